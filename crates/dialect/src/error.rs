@@ -42,6 +42,8 @@ constructors! {
     not_found_column = 10 "NOT_FOUND_COLUMN_IN_BLOCK";
     cannot_parse_input = 27 "CANNOT_PARSE_INPUT_ASSERTION_FAILED";
     cannot_read_array = 130 "CANNOT_READ_ARRAY_FROM_TEXT";
+    no_parameters_of_aggregate = 133 "AGGREGATE_FUNCTION_DOESNT_ALLOW_PARAMETERS";
+    no_parameters = 309 "FUNCTION_CANNOT_HAVE_PARAMETERS";
     cannot_insert_null = 349 "CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN";
     cannot_parse_bool = 467 "CANNOT_PARSE_BOOL";
     attempt_to_read_after_eof = 32 "ATTEMPT_TO_READ_AFTER_EOF";

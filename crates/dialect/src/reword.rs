@@ -49,6 +49,9 @@ const CAST: Text = Text {
     error: |found| Some(no_number(found[0], found[1])),
 };
 
+/// What begins the text of `DataFusionError::NotImplemented` about arrays that are gone through elsewhere than in SELECT.
+const UNNEST: &str = "Unnest should be rewritten to LogicalPlan::Unnest";
+
 impl Text {
     fn read(&self, text: &str) -> Option<Error> {
         let (first, others) = self.marks.split_first()?;
@@ -65,8 +68,10 @@ impl Text {
 
 /// Returns the error that a user sees for one of DataFusion's that has no error of ours in it.
 pub fn reworded(error: &DataFusionError) -> Error {
-    let message = error.strip_backtrace();
-    match error.find_root() {
+    // Which of its rules it was says nothing.
+    let root = error.find_root();
+    let message = root.strip_backtrace();
+    match root {
         DataFusionError::SQL(..) => Error::syntax_error(message),
         DataFusionError::SchemaError(reason, _) => {
             schema_error(reason).unwrap_or_else(|| Error::bad_arguments(message))
@@ -75,6 +80,9 @@ pub fn reworded(error: &DataFusionError) -> Error {
             arrow_error(reason).unwrap_or_else(|| Error::bad_arguments(message))
         }
         DataFusionError::ResourcesExhausted(text) => Error::memory_limit_exceeded(memory_error(text)),
+        DataFusionError::NotImplemented(text) if text.starts_with(UNNEST) => Error::not_implemented(
+            "arrayJoin is known among the columns of SELECT and in GROUP BY: put it into a subquery, and the rest around it",
+        ),
         DataFusionError::NotImplemented(_) => Error::not_implemented(message),
         DataFusionError::Internal(_) => Error::logical_error(message),
         DataFusionError::Plan(text) => match PLAN.iter().find_map(|known| known.read(text)) {

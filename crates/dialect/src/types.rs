@@ -60,6 +60,11 @@ pub fn type_name(field: &Field) -> String {
     name(field, Tuples::OnOneLine)
 }
 
+/// The same without Nullable.
+pub fn plain_field_name(field: &Field) -> String {
+    type_name(&field.clone().with_nullable(false))
+}
+
 /// The same with a line for each element of a named tuple, as `toTypeName` and DESCRIBE show it.
 pub fn pretty_type_name(field: &Field) -> String {
     name(field, Tuples::Indented { depth: 1 })

@@ -25,6 +25,12 @@ const REFUSED: &[(&str, i32, &str)] = &[
         215,
         "Column 'number' is not under aggregate function and not in GROUP BY keys",
     ),
+    // "Unnest should be rewritten"
+    (
+        "SELECT sum(arrayJoin([1, 2]))",
+        48,
+        "arrayJoin is known among the columns of SELECT and in GROUP BY: put it into a subquery, and the rest around it",
+    ),
     // "Cannot cast string"
     ("SELECT number = 'abc' FROM numbers(1)", 53, "Cannot convert string 'abc' to type UInt64"),
     (
@@ -70,6 +76,33 @@ const BEFORE_DATAFUSION: &[(&str, i32, &str)] = &[
     ("SELECT avgIf(1, 2, 1)", 42, "Aggregate function avg requires single argument"),
     ("SELECT corr(1)", 42, "Aggregate function corr requires two arguments"),
     ("SELECT uniq()", 42, "Aggregate function uniq requires at least one argument"),
+    (
+        "SELECT number % 3 AS i FROM numbers(9) LIMIT 1 BY i",
+        48,
+        "LIMIT .. BY is not implemented: number the rows by row_number() OVER (PARTITION BY ..) in a subquery",
+    ),
+    (
+        "SELECT a FROM (SELECT [1, 2] AS arr) ARRAY JOIN arr AS a",
+        48,
+        "ARRAY JOIN is not implemented: write arrayJoin(array) AS item among the columns of SELECT",
+    ),
+    (
+        "SELECT anyLast(number) OVER () FROM numbers(2)",
+        48,
+        "Aggregate function anyLast is not known over a window: join its answer for each group, from a subquery",
+    ),
+    (
+        "SELECT 1 AS x UNION ALL SELECT 'a'",
+        386,
+        "There is no supertype for types UInt8, String of column 1 of a UNION, and there are no Variants here: cast one \
+         to another's type",
+    ),
+    (
+        "SELECT k FROM (SELECT 1 AS k) AS a LEFT JOIN (SELECT 2 AS k) AS b USING (k) WHERE b.k = 0",
+        48,
+        "`b.k` is not known behind an outer join with USING (k): write `k` for the value of whichever side has a row, \
+         or ON with = for that of one side",
+    ),
     ("SELECT dictGet()", 42, "Number of arguments for function dictGet doesn't match: passed 0, should be 3"),
 ];
 

@@ -4,9 +4,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, Scalar};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal256Array, Scalar};
 use datafusion::arrow::compute::{cast, is_not_null, kernels::zip::zip};
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Decimal256Type, FieldRef, i256};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
@@ -15,10 +15,13 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
 };
+use granary_dict::DataType as ClickHouseType;
 
 use super::default_value::default_value;
 use super::numbers::{from_bits, scalar_of};
 use super::quantile::{ANSWERS, Answer, Quantiles};
+use crate::error::Error;
+use crate::types::{declared, is_wide};
 
 /// Replaces DataFusion's functions by wrapped ones of the same names.
 pub(super) fn register(context: &SessionContext) -> Result<()> {
@@ -75,6 +78,16 @@ impl NeverEmpty {
         self.name() == GATHERING || !argument.is_nullable()
     }
 
+    /// The integers of more than 64 bits that are summed.
+    fn wide(&self, argument: Option<&FieldRef>) -> Option<ClickHouseType> {
+        let argument = argument.filter(|argument| self.name() == "sum" && is_wide(argument))?;
+        Some(declared(argument)?.inner().clone())
+    }
+
+    fn answers(&self, args: &AccumulatorArgs) -> Result<Answers> {
+        Ok(Answers { default: self.default(args)?, whole: self.wide(args.expr_fields.first()) })
+    }
+
     fn zero(&self, data_type: &DataType) -> Result<ScalarValue> {
         match data_type {
             DataType::Float64 if STATISTICS.contains(&self.name()) => {
@@ -107,8 +120,16 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        if self.name() == GATHERING && arguments.iter().any(|argument| argument.data_type().is_null()) {
+            return Err(Error::illegal_type(
+                "An array is not made of NULL alone here: give NULL a type, as CAST does",
+            )
+            .into());
+        }
         let field = self.inner.return_field(arguments)?.as_ref().clone();
         let field = match field.data_type() {
+            // Arrow's decimals have more digits with each sum, and these integers the bits that they have.
+            _ if let Some(whole) = self.wide(arguments.first()) => whole.to_field(self.name()),
             DataType::List(item) if self.name() == GATHERING => {
                 let metadata = arguments.first().map(|argument| argument.metadata().clone());
                 let item =
@@ -136,21 +157,15 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let default = self.default(&args)?;
+        let answers = self.answers(&args)?;
         let inner = self.inner.accumulator(args)?;
-        Ok(match default {
-            Some(default) => Box::new(Filled { inner, default }),
-            None => inner,
-        })
+        Ok(if answers.are_theirs() { inner } else { Box::new(Filled { inner, answers }) })
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let default = self.default(&args)?;
+        let answers = self.answers(&args)?;
         let inner = self.inner.create_sliding_accumulator(args)?;
-        Ok(match default {
-            Some(default) => Box::new(Filled { inner, default }),
-            None => inner,
-        })
+        Ok(if answers.are_theirs() { inner } else { Box::new(Filled { inner, answers }) })
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
@@ -158,12 +173,9 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        let default = self.default(&args)?;
+        let answers = self.answers(&args)?;
         let inner = self.inner.create_groups_accumulator(args)?;
-        Ok(match default {
-            Some(default) => Box::new(Filled { inner, default }),
-            None => inner,
-        })
+        Ok(if answers.are_theirs() { inner } else { Box::new(Filled { inner, answers }) })
     }
 
     fn supports_within_group_clause(&self) -> bool {
@@ -195,15 +207,57 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 }
 
-/// An accumulator, and what it answers in place of NULL.
+/// What becomes of an accumulator's answers.
+#[derive(Debug)]
+struct Answers {
+    /// What stands in place of NULL.
+    default: Option<ScalarValue>,
+    /// Integers that begin anew behind their last one.
+    whole: Option<ClickHouseType>,
+}
+
+impl Answers {
+    fn are_theirs(&self) -> bool {
+        self.default.is_none() && self.whole.is_none()
+    }
+
+    fn of(&self, mut values: ArrayRef) -> Result<ArrayRef> {
+        if let Some(whole) = &self.whole {
+            values = wrapped(&values, whole)?;
+        }
+        let Some(default) = &self.default else { return Ok(values) };
+        // Items that are never NULL, and are of a type of ClickHouse's.
+        let wanted = default.data_type();
+        let values = if *values.data_type() == wanted { values } else { cast(&values, &wanted)? };
+        if values.null_count() == 0 {
+            return Ok(values);
+        }
+        let default = Scalar::new(default.to_array()?);
+        Ok(zip(&is_not_null(&values)?, &values, &default)?)
+    }
+}
+
+/// The low bits of sums.
+fn wrapped(sums: &ArrayRef, whole: &ClickHouseType) -> Result<ArrayRef> {
+    let Some(numbers) = sums.as_primitive_opt::<Decimal256Type>() else { return Ok(Arc::clone(sums)) };
+    let low = |number: i256| number.to_parts().0;
+    let numbers: Decimal256Array = match whole {
+        ClickHouseType::Int128 => numbers.unary(|number| i256::from_i128(low(number) as i128)),
+        ClickHouseType::UInt128 => numbers.unary(|number| i256::from_parts(low(number), 0)),
+        _ => numbers.clone(),
+    };
+    Ok(Arc::new(numbers.with_data_type(whole.to_arrow())))
+}
+
+/// An accumulator, and what becomes of its answers.
 struct Filled<A: ?Sized> {
-    default: ScalarValue,
+    answers: Answers,
     inner: Box<A>,
 }
 
 impl<A: ?Sized> Debug for Filled<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Filled").field("default", &self.default).finish_non_exhaustive()
+        f.debug_struct("Filled").field("answers", &self.answers).finish_non_exhaustive()
     }
 }
 
@@ -214,12 +268,13 @@ impl Accumulator for Filled<dyn Accumulator> {
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let value = self.inner.evaluate()?;
-        if value.is_null() {
-            return Ok(self.default.clone());
+        match &self.answers.default {
+            Some(default) if value.is_null() => Ok(default.clone()),
+            Some(default) if self.answers.whole.is_none() && value.data_type() == default.data_type() => {
+                Ok(value)
+            }
+            _ => scalar_of(&self.answers.of(value.to_array()?)?),
         }
-        // Items that are never NULL, and are of a type of ClickHouse's.
-        let wanted = self.default.data_type();
-        if value.data_type() == wanted { Ok(value) } else { scalar_of(&cast(&value.to_array()?, &wanted)?) }
     }
 
     fn size(&self) -> usize {
@@ -256,13 +311,7 @@ impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let values = self.inner.evaluate(emit_to)?;
-        let wanted = self.default.data_type();
-        let values = if *values.data_type() == wanted { values } else { cast(&values, &wanted)? };
-        if values.null_count() == 0 {
-            return Ok(values);
-        }
-        let default = Scalar::new(self.default.to_array()?);
-        Ok(zip(&is_not_null(&values)?, &values, &default)?)
+        self.answers.of(values)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use granary_dict::DataType as ClickHouseType;
+use granary_dict::{DataType as ClickHouseType, digits_of};
 
 use super::convert::{check_range, clamped, convert};
 use super::decimal::to_decimal;
@@ -22,20 +22,45 @@ use super::planner::constant_text;
 use super::supertype::is_plain;
 use super::{bool, uuid};
 use crate::error::Error;
-use crate::types::{fixed_bytes, is_wide, plain_name, type_name};
+use crate::types::{fixed_bytes, is_time, is_wide, plain_name, type_name};
 
 /// Its name, which nobody writes.
 pub const AS_TYPE: &str = "asType";
 
+/// What a time becomes where no zone is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum NoZone {
+    /// It stays in its own, as in a conversion.
+    Stays,
+    /// It has none, as beside times without one.
+    IsNone,
+}
+
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct AsType {
+    no_zone: NoZone,
     signature: Signature,
 }
 
 impl Default for AsType {
     fn default() -> Self {
-        Self { signature: Signature::any(2, Volatility::Immutable) }
+        Self { no_zone: NoZone::Stays, signature: Signature::any(2, Volatility::Immutable) }
+    }
+}
+
+impl AsType {
+    /// That of values which are to be of one type with others.
+    pub fn exactly() -> Self {
+        Self { no_zone: NoZone::IsNone, ..Self::default() }
+    }
+
+    fn wanted(&self, given: &Field, name: Option<&ScalarValue>) -> Result<ClickHouseType> {
+        let wanted = wanted(name)?;
+        Ok(match self.no_zone {
+            NoZone::Stays => in_zone_of(given, wanted),
+            NoZone::IsNone => wanted,
+        })
     }
 }
 
@@ -53,7 +78,7 @@ impl ScalarUDFImpl for AsType {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let wanted = in_zone_of(&args.arg_fields[0], wanted(args.scalar_arguments[1])?);
+        let wanted = self.wanted(&args.arg_fields[0], args.scalar_arguments[1])?;
         check_source(&args.arg_fields[0], &wanted)?;
         let nullable = wanted.is_nullable() || args.arg_fields[0].is_nullable();
         let (inner, arrow) = (wanted.inner(), wanted.to_arrow());
@@ -66,11 +91,11 @@ impl ScalarUDFImpl for AsType {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let wanted = match &args.args[1] {
-            ColumnarValue::Scalar(name) => wanted(Some(name))?,
-            ColumnarValue::Array(_) => wanted(None)?,
+        let name = match &args.args[1] {
+            ColumnarValue::Scalar(name) => Some(name),
+            ColumnarValue::Array(_) => None,
         };
-        let wanted = in_zone_of(&args.arg_fields[0], wanted);
+        let wanted = self.wanted(&args.arg_fields[0], name)?;
         let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
         shaped(converted(&args.arg_fields[0], &array, &wanted)?, &args.args)
     }
@@ -98,8 +123,9 @@ fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
             !(is_number || from == "IPv4" || data_type.is_string() || data_type.is_null())
         }
         Uuid => is_ipv6 || !(is_uuid || data_type.is_string() || data_type.is_null()),
-        Int128 | UInt128 | Int256 => {
-            is_uuid || is_ipv6 || is_ipv4 || matches!(data_type, DataType::Timestamp(..))
+        Int128 | UInt128 | Int256 => is_uuid || is_ipv6 || is_ipv4 || data_type == &DataType::Date32,
+        Decimal { .. } if is_time(data_type) => {
+            matches!(data_type, DataType::Date32 | DataType::Timestamp(TimeUnit::Second, _))
         }
         DateTime64 { .. } | Decimal { .. } | Date32 => is_wide(field) || is_ipv4,
         _ => false,
@@ -123,7 +149,7 @@ fn is_short_date(text: &str) -> bool {
 /// The values in another type. A text that is no number, UUID or address becomes NULL if that type is Nullable.
 fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result<ArrayRef> {
     use ClickHouseType::{
-        Bool, Date, Date32, DateTime, DateTime64, Int128, Int256, Ipv4, Ipv6, String, UInt128, Uuid,
+        Bool, Date, Date32, DateTime, DateTime64, Decimal, Int128, Int256, Ipv4, Ipv6, String, UInt128, Uuid,
     };
     let (inner, target) = (wanted.inner(), wanted.to_arrow());
     let lenient = wanted.is_nullable() && array.data_type().is_string() && fixed_bytes(field).is_none();
@@ -153,6 +179,22 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
                 }
                 None => adopted(field, array, wanted),
             }
+        }
+        // Digits that there are not are left out.
+        DateTime64 { precision, .. } if array.data_type().is_decimal() => {
+            let digits = DataType::Decimal128(38, *precision as i8);
+            let cut = to_decimal(array, &digits)?;
+            adopted(field, cut.as_ref().unwrap_or(array), wanted)
+        }
+        Decimal { .. } | Int128 | UInt128 | Int256
+            if let DataType::Timestamp(unit, _) = array.data_type() =>
+        {
+            let ticks = cast(array, &DataType::Int64)?;
+            let ticks = ticks.as_primitive::<Int64Type>().iter().map(|ticks| ticks.map(i128::from));
+            let seconds =
+                Decimal128Array::from_iter(ticks).with_precision_and_scale(38, digits_of(*unit) as i8)?;
+            let fitted = to_decimal(&(Arc::new(seconds) as ArrayRef), &target)?;
+            adopted(field, fitted.as_ref().unwrap_or(array), wanted)
         }
         // What is behind the point is left out.
         Date32 if array.data_type().is_integer() => {
@@ -184,6 +226,16 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
         _ if is_plain(&target) => convert(field, array, &target),
         _ => adopted(field, array, wanted),
     }
+}
+
+/// The values in the type of a column that they are put into, by the rules of CAST.
+///
+/// # Errors
+/// NOT_IMPLEMENTED for what is not converted, and errors of values that the type does not have.
+pub fn inserted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result<ArrayRef> {
+    let wanted = wanted.inner();
+    check_source(field, wanted)?;
+    converted(field, array, wanted)
 }
 
 fn wanted(name: Option<&ScalarValue>) -> Result<ClickHouseType> {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, ListArray, MapArray, new_empty_array};
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Result, ScalarValue};
+
+use crate::types::plain_field_name;
 
 /// Zero, an empty text, an array or a map of nothing. DataFusion's own forgets what the field of an array's items
 /// says, and has none for a map.
@@ -22,4 +24,15 @@ pub fn default_value(data_type: &DataType) -> Result<ScalarValue> {
         }
         other => ScalarValue::new_default(other)?,
     })
+}
+
+/// The first day that a Date32 can be, which it is where there is none: the beginning of 1900.
+const FIRST_DAY: i32 = -25_567;
+
+/// The same of a column, whose type may be one that Arrow does not tell from another.
+pub fn default_of(field: &Field) -> Result<ScalarValue> {
+    match field.data_type() {
+        DataType::Date32 if plain_field_name(field) == "Date32" => Ok(ScalarValue::Date32(Some(FIRST_DAY))),
+        other => default_value(other),
+    }
 }

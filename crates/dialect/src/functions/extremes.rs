@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 use granary_dict::DataType as ClickHouseType;
 
 use super::arguments::{self, check_count};
+use super::convert::between_times;
 use super::numbers::{rows, shaped};
 use super::supertype::{is_plain, supertype, type_of};
 use super::values::nans;
@@ -116,7 +117,13 @@ impl ScalarUDFImpl for Extremes {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = rows(&args.args, args.number_rows);
         let common = args.return_field.data_type();
-        let mut columns = args.args.iter().map(|given| Ok(cast(&given.to_array(rows)?, common)?));
+        let mut columns = args.args.iter().map(|given| {
+            let given = given.to_array(rows)?;
+            match between_times(&given, common)? {
+                Some(moments) => Ok(moments),
+                None => Ok(cast(&given, common)?),
+            }
+        });
         let mut best: ArrayRef =
             columns.next().unwrap_or_else(|| Err(DataFusionError::Internal("greatest of nothing".into())))?;
         for next in columns {

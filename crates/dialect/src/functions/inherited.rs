@@ -9,6 +9,8 @@ use datafusion::functions_window::planner::WindowFunctionPlanner;
 use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
+use super::subcolumns::Subcolumns;
+
 const SCALARS: &[&str] = &["coalesce", "current_date", "get_field", "now", "nvl"];
 
 const AGGREGATES: &[&str] = &[
@@ -58,6 +60,7 @@ pub fn windows() -> Vec<Arc<WindowUDF>> {
 /// What plans the syntax that these are for.
 pub fn planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![
+        Arc::new(Subcolumns),
         Arc::new(CoreFunctionPlanner::default()),
         Arc::new(AggregateFunctionPlanner),
         Arc::new(WindowFunctionPlanner),

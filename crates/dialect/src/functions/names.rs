@@ -258,6 +258,11 @@ pub fn find_conditional(written: &str) -> Option<Known> {
     find(written.strip_suffix("If")?).filter(|known| known.by == By::Aggregate)
 }
 
+/// Whether a name is that of an aggregate.
+pub fn is_aggregate(name: &str) -> bool {
+    find(name).is_some_and(|known| known.by == By::Aggregate)
+}
+
 /// The names that something answers for.
 pub fn by(by: By) -> impl Iterator<Item = &'static str> {
     GROUPS.iter().filter(move |group| group.by == by).flat_map(|group| group.names.split_whitespace())

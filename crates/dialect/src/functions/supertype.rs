@@ -20,7 +20,7 @@ pub fn supertype(types: &[ClickHouseType]) -> Option<ClickHouseType> {
 /// The same for all but the first, which may be wider than those before it: integers of several widths and signs have to
 /// be looked at together.
 fn of_two(one: &ClickHouseType, other: &ClickHouseType) -> Option<ClickHouseType> {
-    use ClickHouseType::{Array, Date, Date32, DateTime, DateTime64, Decimal, Float32, Float64, Tuple};
+    use ClickHouseType::{Array, Date, Date32, DateTime, DateTime64, Decimal, Float32, Float64, Map, Tuple};
     if one == other {
         return Some(one.clone());
     }
@@ -41,7 +41,7 @@ fn of_two(one: &ClickHouseType, other: &ClickHouseType) -> Option<ClickHouseType
             decimal(*precision.max(other_precision), *scale.max(other_scale))
         }
         (Decimal { precision, scale }, whole) | (whole, Decimal { precision, scale }) => {
-            decimal((*precision).max(Whole::of(whole)?.digits() + scale), *scale)
+            decimal((*precision).max(Whole::of(whole)?.digits()? + scale), *scale)
         }
         (Date, Date32) | (Date32, Date) => Some(Date32),
         (Date, time @ (DateTime { .. } | DateTime64 { .. }))
@@ -49,9 +49,13 @@ fn of_two(one: &ClickHouseType, other: &ClickHouseType) -> Option<ClickHouseType
         (DateTime { .. }, time @ DateTime64 { .. }) | (time @ DateTime64 { .. }, DateTime { .. }) => {
             Some(time.clone())
         }
-        (DateTime64 { precision, tz }, DateTime64 { precision: other, .. }) => {
-            Some(DateTime64 { precision: *precision.max(other), tz: tz.clone() })
+        // The first zone counts, or that of the time with more digits.
+        (DateTime { .. }, DateTime { .. }) => Some(one.clone()),
+        (DateTime64 { precision, .. }, DateTime64 { precision: longer, .. }) if longer > precision => {
+            Some(other.clone())
         }
+        (DateTime64 { .. }, DateTime64 { .. }) => Some(one.clone()),
+        (Map(one), Map(other)) => Some(Map(Box::new(of_two(one, other)?))),
         (Array(one), Array(other)) => Some(Array(Box::new(of_items(one, other)?))),
         (Tuple(one), Tuple(other)) if one.len() == other.len() => {
             let element = |(one, other): (&Element, &Element)| {
@@ -81,13 +85,15 @@ fn decimal(precision: u8, scale: u8) -> Option<ClickHouseType> {
 /// An integer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Whole {
-    bits: u8,
+    bits: u16,
     signed: bool,
 }
 
 impl Whole {
     fn of(data_type: &ClickHouseType) -> Option<Whole> {
-        use ClickHouseType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+        use ClickHouseType::{
+            Int8, Int16, Int32, Int64, Int128, Int256, UInt8, UInt16, UInt32, UInt64, UInt128,
+        };
         let (bits, signed) = match data_type {
             UInt8 => (8, false),
             UInt16 => (16, false),
@@ -97,6 +103,9 @@ impl Whole {
             Int16 => (16, true),
             Int32 => (32, true),
             Int64 => (64, true),
+            UInt128 => (128, false),
+            Int128 => (128, true),
+            Int256 => (256, true),
             _ => return None,
         };
         Some(Whole { bits, signed })
@@ -105,7 +114,9 @@ impl Whole {
     /// The type that holds both: of twice the width, where one of the two has a sign and the other is as wide. There is
     /// none for 64 bits.
     fn with(self, other: Whole) -> Option<ClickHouseType> {
-        use ClickHouseType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+        use ClickHouseType::{
+            Int8, Int16, Int32, Int64, Int128, Int256, UInt8, UInt16, UInt32, UInt64, UInt128,
+        };
         let signed = self.signed || other.signed;
         let needed =
             |whole: Whole| if signed && !whole.signed { whole.bits.saturating_mul(2) } else { whole.bits };
@@ -118,19 +129,23 @@ impl Whole {
             (16, true) => Int16,
             (32, true) => Int32,
             (64, true) => Int64,
+            (128, false) => UInt128,
+            (128, true) if self.bits.max(other.bits) == 128 => Int128,
+            (256, true) => Int256,
             _ => return None,
         })
     }
 
-    /// Digits that it may have.
-    fn digits(self) -> u8 {
-        match self.bits {
+    /// Digits that it may have beside those of a Decimal, which are not of more than 64 bits.
+    fn digits(self) -> Option<u8> {
+        Some(match self.bits {
             8 => 3,
             16 => 5,
             32 => 10,
-            _ if self.signed => 19,
-            _ => 20,
-        }
+            64 if self.signed => 19,
+            64 => 20,
+            _ => return None,
+        })
     }
 }
 
@@ -150,11 +165,19 @@ mod tests {
             (&["UInt8", "Int8"][..], Some("Int16")),
             (&["UInt8", "Int8", "UInt16"], Some("Int32")),
             (&["UInt64", "Int8"], None),
+            (&["UInt64", "Int128"], Some("Int128")),
+            (&["UInt128", "Int8"], Some("Int256")),
+            (&["Int128", "UInt128"], Some("Int256")),
+            (&["Int128", "Float64"], None),
             (&["UInt16", "Float32"], Some("Float32")),
             (&["Int32", "Float32"], Some("Float64")),
             (&["Int64", "Float64"], None),
             (&["Bool", "UInt8"], None),
             (&["Date", "DateTime"], Some("DateTime")),
+            (&["DateTime", "DateTime('Asia/Tokyo')"], Some("DateTime")),
+            (&["DateTime('Asia/Tokyo')", "DateTime64(3)"], Some("DateTime64(3)")),
+            (&["DateTime64(3)", "DateTime64(6, 'Asia/Tokyo')"], Some("DateTime64(6, 'Asia/Tokyo')")),
+            (&["Map(String, UInt8)", "Map(String, UInt16)"], Some("Map(String, UInt16)")),
             (&["Decimal(9, 2)", "UInt8"], Some("Decimal(9, 2)")),
             (&["String", "UInt8"], None),
             (&["Array(UInt8)", "Array(Int8)"], Some("Array(Int16)")),

@@ -98,8 +98,9 @@ fn column_of(tuple: &ArrayRef, element: &str) -> Result<ArrayRef> {
 fn find<'a>(tuple: &'a DataType, element: &str) -> Result<(usize, &'a Arc<Field>), Error> {
     let DataType::Struct(fields) = tuple else {
         let given = plain_name(tuple);
+        let hint = if given.starts_with("Map(") { ": the value of a key is map[key]" } else { "" };
         return Err(Error::illegal_type(format!(
-            "First argument for function tupleElement must be Tuple. Actual {given}"
+            "First argument for function tupleElement must be Tuple. Actual {given}{hint}"
         )));
     };
     if let Some(found) = fields.find(element) {

@@ -2,42 +2,22 @@
 //! type, and there is none for a time and a number.
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, ScalarUDF, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
 
-use super::{has_expression, has_node, map_named_expressions};
 use crate::functions::as_type::AsType;
 use crate::types::type_name;
 
 /// Gives what is listed its type, before DataFusion looks for one.
-pub fn in_lists(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !has_node(&plan, |node| has_expression(node, |expr| matches!(expr, Expr::InList(_))))? {
-        return Ok(plan);
-    }
-    plan.transform_up_with_subqueries(|node| {
-        // What is above knows these by a name that cannot be kept.
-        if node.expressions().iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
-            return Ok(Transformed::no(node));
-        }
-        let mut schema = DFSchema::empty();
-        for input in node.inputs() {
-            schema.merge(input.schema());
-        }
-        map_named_expressions(node, |expr| listed(expr, &schema))
-    })
-    .data()
-}
-
-fn listed(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::InList(InList { expr, list, negated }) = expr else { return Ok(Transformed::no(expr)) };
+pub fn of_one_type(list: InList, schema: &DFSchema) -> Result<InList> {
+    let InList { expr, list, negated } = list;
     let (_, field) = expr.to_field(schema)?;
     if !is_strict(field.data_type()) {
-        return Ok(Transformed::no(Expr::InList(InList { expr, list, negated })));
+        return Ok(InList { expr, list, negated });
     }
     let list = list.into_iter().map(|item| of_type(item, &field, schema)).collect::<Result<_>>()?;
-    Ok(Transformed::yes(Expr::InList(InList { expr, list, negated })))
+    Ok(InList { expr, list, negated })
 }
 
 /// Whether DataFusion would not find a number or a text in a column of the type.

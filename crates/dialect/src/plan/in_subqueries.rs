@@ -1,6 +1,6 @@
 //! `x IN (SELECT ..)` as in ClickHouse: a number among texts is compared as a text, where DataFusion would read every
 //! text as a number; and a NULL among what is selected is nothing that `x` could be, or not be
-//! (`transform_null_in = 0`).
+//! (`transform_null_in = 0`); times are compared as moments.
 
 use std::sync::Arc;
 
@@ -9,8 +9,9 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection};
 
+use super::meaning::{differ_in_zone, in_one_zone};
 use super::{has_expression, has_node};
 
 /// Changes such expressions, before DataFusion brings both sides to one type.
@@ -29,7 +30,7 @@ pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| match expr {
                 Expr::InSubquery(within) => {
-                    let within = without_nulls(compared_as_texts(within, &schema)?)?;
+                    let within = without_nulls(as_moments(compared_as_texts(within, &schema)?, &schema)?)?;
                     Ok(Transformed::yes(Expr::InSubquery(within)))
                 }
                 other => Ok(Transformed::no(other)),
@@ -48,6 +49,25 @@ fn compared_as_texts(within: InSubquery, schema: &DFSchema) -> Result<InSubquery
     }
     let text = within.expr.cast_to(&DataType::Utf8, schema)?;
     Ok(InSubquery { expr: Box::new(text), ..within })
+}
+
+/// Times are looked for as moments, whatever zones they are shown in.
+fn as_moments(mut within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {
+    let selected = Arc::clone(&within.subquery.subquery);
+    let Some(field) = selected.schema().fields().first() else { return Ok(within) };
+    let given = within.expr.get_type(schema)?;
+    if !differ_in_zone(&given, field.data_type()) {
+        return Ok(within);
+    }
+    let inner = Expr::Column(selected.schema().columns().swap_remove(0));
+    let (left, right) = in_one_zone((*within.expr, given), (inner.clone(), field.data_type().clone()))?;
+    within.expr = Box::new(left);
+    if right != inner {
+        let column = vec![right.alias(field.name())];
+        let selected = Projection::try_new(column, Arc::clone(&selected))?;
+        within.subquery.subquery = Arc::new(LogicalPlan::Projection(selected));
+    }
+    Ok(within)
 }
 
 fn without_nulls(mut within: InSubquery) -> Result<InSubquery> {

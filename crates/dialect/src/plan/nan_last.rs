@@ -2,9 +2,9 @@
 //! largest number or, if its sign is set as that of `0 / 0` is, for the smallest.
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
+use datafusion::common::{DFSchema, Result};
 use datafusion::functions::math::expr_fn::isnan;
 use datafusion::logical_expr::expr::Sort as SortExpr;
 use datafusion::logical_expr::{ExprSchemable, LogicalPlan, Sort};
@@ -34,16 +34,22 @@ impl AnalyzerRule for NanLast {
 }
 
 fn with_nan_last(mut sort: Sort) -> Result<Transformed<LogicalPlan>> {
-    let mut exprs = Vec::with_capacity(sort.expr.len());
-    for by in &sort.expr {
-        if matches!(by.expr.get_type(sort.input.schema())?, DataType::Float32 | DataType::Float64) {
+    let exprs = in_order(&sort.expr, sort.input.schema())?;
+    let changed = exprs.len() > sort.expr.len();
+    sort.expr = exprs;
+    Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
+}
+
+/// What rows are sorted by, where that is to say where NaN is.
+pub fn in_order(order: &[SortExpr], schema: &DFSchema) -> Result<Vec<SortExpr>> {
+    let mut exprs = Vec::with_capacity(order.len());
+    for by in order {
+        if matches!(by.expr.get_type(schema)?, DataType::Float32 | DataType::Float64) {
             let is_nan = isnan(by.expr.clone());
             // NULL is neither, and stays where it is wanted.
             exprs.push(SortExpr { expr: is_nan, asc: !by.nulls_first, nulls_first: by.nulls_first });
         }
         exprs.push(by.clone());
     }
-    let changed = exprs.len() > sort.expr.len();
-    sort.expr = exprs;
-    Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
+    Ok(exprs)
 }

@@ -11,12 +11,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::comparisons::{check_comparisons, is_comparison};
-use super::in_lists::in_lists;
 use super::in_order::sorts_within;
 use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
 use super::meaning::meaning;
 use super::outer_join::Unmatched;
+use crate::functions::as_type::AS_TYPE;
+use crate::functions::{TO_TIME_ZONE, constant_text};
 
 /// What a plan consists of, as far as rules ask for it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,8 @@ struct Nodes {
     distinct: bool,
     /// Values are compared.
     comparison: bool,
+    /// A constant is a time in a zone.
+    zone: bool,
     /// Anything that rules turn into other nodes: joins, unions, subqueries, DISTINCT and what is rare.
     other: bool,
 }
@@ -53,7 +56,6 @@ pub fn optimise(
     plan: LogicalPlan,
     joins: impl FnOnce(LogicalPlan, Unmatched) -> Result<LogicalPlan>,
 ) -> Result<Optimised> {
-    let plan = in_lists(plan)?;
     let nodes = Nodes::of(&plan)?;
     if nodes.sort && sorts_within(&plan)? {
         state.config_mut().options_mut().execution.target_partitions = 1;
@@ -71,7 +73,8 @@ pub fn optimise(
         let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
         // What joins lack has got values by now.
         let plan = plan.transform_up(|node| Ok(Transformed::yes(node.recompute_schema()?))).data()?;
-        return Optimised::by(state.optimizers().to_vec(), plan, state);
+        let rules = state.optimizers().iter().filter(|rule| !nodes.spoilt_by(rule.name()));
+        return Optimised::by(rules.map(Arc::clone).collect(), plan, state);
     }
     if !nodes.filter {
         // What one pass leaves to a second is what filters meet on their way down.
@@ -79,7 +82,8 @@ pub fn optimise(
     }
     let state = &*state;
     let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
-    let rules = state.optimizers().iter().filter(|rule| nodes.concern(rule.name())).map(Arc::clone);
+    let rules = state.optimizers().iter().filter(|rule| nodes.concern(rule.name()));
+    let rules = rules.filter(|rule| !nodes.spoilt_by(rule.name())).map(Arc::clone);
     Optimised::by(rules.collect(), plan, state)
 }
 
@@ -119,12 +123,19 @@ impl Nodes {
                 expr.apply(|expr| {
                     nodes.other |= is_subquery(expr);
                     nodes.comparison |= is_comparison(expr);
+                    nodes.zone |= is_constant_in_zone(expr);
                     nodes.distinct |= matches!(expr, Expr::AggregateFunction(call) if call.params.distinct);
                     Ok(TreeNodeRecursion::Continue)
                 })
             })
         })?;
         Ok(nodes)
+    }
+
+    /// Whether a rule would make another plan of these nodes: two constants that are one moment in two zones are the same
+    /// to DataFusion, and so is whatever they are in.
+    fn spoilt_by(self, rule: &str) -> bool {
+        self.zone && rule == "common_sub_expression_eliminate"
     }
 
     /// Whether a rule can change a plan of these nodes. A rule that is not known here is always tried.
@@ -157,6 +168,15 @@ impl Nodes {
 
 fn is_subquery(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
+}
+
+/// Whether an expression is a constant of which a zone is said.
+fn is_constant_in_zone(expr: &Expr) -> bool {
+    let Expr::ScalarFunction(call) = expr else { return false };
+    let is_said = call.name() == TO_TIME_ZONE
+        || call.name() == AS_TYPE
+            && matches!(&call.args[..], [_, Expr::Literal(name, _)] if constant_text(Some(name)).is_some_and(|name| name.contains('\'')));
+    is_said && call.args.first().is_some_and(|time| !time.any_column_refs())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, Result, TableReference};
 use datafusion::functions::core::expr_fn::coalesce;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::{QuerySettings, has_node};
@@ -106,14 +106,22 @@ fn with_keys(join: &Join, schema: &DFSchema, may_lack: bool) -> Vec<Expr> {
 fn with_defaults(join: &Join, schema: &DFSchema, missing: bool) -> Vec<Expr> {
     let filled = |(relation, field): (Option<&TableReference>, &FieldRef)| {
         let column = Column::new(relation.cloned(), field.name());
-        if !missing || field.is_nullable() {
+        let partner = partner(join, &column);
+        if !missing || field.is_nullable() && partner.is_none() {
             return Expr::Column(column);
         }
-        // A type without a default keeps its NULL.
-        let Ok(default) = default_value(field.data_type()) else { return Expr::Column(column) };
+        let is_nullable = |partner: &Expr| {
+            let of_side = |side: &LogicalPlan| partner.nullable(side.schema().as_ref());
+            of_side(&join.left).or_else(|_| of_side(&join.right)).unwrap_or(true)
+        };
+        let can_be_null = field.is_nullable() || partner.as_ref().is_some_and(is_nullable);
         let mut values = vec![Expr::Column(column.clone())];
-        values.extend(partner(join, &column));
-        values.push(lit(default));
+        values.extend(partner);
+        if !can_be_null {
+            // A type without a default keeps its NULL.
+            let Ok(default) = default_value(field.data_type()) else { return Expr::Column(column) };
+            values.push(lit(default));
+        }
         let metadata = FieldMetadata::new_from_field(field);
         coalesce(values).alias_qualified_with_metadata(relation.cloned(), field.name(), Some(metadata))
     };

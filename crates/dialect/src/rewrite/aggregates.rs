@@ -1,9 +1,10 @@
-//! How many arguments an aggregate takes.
+//! How many arguments an aggregate takes, and which parameters.
 
-use datafusion::sql::sqlparser::ast::Function;
+use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArg, FunctionArguments, Value};
 
-use super::syntax::arguments;
+use super::syntax::{argument, arguments};
 use crate::error::{Error, Result};
+use crate::functions::names;
 
 /// Refuses a call of an aggregate with another number of arguments than it takes; the condition of -If is none of them.
 /// Aggregates that this table does not have are checked where they are rewritten.
@@ -26,4 +27,56 @@ pub fn check_count(function: &Function, aggregate: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::wrong_argument_count(format!("Aggregate function {aggregate} requires {said}")))
+}
+
+/// Accuracies that ClickHouse has; uniq is exact here.
+const ACCURACIES: std::ops::RangeInclusive<u64> = 12..=20;
+
+/// Takes a call its parameters, `groupArray(N)(x)`, and returns how many items are wanted if they say so. Those of
+/// quantiles stay.
+///
+/// # Errors
+/// Refuses parameters that ClickHouse does not have.
+pub fn parameters(function: &mut Function, name: &str) -> Result<Option<Expr>> {
+    if name.starts_with("quantile") {
+        return Ok(None);
+    }
+    let given: Vec<FunctionArg> = match std::mem::replace(&mut function.parameters, FunctionArguments::None) {
+        FunctionArguments::List(list) => list.args,
+        _ => return Ok(None),
+    };
+    if given.is_empty() {
+        return Ok(None);
+    }
+    let wanted = given.first().and_then(argument).and_then(whole);
+    match name {
+        "groupArray" | "groupUniqArray" if given.len() > 1 => Err(Error::wrong_argument_count(format!(
+            "Incorrect number of parameters for aggregate function {name}, should be 0 or 1"
+        ))),
+        "groupArray" | "groupUniqArray" => match wanted.filter(|most| (1..=i64::MAX as u64).contains(most)) {
+            Some(most) => Ok(Some(Expr::value(Value::Number(most.to_string(), false)))),
+            None => Err(Error::bad_arguments(format!(
+                "Parameter for aggregate function {name} should be positive number, written as one"
+            ))),
+        },
+        "uniqCombined" | "uniqCombined64" => match wanted.filter(|accuracy| ACCURACIES.contains(accuracy)) {
+            Some(_) => Ok(None),
+            None => Err(Error::argument_out_of_bound(format!(
+                "Parameter for aggregate function {name} is out of range: [12, 20]"
+            ))),
+        },
+        // As in ClickHouse, they say nothing.
+        "argMin" | "argMax" => Ok(None),
+        _ if names::is_aggregate(name) => Err(Error::no_parameters_of_aggregate(format!(
+            "Aggregate function {name} cannot have parameters"
+        ))),
+        _ => Err(Error::no_parameters(format!("Function {name} is not parametric"))),
+    }
+}
+
+/// The number that a parameter is.
+fn whole(expr: &Expr) -> Option<u64> {
+    let mut expr = expr.clone();
+    super::literals::undo(&mut expr);
+    expr.to_string().parse().ok()
 }

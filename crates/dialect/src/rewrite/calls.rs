@@ -55,6 +55,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     // What the rewriting itself calls may have a name that nobody can write.
     let name = names::find(written).map_or_else(|| written.to_owned(), |known| known.name.to_owned());
     aggregates::check_count(function, &name)?;
+    let most = aggregates::parameters(function, &name)?;
     look_in_zone(function, &name)?;
     match name.as_str() {
         "if" | "multiIf" => return choice(expr),
@@ -138,12 +139,20 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             rename(function, "toDateTime/moment");
             *expr = call("toUInt32", vec![taken(expr)]);
         }
+        "any" | "anyLast" | "argMin" | "argMax" if function.over.is_some() => {
+            return Err(Error::not_implemented(format!(
+                "Aggregate function {name} is not known over a window: join its answer for each group, from a subquery"
+            )));
+        }
         "any" | "anyLast" => first_not_null(function, &name),
         "groupArray" | "groupUniqArray" => {
             rename(function, "array_agg");
             function.null_treatment = Some(NullTreatment::IgnoreNulls);
             if name == "groupUniqArray" {
                 distinct(function);
+            }
+            if let Some(most) = most {
+                *expr = call("arraySlice", vec![taken(expr), number(1), most]);
             }
         }
         "argMin" | "argMax" => first_by(function, name == "argMin")?,

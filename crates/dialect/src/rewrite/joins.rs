@@ -39,6 +39,13 @@ fn tables(from: &mut TableWithJoins) -> Result<()> {
         let (earlier, later) = from.joins.split_at_mut(place);
         let join = &mut later[0];
         let is_any = std::mem::take(&mut join.global);
+        if let JoinOperator::ArrayJoin | JoinOperator::LeftArrayJoin | JoinOperator::InnerArrayJoin =
+            join.join_operator
+        {
+            return Err(Error::not_implemented(
+                "ARRAY JOIN is not implemented: write arrayJoin(array) AS item among the columns of SELECT",
+            ));
+        }
         let Some((made, constraint)) = made(&join.join_operator, is_any) else { continue };
         if made.left != Rows::All && !earlier.is_empty() {
             return Err(Error::not_implemented(
@@ -109,7 +116,7 @@ fn subquery(template: &str, side: &TableFactor, keys: Vec<Expr>) -> Result<Table
 }
 
 /// What a side is called.
-fn name_of(side: &TableFactor) -> Option<Ident> {
+pub fn name_of(side: &TableFactor) -> Option<Ident> {
     match side {
         TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
             Some(alias.name.clone())

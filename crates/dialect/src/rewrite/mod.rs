@@ -7,6 +7,7 @@
 mod aggregates;
 mod aliases;
 mod allowed;
+mod array_joins;
 mod calls;
 mod conditions;
 mod dictionaries;
@@ -20,9 +21,11 @@ mod projections;
 mod relations;
 mod scope;
 mod session;
+mod set_operations;
 mod syntax;
 mod times;
 mod tuples;
+mod using;
 mod words;
 
 use std::collections::HashMap;
@@ -111,6 +114,14 @@ impl VisitorMut for Rewriter<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if let SetExpr::Select(select) = query.body.as_ref()
+            && let Err(error) = using::check(select, &query.order_by)
+        {
+            return ControlFlow::Break(error);
+        }
+        if let Err(error) = set_operations::make(query) {
+            return ControlFlow::Break(error);
+        }
         if let Some(format) = query.format_clause.take() {
             self.extras.format = Some(syntax::format_name(&format));
         }
@@ -128,6 +139,11 @@ impl VisitorMut for Rewriter<'_> {
             expressions.iter_mut().for_each(|item| literals::undo(&mut item.expr));
         }
         match &mut query.limit_clause {
+            Some(LimitClause::LimitOffset { limit_by, .. }) if !limit_by.is_empty() => {
+                return flow(Err(Error::not_implemented(
+                    "LIMIT .. BY is not implemented: number the rows by row_number() OVER (PARTITION BY ..) in a subquery",
+                )));
+            }
             Some(LimitClause::LimitOffset { limit, offset, .. }) => {
                 limit.iter_mut().chain(offset.iter_mut().map(|o| &mut o.value)).for_each(literals::undo);
             }
@@ -149,7 +165,7 @@ impl VisitorMut for Rewriter<'_> {
         if self.times.is_some() {
             times::keep_out_of_wildcards(select);
         }
-        if let Err(error) = joins::make(select) {
+        if let Err(error) = using::check(select, &None).and_then(|()| joins::make(select)) {
             return ControlFlow::Break(error);
         }
         projections::name(&mut select.projection);
@@ -158,7 +174,8 @@ impl VisitorMut for Rewriter<'_> {
         {
             return flow(Err(Error::not_implemented(format!("GROUP BY {modifier} is not implemented"))));
         }
-        if let Err(error) = aliases::resolve(select, &self.named) {
+        let resolved = aliases::resolve(select, &self.named).and_then(|()| array_joins::check(select));
+        if let Err(error) = resolved {
             return ControlFlow::Break(error);
         }
         if let Some(prewhere) = select.prewhere.take() {

@@ -48,7 +48,9 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
         }
         let is_there = |wanted| values.rows.iter().any(|row| row.get(place).map(kind) == Some(wanted));
         let kinds = [Kind::Text, Kind::Number, Kind::Other].into_iter().filter(|kind| is_there(*kind));
-        let differ = kinds.count() > 1 || is_there(Kind::Other) && is_there(Kind::Null);
+        // Calls may be times of several zones.
+        let are_times = data_type.as_ref().is_some_and(is_time) && is_there(Kind::Other);
+        let differ = kinds.count() > 1 || is_there(Kind::Other) && is_there(Kind::Null) || are_times;
         let Some(data_type) = data_type.filter(|_| differ) else { continue };
         let type_name = data_type.inner().to_string();
         let can_be_null = !data_type.to_arrow().is_nested();
@@ -88,6 +90,10 @@ fn default_of(column: &str, default: Option<&str>) -> Result<Expr> {
 
 fn is_wide(data_type: &DataType) -> bool {
     matches!(data_type.inner(), DataType::Int128 | DataType::UInt128 | DataType::Int256)
+}
+
+fn is_time(data_type: &DataType) -> bool {
+    matches!(data_type.inner(), DataType::DateTime { .. } | DataType::DateTime64 { .. })
 }
 
 /// Whether the rows are those of VALUES.

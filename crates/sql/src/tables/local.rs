@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, Scalar, UInt64Array, new_null_array};
 use datafusion::arrow::compute::{cast, is_not_null, kernels::zip::zip};
 use datafusion::arrow::datatypes::{DataType as Arrow, Decimal128Type, Field, Schema, SchemaRef};
-use granary_dialect::functions::{clamped, convert, default_value, exact};
+use granary_dialect::functions::{clamped, convert, default_of, exact, inserted};
 use granary_dialect::types::{CLICKHOUSE_TYPE, declared, is_bounded};
 use granary_dialect::{Error, Result};
 use granary_dict::DataType;
@@ -57,6 +57,9 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
             {
                 low_bits(source.field(place), rows.column(place), to)?
             }
+            Some(place) if let Some(wanted) = converted_to(field, source.field(place)) => {
+                inserted(source.field(place), rows.column(place), &wanted)?
+            }
             Some(place) => {
                 let exact = exact(source.field(place), rows.column(place), field)?;
                 if is_bounded(field) { clamped(exact) } else { exact }
@@ -66,11 +69,27 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
         if field.is_nullable() || given.logical_null_count() == 0 {
             return Ok(given);
         }
-        let default = Scalar::new(default_value(to)?.to_array()?);
+        let default = Scalar::new(default_of(field)?.to_array()?);
         Ok(zip(&is_not_null(&given)?, &given, &default)?)
     };
     let columns = schema.fields().iter().map(column).collect::<Result<_>>()?;
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+/// The type of a column that a number or a time becomes as in CAST: what it does not have of these is left out.
+fn converted_to(to: &Field, from: &Field) -> Option<DataType> {
+    use DataType::{Date32, DateTime, DateTime64, Decimal, Int128, Int256, UInt128};
+    let wanted = DataType::parse_column(to.metadata().get(CLICKHOUSE_TYPE)?).ok()?;
+    let given = from.data_type();
+    let converts = match wanted.inner() {
+        Int128 | UInt128 | Int256 | Date32 | DateTime64 { .. } => true,
+        Decimal { .. } => matches!(given, Arrow::Timestamp(..)),
+        DateTime { .. } => given.is_floating(),
+        _ => false,
+    };
+    let is_same = declared(from).is_some_and(|declared| declared.inner() == wanted.inner());
+    let is_number = given.is_numeric() || matches!(given, Arrow::Timestamp(..) | Arrow::FixedSizeBinary(_));
+    (converts && is_number && !is_same).then_some(wanted)
 }
 
 /// Whether a type has integers, or what they become beside others for which 64 bits are not enough.

@@ -8,7 +8,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result};
 
-use super::local::{DAY, Missing, Moments, is_moment, is_time, ticks_per_second, zone_of};
+use super::local::{DAY, Moments, is_moment, is_time, ticks_per_second, zone_of};
 use super::{Function, of};
 use crate::functions::clamped;
 use crate::functions::numbers::{array_bits, from_bits};
@@ -117,7 +117,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         field: |given| is_moment(&given[0]).then(|| seconds_like(given[0].data_type())),
         answer: |given, field| {
             let moments = Moments::of(&given[0])?;
-            let day = |row| moments.unix(moments.local(row).div_euclid(DAY) * DAY, Missing::Later);
+            let day = |row| moments.day_start(row, moments.local(row).div_euclid(DAY));
             Ok(clamped(numbers((0..moments.len()).map(|row| day(row) as u64).collect(), field)?))
         },
     },
@@ -185,6 +185,7 @@ fn first_days(
 
 fn starts(moments: &ArrayRef, field: &Field, seconds: i64) -> Result<ArrayRef> {
     let moments = Moments::of(moments)?;
-    let start = |row: usize| (moments.seconds[row] - moments.local(row).rem_euclid(seconds)) as u64;
+    // They are counted since the day began: clocks may be set by half an hour.
+    let start = |row: usize| (moments.seconds[row] - moments.since_midnight(row).rem_euclid(seconds)) as u64;
     Ok(clamped(numbers((0..moments.len()).map(start).collect(), field)?))
 }

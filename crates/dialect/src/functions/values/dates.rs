@@ -82,7 +82,8 @@ fn boundaries(unit: &str, moments: &Moments, row: usize) -> Result<i64> {
     Ok(match unit.as_str() {
         "second" | "seconds" | "ss" | "s" => moments.seconds[row],
         "minute" | "minutes" | "mi" | "n" => moments.seconds[row].div_euclid(60),
-        "hour" | "hours" | "hh" | "h" => moments.local(row).div_euclid(60 * 60),
+        // Clocks that are set make no hour; whole hours are counted as they were in 1970.
+        "hour" | "hours" | "hh" | "h" => (moments.seconds[row] + moments.offset(0)).div_euclid(60 * 60),
         "day" | "days" | "dd" | "d" => days(),
         // 1970 began on a Thursday.
         "week" | "weeks" | "wk" | "ww" => (days() + 3).div_euclid(7),

@@ -30,7 +30,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     unit!("toStartOfInterval/Second", of_clocks, |at, count| at.clock(count)),
     unit!("toStartOfInterval/Minute", of_clocks, |at, count| at.clock(60 * count)),
     unit!("toStartOfInterval/Hour", of_clocks, |at, count| at.hour(count)),
-    unit!("toStartOfInterval/Day", of_days, |at, count| at.midnight(at.day().div_euclid(count) * count)),
+    unit!("toStartOfInterval/Day", of_days, |at, count| at
+        .moments
+        .day_start(at.row, at.day().div_euclid(count) * count)),
     // 1970 began on a Thursday, and weeks begin on Mondays.
     unit!("toStartOfInterval/Week", of_dates, |at, count| 4
         + (at.day() - 4).div_euclid(7 * count) * 7 * count),
@@ -80,10 +82,32 @@ impl At<'_> {
         self.moments.seconds[self.row].div_euclid(seconds) * seconds
     }
 
-    /// The same to so many hours since midnight.
+    /// The same to so many hours since midnight, as clocks count them: on a day on which they are set, those behind that
+    /// are counted from where they would have been.
     fn hour(&self, count: i64) -> i64 {
         let midnight = self.midnight(self.day());
-        midnight + (self.moments.seconds[self.row] - midnight).div_euclid(HOUR * count) * HOUR * count
+        let passed = self.moments.seconds[self.row] - midnight;
+        let down = |passed: i64| passed.div_euclid(HOUR * count) * HOUR * count;
+        let (set_at, set_by) = if count > 1 { self.set(midnight) } else { (0, 0) };
+        if set_by == 0 || passed < set_at {
+            return midnight + down(passed);
+        }
+        let shown = down(passed + set_by);
+        midnight + if shown >= set_at { (shown - set_by).max(set_at) } else { shown }
+    }
+
+    /// How long after midnight clocks are set that day, and by how many seconds; (0, 0) if they are not.
+    fn set(&self, midnight: i64) -> (i64, i64) {
+        let offset = |passed: i64| self.moments.offset(midnight + passed);
+        let before = offset(0);
+        let last = self.midnight(self.day() + 1) - 1 - midnight;
+        let set_by = offset(last) - before;
+        let (mut low, mut high) = (0, last);
+        while set_by != 0 && high - low > 1 {
+            let middle = (low + high) / 2;
+            if offset(middle) == before { low = middle } else { high = middle }
+        }
+        if set_by == 0 { (0, 0) } else { (high, set_by) }
     }
 
     /// The first day of so many months since 1900.

@@ -77,12 +77,40 @@ impl Moments {
     /// What the clocks show, in seconds since they showed the beginning of 1970.
     pub fn local(&self, row: usize) -> i64 {
         let seconds = self.seconds[row];
+        seconds + self.offset(seconds)
+    }
+
+    /// By how many seconds the clocks are before those of UTC at a Unix time.
+    pub fn offset(&self, seconds: i64) -> i64 {
         match (&self.zone, DateTime::from_timestamp(seconds, 0)) {
             (Some((zone, _)), Some(time)) => {
-                let offset = zone.offset_from_utc_datetime(&time.naive_utc()).fix();
-                seconds + i64::from(offset.local_minus_utc())
+                zone.offset_from_utc_datetime(&time.naive_utc()).fix().local_minus_utc().into()
             }
-            _ => seconds,
+            _ => 0,
+        }
+    }
+
+    /// How many seconds before a moment its day has begun.
+    pub fn since_midnight(&self, row: usize) -> i64 {
+        match &self.zone {
+            Some(_) => self.seconds[row] - self.unix(self.local(row).div_euclid(DAY) * DAY, Missing::Later),
+            None => self.seconds[row],
+        }
+    }
+
+    /// The Unix time at which a day begins. In place of one that lies before a DateTime's first moment, while that is
+    /// asked for which does not, it is the first midnight behind it, as in ClickHouse.
+    pub fn day_start(&self, row: usize, day: i64) -> i64 {
+        let start = |day: i64| self.unix(day * DAY, Missing::Later);
+        match start(day) {
+            before if before < 0 && self.seconds[row] >= 0 && self.zone.is_some() => {
+                if start(0) < 0 {
+                    start(1)
+                } else {
+                    start(0)
+                }
+            }
+            at => at,
         }
     }
 

@@ -90,6 +90,9 @@ fn of(data_type: DataType) -> Field {
 /// Functions whose answer is not NULL in ClickHouse where an argument is.
 const TAKE_NO_NULL: &[&str] = &["arrayPushBack", "arrayPushFront", "countEqual", "indexOf"];
 
+/// A function that answers for NULL by itself.
+const TAKES_NULL: &str = "ifNotFinite";
+
 /// A function, as DataFusion knows it.
 pub struct ValueFunction {
     function: &'static Function,
@@ -141,6 +144,11 @@ impl ScalarUDFImpl for ValueFunction {
         if TAKE_NO_NULL.contains(&name) && given.iter().any(|field| field.data_type().is_null()) {
             return Err(Error::illegal_type(format!("Function {name} does not take NULL here")).into());
         }
+        let known = given.iter().find(|field| !field.data_type().is_null());
+        let given = match known.filter(|_| name == TAKES_NULL) {
+            Some(known) => &given.iter().map(|field| typed(field, known)).collect::<Vec<_>>(),
+            None => given,
+        };
         if given.iter().any(|field| field.data_type().is_null()) {
             return Ok(Arc::new(Field::new(name, DataType::Null, true)));
         }
@@ -161,6 +169,9 @@ impl ScalarUDFImpl for ValueFunction {
         }
         let arrays = args.args.iter().map(|given| given.to_array(rows)).collect::<Result<Vec<_>>>()?;
         let answer = (self.function.answer)(&arrays, &args.return_field)?;
+        if self.name() == TAKES_NULL {
+            return shaped(answer, &args.args);
+        }
         let nulls = arrays
             .iter()
             .fold(None, |nulls, array| NullBuffer::union(nulls.as_ref(), array.logical_nulls().as_ref()));
@@ -171,5 +182,13 @@ impl ScalarUDFImpl for ValueFunction {
             _ => answer,
         };
         shaped(answer, &args.args)
+    }
+}
+
+/// NULL as one of the type of another argument.
+fn typed(field: &FieldRef, known: &FieldRef) -> FieldRef {
+    match field.data_type().is_null() {
+        true => Arc::new(known.as_ref().clone().with_nullable(true)),
+        false => Arc::clone(field),
     }
 }

@@ -6,12 +6,13 @@ use datafusion::arrow::array::{Array, ArrayRef, StringArray, UInt8Array, UInt64A
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::Result;
 use granary_dict::regexp_of_re2;
-use regex_automata::PatternID;
 use regex_automata::meta::{Config, Regex};
 use regex_automata::util::captures::Captures;
 use regex_automata::util::syntax;
+use regex_automata::{Input, PatternID};
 
 use super::lists::{list_field, list_of_texts};
+use super::substrings::broken_letters;
 use super::texts::{Texts, all_texts};
 use super::{Function, of};
 use crate::error::Error;
@@ -57,9 +58,15 @@ pub(super) const FUNCTIONS: &[Function] = &[
         field: |given| all_texts(given).then(|| list_field(Field::new("item", DataType::Utf8, false))),
         answer: |given, field| {
             let all = each(given, |text, pattern, _| {
-                let some = |found: &Captures| found.get_match().is_some_and(|found| !found.is_empty());
-                let all = pattern.captures_iter(text).filter(some).filter_map(|found| wanted(&found));
-                Ok(all.map(|span| text[span].to_owned()).collect::<Vec<String>>())
+                let (mut all, mut found, mut at) = (Vec::new(), pattern.create_captures(), 0);
+                loop {
+                    pattern.captures(Input::new(text).range(at..), &mut found);
+                    // A match of nothing is the end of them.
+                    let Some(whole) = found.get_match().filter(|whole| !whole.is_empty()) else { break };
+                    at = whole.end();
+                    all.extend(wanted(&found).map(|span| text[span].to_owned()));
+                }
+                Ok(all)
             })?;
             list_of_texts(field, all.len(), |row, parts| {
                 parts.extend(all[row].iter().cloned());
@@ -131,8 +138,10 @@ fn replaced(given: &[ArrayRef], most: usize) -> Result<ArrayRef> {
             return Err(Error::bad_arguments(what).into());
         }
         let (mut made, mut copied) = (String::new(), 0);
-        for found in pattern.captures_iter(text).take(most) {
-            let Some(all) = found.get_match() else { continue };
+        let mut found = pattern.create_captures();
+        for _ in 0..most {
+            pattern.captures(Input::new(text).range(copied..), &mut found);
+            let Some(all) = found.get_match() else { break };
             made.push_str(&text[copied..all.start()]);
             copied = all.end();
             let mut letters = by.chars();
@@ -146,6 +155,15 @@ fn replaced(given: &[ArrayRef], most: usize) -> Result<ArrayRef> {
                     }
                     Some(other) => made.push(other),
                 }
+            }
+            // Behind a match of nothing, the next one is looked for behind the next byte.
+            if all.is_empty() && most > 1 {
+                match text[copied..].chars().next() {
+                    Some(letter) if letter.is_ascii() => made.push(letter),
+                    Some(_) => return Err(broken_letters("replaceRegexpAll", text).into()),
+                    None => break,
+                }
+                copied += 1;
             }
         }
         made.push_str(&text[copied..]);

@@ -28,8 +28,8 @@ macro_rules! position {
                     let start = starts.as_ref().map_or(0, |starts| starts.value(row) as u64);
                     let skipped = usize::try_from(start).unwrap_or(usize::MAX).saturating_sub(1);
                     let (text, wanted) = (texts.at(row), wanted.at(row));
-                    if wanted.is_empty() && skipped <= text.len() {
-                        return skipped as u64 + 1;
+                    if wanted.is_empty() {
+                        return if skipped <= text.len() { skipped as u64 + 1 } else { 0 };
                     }
                     // A text that is found begins where a letter does.
                     let skipped =

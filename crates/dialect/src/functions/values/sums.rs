@@ -23,7 +23,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let (list, items) = floats(&given[0])?;
             let mean = |row| {
                 let found = || range_of(&list, row).filter(|at| items.is_valid(*at as usize));
-                found().map(|at| items.value(at as usize)).sum::<f64>() / found().count() as f64
+                match found().count() {
+                    // Of nothing it is 0.
+                    0 => 0.0,
+                    count => found().map(|at| items.value(at as usize)).sum::<f64>() / count as f64,
+                }
             };
             Ok(Arc::new(Float64Array::from_iter_values((0..list.len()).map(mean))))
         },
@@ -35,7 +39,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         answer: |given, _| {
             let (list, items) = floats(&given[0])?;
             let found = |row| range_of(&list, row).filter(|at| items.is_valid(*at as usize));
-            let product = |row| found(row).map(|at| items.value(at as usize)).product::<f64>();
+            // That of nothing is 0.
+            let product =
+                |row| found(row).map(|at| items.value(at as usize)).reduce(|product, item| product * item);
+            let product = |row| product(row).unwrap_or(0.0);
             Ok(Arc::new(Float64Array::from_iter_values((0..list.len()).map(product))))
         },
     },

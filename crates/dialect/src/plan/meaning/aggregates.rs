@@ -5,14 +5,17 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::math::expr_fn::isnan;
 use datafusion::logical_expr::expr::{AggregateFunction, Cast, Sort, WindowFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, WindowFunctionDefinition};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, ScalarUDF, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
+};
 
 use super::comparisons::is_float;
 use crate::error::Error;
 use crate::functions::quantile::ANSWERS;
 use crate::functions::{NanFirst, ToNullable, is_plain};
+use crate::plan::nan_last::in_order;
 use crate::rewrite::clickhouse_name;
-use crate::types::type_name;
+use crate::types::{is_wide, type_name};
 
 /// The statistics of two columns, which are NULL where one of the two may be.
 const OF_PAIRS: &[&str] = &["corr", "covar_pop", "covar_samp"];
@@ -20,19 +23,51 @@ const OF_PAIRS: &[&str] = &["corr", "covar_pop", "covar_samp"];
 /// Aggregates of one column that are a Float32 of Float32 in ClickHouse.
 const STATISTICS: &[&str] = &["stddev", "stddev_pop", "var", "var_pop"];
 
-/// The same over a window.
+/// The same over a window, in whose order NaN is behind all numbers.
 pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let by = &mut call.params.order_by;
+    let mut changed = false;
+    // A distance is one from a number.
+    let has_distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
+        WindowFrameBound::CurrentRow => false,
+    };
+    let frame = &call.params.window_frame;
+    let is_near = frame.units == WindowFrameUnits::Range
+        && (has_distance(&frame.start_bound) || has_distance(&frame.end_bound));
+    if !is_near && by.iter().any(|by| is_float(&by.expr, schema)) {
+        *by = in_order(by, schema)?;
+        changed = true;
+    }
     let name = match &call.fun {
         WindowFunctionDefinition::AggregateUDF(function) => function.name().to_owned(),
-        WindowFunctionDefinition::WindowUDF(_) => return Ok(Transformed::no(Expr::WindowFunction(call))),
+        WindowFunctionDefinition::WindowUDF(_) => {
+            return Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed));
+        }
     };
     match call.params.args.as_mut_slice() {
         [value] if ["max", "min"].contains(&name.as_str()) && is_float(value, schema) => {
             nan_last(&name, value)
         }
-        _ => return Ok(Transformed::no(Expr::WindowFunction(call))),
+        [value] if let Some(wide) = widened(&name, value, schema)? => cast_to(value, wide),
+        _ => return Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed)),
     }
     Ok(Transformed::yes(Expr::WindowFunction(call)))
+}
+
+/// Decimals as they are summed, with all digits that their width has, and floats for their mean.
+fn widened(name: &str, value: &Expr, schema: &DFSchema) -> Result<Option<DataType>> {
+    let (_, field) = value.to_field(schema)?;
+    Ok(match (name, field.data_type()) {
+        ("avg", data_type) if data_type.is_decimal() => Some(DataType::Float64),
+        ("sum", DataType::Decimal128(_, scale)) => Some(DataType::Decimal128(38, *scale)),
+        ("sum", DataType::Decimal256(_, scale)) if !is_wide(&field) => Some(DataType::Decimal256(76, *scale)),
+        _ => None,
+    })
+}
+
+fn cast_to(value: &mut Expr, data_type: DataType) {
+    *value = Expr::Cast(Cast::new(Box::new(std::mem::take(value)), data_type));
 }
 
 /// Lets NaN be what `max` or `min` takes where there is nothing else.
@@ -74,18 +109,7 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
             }
             return Ok(Transformed::no(Expr::AggregateFunction(call)));
         }
-        ("avg", [value]) if value.get_type(schema)?.is_decimal() => {
-            *value = Expr::Cast(Cast::new(Box::new(std::mem::take(value)), DataType::Float64));
-        }
-        // ClickHouse sums decimals with all digits that their width has.
-        ("sum", [value]) => {
-            let wide = match value.get_type(schema)? {
-                DataType::Decimal128(_, scale) => DataType::Decimal128(38, scale),
-                DataType::Decimal256(_, scale) => DataType::Decimal256(76, scale),
-                _ => return Ok(Transformed::no(Expr::AggregateFunction(call))),
-            };
-            *value = Expr::Cast(Cast::new(Box::new(std::mem::take(value)), wide));
-        }
+        (name, [value]) if let Some(wide) = widened(name, value, schema)? => cast_to(value, wide),
         (pairs, [one, other]) if OF_PAIRS.contains(&pairs) && (nullable(one) || nullable(other)) => {
             for side in [one, other] {
                 *side = ScalarUDF::from(ToNullable::default()).call(vec![std::mem::take(side)]);

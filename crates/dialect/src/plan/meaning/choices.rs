@@ -13,7 +13,7 @@ use super::declared::declare;
 use crate::error::Error;
 use crate::functions::as_type::AsType;
 use crate::functions::{ToNullable, is_plain, supertype, type_of};
-use crate::types::{fixed_bytes, type_name};
+use crate::types::{fixed_bytes, is_time, type_name};
 
 /// `CASE x WHEN 1 ..` compares, and all branches are of one type, which is Nullable if one of them is or there is no ELSE.
 pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
@@ -34,7 +34,9 @@ pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
         }
         Some(operand)
             if comparisons::is_float(&operand, schema)
-                || when_then_expr.iter().any(|(when, _)| comparisons::is_float(when, schema)) =>
+                || when_then_expr.iter().any(|(when, _)| {
+                    comparisons::is_float(when, schema) || comparisons::are_apart(&operand, when, schema)
+                }) =>
         {
             for (when, _) in &mut when_then_expr {
                 let compared = BinaryExpr::new(operand.clone(), Operator::Eq, std::mem::take(when));
@@ -124,6 +126,7 @@ fn common(fields: &[&Field]) -> Result<Option<granary_dict::DataType>> {
     }
     let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
     match types.and_then(|types| supertype(&types)) {
+        Some(common) if differ_within(fields, &common) => Err(comparisons::zones_within().into()),
         Some(common) => Ok(Some(common)),
         None => {
             let what = format!(
@@ -135,8 +138,44 @@ fn common(fields: &[&Field]) -> Result<Option<granary_dict::DataType>> {
     }
 }
 
+/// `[a, b, ..]` and, with `apart` of 2, `map(key, value, ..)`: times, and integers with a sign beside those of 64 bits
+/// without one, are of what holds all of them. Of other types DataFusion knows what ClickHouse does.
+pub fn items(call: ScalarFunction, apart: usize, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let fields = call.args.iter().map(|item| Ok(item.to_field(schema)?.1)).collect::<Result<Vec<_>>>()?;
+    let mut wanted = Vec::with_capacity(apart);
+    for first in 0..apart {
+        let fields: Vec<&Field> = fields.iter().skip(first).step_by(apart).map(AsRef::as_ref).collect();
+        let has = |wanted: fn(&DataType) -> bool| fields.iter().any(|field| wanted(field.data_type()));
+        let is_signed = DataType::is_signed_integer;
+        let concerned = has(has_time) || has(|item| item == &DataType::UInt64) && has(is_signed);
+        wanted.push(if concerned { common(&fields)? } else { None });
+    }
+    let changed = wanted.iter().any(Option::is_some);
+    let item = |(item, wanted): (Expr, &Option<granary_dict::DataType>)| match wanted {
+        Some(wanted) => of_type(item, wanted, schema),
+        None => Ok(item),
+    };
+    let args = call.args.into_iter().zip(wanted.iter().cycle()).map(item).collect::<Result<_>>()?;
+    Ok(Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func: call.func, args }), changed))
+}
+
+/// Whether a type is one of times, or of something that has some.
+fn has_time(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) => has_time(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_time(field.data_type())),
+        other => is_time(other),
+    }
+}
+
+/// Whether times in arrays and the like are shown in other zones than those of what they would become.
+pub fn differ_within(fields: &[&Field], common: &granary_dict::DataType) -> bool {
+    let common = common.to_arrow();
+    common.is_nested() && fields.iter().any(|field| comparisons::differ_in_zone(field.data_type(), &common))
+}
+
 /// An expression made of a type.
-fn of_type(expr: Expr, common: &granary_dict::DataType, schema: &DFSchema) -> Result<Expr> {
+pub fn of_type(expr: Expr, common: &granary_dict::DataType, schema: &DFSchema) -> Result<Expr> {
     let (_, field) = expr.to_field(schema)?;
     let own = type_of(&field);
     if own.as_ref() == Some(common) && field.data_type() == &common.to_arrow() || field.data_type().is_null()
@@ -147,6 +186,6 @@ fn of_type(expr: Expr, common: &granary_dict::DataType, schema: &DFSchema) -> Re
     Ok(if is_plain(&arrow) && (is_plain(field.data_type()) || field.data_type() == &DataType::Boolean) {
         Expr::Cast(Cast::new(Box::new(expr), arrow))
     } else {
-        ScalarUDF::from(AsType::default()).call(vec![expr, lit(common.to_string())])
+        ScalarUDF::from(AsType::exactly()).call(vec![expr, lit(common.to_string())])
     })
 }

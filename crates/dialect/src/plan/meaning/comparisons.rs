@@ -1,12 +1,14 @@
-//! Comparisons of floats as IEEE 754 says, and of tuples element by element.
+//! Comparisons of floats as IEEE 754 says, of tuples element by element, and of times as moments.
 
-use datafusion::arrow::datatypes::{DataType, Field, Fields};
+use datafusion::arrow::datatypes::{DataType, Field, Fields, TimeUnit};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Cast, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit};
+use granary_dict::digits_of;
 
 use crate::error::Error;
+use crate::functions::as_type::AsType;
 use crate::functions::{AssumeNotNull, Ieee, TUPLE, TupleElement};
 use crate::types::plain_name;
 
@@ -14,8 +16,77 @@ pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
 }
 
+/// Whether DataFusion would compare two types by what clocks show: one is of times in a zone, and the other of times
+/// that no zone is said of, or of days.
+pub fn differ_in_zone(one: &DataType, other: &DataType) -> bool {
+    match (one, other) {
+        (DataType::Timestamp(_, one), DataType::Timestamp(_, other)) => one.is_some() != other.is_some(),
+        (DataType::Timestamp(_, Some(_)), DataType::Date32) => true,
+        (DataType::Date32, DataType::Timestamp(_, Some(_))) => true,
+        (DataType::List(one), DataType::List(other)) | (DataType::Map(one, _), DataType::Map(other, _)) => {
+            differ_in_zone(one.data_type(), other.data_type())
+        }
+        (DataType::Struct(one), DataType::Struct(other)) => {
+            one.iter().zip(other).any(|(one, other)| differ_in_zone(one.data_type(), other.data_type()))
+        }
+        _ => false,
+    }
+}
+
+/// The same of expressions.
+pub fn are_apart(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
+    let types = (one.get_type(schema), other.get_type(schema));
+    matches!(types, (Ok(one), Ok(other)) if differ_in_zone(&one, &other))
+}
+
+/// Two sides of a comparison, with their types. Where these differ in zone, both are said to be in the one that there is.
+pub fn in_one_zone(left: (Expr, DataType), right: (Expr, DataType)) -> Result<(Expr, Expr)> {
+    if !differ_in_zone(&left.1, &right.1) {
+        return Ok((left.0, right.0));
+    }
+    let zone = [&left.1, &right.1].into_iter().find_map(|data_type| match data_type {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    });
+    let Some(zone) = zone else {
+        return Err(zones_within().into());
+    };
+    let in_zone = |(side, data_type): (Expr, DataType)| {
+        let wanted = match data_type {
+            DataType::Timestamp(_, Some(_)) => return side,
+            DataType::Timestamp(unit, None) if unit != TimeUnit::Second => {
+                format!("DateTime64({}, '{zone}')", digits_of(unit))
+            }
+            _ => format!("DateTime('{zone}')"),
+        };
+        ScalarUDF::from(AsType::exactly()).call(vec![side, lit(wanted)])
+    };
+    Ok((in_zone(left), in_zone(right)))
+}
+
+/// What is said of arrays and the like.
+pub fn zones_within() -> Error {
+    Error::not_implemented(
+        "Arrays, maps and tuples with times in different zones are not brought to one type here: make all of one type, \
+         as with CAST",
+    )
+}
+
+/// The same of a comparison.
+pub fn at_one_zone(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
+    let is_tuple = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Struct(_)));
+    // Tuples are compared element by element.
+    if is_tuple(&compared.left) || !are_apart(&compared.left, &compared.right, schema) {
+        return Ok(compared);
+    }
+    let types = (compared.left.get_type(schema)?, compared.right.get_type(schema)?);
+    let (left, right) = in_one_zone((*compared.left, types.0), (*compared.right, types.1))?;
+    Ok(BinaryExpr::new(Box::new(left), compared.op, Box::new(right)))
+}
+
 /// A comparison by ClickHouse's rules.
 pub fn compared(compared: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let compared = at_one_zone(compared, schema)?;
     let (left, right) = match (compared.left.to_field(schema), compared.right.to_field(schema)) {
         (Ok((_, left)), Ok((_, right))) => (left, right),
         _ => return Ok(Transformed::no(Expr::BinaryExpr(compared))),
@@ -77,7 +148,8 @@ fn distinct(
 /// `x BETWEEN low AND high`, of which `NOT` is `x < low OR x > high`.
 pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let sides = [&between.expr, &between.low, &between.high];
-    if !sides.iter().any(|side| is_float(side, schema)) {
+    let is_apart = |side: &Expr| is_float(side, schema) || are_apart(&between.expr, side, schema);
+    if !sides.iter().any(|side| is_apart(side)) {
         return Ok(Transformed::no(Expr::Between(between)));
     }
     let Between { expr, negated, low, high } = between;
@@ -89,23 +161,36 @@ pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>>
     }))
 }
 
-/// `tuple IN (..)` where the elements of the tuple have names, as those of dictGet: it is one of the others, which have
-/// none. A tuple with NULL in it is none of them.
+/// `tuple IN (..)` where the elements of the tuple have names, as those of dictGet, or may be NULL: it is one of the
+/// others, which have no names. A tuple with NULL in it is none of them.
 pub fn listed(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let is_named = match list.expr.get_type(schema)? {
-        DataType::Struct(fields) => fields.iter().any(|field| field.name().parse::<usize>().is_err()),
+    let by_elements = match list.expr.get_type(schema)? {
+        DataType::Struct(fields) => {
+            fields.iter().any(|field| field.is_nullable() || field.name().parse::<usize>().is_err())
+        }
         _ => false,
     };
-    if !is_named {
+    if !by_elements {
         return Ok(Transformed::no(Expr::InList(list)));
     }
     let InList { expr, list, negated } = list;
     let equal =
         |item: Expr| Ok(compared(BinaryExpr::new(expr.clone(), Operator::Eq, Box::new(item)), schema)?.data);
-    let any = list.into_iter().map(equal).collect::<Result<Vec<_>>>()?;
-    let any = any.into_iter().reduce(Expr::or).unwrap_or_else(|| lit(false));
+    let any = any(list.into_iter().map(equal).collect::<Result<Vec<_>>>()?);
     let any = ScalarUDF::from(AssumeNotNull::unchecked()).call(vec![any]);
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(any)) } else { any }))
+}
+
+/// Whether one of these holds. Many are no deeper than they have to be.
+fn any(mut conditions: Vec<Expr>) -> Expr {
+    match conditions.len() {
+        0 => lit(false),
+        1 => conditions.swap_remove(0),
+        count => {
+            let others = conditions.split_off(count / 2);
+            any(conditions).or(any(others))
+        }
+    }
 }
 
 /// Tuples are equal if all their elements are, and the first that differs says which one is less.
@@ -119,6 +204,9 @@ fn tuples(compared: &BinaryExpr, left: &Fields, right: &Fields, schema: &DFSchem
     let pair = |op: Operator, at: usize| -> Result<Expr> {
         let sides = [&compared.left, &compared.right].map(|side| Box::new(element(side, at)));
         let [one, other] = sides;
+        if [&one, &other].iter().any(|side| side.get_type(schema).is_ok_and(|side| side.is_null())) {
+            return Ok(lit(ScalarValue::Boolean(None)));
+        }
         Ok(self::compared(BinaryExpr::new(one, op, other), schema)?.data)
     };
     let equal = || -> Result<Expr> {

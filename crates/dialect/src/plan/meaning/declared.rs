@@ -9,6 +9,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
 use granary_dict::DataType as ClickHouseType;
 
 use crate::functions::as_type::AsType;
+use crate::functions::supertype;
 use crate::types::{CLICKHOUSE_TYPE, plain_name};
 
 /// Says of a choice between `branches`, which have one Arrow type, what its type is.
@@ -20,7 +21,7 @@ pub fn declare(choice: Expr, branches: &[Expr], schema: &DFSchema) -> Result<Exp
     if plain_name(&common.to_arrow()) == common.to_string() {
         return Ok(choice);
     }
-    Ok(ScalarUDF::from(AsType::default()).call(vec![choice, lit(common.to_string())]))
+    Ok(ScalarUDF::from(AsType::exactly()).call(vec![choice, lit(common.to_string())]))
 }
 
 fn is_null(expr: &Expr) -> bool {
@@ -50,10 +51,9 @@ fn is_of(field: &Arc<Field>, found: &ClickHouseType) -> bool {
 fn common(types: Vec<ClickHouseType>) -> Option<ClickHouseType> {
     types.into_iter().map(Some).reduce(|one, other| match (one?, other?) {
         (one, other) if one == other => Some(one),
-        (
-            ClickHouseType::DateTime64 { precision, tz },
-            ClickHouseType::DateTime64 { precision: other, .. },
-        ) => Some(ClickHouseType::DateTime64 { precision: precision.max(other), tz }),
+        (one @ ClickHouseType::DateTime64 { .. }, other @ ClickHouseType::DateTime64 { .. }) => {
+            supertype(&[one, other])
+        }
         _ => None,
     })?
 }

@@ -1,9 +1,10 @@
 //! What ClickHouse means by expressions of which DataFusion would make something else, once their types are known:
-//! floats compare as IEEE 754 says, choices have the smallest type that holds all that may be chosen, and the items of
+//! floats compare as IEEE 754 says, choices and columns of several queries have the smallest type that holds all that may be chosen, and the items of
 //! an array are NULL only if they are Nullable.
 
 mod aggregates;
 mod choices;
+mod common_types;
 mod comparisons;
 mod declared;
 mod items;
@@ -12,13 +13,18 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
 
+use self::common_types::{has_common, with_common};
+use super::in_lists::of_one_type;
 use super::{has_expression, has_node, map_named_expressions};
 use crate::types::pretty_type_name;
+
+pub use comparisons::{differ_in_zone, in_one_zone};
 
 /// Makes the expressions of a plan what ClickHouse means by them. It runs before DataFusion looks for common types.
 pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_node = |node: &LogicalPlan| {
-        Ok(matches!(node, LogicalPlan::Unnest(_)) || has_expression(node, is_concerned)?)
+        let is_one = matches!(node, LogicalPlan::Unnest(_)) || has_common(node);
+        Ok(is_one || has_expression(node, is_concerned)?)
     };
     if !has_node(&plan, is_node)? {
         return Ok(plan);
@@ -42,7 +48,7 @@ pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
         let node = node.recompute_schema()?;
         Ok(Transformed::yes(match node {
             LogicalPlan::Unnest(unnest) => items::known(unnest)?,
-            node => node,
+            node => with_common(node)?,
         }))
     })
     .data()
@@ -56,10 +62,16 @@ fn is_concerned(expr: &Expr) -> bool {
         | Expr::InList(_)
         | Expr::AggregateFunction(_)
         | Expr::WindowFunction(_) => true,
-        Expr::ScalarFunction(call) => call.name() == TYPE_NAME || CHOICES.contains(&call.name()),
+        Expr::ScalarFunction(call) => {
+            [TYPE_NAME, ARRAY, MAP].contains(&call.name()) || CHOICES.contains(&call.name())
+        }
         _ => false,
     }
 }
+
+/// The functions that make arrays and maps.
+const ARRAY: &str = "array";
+const MAP: &str = "mapOf";
 
 const CHOICES: &[&str] = &["coalesce", "nvl"];
 
@@ -80,15 +92,16 @@ fn is_comparison(op: Operator) -> bool {
 
 fn changed(expr: Expr, schema: &DFSchema, is_join: bool) -> Result<Transformed<Expr>> {
     match expr {
-        Expr::BinaryExpr(compared)
-            if is_comparison(compared.op) && !(is_join && compared.op == Operator::Eq) =>
-        {
-            comparisons::compared(compared, schema)
+        Expr::BinaryExpr(compared) if is_join && compared.op == Operator::Eq => {
+            Ok(Transformed::yes(Expr::BinaryExpr(comparisons::at_one_zone(compared, schema)?)))
         }
-        Expr::InList(list) => comparisons::listed(list, schema),
+        Expr::BinaryExpr(compared) if is_comparison(compared.op) => comparisons::compared(compared, schema),
+        Expr::InList(list) => comparisons::listed(of_one_type(list, schema)?, schema),
         Expr::Between(between) => comparisons::between(between, schema),
         Expr::Case(case) => choices::case(case, schema).map(Transformed::yes),
         Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => choices::first_known(call, schema),
+        Expr::ScalarFunction(call) if call.name() == ARRAY => choices::items(call, 1, schema),
+        Expr::ScalarFunction(call) if call.name() == MAP => choices::items(call, 2, schema),
         Expr::ScalarFunction(call)
             if call.name() == TYPE_NAME && call.args.len() == 1 && !has_lambda(&call.args[0])? =>
         {

@@ -1,0 +1,55 @@
+//! `column.name`: an element of a tuple, or what ClickHouse calls so of maps and arrays.
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::{Column, Result, TableReference};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
+use datafusion::logical_expr::{Expr, ScalarUDF, lit};
+
+use super::length::{Length, Question};
+use super::map::{Action, MapFunction};
+use super::tuple_element::TupleElement;
+
+/// Plans them before DataFusion does, which has NULL for what a map lacks.
+#[derive(Debug)]
+pub struct Subcolumns;
+
+impl ExprPlanner for Subcolumns {
+    fn plan_compound_identifier(
+        &self,
+        field: &Field,
+        qualifier: Option<&TableReference>,
+        nested_names: &[String],
+    ) -> Result<PlannerResult<Vec<Expr>>> {
+        if leads_through_tuples(field.data_type(), nested_names) {
+            return Ok(PlannerResult::Original(Vec::new()));
+        }
+        let column = Expr::Column(Column::from((qualifier, field)));
+        let function = match (field.data_type(), nested_names) {
+            (DataType::Map(..), [name]) if name == "keys" => MapFunction::new(Action::Keys).into(),
+            (DataType::Map(..), [name]) if name == "values" => MapFunction::new(Action::Values).into(),
+            (DataType::Map(..) | DataType::List(_), [name]) if name == "size0" => {
+                ScalarUDF::from(Length::new(Question::Length))
+            }
+            // That is an error, which DataFusion would not take from here.
+            _ => {
+                let element = |tuple: Expr, name: &String| {
+                    ScalarUDF::from(TupleElement::default()).call(vec![tuple, lit(name.as_str())])
+                };
+                return Ok(PlannerResult::Planned(nested_names.iter().fold(column, element)));
+            }
+        };
+        Ok(PlannerResult::Planned(function.call(vec![column])))
+    }
+}
+
+/// Whether names lead from a tuple to an element of it, and so on.
+fn leads_through_tuples(data_type: &DataType, names: &[String]) -> bool {
+    match (data_type, names) {
+        (_, []) => true,
+        (DataType::Struct(elements), [first, others @ ..]) => elements
+            .iter()
+            .find(|element| element.name() == first)
+            .is_none_or(|element| leads_through_tuples(element.data_type(), others)),
+        _ => false,
+    }
+}

@@ -1,0 +1,180 @@
+//! Columns that stand for those of several queries or tables (of a UNION, an INTERSECT, an EXCEPT, and those that USING
+//! names) are of the one type that holds all values, by ClickHouse's rules. DataFusion has rules of its own, and what is
+//! above such a node knows the first type only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, Result};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, ScalarUDF, Union, lit};
+use granary_dict::DataType as ClickHouseType;
+
+use super::choices::{differ_within, of_type};
+use crate::error::Error;
+use crate::functions::as_type::AsType;
+use crate::functions::{supertype, type_of};
+use crate::types::{is_time, type_name};
+
+/// Whether a node has such columns.
+pub fn has_common(node: &LogicalPlan) -> bool {
+    match node {
+        LogicalPlan::Union(_) => true,
+        LogicalPlan::Join(join) => compares_rows(join) || is_using(join),
+        _ => false,
+    }
+}
+
+/// Makes such columns of all inputs of one type.
+///
+/// # Errors
+/// NO_COMMON_TYPE.
+pub fn with_common(node: LogicalPlan) -> Result<LogicalPlan> {
+    match node {
+        LogicalPlan::Union(union) => united(union),
+        LogicalPlan::Join(join) if compares_rows(&join) => compared(join),
+        LogicalPlan::Join(join) if is_using(&join) => joined(join),
+        node => Ok(node),
+    }
+}
+
+/// Whether a join is an INTERSECT or an EXCEPT.
+fn compares_rows(join: &Join) -> bool {
+    join.null_equality == NullEquality::NullEqualsNull
+        && matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
+}
+
+fn is_using(join: &Join) -> bool {
+    join.join_constraint == JoinConstraint::Using
+}
+
+fn united(union: Union) -> Result<LogicalPlan> {
+    let first = union.inputs[0].schema().fields().len();
+    if union.inputs.iter().any(|input| input.schema().fields().len() != first) {
+        return Ok(LogicalPlan::Union(union));
+    }
+    let mut wanted = Vec::with_capacity(first);
+    for at in 0..first {
+        let fields: Vec<&Field> =
+            union.inputs.iter().map(|input| input.schema().field(at).as_ref()).collect();
+        wanted.push(common(&fields).map_err(|types| {
+            Error::no_common_type(format!(
+                "There is no supertype for types {types} of column {} of a UNION, and there are no Variants here: cast \
+                 one to another's type",
+                at + 1
+            ))
+        })?);
+    }
+    let inputs = union.inputs.into_iter().map(|input| aligned(input, &wanted)).collect::<Result<Vec<_>>>()?;
+    Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
+}
+
+fn compared(mut join: Join) -> Result<LogicalPlan> {
+    let (left, right) = (join.left.schema().fields(), join.right.schema().fields());
+    if left.len() != right.len() {
+        return Ok(LogicalPlan::Join(join));
+    }
+    let mut wanted = Vec::with_capacity(left.len());
+    for (at, (left, right)) in left.iter().zip(right).enumerate() {
+        wanted.push(common(&[left.as_ref(), right.as_ref()]).map_err(|types| {
+            Error::no_common_type(format!(
+                "There is no supertype for types {types} of column {}, and there are no Variants here: cast one to \
+                 another's type",
+                at + 1
+            ))
+        })?);
+    }
+    join.left = aligned(join.left, &wanted)?;
+    join.right = aligned(join.right, &wanted)?;
+    LogicalPlan::Join(join).recompute_schema()
+}
+
+/// Of a right or a full join, whose column has values of both sides, both are made what holds them. Of others the right
+/// side is only looked for, and stays what it is: it may be a dictionary.
+fn joined(mut join: Join) -> Result<LogicalPlan> {
+    let shows_right = matches!(join.join_type, JoinType::Right | JoinType::Full);
+    let mut wanted =
+        [vec![None; join.left.schema().fields().len()], vec![None; join.right.schema().fields().len()]];
+    for (left, right) in &join.on {
+        let (Expr::Column(left), Expr::Column(right)) = (left, right) else { continue };
+        let places = [join.left.schema().index_of_column(left)?, join.right.schema().index_of_column(right)?];
+        let fields =
+            [join.left.schema().field(places[0]).as_ref(), join.right.schema().field(places[1]).as_ref()];
+        let common = match common(&fields) {
+            Ok(common) => common,
+            Err(_) if !shows_right => continue,
+            Err(types) => {
+                return Err(Error::no_common_type(format!(
+                    "JOIN cannot infer common type for {types} in USING for column {}: cast one to the other's type",
+                    left.name
+                ))
+                .into());
+            }
+        };
+        if shows_right || fields.iter().any(|field| is_time(field.data_type())) {
+            wanted[1][places[1]].clone_from(&common);
+        }
+        wanted[0][places[0]] = common;
+    }
+    let [left, right] = wanted;
+    join.left = aligned(join.left, &left)?;
+    join.right = aligned(join.right, &right)?;
+    LogicalPlan::Join(join).recompute_schema()
+}
+
+/// The type of fields that are of several, `None` if they are of one; or else the names of their types.
+fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>, String> {
+    let said = |field: &&Field| !field.data_type().is_null() && !is_empty(field.data_type());
+    let known: Vec<&Field> = fields.iter().copied().filter(said).collect();
+    let name = |field: &Field| type_name(&field.clone().with_nullable(false));
+    let is_one = known.windows(2).all(|pair| {
+        name(pair[0]) == name(pair[1]) && pair[0].data_type().equals_datatype(pair[1].data_type())
+    });
+    if is_one && known.len() == fields.len() {
+        return Ok(None);
+    }
+    let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
+    match types.and_then(|types| supertype(&types)) {
+        Some(common) if !differ_within(&known, &common) => Ok(Some(common)),
+        // NULL beside what is no type of a column is left to DataFusion.
+        _ if is_one => Ok(None),
+        _ => Err(known.iter().map(|field| name(field)).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Whether a type is that of `[]`, whatever else it is in.
+fn is_empty(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) => {
+            item.data_type().is_null() && !item.is_nullable() || is_empty(item.data_type())
+        }
+        _ => false,
+    }
+}
+
+/// The rows with columns of such types.
+fn aligned(input: Arc<LogicalPlan>, wanted: &[Option<ClickHouseType>]) -> Result<Arc<LogicalPlan>> {
+    let schema = Arc::clone(input.schema());
+    let mut changed = false;
+    let columns = schema.iter().zip(wanted).map(|((relation, field), wanted)| {
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        let Some(wanted) = wanted else { return Ok(column) };
+        let made = match field.data_type().is_null() {
+            true if wanted.to_arrow().is_nested() => return Ok(column),
+            true => {
+                let nullable = lit(format!("Nullable({wanted})"));
+                ScalarUDF::from(AsType::default()).call(vec![column, nullable])
+            }
+            false => match of_type(column.clone(), wanted, &schema)? {
+                made if made == column => return Ok(column),
+                made => made,
+            },
+        };
+        changed = true;
+        Ok(made.alias_qualified(relation.cloned(), field.name()))
+    });
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    if !changed {
+        return Ok(input);
+    }
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?)))
+}

@@ -1,0 +1,44 @@
+//! What stands behind a UNION, INTERSECT or EXCEPT (ORDER BY, LIMIT) is of its last SELECT in ClickHouse, and of all of
+//! them in SQL.
+
+use datafusion::sql::sqlparser::ast::{Query, SetExpr, Table};
+
+use crate::error::{Error, Result};
+
+/// Gives the last SELECT what stands behind it.
+///
+/// # Errors
+/// SYNTAX_ERROR if that SELECT is in parentheses: what stands behind them is of nothing.
+pub fn make(query: &mut Query) -> Result<()> {
+    let has_tail = query.order_by.is_some() || query.limit_clause.is_some() || query.fetch.is_some();
+    if !has_tail || !matches!(query.body.as_ref(), SetExpr::SetOperation { .. } | SetExpr::Query(_)) {
+        return Ok(());
+    }
+    let (order_by, limit_clause, fetch) =
+        (query.order_by.take(), query.limit_clause.take(), query.fetch.take());
+    let mut last = query.body.as_mut();
+    while let SetExpr::SetOperation { right, .. } = last {
+        last = right.as_mut();
+    }
+    if matches!(last, SetExpr::Query(_)) {
+        return Err(Error::syntax_error(
+            "Syntax error: ORDER BY and LIMIT are of the SELECT before them, or the last one of a UNION, and that is in \
+             parentheses: put them into these, or all that is before them into a subquery",
+        ));
+    }
+    let nothing = SetExpr::Table(Box::new(Table { table_name: None, schema_name: None }));
+    let body = Box::new(std::mem::replace(last, nothing));
+    *last = SetExpr::Query(Box::new(Query {
+        with: None,
+        body,
+        order_by,
+        limit_clause,
+        fetch,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }));
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! `USING (k)` of an outer join: `k` is the value of whichever side has a row, and `a.k` that of one side, which may lack
+//! it. DataFusion has one column for both.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, Visit, Visitor,
+};
+
+use super::joins;
+use crate::error::{Error, Result};
+
+/// Refuses a SELECT that names such a column by a side that may lack the row.
+///
+/// # Errors
+/// NOT_IMPLEMENTED.
+pub fn check(select: &Select, order_by: &Option<OrderBy>) -> Result<()> {
+    let mut named = Named { sides: Vec::new(), queries: 0 };
+    for from in &select.from {
+        let mut before = Vec::from_iter(joins::name_of(&from.relation).map(|name| name.value));
+        for join in &from.joins {
+            let own = joins::name_of(&join.relation).map(|name| name.value);
+            named.add(join, &before, own.as_deref());
+            before.extend(own);
+        }
+    }
+    if named.sides.is_empty() {
+        return Ok(());
+    }
+    for item in &select.projection {
+        if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+            && let Some(table) = last(name)
+            && let Some((_, column)) = named.sides.iter().find(|(side, _)| *side == table)
+        {
+            return Err(refused(&table, column));
+        }
+    }
+    let seen = match Visit::visit(select, &mut named) {
+        ControlFlow::Continue(()) => Visit::visit(order_by, &mut named),
+        refused => refused,
+    };
+    match seen {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+fn refused(table: &str, column: &str) -> Error {
+    Error::not_implemented(format!(
+        "`{table}.{column}` is not known behind an outer join with USING ({column}): write `{column}` for the value of \
+         whichever side has a row, or ON with = for that of one side"
+    ))
+}
+
+fn last(name: &ObjectName) -> Option<String> {
+    name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone())
+}
+
+/// Columns that are not to be named by these sides.
+struct Named {
+    /// Tables, and the columns.
+    sides: Vec<(String, String)>,
+    queries: usize,
+}
+
+impl Named {
+    fn add(&mut self, join: &Join, before: &[String], own: Option<&str>) {
+        use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
+        let (left, right, constraint) = match &join.join_operator {
+            Left(constraint) | LeftOuter(constraint) => (false, true, constraint),
+            Right(constraint) | RightOuter(constraint) => (true, false, constraint),
+            FullOuter(constraint) => (true, true, constraint),
+            _ => return,
+        };
+        let JoinConstraint::Using(columns) = constraint else { return };
+        let tables = before.iter().map(String::as_str).filter(|_| left).chain(own.filter(|_| right));
+        for table in tables {
+            self.sides.extend(columns.iter().filter_map(last).map(|column| (table.to_owned(), column)));
+        }
+    }
+}
+
+impl Visitor for Named {
+    type Break = Error;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Error> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Error> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
+        if self.queries == 0
+            && let Expr::CompoundIdentifier(parts) = expr
+            && let [.., table, column] = parts.as_slice()
+            && self.sides.iter().any(|(side, name)| *side == table.value && *name == column.value)
+        {
+            return ControlFlow::Break(refused(&table.value, &column.value));
+        }
+        ControlFlow::Continue(())
+    }
+}
