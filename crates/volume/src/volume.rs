@@ -94,7 +94,9 @@ impl Volume {
         let framing = Blocks::default();
         let read = checkpoint::read(&path).map_err(Error::io("read", &path))?;
         let header = match read {
-            None if path.exists() => return Err(damaged("the map is not whole: put a copy of it back, or delete the volume")),
+            None if path.exists() => {
+                return Err(damaged("the map is not whole: put a copy of it back, or delete the volume"));
+            }
             None => None,
             Some(read) => {
                 let header = read.header;
