@@ -117,7 +117,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         field: |given| is_moment(&given[0]).then(|| seconds_like(given[0].data_type())),
         answer: |given, field| {
             let moments = Moments::of(&given[0])?;
-            let day = |row| moments.day_start(row, moments.local(row).div_euclid(DAY));
+            let day = |row| moments.day_start(moments.local(row).div_euclid(DAY));
             Ok(clamped(numbers((0..moments.len()).map(|row| day(row) as u64).collect(), field)?))
         },
     },

@@ -32,7 +32,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     unit!("toStartOfInterval/Hour", of_clocks, |at, count| at.hour(count)),
     unit!("toStartOfInterval/Day", of_days, |at, count| at
         .moments
-        .day_start(at.row, at.day().div_euclid(count) * count)),
+        .day_start(at.day().div_euclid(count) * count)),
     // 1970 began on a Thursday, and weeks begin on Mondays.
     unit!("toStartOfInterval/Week", of_dates, |at, count| 4
         + (at.day() - 4).div_euclid(7 * count) * 7 * count),

@@ -55,6 +55,8 @@ pub struct Moments {
     pub ticks: ScalarBuffer<i64>,
     /// Whether they are days.
     pub is_date: bool,
+    /// Whether they are of a DateTime, which begins in 1970.
+    is_bounded: bool,
     zone: Option<(Tz, Arc<str>)>,
 }
 
@@ -71,7 +73,8 @@ impl Moments {
         let seconds = ticks.iter().map(|ticks| (ticks * seconds_per_tick).div_euclid(per_second)).collect();
         let zone = zone_of(array.data_type());
         let zone = zone.and_then(|name| Some((Tz::from_str(&name).ok()?, name)));
-        Ok(Moments { seconds, ticks, is_date: array.data_type() == &DataType::Date32, zone })
+        let is_date = array.data_type() == &DataType::Date32;
+        Ok(Moments { seconds, ticks, is_date, is_bounded: !is_date && per_second == 1, zone })
     }
 
     /// What the clocks show, in seconds since they showed the beginning of 1970.
@@ -98,12 +101,12 @@ impl Moments {
         }
     }
 
-    /// The Unix time at which a day begins. In place of one that lies before a DateTime's first moment, while that is
-    /// asked for which does not, it is the first midnight behind it, as in ClickHouse.
-    pub fn day_start(&self, row: usize, day: i64) -> i64 {
+    /// The Unix time at which a day begins. Of a DateTime, in place of one that lies before its first moment it is the
+    /// first midnight behind that, as in ClickHouse.
+    pub fn day_start(&self, day: i64) -> i64 {
         let start = |day: i64| self.unix(day * DAY, Missing::Later);
         match start(day) {
-            before if before < 0 && self.seconds[row] >= 0 && self.zone.is_some() => {
+            before if before < 0 && self.is_bounded && self.zone.is_some() => {
                 if start(0) < 0 {
                     start(1)
                 } else {
