@@ -3,7 +3,7 @@
 use crate::config::{Config, Error, Files};
 use crate::framing::Blocks;
 use crate::raw_device::{check_unused, wipe};
-use crate::unfinished::{finish_deletion, finish_resize, parts, present, remove};
+use crate::unfinished::{finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
 use granary_log::{Durability, InDoubt, Log};
 use std::fs::File;
@@ -74,13 +74,12 @@ impl Volume {
         let config = Config::read(&files)?;
         let options = config.log_options(&files, InDoubt::Keep)?;
         // Nobody else has it as long as the log is open, and without its shape there is no volume.
-        let opened = match present(&files, &config) {
-            Ok(()) => match Log::open(Blocks::default(), &options).map_err(Error::from) {
-                Err(error @ Error::InUse { .. }) => return Err(error),
-                // What cannot be opened can be deleted.
-                opened => opened.ok(),
-            },
-            Err(_) => None,
+        // A device that is gone would be made, as a file.
+        let is_there = config.device.as_ref().is_none_or(|device| device.exists());
+        let opened = match is_there.then(|| Log::open(Blocks::default(), &options).map_err(Error::from)) {
+            Some(Err(error @ Error::InUse { .. })) => return Err(error),
+            // What cannot be opened can be deleted.
+            opened => opened.and_then(Result::ok),
         };
         std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
         finish_deletion(&files)?;

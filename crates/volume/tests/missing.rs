@@ -83,6 +83,23 @@ fn a_log_that_is_another_is_refused() {
     }
 }
 
+/// Whoever has a volume open keeps it, whatever of it is missing.
+#[test]
+fn what_is_open_is_not_deleted() {
+    for part in ["v.log", "v.state", "v.map"] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), &Config::new(SIZE), true);
+        let volume = open(folder.path()).unwrap();
+        let (here, elsewhere) = (folder.path().join(part), folder.path().join("elsewhere"));
+        std::fs::rename(&here, &elsewhere).unwrap();
+        let error = Volume::delete(folder.path(), "v").expect_err("it is open");
+        assert!(matches!(error, Error::InUse { .. }), "{part}: {error}");
+        std::fs::rename(&elsewhere, &here).unwrap();
+        volume.close().unwrap();
+        has_its_content(folder.path());
+    }
+}
+
 /// A volume of which a part is missing can be deleted.
 #[test]
 fn what_cannot_be_opened_can_be_deleted() {
