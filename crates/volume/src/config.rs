@@ -176,7 +176,12 @@ impl Files {
         self.with(".map")
     }
 
-    /// What the names of the log's state files begin with.
+    /// The state of the log.
+    pub fn state_file(&self) -> PathBuf {
+        self.with(".state")
+    }
+
+    /// What the names of the log's state and journal files begin with.
     pub fn state(&self) -> PathBuf {
         self.with("")
     }

@@ -5,7 +5,7 @@ use crate::framing::Blocks;
 use crate::raw_device::{check_unused, wipe};
 use crate::unfinished::{finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
-use granary_log::{Durability, InDoubt, Log};
+use granary_log::{Durability, InDoubt, Log, OpenError};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
@@ -76,10 +76,12 @@ impl Volume {
         // Nobody else has it as long as the log is open, and without its shape there is no volume.
         // A device that is gone would be made, as a file.
         let is_there = config.device.as_ref().is_none_or(|device| device.exists());
-        let opened = match is_there.then(|| Log::open(Blocks::default(), &options).map_err(Error::from)) {
-            Some(Err(error @ Error::InUse { .. })) => return Err(error),
-            // What cannot be opened can be deleted.
-            opened => opened.and_then(Result::ok),
+        let opened = match is_there.then(|| Log::open(Blocks::default(), &options)) {
+            None => None,
+            Some(Ok(opened)) => Some(opened),
+            // What cannot be opened can be deleted, if nobody else has it: of a device that is known by now.
+            Some(Err(OpenError::Damaged { .. } | OpenError::Foreign { .. } | OpenError::Device(_))) => None,
+            Some(Err(error)) => return Err(error.into()),
         };
         std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
         finish_deletion(&files)?;

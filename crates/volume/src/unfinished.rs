@@ -32,9 +32,7 @@ pub(crate) fn finish_deletion(files: &Files) -> Result<(), Error> {
 /// somewhere else.
 pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
     let log = config.log_path(files);
-    let mut needed = config.log_options(files, InDoubt::Keep)?.state_files(1);
-    needed.truncate(1);
-    needed.push(log.clone());
+    let mut needed = vec![files.state_file(), log.clone()];
     needed.extend(config.formatted.then(|| files.checkpoint()));
     for path in needed {
         if let Err(source) = std::fs::metadata(&path) {

@@ -74,8 +74,7 @@ impl Volume {
         device: Box<dyn Device>,
     ) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
-        let is_new = !files.state().with_added_extension("state").exists();
-        let in_doubt = if is_new { InDoubt::StartEmpty } else { InDoubt::Keep };
+        let in_doubt = if files.state_file().exists() { InDoubt::Keep } else { InDoubt::StartEmpty };
         let options = config.log_options(&files, in_doubt)?;
         let open = |framing| Log::open_on(framing, device, &options).map_err(Error::from);
         Self::start(files, config.clone(), open, &mut |_, _| {})
@@ -112,14 +111,14 @@ impl Volume {
         if header.is_some_and(|header| header.instance != log.instance()) {
             return Err(damaged("it is the map of another volume"));
         }
-        if config.formatted && recovered.segments.is_empty() {
-            let reason = "nothing of this volume is on it: it is another device or file".to_owned();
-            return Err(Error::Damaged { path: config.log_path(&files), reason });
-        }
         if framing.unreadable.load(Ordering::Acquire) > 0 {
             // What cannot be read may be the newest of something, and its slot must not pass for free.
             let path = config.log_path(&files);
             return Err(Error::io("read the summaries of", &path)(crate::shared::damaged()));
+        }
+        if config.formatted && recovered.segments.is_empty() {
+            let reason = "nothing of this volume is on it: it is another device or file".to_owned();
+            return Err(Error::Damaged { path: config.log_path(&files), reason });
         }
         framing.entries_from.store(0, Ordering::Release);
         let slots = log.geometry().segments();
