@@ -60,7 +60,7 @@ pub fn type_name(field: &Field) -> String {
     name(field, Tuples::OnOneLine)
 }
 
-/// The same without Nullable.
+/// The name of a column's type in ClickHouse, without Nullable.
 pub fn plain_field_name(field: &Field) -> String {
     type_name(&field.clone().with_nullable(false))
 }

@@ -83,7 +83,7 @@ fn what_cannot_be_served_says_so() {
     assert!(held.contains("scratch.log is open in another process"), "{held}");
 }
 
-/// Whoever reads no more lines has had enough: that is no failure.
+/// A reader that closes the pipe, as `head` does, is no failure of the command.
 #[test]
 fn nobody_has_to_read_what_is_printed() {
     let folder = with_volume();

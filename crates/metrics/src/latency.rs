@@ -39,7 +39,7 @@ impl Latency {
         0
     }
 
-    /// What was counted after `earlier`; all of it if counting has begun anew meanwhile.
+    /// The latencies that were counted after `earlier` was read; all of them, if the stopwatch is another one by now.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut counts = self.counts;
         for (count, earlier) in counts.iter_mut().zip(earlier.counts) {
@@ -69,7 +69,7 @@ impl Stopwatch {
         self.total_ns.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// What was counted up to now.
+    /// The latencies that were counted up to now.
     pub fn read(&self) -> Latency {
         Latency {
             counts: std::array::from_fn(|bucket| self.counts[bucket].load(Ordering::Relaxed)),

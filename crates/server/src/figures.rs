@@ -46,7 +46,7 @@ impl fmt::Debug for Memcached {
 pub struct LatencyFigure {
     /// The name of what takes so long, such as `read`.
     pub name: &'static str,
-    /// What is measured, in a sentence.
+    /// From when to when the time is measured, in a sentence.
     pub help: &'static str,
     /// The latencies.
     pub latency: Latency,

@@ -29,7 +29,8 @@ pub fn default_value(data_type: &DataType) -> Result<ScalarValue> {
 /// The first day that a Date32 can be, which it is where there is none: the beginning of 1900.
 const FIRST_DAY: i32 = -25_567;
 
-/// The same of a column, whose type may be one that Arrow does not tell from another.
+/// The default value of a column. Its type may be one that Arrow does not tell from another: a Date32 has another default
+/// than a Date.
 pub fn default_of(field: &Field) -> Result<ScalarValue> {
     match field.data_type() {
         DataType::Date32 if plain_field_name(field) == "Date32" => Ok(ScalarValue::Date32(Some(FIRST_DAY))),

@@ -168,7 +168,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
     }
 }
 
-/// Prints a line. Whoever reads no more of them, as `head` does, has had enough.
+/// Prints a line. A reader that closes the pipe, as `head` does, is no failure.
 fn say(line: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stdout(), "{line}");
 }

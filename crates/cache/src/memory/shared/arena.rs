@@ -12,6 +12,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// The word of a change that is under way, while something is put or deleted.
+pub(super) const CHANGING: u64 = 1;
+
+/// The same word while a start takes over what such a change left.
+const TAKING_OVER: u64 = 2;
+
 /// The file of a partition's RAM tier, mapped.
 ///
 /// Invariants:
@@ -22,8 +28,7 @@ pub(crate) struct Arena {
     pub(super) mapping: Arc<Mapping>,
     pub(super) layout: Layout,
     checksum_seed: u64,
-    /// Not 0: the process before was killed while it put or deleted something; 2: or while it took over what one had left
-    /// that was.
+    /// What the process before was killed at: 0, [`CHANGING`] or [`TAKING_OVER`].
     was_under_way: u64,
     /// Lock order: after a shard's.
     free: Mutex<Free>,
@@ -102,7 +107,7 @@ impl Arena {
         let was_under_way = u64::from_le(under_way.load(Ordering::Acquire));
         if was_under_way != 0 {
             // Until all is taken over: then write buffers do not say any more what it was.
-            under_way.store(2u64.to_le(), Ordering::Release);
+            under_way.store(TAKING_OVER.to_le(), Ordering::Release);
         }
         let arena = Arc::new(Self {
             was_under_way,
@@ -126,14 +131,14 @@ impl Arena {
         Some((arena, chunks))
     }
 
-    /// Whether the process before was killed while it put or deleted something.
+    /// Whether the process before was killed while it put or deleted something, or took over what one had left that was.
     pub fn was_under_way(&self) -> bool {
         self.was_under_way != 0
     }
 
     /// Whether the process before was killed while it took that over.
     pub fn was_taking_over(&self) -> bool {
-        self.was_under_way > 1
+        self.was_under_way > CHANGING
     }
 
     pub fn checksum_seed(&self) -> u64 {

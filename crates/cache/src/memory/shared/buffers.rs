@@ -1,7 +1,7 @@
 //! Write buffers in the file: what is in them outlives the process. The directory has for each the sequence number of the
-//! segment that it holds, or 0, in the first 8 of its 16 bytes. Behind it stands, so too, 1 while a change is under way.
+//! segment that it holds, or 0, in the first 8 of its 16 bytes. Behind it stands, so too, whether a change is under way.
 
-use super::arena::Arena;
+use super::arena::{Arena, CHANGING};
 use super::directory::ENTRY_SIZE;
 use granary_log::{AlignedBuffer, BufferOwner};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ struct Buffer {
 impl Arena {
     /// Notes that a change is under way. There is one at a time.
     pub fn begin_change(&self) -> UnderWay<'_> {
-        self.under_way().store(1u64.to_le(), Ordering::Release);
+        self.under_way().store(CHANGING.to_le(), Ordering::Release);
         // Before anything of the change is in a write buffer.
         fence(Ordering::SeqCst);
         UnderWay(self)

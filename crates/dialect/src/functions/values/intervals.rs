@@ -82,8 +82,8 @@ impl At<'_> {
         self.moments.seconds[self.row].div_euclid(seconds) * seconds
     }
 
-    /// The same to so many hours since midnight, as clocks count them: on a day on which they are set, those behind that
-    /// are counted from where they would have been.
+    /// The moment rounded down to so many hours since midnight, as clocks count them: on a day on which they are set, hours
+    /// after that are counted from where they would have been.
     fn hour(&self, count: i64) -> i64 {
         let midnight = self.midnight(self.day());
         let passed = self.moments.seconds[self.row] - midnight;

@@ -23,7 +23,7 @@ const OF_PAIRS: &[&str] = &["corr", "covar_pop", "covar_samp"];
 /// Aggregates of one column that are a Float32 of Float32 in ClickHouse.
 const STATISTICS: &[&str] = &["stddev", "stddev_pop", "var", "var_pop"];
 
-/// The same over a window, in whose order NaN is behind all numbers.
+/// Changes an aggregate over a window as one of a group, and sorts NaN behind all numbers in the order of its rows.
 pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let by = &mut call.params.order_by;
     let mut changed = false;

@@ -33,7 +33,7 @@ pub fn differ_in_zone(one: &DataType, other: &DataType) -> bool {
     }
 }
 
-/// The same of expressions.
+/// Whether DataFusion would compare two expressions by what clocks show: their types [differ in zone](differ_in_zone).
 pub fn are_apart(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
     let types = (one.get_type(schema), other.get_type(schema));
     matches!(types, (Ok(one), Ok(other)) if differ_in_zone(&one, &other))
@@ -64,7 +64,7 @@ pub fn in_one_zone(left: (Expr, DataType), right: (Expr, DataType)) -> Result<(E
     Ok((in_zone(left), in_zone(right)))
 }
 
-/// What is said of arrays and the like.
+/// The error for arrays, maps and tuples whose times differ in zone.
 pub fn zones_within() -> Error {
     Error::not_implemented(
         "Arrays, maps and tuples with times in different zones are not brought to one type here: make all of one type, \
@@ -72,7 +72,7 @@ pub fn zones_within() -> Error {
     )
 }
 
-/// The same of a comparison.
+/// Brings both sides of a comparison to the one zone that there is; tuples are compared element by element later.
 pub fn at_one_zone(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
     let is_tuple = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Struct(_)));
     // Tuples are compared element by element.

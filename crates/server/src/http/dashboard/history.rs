@@ -39,7 +39,7 @@ const FIGURES: &[Figure] = &[
     ("buffer_bytes", |s| s.buffer_bytes),
 ];
 
-/// What is known of one dictionary.
+/// The samples of one dictionary, and what its source failed with.
 #[derive(Default)]
 struct DictionaryTrack {
     series: Series,
@@ -91,7 +91,7 @@ impl DictionaryTrack {
     }
 }
 
-/// What is known of one volume.
+/// The samples of one volume.
 #[derive(Default)]
 struct VolumeTrack {
     series: Series,
