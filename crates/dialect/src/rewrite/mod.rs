@@ -114,8 +114,8 @@ impl VisitorMut for Rewriter<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        if let SetExpr::Select(select) = query.body.as_ref()
-            && let Err(error) = using::check(select, &query.order_by)
+        if let (SetExpr::Select(select), Some(order_by)) = (query.body.as_ref(), &query.order_by)
+            && let Err(error) = using::check_order(select, order_by)
         {
             return ControlFlow::Break(error);
         }
@@ -165,7 +165,7 @@ impl VisitorMut for Rewriter<'_> {
         if self.times.is_some() {
             times::keep_out_of_wildcards(select);
         }
-        if let Err(error) = using::check(select, &None).and_then(|()| joins::make(select)) {
+        if let Err(error) = using::check(select).and_then(|()| joins::make(select)) {
             return ControlFlow::Break(error);
         }
         projections::name(&mut select.projection);

@@ -15,16 +15,8 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// NOT_IMPLEMENTED.
-pub fn check(select: &Select, order_by: &Option<OrderBy>) -> Result<()> {
-    let mut named = Named { sides: Vec::new(), queries: 0 };
-    for from in &select.from {
-        let mut before = Vec::from_iter(joins::name_of(&from.relation).map(|name| name.value));
-        for join in &from.joins {
-            let own = joins::name_of(&join.relation).map(|name| name.value);
-            named.add(join, &before, own.as_deref());
-            before.extend(own);
-        }
-    }
+pub fn check(select: &Select) -> Result<()> {
+    let mut named = Named::of(select);
     if named.sides.is_empty() {
         return Ok(());
     }
@@ -36,14 +28,15 @@ pub fn check(select: &Select, order_by: &Option<OrderBy>) -> Result<()> {
             return Err(refused(&table, column));
         }
     }
-    let seen = match Visit::visit(select, &mut named) {
-        ControlFlow::Continue(()) => Visit::visit(order_by, &mut named),
-        refused => refused,
-    };
-    match seen {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
-    }
+    named.check(select)
+}
+
+/// Refuses an ORDER BY of the SELECT that does.
+///
+/// # Errors
+/// NOT_IMPLEMENTED.
+pub fn check_order(select: &Select, order_by: &OrderBy) -> Result<()> {
+    Named::of(select).check(order_by)
 }
 
 fn refused(table: &str, column: &str) -> Error {
@@ -65,6 +58,26 @@ struct Named {
 }
 
 impl Named {
+    fn of(select: &Select) -> Self {
+        let mut named = Self { sides: Vec::new(), queries: 0 };
+        for from in &select.from {
+            let mut before = Vec::from_iter(joins::name_of(&from.relation).map(|name| name.value));
+            for join in &from.joins {
+                let own = joins::name_of(&join.relation).map(|name| name.value);
+                named.add(join, &before, own.as_deref());
+                before.extend(own);
+            }
+        }
+        named
+    }
+
+    fn check(&mut self, part: &impl Visit) -> Result<()> {
+        match part.visit(self) {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(()),
+        }
+    }
+
     fn add(&mut self, join: &Join, before: &[String], own: Option<&str>) {
         use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
         let (left, right, constraint) = match &join.join_operator {
