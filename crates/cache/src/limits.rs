@@ -9,8 +9,8 @@ pub const HASH_BITS: u32 = 47;
 pub const SHARDS: usize = 64;
 
 /// Fewest bits of a tag when the index is as full as it is expected to get. Two buckets of 17 slots
-/// then hold a foreign entry that looks like ours for 1.6 % of the keys that are not there.
-pub const TAG_BITS_MIN: u32 = 10;
+/// then hold a foreign entry that looks like ours for 0.4 % of the keys that are not there.
+pub const TAG_BITS_MIN: u32 = 12;
 
 /// Bits of tag and place together that every index can afford: those of a file of 256 MiB in blocks of 4 KiB.
 pub const TAG_AND_PLACE_BITS: u32 = TAG_BITS_MIN + 16;

@@ -131,7 +131,7 @@ fn what_is_measured_is_as_good_as_the_best_division_for_points_and_for_runs() {
         assert!(*reads <= best * 11 / 10 + 1, "{reads} for 1000 gets, {best} at best");
     }
     let [of_points, of_runs, ..] = measured[..] else { panic!("a figure for each phase") };
-    assert!(of_points.1 < 20 && of_runs.1 > 50, "most RAM went from entries to blocks: {measured:?}");
+    assert!(of_points.1 < 25 && of_runs.1 > 50, "most RAM went from entries to blocks: {measured:?}");
 }
 
 #[test]

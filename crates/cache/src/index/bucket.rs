@@ -1,16 +1,14 @@
-//! The bits of one bucket: lanes, compared eight at a time, then the slots' fields. The first slots are taken, the
-//! rest are free.
+//! The bits of one bucket: how many entries each group has, in unary, then a field for each entry, group after group.
+//!
+//! A group is the entries whose fingerprint has one quotient, so that the quotient is not kept with each entry: it takes
+//! one bit for the entry and one for its group. Groups are written as a one for each entry and a zero at the end.
 
-use super::shape::{LANE_VALUES, Shape};
+use super::bits::{Line, close_gap, load, low_bits, open_gap, select, store};
+use super::shape::{GROUPS_MAX, Shape};
 use crate::limits::BUCKET_BYTES;
 
-/// A bucket and the 8 bytes after it, which a load of its last bits may touch.
-pub(super) type Line = [u8; LINE_BYTES];
-
-pub(super) const LINE_BYTES: usize = BUCKET_BYTES + 8;
-
 /// An entry, as a bucket keeps it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub tag: u64,
     /// It is in the other one of its two buckets.
@@ -20,207 +18,268 @@ pub(super) struct Slot {
     pub place: u64,
 }
 
-/// What a slot keeps of an entry's hash; `LANE_VALUES` and `Shape` say how.
+/// What the entries of one fingerprint have in common.
 #[derive(Clone, Copy)]
-pub(super) struct Fingerprint {
-    lane: u8,
-    rest: u64,
-}
-
-impl Fingerprint {
-    #[inline]
-    pub fn new(tag: u64, other: bool) -> Self {
-        let fingerprint = tag << 1 | u64::from(other);
-        Self { lane: (fingerprint % LANE_VALUES) as u8 + 1, rest: fingerprint / LANE_VALUES }
-    }
-
-    /// The tag, and whether the entry is in its other bucket.
-    #[inline]
-    fn parts(self) -> (u64, bool) {
-        let fingerprint = self.rest * LANE_VALUES + u64::from(self.lane) - 1;
-        (fingerprint >> 1, fingerprint & 1 == 1)
-    }
-}
-
-/// The lowest bit of each lane of a load, and the highest.
-const LOW_BITS: u64 = 0x0101_0101_0101_0101;
-const TOP_BITS: u64 = LOW_BITS << 7;
-
-/// The lanes of a load that are zero have their top bit set, and no other bit is.
-///
-/// A lane without its top bit, plus a lane of ones without the top bit, carries into the top bit
-/// unless it is zero; and never out of the lane.
-#[inline]
-fn zeros(lanes: u64) -> u64 {
-    !(((lanes & !TOP_BITS) + !TOP_BITS) | lanes) & TOP_BITS
-}
-
-/// The 57 or more bits that begin at `bit`, which lies in the bucket.
-#[inline]
-fn load(line: &Line, bit: usize) -> u64 {
-    // The mask says what is so anyway, for the compiler.
-    let at = (bit / 8) & (BUCKET_BYTES - 1);
-    u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes")) >> (bit % 8)
-}
-
-/// Replaces `bits` bits that begin at `bit`; both fit one load.
-#[inline]
-fn store(line: &mut Line, bit: usize, bits: u32, value: u64) {
-    let at = (bit / 8) & (BUCKET_BYTES - 1);
-    let mask = ((1 << bits) - 1) << (bit % 8);
-    let old = u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes"));
-    line[at..at + 8].copy_from_slice(&(old & !mask | value << (bit % 8)).to_le_bytes());
+struct Fingerprint {
+    group: usize,
+    /// The field of place 0 that was not found lately.
+    least: u64,
 }
 
 impl Shape {
-    /// The lanes, and in the last load some bytes more.
     #[inline]
-    fn loads<'a>(&self, line: &'a Line) -> impl Iterator<Item = (usize, u64)> + 'a {
-        let (loads, _) = line.as_chunks::<8>();
-        loads[..self.loads].iter().enumerate().map(|(i, lanes)| (i * 8, u64::from_le_bytes(*lanes)))
+    fn fingerprint(&self, tag: u64, other: bool) -> Fingerprint {
+        let (group, rest) = self.rests.divide(tag << 1 | u64::from(other));
+        Fingerprint { group: group as usize, least: (rest * self.places.get()) << 1 }
     }
 
-    /// Calls `visit` with each slot that has this print.
+    /// The entry as a number, by which a bucket is in order.
+    pub fn number(&self, entry: Slot) -> u64 {
+        let fingerprint = entry.tag << 1 | u64::from(entry.other);
+        (fingerprint * self.places.get() + entry.place) << 1 | u64::from(entry.recent)
+    }
+
+    /// The entry that has this number.
+    pub fn entry(&self, number: u64) -> Slot {
+        let (fingerprint, place) = self.places.divide(number >> 1);
+        Slot { tag: fingerprint >> 1, other: fingerprint & 1 == 1, recent: number & 1 == 1, place }
+    }
+
+    /// How many entries each group has, in unary.
     #[inline]
-    pub fn matches(&self, line: &Line, fingerprint: Fingerprint, mut visit: impl FnMut(usize)) {
-        let wanted = LOW_BITS * u64::from(fingerprint.lane);
-        for (first, lanes) in self.loads(line) {
-            let mut equal = zeros(lanes ^ wanted);
-            while equal != 0 {
-                let slot = first + equal.trailing_zeros() as usize / 8;
-                if slot < self.slots && self.rest(line, slot) == fingerprint.rest {
-                    visit(slot);
-                }
-                equal &= equal - 1;
-            }
+    fn groups(&self, line: &Line) -> u64 {
+        load(line, 0) & self.groups_mask
+    }
+
+    fn set_groups(&self, line: &mut Line, groups: u64) {
+        store(line, 0, self.groups_mask, groups);
+    }
+
+    /// The first slot of a group, and how many it has.
+    #[inline]
+    fn slots_of(&self, line: &Line, group: usize) -> (usize, usize) {
+        let groups = self.groups(line);
+        // After the zero that ends the group before it.
+        let begin = if group == 0 { 0 } else { select(!groups, group - 1) + 1 };
+        (begin - group, (groups >> begin).trailing_ones() as usize)
+    }
+
+    #[inline]
+    fn field_at(&self, slot: usize) -> usize {
+        self.groups_bits + slot * self.field_bits as usize
+    }
+
+    #[inline]
+    fn field(&self, line: &Line, slot: usize) -> u64 {
+        load(line, self.field_at(slot)) & self.field_mask
+    }
+
+    #[inline]
+    fn set_field(&self, line: &mut Line, slot: usize, field: u64) {
+        store(line, self.field_at(slot), self.field_mask, field);
+    }
+
+    /// Calls `visit(slot, place, recent)` for each entry that has this tag and lies in this one of its buckets.
+    #[inline]
+    pub fn matches(&self, line: &Line, tag: u64, other: bool, mut visit: impl FnMut(usize, u64, bool)) {
+        let Fingerprint { group, least } = self.fingerprint(tag, other);
+        let (first, slots) = self.slots_of(line, group);
+        let place = |slot: usize| self.field(line, slot).wrapping_sub(least) >> 1;
+        let looks_alike = |i: usize| u64::from(place(first + i) < self.places.get()) << i;
+        // Most groups have two entries at most: which have two or one or none is no branch.
+        let mut alike = (looks_alike(0) | looks_alike(1)) & low_bits(slots.min(2));
+        for i in 2..slots {
+            alike |= looks_alike(i);
+        }
+        while alike != 0 {
+            let slot = first + alike.trailing_zeros() as usize;
+            visit(slot, place(slot), self.is_recent(line, slot));
+            alike &= alike - 1;
         }
     }
 
-    /// How many slots are taken: the first ones.
+    /// How many entries the bucket has.
     #[inline]
     pub fn taken(&self, line: &Line) -> usize {
-        for (first, lanes) in self.loads(line) {
-            let free = zeros(lanes);
-            if free != 0 {
-                return self.slots.min(first + free.trailing_zeros() as usize / 8);
-            }
-        }
-        self.slots
+        self.groups(line).count_ones() as usize
     }
 
     #[inline]
     pub fn is_full(&self, line: &Line) -> bool {
-        line[self.slots - 1] != 0
+        self.taken(line) == self.slots
     }
 
-    /// What a slot holds.
-    #[inline]
-    pub fn get(&self, line: &Line, slot: usize) -> Option<Slot> {
-        let lane = line[slot];
-        if lane == 0 {
-            return None;
-        }
-        let (tag, other) = Fingerprint { lane, rest: self.rest(line, slot) }.parts();
-        let (place, recent) = self.place(line, slot);
-        Some(Slot { tag, other, recent, place })
+    /// The entries of the bucket, each with its slot.
+    pub fn entries<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = (usize, Slot)> + 'a {
+        let mut groups = self.groups(line);
+        (0..self.taken(line)).map(move |slot| {
+            let group = groups.trailing_zeros() as usize - slot;
+            groups &= groups - 1;
+            (slot, self.decode(group, self.field(line, slot)))
+        })
     }
 
-    /// The place of an entry, and whether it was found lately.
-    #[inline]
-    pub fn place(&self, line: &Line, slot: usize) -> (u64, bool) {
-        let bits = load(line, self.place_at(slot)) & ((1 << (self.place_bits + 1)) - 1);
-        (bits >> 1, bits & 1 == 1)
+    /// What a slot holds that is taken.
+    pub fn get(&self, line: &Line, slot: usize) -> Slot {
+        let group = select(self.groups(line), slot) - slot;
+        self.decode(group, self.field(line, slot))
     }
 
-    #[inline]
-    fn rest(&self, line: &Line, slot: usize) -> u64 {
-        load(line, self.rest_at(slot)) & ((1 << self.rest_bits) - 1)
+    fn decode(&self, group: usize, field: u64) -> Slot {
+        self.entry(field + group as u64 * (self.group_size.get() << 1))
     }
 
+    /// Whether the entry of a slot was found lately.
     #[inline]
-    fn place_at(&self, slot: usize) -> usize {
-        self.slots * 8 + slot * (self.place_bits + 1 + self.rest_bits) as usize
+    pub fn is_recent(&self, line: &Line, slot: usize) -> bool {
+        self.field(line, slot) & 1 == 1
     }
 
     #[inline]
-    fn rest_at(&self, slot: usize) -> usize {
-        self.place_at(slot) + self.place_bits as usize + 1
+    pub fn set_recent(&self, line: &mut Line, slot: usize, recent: bool) {
+        store(line, self.field_at(slot), 1, u64::from(recent));
     }
 
-    #[inline]
-    pub fn set_place(&self, line: &mut Line, slot: usize, place: u64, recent: bool) {
-        store(line, self.place_at(slot), self.place_bits + 1, place << 1 | u64::from(recent));
+    /// Moves the entry of a slot from one place to another; it was not found lately.
+    pub fn relocate(&self, line: &mut Line, slot: usize, from: u64, to: u64) {
+        let least = (self.field(line, slot) >> 1) - from;
+        self.set_field(line, slot, (least + to) << 1);
     }
 
-    #[inline]
-    pub fn set(&self, line: &mut Line, slot: usize, entry: Slot) {
-        let Fingerprint { lane, rest } = Fingerprint::new(entry.tag, entry.other);
-        line[slot] = lane;
-        store(line, self.rest_at(slot), self.rest_bits, rest);
-        self.set_place(line, slot, entry.place, entry.recent);
+    /// Puts an entry in: the last of its group. The bucket is not full.
+    pub fn insert(&self, line: &mut Line, entry: Slot) {
+        let Fingerprint { group, least } = self.fingerprint(entry.tag, entry.other);
+        let (first, slots) = self.slots_of(line, group);
+        let slot = first + slots;
+        let (groups, bit) = (self.groups(line), slot + group);
+        open_gap(line, self.field_at(slot), self.field_bits);
+        let below = groups & low_bits(bit);
+        self.set_groups(line, below | 1 << bit | (groups ^ below) << 1);
+        self.set_field(line, slot, least + (entry.place << 1 | u64::from(entry.recent)));
     }
 
-    /// Takes an entry out; the last one takes its slot.
+    /// Takes an entry out; those after it move up.
     pub fn remove(&self, line: &mut Line, slot: usize) {
-        let last = self.taken(line) - 1;
-        if let Some(moved) = self.get(line, last).filter(|_| last != slot) {
-            self.set(line, slot, moved);
+        let groups = self.groups(line);
+        let bit = select(groups, slot);
+        close_gap(line, self.field_at(slot), self.field_bits);
+        let below = groups & low_bits(bit);
+        self.set_groups(line, below | (groups ^ below ^ (1 << bit)) >> 1);
+    }
+
+    /// Writes a bucket that has these entries' numbers, in any order.
+    pub fn write(&self, bucket: &mut [u8; BUCKET_BYTES], numbers: &[u64]) {
+        // Where the next entry of each group goes: first, how many the group before has.
+        let mut next = [0u8; GROUPS_MAX + 1];
+        let group_of = |number: u64| self.group_size.divide(number >> 1);
+        for number in numbers {
+            next[group_of(*number).0 as usize + 1] += 1;
         }
-        line[last] = 0;
+        for group in 1..GROUPS_MAX {
+            next[group] += next[group - 1];
+        }
+        let mut words = [0u64; BUCKET_BYTES / 8 + 1];
+        for number in numbers {
+            let (group, rest) = group_of(*number);
+            let group = group as usize;
+            let slot = usize::from(next[group]);
+            next[group] += 1;
+            words[0] |= 1 << (slot + group);
+            let (field, bit) = (rest << 1 | number & 1, self.field_at(slot));
+            words[bit / 64] |= field << (bit % 64);
+            // What goes beyond that word, if anything does.
+            words[bit / 64 + 1] |= field >> 1 >> (63 - bit % 64);
+        }
+        for (bytes, word) in bucket.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::bits::LINE_BYTES;
     use super::*;
     use crate::index::{Capacity, Growth};
 
+    /// What is kept in the order of the fields: by group, in each as put.
+    fn sorted(shape: &Shape, model: &[Slot]) -> Vec<Slot> {
+        let mut sorted = model.to_vec();
+        sorted.sort_by_key(|entry| shape.fingerprint(entry.tag, entry.other).group);
+        sorted
+    }
+
     #[test]
     fn slots_do_not_touch_each_other() {
-        for (places, hash_bits, buckets) in
-            [(1 << 18, 24, 1000), (3, 12, 1), (1 << 34, 40, 7), (1 << 40, 41, 1)]
-        {
+        for (places, hash_bits, buckets) in [
+            (1 << 18, 24, 1000),
+            (98_303, 26, 6177),
+            (3, 12, 1),
+            (2, 1, 2),
+            (1 << 34, 40, 7),
+            (1 << 40, 41, 1),
+        ] {
             let capacity = Capacity { places, entries: u64::MAX, hash_bits, growth: Growth::Quick };
             let shape = Shape::new(&capacity, buckets);
             let mut line = [0; LINE_BYTES];
             line[BUCKET_BYTES..].fill(0xA5);
             let mut random = 5u64;
             let mut model: Vec<Slot> = Vec::new();
-            for _ in 0..2000 {
+            let mut full = 0;
+            for _ in 0..5000 {
                 random =
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let stride = shape.stride.get();
                 let entry = Slot {
                     // The ends of the range too.
-                    tag: [(random >> 8) % shape.stride, 0, shape.stride - 1][(random >> 30) as usize % 3],
+                    tag: [(random >> 8) % stride, 0, stride - 1][(random >> 30) as usize % 3],
                     other: random >> 1 & 1 == 1,
                     recent: random >> 2 & 1 == 1,
-                    place: (random >> 16) % places,
+                    place: [(random >> 16) % places, places - 1, 0][(random >> 34) as usize % 3],
                 };
                 let slot = (random >> 40) as usize;
                 if model.len() < shape.slots && random >> 60 < 10 {
-                    shape.set(&mut line, model.len(), entry);
+                    shape.insert(&mut line, entry);
                     model.push(entry);
                 } else if !model.is_empty() {
                     let slot = slot % model.len();
                     shape.remove(&mut line, slot);
-                    model.swap_remove(slot);
+                    model.remove(slot);
                 }
+                model = sorted(&shape, &model);
                 if let Some(slot) = slot.checked_rem(model.len()) {
-                    shape.set_place(&mut line, slot, entry.place, entry.recent);
+                    shape.relocate(&mut line, slot, model[slot].place, entry.place);
+                    shape.set_recent(&mut line, slot, entry.recent);
                     model[slot] = Slot { place: entry.place, recent: entry.recent, ..model[slot] };
+                    assert_eq!(
+                        (shape.get(&line, slot), shape.is_recent(&line, slot)),
+                        (model[slot], entry.recent)
+                    );
                 }
-                let held: Vec<Slot> = (0..shape.slots).map_while(|slot| shape.get(&line, slot)).collect();
-                assert!(held == model);
+                let held: Vec<(usize, Slot)> = shape.entries(&line).collect();
+                assert_eq!(held, Vec::from_iter(model.iter().copied().enumerate()));
                 assert_eq!(
                     (shape.taken(&line), shape.is_full(&line)),
                     (model.len(), model.len() == shape.slots)
                 );
+                full += usize::from(model.len() == shape.slots);
+                let mut put = model.clone();
+                put.sort_by_key(|entry| entry.place.wrapping_mul(random));
+                let numbers = Vec::from_iter(put.iter().map(|entry| shape.number(*entry)));
+                let mut written = [0; LINE_BYTES];
+                shape.write(written.first_chunk_mut().unwrap(), &numbers);
+                let entries = Vec::from_iter(shape.entries(&written).map(|(_, entry)| entry));
+                assert_eq!(entries, sorted(&shape, &put));
                 let mut found = Vec::new();
-                shape.matches(&line, Fingerprint::new(entry.tag, entry.other), |slot| found.push(slot));
+                shape.matches(&line, entry.tag, entry.other, |slot, place, recent| {
+                    assert_eq!((place, recent), (model[slot].place, model[slot].recent));
+                    found.push(slot);
+                });
                 let same = |slot: &usize| (model[*slot].tag, model[*slot].other) == (entry.tag, entry.other);
                 assert_eq!(found, Vec::from_iter((0..model.len()).filter(same)));
                 assert_eq!(line[BUCKET_BYTES..], [0xA5; 8], "the next bucket is left alone");
             }
+            assert!(full > 100, "full {full} times");
         }
     }
 }

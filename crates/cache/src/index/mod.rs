@@ -1,7 +1,10 @@
 //! Hash -> block: under 5 bytes an entry. See docs/index.md.
 
+mod bits;
 mod bucket;
 mod collisions;
+mod dealing;
+mod divisor;
 mod shape;
 mod table;
 #[cfg(test)]

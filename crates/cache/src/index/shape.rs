@@ -1,11 +1,13 @@
 //! How the bits of a table are dealt out at a given size.
 
+use super::bits::{FIELD_BITS_MAX, low_bits};
+use super::divisor::Divisor;
 use crate::limits::{
     BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, GROWTH_DIVISOR, HASH_BITS, OBJECT_BYTES_EXPECTED_MIN, SHARDS,
     TAG_AND_PLACE_BITS, TAG_BITS_MIN, TIGHT_GROWTH_DIVISOR,
 };
 
-const BUCKET_BITS: u32 = BUCKET_BYTES as u32 * 8;
+const BUCKET_BITS: usize = BUCKET_BYTES * 8;
 
 /// What the tables of a cache are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,59 +61,82 @@ impl Capacity {
 /// A table of `buckets` buckets. The hash of an entry is `bucket * stride + tag`, so that the bucket
 /// keeps its part of the hash for nothing and the whole hash is there when the table grows.
 ///
-/// What a slot keeps of the hash is its print: the tag and 1 bit "in its other bucket". A bucket has a
-/// lane for each slot, a byte, then the fields of each slot. A lane is 0 (empty) or 1 + print mod 255; the
-/// fields are 1 bit "found lately", the place, and the rest of the fingerprint, fingerprint / 255.
+/// What a bucket keeps of the hash is its fingerprint: the tag and 1 bit "in its other bucket". The fingerprint is
+/// `group * rests + rest`. A bucket tells how many entries each group has, in unary, then has a field for each
+/// entry: `rest * places + place`, and 1 bit "found lately".
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub buckets: usize,
-    pub stride: u64,
-    /// 2^64 / stride, rounded down.
-    reciprocal: u64,
+    pub stride: Divisor,
+    /// Fingerprints of a group.
+    pub rests: Divisor,
+    pub places: Divisor,
+    /// Rests and places of a group: what a field tells apart.
+    pub group_size: Divisor,
+    /// Most entries of a bucket.
     pub slots: usize,
-    /// Loads of 8 bytes that have all lanes.
-    pub loads: usize,
-    pub place_bits: u32,
-    pub rest_bits: u32,
+    /// Bits that say how many entries each group has.
+    pub groups_bits: usize,
+    pub groups_mask: u64,
+    pub field_bits: u32,
+    pub field_mask: u64,
 }
 
-/// A load is 64 bits, 7 of which may lie before what is wanted.
-const LOAD_BITS: u32 = 57;
+/// Most groups of a bucket: with more, some are empty whatever it holds.
+pub(super) const GROUPS_MAX: usize = 32;
 
-/// Lanes that are not 0.
-pub(super) const LANE_VALUES: u64 = 255;
+/// Most groups and slots of a bucket together: their bits are in one word.
+const GROUPS_AND_SLOTS_MAX: usize = 63;
 
 fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
+/// (fields' bits, slots) of a bucket of so many groups.
+fn slots_of(fingerprints: u64, places: u64, groups: usize) -> (u32, usize) {
+    let field_bits = 1 + bits_of(fingerprints.div_ceil(groups as u64).saturating_mul(places) - 1);
+    let slots = (BUCKET_BITS - groups) / (field_bits as usize + 1);
+    (field_bits, slots.min(GROUPS_AND_SLOTS_MAX - groups))
+}
+
 impl Shape {
+    /// Of `buckets` buckets, or of more if a field were too long otherwise.
     pub fn new(capacity: &Capacity, buckets: usize) -> Self {
+        let places = capacity.places.max(1);
+        let hash_and_place_bits = capacity.hash_bits + bits_of(places - 1);
+        let buckets = buckets.max(1 << hash_and_place_bits.saturating_sub(FIELD_BITS_MAX));
         let stride = (1u64 << capacity.hash_bits).div_ceil(buckets as u64).max(1);
-        let place_bits = bits_of(capacity.places.saturating_sub(1));
-        let rest_bits = bits_of((2 * stride - 1) / LANE_VALUES);
-        assert!(rest_bits.max(place_bits + 1) <= LOAD_BITS, "a field is one load");
-        let slots = (BUCKET_BITS / (u8::BITS + 1 + place_bits + rest_bits)) as usize;
-        let reciprocal = u64::try_from((1u128 << 64) / u128::from(stride)).unwrap_or(u64::MAX);
-        Self { buckets, stride, reciprocal, slots, loads: slots.div_ceil(8), place_bits, rest_bits }
+        let fingerprints = 2 * stride;
+        let most_groups = fingerprints.min(GROUPS_MAX as u64) as usize;
+        let slots = |groups: &usize| slots_of(fingerprints, places, *groups).1;
+        let groups = (1..=most_groups).max_by_key(slots).expect("there is a fingerprint");
+        let (field_bits, slots) = slots_of(fingerprints, places, groups);
+        assert!(field_bits <= FIELD_BITS_MAX, "a field is one load");
+        let rests = fingerprints.div_ceil(groups as u64);
+        Self {
+            buckets,
+            stride: Divisor::new(stride),
+            rests: Divisor::new(rests),
+            places: Divisor::new(places),
+            group_size: Divisor::new(rests * places),
+            slots,
+            groups_bits: groups + slots,
+            groups_mask: low_bits(groups + slots),
+            field_bits,
+            field_mask: low_bits(field_bits as usize),
+        }
     }
 
     pub fn bytes(&self) -> usize {
-        // One load reads 8 bytes from where a slot begins.
+        // One load reads 8 bytes from where a field begins.
         self.buckets * BUCKET_BYTES + 8
     }
 
-    /// (home bucket, tag) of a hash: quotient and remainder by the stride, without a division.
+    /// (home bucket, tag) of a hash: quotient and remainder by the stride.
     #[inline]
     pub fn home(&self, hash: u64) -> (usize, u64) {
-        // One too little at most, as the reciprocal is.
-        let quotient = ((u128::from(hash) * u128::from(self.reciprocal)) >> 64) as u64;
-        let rest = hash - quotient * self.stride;
-        if rest < self.stride {
-            (quotient as usize, rest)
-        } else {
-            (quotient as usize + 1, rest - self.stride)
-        }
+        let (bucket, tag) = self.stride.divide(hash);
+        (bucket as usize, tag)
     }
 
     /// The other bucket that an entry with this tag may be in; its own inverse.
@@ -126,25 +151,6 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn home_is_quotient_and_remainder() {
-        for hash_bits in [10, 24, 41] {
-            for buckets in [1, 2, 3, 7, 1000, 1021, 1024, 65_537, 1 << 22] {
-                let shape = Shape::new(
-                    &Capacity { places: 100, entries: u64::MAX, hash_bits, growth: Growth::Quick },
-                    buckets,
-                );
-                let last = (1 << hash_bits) - 1;
-                let around = |n: u64| [n.saturating_sub(1), n, n + 1];
-                let hashes = (0..2000).map(|i| i * (last / 2000)).flat_map(around);
-                let edges = (0..2000).map(|i| i * shape.stride).flat_map(around);
-                for hash in hashes.chain(edges).chain([last]).filter(|hash| *hash <= last) {
-                    assert_eq!(shape.home(hash), ((hash / shape.stride) as usize, hash % shape.stride));
-                }
-            }
-        }
-    }
 
     /// RAM of an object on flash that is full of such of 256 bytes, in so many partitions of so many.
     fn bytes_an_object(flash_gib: u64, partitions: u64, block_kib: u64) -> f64 {

@@ -1,6 +1,8 @@
 //! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. Knows no lock.
 
-use super::bucket::{Fingerprint, LINE_BYTES, Line, Slot};
+use super::bits::{LINE_BYTES, Line};
+use super::bucket::Slot;
+use super::dealing::Dealing;
 use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
 use crate::prefetch::prefetch;
@@ -8,10 +10,10 @@ use crate::prefetch::prefetch;
 /// Places of one shard's entries.
 ///
 /// Invariants, checked by `validate`:
-/// 1. `len` is the number of slots that are not zero.
-/// 2. Every slot lies in the home bucket of its hash or, with its "other" bit set, in the other one.
+/// 1. `len` is the number of entries of all buckets.
+/// 2. Every entry lies in the home bucket of its hash or, with its "other" bit set, in the other one.
 /// 3. Every place is below the number of places.
-/// 4. `hot` is the number of slots marked as found.
+/// 4. `hot` is the number of entries marked as found.
 pub(crate) struct Table {
     capacity: Capacity,
     shape: Shape,
@@ -33,12 +35,6 @@ pub(crate) struct Inserted {
     pub beside: usize,
     /// An entry that left because there was no room.
     pub evicted: Option<u64>,
-}
-
-/// A slot to be filled anew, and the bucket that its entry is in now.
-struct Made {
-    slot: usize,
-    target: usize,
 }
 
 impl Table {
@@ -89,22 +85,16 @@ impl Table {
         (&self.shape, line.try_into().expect("sizes agree"))
     }
 
-    #[inline]
-    fn get(&self, bucket: usize, slot: usize) -> Option<Slot> {
-        self.shape.get(self.line(bucket), slot)
-    }
-
     fn take(&mut self, bucket: usize, slot: usize) {
-        let (_, recent) = self.shape.place(self.line(bucket), slot);
-        self.hot -= usize::from(recent);
+        self.hot -= usize::from(self.shape.is_recent(self.line(bucket), slot));
         let (shape, line) = self.line_mut(bucket);
         shape.remove(line, slot);
         self.len -= 1;
     }
 
-    fn fill(&mut self, bucket: usize, slot: usize, entry: Slot) {
+    fn fill(&mut self, bucket: usize, entry: Slot) {
         let (shape, line) = self.line_mut(bucket);
-        shape.set(line, slot, entry);
+        shape.insert(line, entry);
         self.len += 1;
         self.hot += usize::from(entry.recent);
     }
@@ -132,9 +122,7 @@ impl Table {
     fn matches(&self, hash: u64, mut visit: impl FnMut(usize, usize, u64, bool)) {
         let (buckets, tag) = self.targets(hash);
         for (other, bucket) in buckets.into_iter().enumerate() {
-            let line = self.line(bucket);
-            self.shape.matches(line, Fingerprint::new(tag, other == 1), |slot| {
-                let (place, recent) = self.shape.place(line, slot);
+            self.shape.matches(self.line(bucket), tag, other == 1, |slot, place, recent| {
                 visit(bucket, slot, place, recent);
             });
         }
@@ -143,18 +131,18 @@ impl Table {
     /// The places that may hold the entry, each with whether it was found lately; marks them as found.
     #[inline]
     pub fn find(&mut self, hash: u64, mut visit: impl FnMut(u64, bool)) {
-        let mut marks = [(0, 0, 0); 4];
+        let mut marks = [(0, 0); 4];
         let mut marked = 0;
         self.matches(hash, |bucket, slot, place, recent| {
             visit(place, recent);
             if !recent && marked < marks.len() {
-                marks[marked] = (bucket, slot, place);
+                marks[marked] = (bucket, slot);
                 marked += 1;
             }
         });
-        for &(bucket, slot, place) in &marks[..marked] {
+        for &(bucket, slot) in &marks[..marked] {
             let (shape, line) = self.line_mut(bucket);
-            shape.set_place(line, slot, place, true);
+            shape.set_recent(line, slot, true);
         }
         self.hot += marked;
     }
@@ -166,10 +154,9 @@ impl Table {
             let bucket = self.hand % self.shape.buckets;
             self.hand = bucket + 1;
             for slot in 0..self.taken(bucket) {
-                let (place, recent) = self.shape.place(self.line(bucket), slot);
-                if recent {
+                if self.shape.is_recent(self.line(bucket), slot) {
                     let (shape, line) = self.line_mut(bucket);
-                    shape.set_place(line, slot, place, false);
+                    shape.set_recent(line, slot, false);
                     self.hot -= 1;
                 }
             }
@@ -220,9 +207,9 @@ impl Table {
     /// Drops every entry whose place is in `blocks`: a walk through the whole table.
     pub fn remove_places(&mut self, blocks: &std::ops::Range<u64>) {
         for bucket in 0..self.shape.buckets {
-            // From the last: what takes a slot over has been looked at.
+            // From the last: those that move up have been looked at.
             for slot in (0..self.taken(bucket)).rev() {
-                if self.get(bucket, slot).is_some_and(|entry| blocks.contains(&entry.place)) {
+                if blocks.contains(&self.shape.get(self.line(bucket), slot).place) {
                     self.take(bucket, slot);
                 }
             }
@@ -232,16 +219,19 @@ impl Table {
     /// Moves an entry that is being appended again; `false`: it is no longer at `from`.
     pub fn relocate(&mut self, hash: u64, from: u64, to: u64) -> bool {
         let mut found = None;
-        self.matches(hash, |bucket, slot, place, recent| {
+        self.matches(hash, |bucket, slot, place, _| {
             if place == from {
-                found = Some((bucket, slot, recent));
+                found = Some((bucket, slot, from));
             }
         });
-        let Some((bucket, slot, recent)) = found else { return false };
-        self.hot -= usize::from(recent);
+        found.map(|at| self.move_to(at, to)).is_some()
+    }
+
+    /// Moves the entry of a bucket's slot, which is at `from`, to another place; it was not found lately.
+    fn move_to(&mut self, (bucket, slot, from): (usize, usize, u64), to: u64) {
+        self.hot -= usize::from(self.shape.is_recent(self.line(bucket), slot));
         let (shape, line) = self.line_mut(bucket);
-        shape.set_place(line, slot, to, false);
-        true
+        shape.relocate(line, slot, from, to);
     }
 
     /// Points the hash at `place`. Whatever looks like it and is not known to be another key
@@ -256,11 +246,19 @@ impl Table {
     ) -> Inserted {
         self.coming = self.coming.saturating_sub(1);
         let mut inserted = Inserted::default();
-        let mut matching = false;
-        self.matches(hash, |_, _, _, _| matching = true);
-        if matching {
-            inserted.replaced = self.remove_where(hash, &mut same);
-            (inserted.beside, inserted.evicted) = self.bound_same_hash(hash, &age);
+        let (mut matching, mut last) = (0, (0, 0, 0));
+        self.matches(hash, |bucket, slot, at, _| (matching, last) = (matching + 1, (bucket, slot, at)));
+        match matching {
+            0 => (),
+            1 if same(last.2) => {
+                self.move_to(last, place);
+                return Inserted { replaced: 1, ..inserted };
+            }
+            1 => inserted.beside = 1,
+            _ => {
+                inserted.replaced = self.remove_where(hash, &mut same);
+                (inserted.beside, inserted.evicted) = self.bound_same_hash(hash, &age);
+            }
         }
         if self.len as u64 >= self.capacity.entries {
             inserted.evicted = self.evict(hash, &age).or(inserted.evicted);
@@ -299,30 +297,27 @@ impl Table {
         let (buckets, tag) = self.targets(hash);
         let taken = buckets.map(|bucket| self.taken(bucket));
         let other = taken[1] < taken[0];
-        let (other, slot) = if taken[usize::from(other)] < self.shape.slots {
-            (other, taken[usize::from(other)])
+        let other = if taken[usize::from(other)] < self.shape.slots {
+            other
         } else {
-            let made = (0..2).find_map(|i| Some((i == 1, self.make_room(buckets[i])?.slot)));
-            let Some(made) = made else { return false };
-            made
+            let Some(bucket) = (0..2).find(|bucket| self.make_room(buckets[*bucket])) else { return false };
+            bucket == 1
         };
-        self.fill(buckets[usize::from(other)], slot, Slot { tag, other, recent, place });
+        self.fill(buckets[usize::from(other)], Slot { tag, other, recent, place });
         true
     }
 
-    /// Moves one entry of a full bucket to its other bucket. The caller fills its slot.
-    fn make_room(&mut self, bucket: usize) -> Option<Made> {
-        for slot in 0..self.shape.slots {
-            let Some(moved) = self.get(bucket, slot) else { break };
-            let target = self.shape.other(bucket, moved.tag);
-            if target != bucket && !self.shape.is_full(self.line(target)) {
-                self.fill(target, self.taken(target), Slot { other: !moved.other, ..moved });
-                self.len -= 1;
-                self.hot -= usize::from(moved.recent);
-                return Some(Made { slot, target });
-            }
-        }
-        None
+    /// Moves one entry of a full bucket to its other bucket.
+    fn make_room(&mut self, bucket: usize) -> bool {
+        let movable = self.shape.entries(self.line(bucket)).find_map(|(slot, entry)| {
+            let target = self.shape.other(bucket, entry.tag);
+            let has_room = target != bucket && !self.shape.is_full(self.line(target));
+            has_room.then_some((slot, entry, target))
+        });
+        let Some((slot, entry, target)) = movable else { return false };
+        self.take(bucket, slot);
+        self.fill(target, Slot { other: !entry.other, ..entry });
+        true
     }
 
     /// Takes out the oldest entry of the hash's two buckets or, where both are empty, of the next that is not.
@@ -330,22 +325,23 @@ impl Table {
         let ([home, other], _) = self.targets(hash);
         let pairs = (0..self.shape.buckets).map(|i| [(home + i) % self.shape.buckets, other]);
         let (_, bucket, slot) = pairs.map(|pair| self.oldest(&pair, age)).find_map(|oldest| oldest)?;
-        let (place, _) = self.shape.place(self.line(bucket), slot);
+        let place = self.shape.get(self.line(bucket), slot).place;
         self.take(bucket, slot);
         Some(place)
     }
 
     fn oldest(&self, buckets: &[usize], age: &impl Fn(u64) -> u64) -> Option<(u64, usize, usize)> {
-        let slots = buckets.iter().flat_map(|bucket| (0..self.shape.slots).map(|slot| (*bucket, slot)));
-        slots.filter_map(|(b, s)| Some((age(self.get(b, s)?.place), b, s))).max()
+        let entries =
+            |bucket: usize| self.shape.entries(self.line(bucket)).map(move |(s, entry)| (bucket, s, entry));
+        let entries = buckets.iter().flat_map(|bucket| entries(*bucket));
+        entries.map(|(bucket, slot, entry)| (age(entry.place), bucket, slot)).max()
     }
 
     fn for_each(&self, mut visit: impl FnMut(u64, Slot)) {
         for bucket in 0..self.shape.buckets {
-            let line = self.line(bucket);
-            for entry in (0..self.shape.slots).map_while(|slot| self.shape.get(line, slot)) {
+            for (_, entry) in self.shape.entries(self.line(bucket)) {
                 let home = if entry.other { self.shape.other(bucket, entry.tag) } else { bucket };
-                visit(home as u64 * self.shape.stride + entry.tag, entry);
+                visit(home as u64 * self.shape.stride.get() + entry.tag, entry);
             }
         }
     }
@@ -364,36 +360,15 @@ impl Table {
     /// Deals all entries out again over so many buckets, or a few more if they do not fit.
     fn resize(&mut self, mut buckets: usize) {
         loop {
-            let mut resized = Self::with_buckets(self.capacity, buckets);
-            // How many slots of each bucket are taken: the first ones.
-            let mut taken = vec![0u8; buckets];
+            let mut dealing = Dealing::new(&self.capacity, buckets);
             let mut all = true;
-            self.for_each(|hash, slot| all = all && resized.deal(hash, slot, &mut taken));
+            self.for_each(|hash, entry| all = all && dealing.deal(hash, entry.recent, entry.place));
             if all {
-                (resized.coming, resized.hand) = (self.coming, self.hand);
-                *self = resized;
+                (self.shape, self.bytes) = dealing.finish();
                 return;
             }
             buckets += (buckets / 64).max(1);
         }
-    }
-
-    fn deal(&mut self, hash: u64, slot: Slot, taken: &mut [u8]) -> bool {
-        let (home, tag) = self.shape.home(hash);
-        let buckets = [home, self.shape.other(home, tag)];
-        let other = taken[buckets[1]] < taken[home];
-        let bucket = buckets[usize::from(other)];
-        if usize::from(taken[bucket]) < self.shape.slots {
-            self.fill(bucket, usize::from(taken[bucket]), Slot { tag, other, ..slot });
-            taken[bucket] += 1;
-            return true;
-        }
-        let Some((i, made)) = (0..2).find_map(|i| Some((i, self.make_room(buckets[i])?))) else {
-            return false;
-        };
-        self.fill(buckets[i], made.slot, Slot { tag, other: i == 1, ..slot });
-        taken[made.target] += 1;
-        true
     }
 
     /// Derives everything anew and compares.

@@ -1,0 +1,149 @@
+//! Bits of a line: fields that begin at any bit, and the search for the n-th bit of a word.
+
+use crate::limits::BUCKET_BYTES;
+
+/// A bucket and the 8 bytes after it, which a load of its last bits may touch.
+pub(super) type Line = [u8; LINE_BYTES];
+
+pub(super) const LINE_BYTES: usize = BUCKET_BYTES + 8;
+
+/// Most bits of a field: a load is 64 bits, 7 of which may lie before it.
+pub(super) const FIELD_BITS_MAX: u32 = 57;
+
+/// The lowest bits of a word.
+#[inline]
+pub(super) fn low_bits(bits: usize) -> u64 {
+    (1 << bits) - 1
+}
+
+/// The 57 or more bits that begin at `bit`, which lies in the bucket.
+#[inline]
+pub(super) fn load(line: &Line, bit: usize) -> u64 {
+    // The mask says what is so anyway, for the compiler.
+    let at = (bit / 8) & (BUCKET_BYTES - 1);
+    u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes")) >> (bit % 8)
+}
+
+/// Replaces the bits that begin at `bit` and of which `mask` has as many; all fit one load.
+#[inline]
+pub(super) fn store(line: &mut Line, bit: usize, mask: u64, value: u64) {
+    let at = (bit / 8) & (BUCKET_BYTES - 1);
+    let old = u64::from_le_bytes(line[at..at + 8].try_into().expect("8 bytes"));
+    line[at..at + 8].copy_from_slice(&(old & !(mask << (bit % 8)) | value << (bit % 8)).to_le_bytes());
+}
+
+/// Moves the bits of the bucket from bit `from` on up by `by` bits, less than a word; the last ones drop out. The gap
+/// holds anything.
+pub(super) fn open_gap(line: &mut Line, from: usize, by: u32) {
+    let (words, _) = line.as_chunks_mut::<8>();
+    let mut below = 0;
+    for (i, bytes) in words[..BUCKET_BYTES / 8].iter_mut().enumerate() {
+        let word = u64::from_le_bytes(*bytes);
+        let moved = word << by | below >> (64 - by);
+        let kept = bits_before(from, i);
+        *bytes = (word & kept | moved & !kept).to_le_bytes();
+        below = word;
+    }
+}
+
+/// Moves the bits of the bucket from bit `from + by` on down by `by` bits, less than a word.
+pub(super) fn close_gap(line: &mut Line, from: usize, by: u32) {
+    let (words, _) = line.as_chunks_mut::<8>();
+    let mut above = 0;
+    for (i, bytes) in words[..BUCKET_BYTES / 8].iter_mut().enumerate().rev() {
+        let word = u64::from_le_bytes(*bytes);
+        let moved = word >> by | above << (64 - by);
+        let kept = bits_before(from, i);
+        *bytes = (word & kept | moved & !kept).to_le_bytes();
+        above = word;
+    }
+}
+
+/// The bits of word `word` that lie before bit `bit` of the bucket.
+#[inline]
+fn bits_before(bit: usize, word: usize) -> u64 {
+    let bits = bit.saturating_sub(word * 64);
+    if bits < 64 { low_bits(bits) } else { u64::MAX }
+}
+
+const LOW_BITS: u64 = 0x0101_0101_0101_0101;
+const TOP_BITS: u64 = LOW_BITS << 7;
+
+/// How many of eight bytes, none above 127, are at most `n`, below 128.
+#[inline]
+fn at_most(bytes: u64, n: u64) -> usize {
+    let tops = ((n * LOW_BITS) | TOP_BITS) - bytes;
+    (((tops & TOP_BITS) >> 7).wrapping_mul(LOW_BITS) >> 56) as usize
+}
+
+/// Where the bit is that has `n` ones below it. The word has more than `n`.
+///
+/// Sums over bytes tell which byte has the bit, and sums over its bits which bit it is, without a branch (Vigna,
+/// Broadword Implementation of Rank/Select Queries, 2008).
+#[inline]
+pub(super) fn select(word: u64, n: usize) -> usize {
+    let pairs = word - ((word >> 1) & 0x5555_5555_5555_5555);
+    let nibbles = (pairs & 0x3333_3333_3333_3333) + ((pairs >> 2) & 0x3333_3333_3333_3333);
+    // How many ones each byte and those below it have.
+    let sums = ((nibbles + (nibbles >> 4)) & 0x0F0F_0F0F_0F0F_0F0F).wrapping_mul(LOW_BITS);
+    let bit = at_most(sums, n as u64) * 8;
+    let below = ((sums << 8) >> bit) & 0xFF;
+    // Each bit of that byte in a byte of its own, as a 1.
+    let apart = ((word >> bit & 0xFF) * LOW_BITS) & 0x8040_2010_0804_0201;
+    let ones = ((apart + (TOP_BITS - LOW_BITS)) | apart) >> 7 & LOW_BITS;
+    bit + at_most(ones.wrapping_mul(LOW_BITS), n as u64 - below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn select_finds_each_one_of_a_word() {
+        let mut word = 0x9E37_79B9_7F4A_7C15u64;
+        for round in 0..2000u32 {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            for word in [word, word & word >> 7, !(word & word << 9), 1 << (round % 64), u64::MAX] {
+                let ones = (0..64).filter(|bit| word >> bit & 1 == 1);
+                for (n, bit) in ones.enumerate() {
+                    assert_eq!(select(word, n), bit, "one {n} of {word:#x}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gaps_open_and_close() {
+        let word = |i: u64| (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes();
+        let line: Line = Vec::from_iter((0..9).flat_map(word)).try_into().unwrap();
+        let bit = |line: &Line, bit: usize| line[bit / 8] >> (bit % 8) & 1;
+        let bits = BUCKET_BYTES * 8;
+        for from in 0..bits {
+            for by in [1, 7, 8, 28, FIELD_BITS_MAX] {
+                let mut moved = line;
+                open_gap(&mut moved, from, by);
+                let gap = by as usize;
+                assert!((0..from).all(|at| bit(&moved, at) == bit(&line, at)));
+                assert!((from + gap..bits).all(|at| bit(&moved, at) == bit(&line, at - gap)));
+                assert_eq!(moved[BUCKET_BYTES..], line[BUCKET_BYTES..]);
+                close_gap(&mut moved, from, by);
+                assert!((0..bits.saturating_sub(gap)).all(|at| bit(&moved, at) == bit(&line, at)));
+                assert_eq!(moved[BUCKET_BYTES..], line[BUCKET_BYTES..]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stored_field_touches_no_other_bit() {
+        for bits in [1, 5, 31, FIELD_BITS_MAX as usize] {
+            for bit in 0..BUCKET_BYTES * 8 - bits {
+                let mut line = [0xA5; LINE_BYTES];
+                let mask = low_bits(bits);
+                store(&mut line, bit, mask, 0x0123_4567_89AB_CDEF & mask);
+                assert_eq!(load(&line, bit) & mask, 0x0123_4567_89AB_CDEF & mask);
+                store(&mut line, bit, mask, load(&[0xA5; LINE_BYTES], bit) & mask);
+                assert_eq!(line, [0xA5; LINE_BYTES]);
+            }
+        }
+    }
+}
