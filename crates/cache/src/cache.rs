@@ -196,15 +196,52 @@ impl Cache {
 
     /// As [`put_many`](Self::put_many); `refused(i, why)` is told of each entry that was not stored.
     pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
-        self.flights.overtake(entries.iter().map(|entry| entry.key.bytes()));
-        self.put_made(entries, &mut refused);
+        self.encode(entries, |stored| {
+            self.change(
+                stored,
+                |entry| entry.key,
+                |stored, first| self.put_stored(stored, &mut |i, why| refused(first + i, why)),
+            );
+        });
     }
 
-    /// Stores a batch without ending what is being made for its keys: the caller is the one who makes it.
-    pub(crate) fn put_made(&self, entries: &[Entry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
+    /// Stores a value that was made for its key. It does not end what is being made for that: the caller makes it.
+    pub(crate) fn put_made(&self, entry: Entry<'_>) {
+        self.flights.note_stored(entry.key.hash());
+        self.encode(&[entry], |stored| self.put_stored(stored, &mut |_, _| ()));
+    }
+
+    /// Changes items of keys: `change(items, first)` changes those from the `first` on. Nothing that is made for the keys
+    /// at the same time comes after it, and nobody who comes after it is given what was found before.
+    pub(crate) fn change<'a, T>(
+        &self,
+        items: &[T],
+        key: impl Fn(&T) -> Key<'a>,
+        mut change: impl FnMut(&[T], usize),
+    ) {
+        let mut stored = self.flights.stored();
+        self.flights.overtake(items.iter().map(|item| key(item).bytes()));
+        change(items, 0);
+        loop {
+            // Those who began to make a value after the keys were overtaken and before they were changed.
+            self.flights.overtake(items.iter().map(|item| key(item).bytes()));
+            let before = std::mem::replace(&mut stored, self.flights.stored());
+            if stored == before {
+                return;
+            }
+            for (i, item) in items.iter().enumerate() {
+                if self.flights.may_have_stored(before, key(item).hash()) {
+                    change(std::slice::from_ref(item), i);
+                }
+            }
+        }
+    }
+
+    /// Calls `put` with the entries as they are stored, compressed or not.
+    fn encode(&self, entries: &[Entry<'_>], put: impl FnOnce(&[StoredEntry<'_>])) {
         if !self.codecs.compresses() {
             let stored = entries.iter().map(|entry| entry.value.map(StoredValue::raw));
-            return self.put_stored(&stored_as(entries, stored), refused);
+            return put(&stored_as(entries, stored));
         }
         let (mut encoded, mut bytes) = (Encoded::default(), Vec::new());
         let stored: Vec<Option<(Codec, Range<usize>)>> = entries
@@ -223,7 +260,7 @@ impl Cache {
             (codec, range) => Some(StoredValue { codec, bytes: &bytes[range] }),
         });
         let stored = stored_as(entries, stored);
-        self.put_stored(&stored, refused);
+        put(&stored);
         let values = entries.iter().zip(&stored);
         self.codecs.learn(
             values.filter_map(|(raw, stored)| Some((raw.key.bytes(), raw.value?, stored.value?.bytes.len()))),
@@ -295,8 +332,13 @@ impl Cache {
     /// Removes keys, for good: no crash brings them back. A removal is never refused: what finds no room in the log waits
     /// for it in the journal, and without a journal a crash leaves the cache empty.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
-        self.flights.overtake(keys.iter().map(Key::bytes));
-        self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
+        self.change(
+            keys,
+            |key| *key,
+            |keys, _| {
+                self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys))
+            },
+        );
     }
 
     /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and with
@@ -353,7 +395,10 @@ impl Cache {
     /// The operating system refuses: readers find nothing, but after a crash some of it may be there again.
     pub fn clear(&self) -> Result<(), Error> {
         self.flights.overtake_all();
-        self.in_all(Partition::clear).map_err(|source| Error::Clear { path: self.path.clone(), source })
+        let cleared = self.in_all(Partition::clear);
+        // Those who found something after that and before it was cleared.
+        self.flights.overtake_all();
+        cleared.map_err(|source| Error::Clear { path: self.path.clone(), source })
     }
 
     /// Does the same to all partitions, whatever becomes of one; the first error is returned.

@@ -89,6 +89,9 @@ pub const SHARED_ENTRIES_MIN: usize = 1024;
 #[cfg(any(feature = "shuttle", miri))]
 pub const SHARED_ENTRIES_MIN: usize = 2;
 
+/// Made values that are remembered as stored, for puts and removals that go on at the same time.
+pub const MADE_LATELY: usize = 64;
+
 /// Entries of one hash that the index holds: their two buckets have room for some 34, and a lookup
 /// reads a block for each.
 pub const SAME_HASH_MAX: usize = 8;

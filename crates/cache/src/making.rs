@@ -1,6 +1,8 @@
 //! Values that are being made: of many threads that want the same key at once, one makes its value.
 
-use granary_log::sync::sync::atomic::{AtomicUsize, Ordering};
+use crate::key::KeyHash;
+use crate::limits::MADE_LATELY;
+use granary_log::sync::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::task::Waker;
@@ -11,6 +13,10 @@ pub(crate) struct MakingFlights {
     flights: Mutex<HashMap<Box<[u8]>, Arc<Making>>>,
     /// How many there are: whoever changes keys looks here first.
     count: AtomicUsize,
+    /// How many made values were stored.
+    stored: AtomicU64,
+    /// The keys of the last of them, the `n`-th at `n % MADE_LATELY`.
+    stored_lately: Mutex<Box<[Option<KeyHash>]>>,
 }
 
 /// A value that is being made.
@@ -54,7 +60,31 @@ impl MakingFlights {
         Joined::Mine(flight)
     }
 
-    /// These keys are about to change: what is being made for them is not stored, and nobody joins it any more.
+    /// How many made values were stored so far.
+    pub fn stored(&self) -> u64 {
+        self.stored.load(Ordering::SeqCst)
+    }
+
+    /// A made value of this key is about to be stored.
+    pub fn note_stored(&self, key: KeyHash) {
+        let mut lately = lock(&self.stored_lately);
+        if lately.is_empty() {
+            *lately = vec![None; MADE_LATELY].into();
+        }
+        let stored = self.stored.load(Ordering::SeqCst);
+        lately[stored as usize % MADE_LATELY] = Some(key);
+        self.stored.store(stored + 1, Ordering::SeqCst);
+    }
+
+    /// Whether a made value of this key may have been stored since there were `before`.
+    pub fn may_have_stored(&self, before: u64, key: KeyHash) -> bool {
+        let lately = lock(&self.stored_lately);
+        let stored = self.stored.load(Ordering::SeqCst);
+        stored - before > MADE_LATELY as u64
+            || (before..stored).any(|n| lately[n as usize % MADE_LATELY] == Some(key))
+    }
+
+    /// These keys change: what is being made for them is not stored, and nobody joins it any more.
     pub fn overtake<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
@@ -67,7 +97,7 @@ impl MakingFlights {
         }
     }
 
-    /// All keys are about to change.
+    /// All keys change.
     pub fn overtake_all(&self) {
         let all = std::mem::take(&mut *lock(&self.flights));
         self.count.store(0, Ordering::SeqCst);
@@ -140,5 +170,42 @@ impl Making {
             }
         }
         End(self, flights, key)
+    }
+}
+
+#[cfg(all(test, not(any(feature = "shuttle", miri))))]
+mod tests {
+    use super::*;
+    use crate::cache::Cache;
+
+    #[test]
+    fn nobody_joins_after_a_change_what_began_while_it_went_on() {
+        let cache = Cache::builder().memory(1 << 20).open().unwrap();
+        let mut begun = None;
+        cache.change(&[cache.key(b"key")], |key| *key, |_, _| begun = Some(cache.flights.join(b"key")));
+        assert!(matches!(begun, Some(Joined::Mine(_))));
+        assert!(matches!(cache.flights.join(b"key"), Joined::Mine(_)));
+    }
+
+    #[test]
+    fn a_change_is_made_again_where_a_made_value_came_between() {
+        let cache = Cache::builder().memory(1 << 20).open().unwrap();
+        for others in [0, 1, MADE_LATELY] {
+            let mut changes = Vec::new();
+            cache.change(
+                &[cache.key(b"a"), cache.key(b"b")],
+                |key| *key,
+                |keys, first| {
+                    if changes.is_empty() {
+                        cache.flights.note_stored(cache.key(b"b").hash());
+                        (0..others).for_each(|_| cache.flights.note_stored(cache.key(b"c").hash()));
+                    }
+                    changes.push((first, keys.len()));
+                },
+            );
+            // More than are remembered may be of any key.
+            let again: &[(usize, usize)] = if others < MADE_LATELY { &[(1, 1)] } else { &[(0, 1), (1, 1)] };
+            assert_eq!(changes, [&[(0, 2)], again].concat());
+        }
     }
 }

@@ -186,8 +186,7 @@ impl Cache {
     /// Stores a value that was made, unless its key was changed meanwhile, and gives it to those who wait for it.
     pub(crate) fn keep_made(&self, flight: &Making, key: &[u8], value: &[u8], expires_at: u32) {
         flight.unless_overtaken(|| {
-            let entry = Entry { key: self.key(key), value: Some(value), expires_at };
-            self.put_made(&[entry], &mut |_, _| ());
+            self.put_made(Entry { key: self.key(key), value: Some(value), expires_at });
         });
         flight.arrive(value);
     }

@@ -47,10 +47,14 @@ fn get(cache: &Cache, io: &mut Io, key: u64) -> Option<u64> {
 }
 
 fn random(test: impl Fn() + Send + Sync + 'static) {
+    random_times(60, test);
+}
+
+fn random_times(iterations: usize, test: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
     config.max_steps = shuttle::MaxSteps::FailAfter(5_000_000);
-    let scheduler = shuttle::scheduler::RandomScheduler::new(60);
+    let scheduler = shuttle::scheduler::RandomScheduler::new(iterations);
     shuttle::Runner::new(scheduler, config).run(test);
 }
 
@@ -232,5 +236,23 @@ fn clearing_races_with_everything() {
         cache.clear().unwrap();
         assert!((0..5).all(|key| get(&cache, &mut io, key).is_none()));
         cache.validate();
+    });
+}
+
+#[test]
+fn what_is_put_stays_while_others_make_a_value() {
+    random_times(1000, || {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Arc::new(open(folder.path(), 1 << 20));
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let cache = Arc::clone(&cache);
+                thread::spawn(move || cache.get_or_insert_with(b"key", || Ok::<_, ()>(b"made".to_vec())))
+            })
+            .collect();
+        cache.insert(b"key", b"put").unwrap();
+        assert_eq!(cache.get(b"key").as_deref(), Some(&b"put"[..]));
+        others.into_iter().for_each(|other| _ = other.join().unwrap());
+        assert_eq!(cache.get(b"key").as_deref(), Some(&b"put"[..]));
     });
 }
