@@ -14,8 +14,10 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Whether the file is ours now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lock {
+pub enum Lock {
+    /// Nobody else has it until the file is closed.
     Taken,
+    /// Somebody else has it.
     InUse,
 }
 
@@ -24,8 +26,11 @@ pub(crate) fn is_locked(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| lock(&file) == Ok(Lock::InUse))
 }
 
-/// Takes the lock for as long as the descriptor is open.
-pub(crate) fn lock(file: impl AsFd) -> Result<Lock, Errno> {
+/// Takes the lock for as long as the descriptor is open. Waits a moment for who has it.
+///
+/// # Errors
+/// The file system has no locks.
+pub fn lock(file: impl AsFd) -> Result<Lock, Errno> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -111,6 +111,10 @@ impl From<OpenError> for Error {
 }
 
 impl Error {
+    pub(crate) fn not_found(files: &Files) -> Self {
+        Self::NotFound { name: files.name.clone(), folder: files.folder.clone() }
+    }
+
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
@@ -164,6 +168,11 @@ impl Files {
     /// The shape that a volume is being given, until it has it.
     pub fn resized(&self) -> PathBuf {
         self.with(".volume.resized")
+    }
+
+    /// What is locked by the process that works on the volume.
+    pub fn lock(&self) -> PathBuf {
+        self.with(".lock")
     }
 
     /// The log, where no raw device holds it.
@@ -238,7 +247,7 @@ impl Config {
     pub fn geometry(&self) -> Result<Geometry, Error> {
         let invalid = |option, reason: String| Err(Error::Invalid { option, reason });
         if !BLOCK_SIZES.contains(&self.block_size) {
-            return invalid("block_size", format!("{} is none of {BLOCK_SIZES:?}", self.block_size));
+            return invalid("block-size", format!("{} is none of {BLOCK_SIZES:?}", self.block_size));
         }
         if self.size == 0 || !self.size.is_multiple_of(self.block_size) {
             let reason =
@@ -256,7 +265,10 @@ impl Config {
         let full = (self.blocks() * 100).div_ceil(per_segment * UTILISATION_PERCENT_MAX);
         let geometry = geometry(full + RESERVED_SEGMENTS + SEGMENTS_SPARE)?;
         if geometry.blocks() > u64::from(Place::BLOCK_MAX) + 1 {
-            let reason = format!("{} is more than 2^32 blocks: choose larger blocks", self.size);
+            let reason = format!(
+                "{} takes a log of more than 2^32 blocks of {}: choose a smaller volume or larger blocks",
+                self.size, self.block_size
+            );
             return invalid("size", reason);
         }
         Ok(geometry)
@@ -288,8 +300,7 @@ impl Config {
     /// # Errors
     /// There is none, or its file is damaged.
     pub fn read(files: &Files) -> Result<Self, Error> {
-        let none = || Error::NotFound { name: files.name.clone(), folder: files.folder.clone() };
-        Self::read_from(files.config())?.ok_or_else(none)
+        Self::read_from(files.config())?.ok_or_else(|| Error::not_found(files))
     }
 
     /// Reads the shape in a file; `None`: there is no such file.

@@ -15,6 +15,7 @@ mod config;
 mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
+mod hold;
 mod lifecycle;
 pub mod limits;
 pub mod map;

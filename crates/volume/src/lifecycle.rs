@@ -2,13 +2,16 @@
 
 use crate::config::{Config, Error, Files};
 use crate::framing::Blocks;
+use crate::hold::Hold;
 use crate::raw_device::{check_unused, wipe};
 use crate::unfinished::{finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
 use granary_log::{Durability, InDoubt, Log, OpenError};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 impl Volume {
     /// Makes a volume, empty and closed. A relative path of a device is one from the working directory of this process.
@@ -32,7 +35,7 @@ impl Volume {
         folder: &Path,
         name: &str,
         config: &Config,
-        take_device: impl FnOnce(&Path, u64) -> Result<(), Error>,
+        take_device: impl FnOnce(&Path, u64) -> Result<OwnedFd, Error>,
     ) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
         let mut config = Config { formatted: false, ..config.clone() };
@@ -42,6 +45,7 @@ impl Volume {
             *device = std::path::absolute(&*device).map_err(Error::io("find", device))?;
         }
         std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+        let hold = Arc::new(Hold::take(&files)?);
         if files.config().exists() {
             return Err(Error::Exists { name: name.to_owned() });
         }
@@ -50,7 +54,9 @@ impl Volume {
         if let Some(path) = parts(&files, &config, &options).into_iter().find(|path| path.exists()) {
             return Err(Error::InTheWay { path });
         }
-        config.device.as_deref().map_or(Ok(()), |device| take_device(device, bytes))?;
+        if let Some(device) = &config.device {
+            hold.keep(take_device(device, bytes)?);
+        }
         // Until all of it is there, what is there is to be deleted.
         config.write(&files, &files.deleted())?;
         let (log, _) = Log::open(Blocks::default(), &options)?;
@@ -60,7 +66,7 @@ impl Volume {
         drop(log);
         config.write(&files, &files.config())?;
         remove(&[files.deleted()])?;
-        let volume = Self::open(folder, name, &mut |_, _| {})?;
+        let volume = Self::open_held(files.clone(), &hold, &mut |_, _| {})?;
         volume.close().map_err(Error::io("close", &options.path))?;
         Config { formatted: true, ..config }.write(&files, &files.config())
     }
@@ -71,6 +77,7 @@ impl Volume {
     /// There is none of this name, or another process has it open.
     pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
+        let _hold = Hold::take_existing(&files)?;
         let config = Config::read(&files)?;
         let options = config.log_options(&files, InDoubt::Keep)?;
         // Nobody else has it as long as the log is open, and without its shape there is no volume.
@@ -95,6 +102,7 @@ impl Volume {
     /// The new size is smaller, or makes no sense; or as [`open`](Self::open).
     pub fn resize(folder: &Path, name: &str, size: u64) -> Result<u64, Error> {
         let files = Files::new(folder, name)?;
+        let hold = Arc::new(Hold::take_existing(&files)?);
         finish_resize(&files)?;
         let before = Config::read(&files)?;
         let after = Config { size, ..before.clone() };
@@ -113,7 +121,7 @@ impl Volume {
             }
         }
         // Closed cleanly, all of it is in the map, and the log may have more segments.
-        let volume = Self::open(folder, name, &mut |_, _| {})?;
+        let volume = Self::open_held(files.clone(), &hold, &mut |_, _| {})?;
         volume.close().map_err(Error::io("close", &files.data()))?;
         // From here on it is larger: whoever opens it next does what is left.
         after.write(&files, &files.resized())?;

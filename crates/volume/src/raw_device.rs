@@ -1,18 +1,21 @@
 //! Raw devices that volumes are made on.
 
 use crate::config::Error;
-use crate::limits::{DEVICE_HEAD_BYTES, DEVICE_UNIT};
+use crate::limits::{CLAIM_PATIENCE, CLAIM_PAUSE, DEVICE_HEAD_BYTES, DEVICE_UNIT};
 use granary_log::AlignedBuffer;
 use granary_log::device::{Device, FileDevice, Space};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::time::Instant;
 
 /// Says why no volume of so many bytes may be made on a device: it is none, is too small or in use, or its head has data,
 /// such as a file system's or another volume's.
-pub(crate) fn check_unused(path: &Path, bytes: u64) -> Result<(), Error> {
-    let _claim = claim(path)?;
+/// The device is claimed until what is returned is dropped.
+pub(crate) fn check_unused(path: &Path, bytes: u64) -> Result<OwnedFd, Error> {
+    let claim = claim(path)?;
     let mut head = AlignedBuffer::zeroed(DEVICE_HEAD_BYTES);
     open(path, bytes)?.read_at(0, &mut head).map_err(Error::io("read", path))?;
     if head.iter().any(|byte| *byte != 0) {
@@ -22,33 +25,42 @@ pub(crate) fn check_unused(path: &Path, bytes: u64) -> Result<(), Error> {
         );
         return Err(invalid(reason));
     }
-    Ok(())
+    Ok(claim)
 }
 
 /// Overwrites the head of a device with zeroes, so that whatever is on it is lost; as [`check_unused`] where it is none, is
 /// too small or in use.
-pub(crate) fn wipe(path: &Path, bytes: u64) -> Result<(), Error> {
-    let _claim = claim(path)?;
+pub(crate) fn wipe(path: &Path, bytes: u64) -> Result<OwnedFd, Error> {
+    let claim = claim(path)?;
     let device = open(path, bytes)?;
     let wiped = device.write_at(0, &[&AlignedBuffer::zeroed(DEVICE_HEAD_BYTES)]);
-    wiped.and_then(|()| device.sync()).map_err(Error::io("write", path))
+    wiped.and_then(|()| device.sync()).map_err(Error::io("write", path))?;
+    Ok(claim)
+}
+
+/// Whether there is a block device at a path.
+pub(crate) fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
 fn invalid(reason: String) -> Error {
     Error::Invalid { option: "device", reason }
 }
 
-/// Claims a block device as a mount does.
-fn claim(path: &Path) -> Result<OwnedFd, Error> {
+/// Claims a block device as a mount does. Waits a moment for who has it: a process that was killed lets go of it late.
+pub(crate) fn claim(path: &Path) -> Result<OwnedFd, Error> {
     let shown = path.display();
-    let descriptor =
+    let deadline = Instant::now() + CLAIM_PATIENCE;
+    let descriptor = loop {
         match rustix::fs::open(path, OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()) {
             Err(Errno::NOENT) => return Err(invalid(format!("there is no {shown}"))),
+            Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(CLAIM_PAUSE),
             Err(Errno::BUSY) => {
                 return Err(invalid(format!("{shown} is in use: unmount it, or take it out of what has it")));
             }
-            opened => opened.map_err(|errno| Error::io("open", path)(errno.into()))?,
-        };
+            opened => break opened.map_err(|errno| Error::io("open", path)(errno.into()))?,
+        }
+    };
     let stat = rustix::fs::fstat(&descriptor).map_err(|errno| Error::io("stat", path)(errno.into()))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
         let reason = format!(

@@ -9,7 +9,7 @@ use crate::stats::Counters;
 use granary_log::{Framing, Log};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// A running volume.
@@ -24,7 +24,7 @@ pub(crate) struct Shared {
     /// Slots that hold nothing alive. They are free as soon as what took the place of their content is synced.
     pub emptied: Mutex<Vec<u64>>,
     /// Everything in segments before this one is in the checkpoint.
-    pub checkpointed: AtomicU64,
+    pub checkpointed: Arc<AtomicU64>,
     /// Segments that a recovery would read, but for those that were written since the volume was opened.
     pub replayed: AtomicU64,
     /// Segments that were written between opening and the checkpoint.

@@ -14,7 +14,11 @@ pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
     if after.device.is_none() {
         let data = files.data();
         let (size, file) = (after.geometry()?.file_bytes(), File::options().write(true).open(&data));
-        let longer = file.and_then(|file| file.set_len(size).and_then(|()| file.sync_all()));
+        let longer = file.and_then(|file| {
+            let has = file.metadata()?.len();
+            file.set_len(size.max(has))?;
+            file.sync_all()
+        });
         longer.map_err(Error::io("make larger", &data))?;
     }
     after.write(files, &files.config())?;

@@ -5,6 +5,7 @@ use crate::checksums::Checksums;
 use crate::committer::Committer;
 use crate::config::{Config, Error, Files};
 use crate::framing::{Blocks, Summary};
+use crate::hold::Hold;
 use crate::limits::CHECKSUM_BYTES;
 use crate::read::{Found, Stored, Verdict};
 use crate::shared::{Shared, Slot, Wake};
@@ -27,6 +28,8 @@ pub struct Volume {
     shared: Arc<Shared>,
     committer: Committer,
     threads: Vec<JoinHandle<()>>,
+    /// Until the last file is closed.
+    _hold: Arc<Hold>,
 }
 
 /// What the log asks of a volume: nothing is ever given up.
@@ -56,11 +59,19 @@ impl Volume {
     /// There is none of this name, another process has it open, or a file of it is damaged.
     pub fn open(folder: &Path, name: &str, progress: Progress<'_>) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
+        let hold = Hold::take_existing(&files)?;
+        Self::open_held(files, &Arc::new(hold), progress)
+    }
+
+    /// As [`open`](Self::open), a volume that is held.
+    pub(crate) fn open_held(files: Files, hold: &Arc<Hold>, progress: Progress<'_>) -> Result<Self, Error> {
         crate::unfinished::finish_resize(&files)?;
         let config = Config::read(&files)?;
         crate::unfinished::present(&files, &config)?;
+        config.device.as_deref().map_or(Ok(()), |device| hold.claim(device))?;
         let options = config.log_options(&files, InDoubt::Keep)?;
-        Self::start(files, config, |framing| Log::open(framing, &options).map_err(Error::from), progress)
+        let open = |framing| Log::open(framing, &options).map_err(Error::from);
+        Self::start(files, config, Arc::clone(hold), open, progress)
     }
 
     /// Opens a volume, which is made if there is none of this name, with its log on a device at hand.
@@ -74,27 +85,30 @@ impl Volume {
         device: Box<dyn Device>,
     ) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
+        let hold = Arc::new(Hold::take(&files)?);
         let in_doubt = if files.state_file().exists() { InDoubt::Keep } else { InDoubt::StartEmpty };
         let options = config.log_options(&files, in_doubt)?;
         let open = |framing| Log::open_on(framing, device, &options).map_err(Error::from);
-        Self::start(files, config.clone(), open, &mut |_, _| {})
+        Self::start(files, config.clone(), hold, open, &mut |_, _| {})
     }
 
     fn start(
         files: Files,
         config: Config,
+        hold: Arc<Hold>,
         open: impl FnOnce(Blocks) -> Result<Opened<Blocks>, Error>,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
         let path = files.checkpoint();
         let mut map = config.map.create(config.blocks())?;
         let damaged = |reason: &str| Error::Damaged { path: path.clone(), reason: reason.to_owned() };
-        // Once the log is open nobody else writes the checkpoint; until then its number may only be too small.
         let framing = Blocks::default();
         let read = checkpoint::read(&path).map_err(Error::io("read", &path))?;
         let header = match read {
             None if path.exists() => {
-                return Err(damaged("the map is not whole: put a copy of it back, or delete the volume"));
+                return Err(damaged(
+                    "the map is not whole: put the last copy of it back, or delete the volume",
+                ));
             }
             None => None,
             Some(read) => {
@@ -103,6 +117,7 @@ impl Volume {
                     return Err(damaged("it is the map of a volume of another size"));
                 }
                 framing.entries_from.store(header.sequence + 1, Ordering::Release);
+                framing.checkpoint.store(header.sequence + 1, Ordering::Release);
                 read.restore(&mut *map, &mut |_| {}).map_err(Error::io("read", &path))?;
                 Some(header)
             }
@@ -120,10 +135,17 @@ impl Volume {
             let reason = "nothing of this volume is on it: it is another device or file".to_owned();
             return Err(Error::Damaged { path: config.log_path(&files), reason });
         }
+        // Segments that said what is zero may be gone since: an older map would show again what was there before.
+        let newest = recovered.segments.iter().map(|summary| summary.checkpoint).max().unwrap_or(0);
+        if newest > header.map_or(0, |header| header.sequence + 1) {
+            return Err(damaged(
+                "it is a copy from before the map that the log knows of: put the last one back",
+            ));
+        }
         framing.entries_from.store(0, Ordering::Release);
         let slots = log.geometry().segments();
         let shared = Arc::new(Shared {
-            checkpointed: AtomicU64::new(header.map_or(0, |header| header.sequence + 1)),
+            checkpointed: framing.checkpoint,
             replayed: AtomicU64::new(0),
             written_before: AtomicU64::new(0),
             files,
@@ -156,7 +178,7 @@ impl Volume {
             thread("volume-clean", Shared::clean_until_end),
         ];
         let committer = Committer::start(Arc::clone(&shared));
-        Ok(Self { shared, committer, threads })
+        Ok(Self { shared, committer, threads, _hold: hold })
     }
 
     /// The name.

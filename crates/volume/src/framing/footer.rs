@@ -9,7 +9,7 @@
 //! | 16..20 | number of this block in the footer |
 //! | 20..24 | blocks of the footer |
 //! | 24..28 | entries in this block |
-//! | 28..32 | position in the segment of the first block that the footer is about |
+//! | 28..32 | position in the segment of the first block that the footer is about; in the header, how many segments it and those before it are that the checkpoint did not have, or 0 |
 //! | 32..40 | sequence number up to which everything was synced when this was written |
 //! | 40..48 | `GRVOLUME` |
 //! | 48.. | entries of 16 bytes |
@@ -52,7 +52,8 @@ pub struct Header {
     pub blocks: u32,
     /// The entries in this block.
     pub entries: u32,
-    /// The position in the segment of the first block that the footer is about.
+    /// The position in the segment of the first block that the footer is about. In a segment's header, how many segments the
+    /// checkpoint did not have then, this one among them; 0: there was none, or the segment is from before this was noted.
     pub position: u32,
     /// The sequence number up to which everything was synced.
     pub synced: u64,

@@ -13,6 +13,7 @@ pub use segment_builder::SegmentBuilder;
 
 use footer::entries_per_block;
 use granary_log::{Framing, Geometry, Sealed, SegmentId, Source};
+use segment_builder::Durable;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,8 @@ pub struct Blocks {
     pub synced: Arc<AtomicU64>,
     /// Summaries of segments before this one are read without their entries.
     pub entries_from: Arc<AtomicU64>,
+    /// Everything in segments before this one is in the checkpoint.
+    pub checkpoint: Arc<AtomicU64>,
     /// The number of reads of summaries that the device refused.
     pub unreadable: Arc<AtomicU64>,
 }
@@ -34,6 +37,14 @@ pub fn blocks_in_segment(geometry: &Geometry) -> u64 {
     let per_block = entries_per_block(geometry) as u64;
     // A header, a footer and a summary.
     (1..all).rev().find(|data| data + 1 + 2 * (data + 2).div_ceil(per_block) <= all).unwrap_or(0)
+}
+
+impl Blocks {
+    fn now(&self) -> Durable {
+        let [synced, checkpoint] =
+            [&self.synced, &self.checkpoint].map(|number| number.load(Ordering::Acquire));
+        Durable { synced, checkpoint }
+    }
 }
 
 impl Framing for Blocks {
@@ -49,12 +60,12 @@ impl Framing for Blocks {
     }
 
     fn seal(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Sealed {
-        let summary = builder.seal(id, blocks, self.synced.load(Ordering::Acquire));
+        let summary = builder.seal(id, blocks, self.now());
         Sealed { data: 0..builder.position, summary }
     }
 
     fn commit(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Option<usize> {
-        Some(builder.commit(id, blocks, self.synced.load(Ordering::Acquire)))
+        Some(builder.commit(id, blocks, self.now()))
     }
 
     /// Nothing has to be cleared: what lies between the content and the summary goes nowhere.
@@ -74,6 +85,7 @@ impl Framing for Blocks {
             first_block: id.first_block,
             entries: builder.entries.iter().map(with_position).collect(),
             synced: self.synced.load(Ordering::Acquire),
+            checkpoint: builder.of_header.map_or(0, |durable| durable.checkpoint),
             is_sealed: true,
             is_read: true,
         }

@@ -18,6 +18,9 @@ pub struct Summary {
     pub entries: Vec<(u32, Entry)>,
     /// The sequence number up to which everything was synced when the newest part was written.
     pub synced: u64,
+    /// Everything in segments before this one was in the checkpoint when the segment was begun; 0: there was none, or the
+    /// segment does not say.
+    pub checkpoint: u64,
     /// Whether it came to its end: all that was written to it is here.
     pub is_sealed: bool,
     /// Whether the device gave all that was asked for: else entries may be missing.
@@ -77,8 +80,11 @@ pub(super) fn read(
             let summary =
                 found[1].filter(|summary| header.is_none_or(|header| summary.sequence >= header.sequence));
             let newest = summary.or(header)?;
+            let header = header.filter(|header| header.sequence == newest.sequence);
+            let checkpoint = header.map_or(0, |header| checkpoint_of(&header));
+            let known = |summary: Summary| Summary { checkpoint, ..summary };
             if newest.sequence < from {
-                return Some(bare(newest, first_block));
+                return Some(known(bare(newest, first_block)));
             }
             let mut is_read = is_read[1];
             let whole = summary.and_then(|summary| {
@@ -90,16 +96,24 @@ pub(super) fn read(
                 })
             });
             // A summary of several blocks may be there in part; what was committed before it is found without it.
-            whole.or_else(|| {
-                let header = header.filter(|header| header.sequence == newest.sequence)?;
-                let buffer = buffer
-                    .get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize));
-                let commits = read_commits(source, header, first_block, buffer, unreadable)?;
-                // Where there may be a summary that was not read, what commits say need not be all.
-                Some(Summary { is_read: is_read && commits.is_read, ..commits })
-            })
+            whole
+                .or_else(|| {
+                    let header = header?;
+                    let buffer = buffer.get_or_insert_with(|| {
+                        AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize)
+                    });
+                    let commits = read_commits(source, header, first_block, buffer, unreadable)?;
+                    // Where there may be a summary that was not read, what commits say need not be all.
+                    Some(Summary { is_read: is_read && commits.is_read, ..commits })
+                })
+                .map(known)
         })
         .collect()
+}
+
+/// The segment up to which the checkpoint was, by the header of a segment that was begun later.
+fn checkpoint_of(header: &Header) -> u64 {
+    if header.position == 0 { 0 } else { (header.sequence + 1).saturating_sub(header.position.into()) }
 }
 
 fn bare(header: Header, first_block: u64) -> Summary {
@@ -108,6 +122,7 @@ fn bare(header: Header, first_block: u64) -> Summary {
         first_block,
         entries: Vec::new(),
         synced: header.synced,
+        checkpoint: 0,
         is_sealed: false,
         is_read: true,
     }

@@ -15,15 +15,24 @@ pub struct SegmentBuilder {
     committed: usize,
     /// The block that follows the last footer.
     committed_position: usize,
-    /// What the header says was synced. It is written twice where a commit and the sealing overlap, and is the same then:
+    /// What the header says is durable. It is written twice where a commit and the sealing overlap, and is the same then:
     /// half of it over the other half is whole.
-    header_synced: Option<u64>,
+    pub(super) of_header: Option<Durable>,
+}
+
+/// What was durable when a part of a segment was written.
+#[derive(Clone, Copy)]
+pub(super) struct Durable {
+    /// The sequence number up to which everything was synced.
+    pub synced: u64,
+    /// Everything in segments before this one is in the checkpoint.
+    pub checkpoint: u64,
 }
 
 impl Default for SegmentBuilder {
     fn default() -> Self {
         // The first block is the header.
-        Self { entries: Vec::new(), position: 1, committed: 0, committed_position: 1, header_synced: None }
+        Self { entries: Vec::new(), position: 1, committed: 0, committed_position: 1, of_header: None }
     }
 }
 
@@ -65,16 +74,16 @@ impl SegmentBuilder {
     }
 
     /// Writes a footer for what came since the last one, and returns the end of what a recovery needs.
-    pub(super) fn commit(&mut self, id: &SegmentId, blocks: &mut [u8], synced: u64) -> usize {
+    pub(super) fn commit(&mut self, id: &SegmentId, blocks: &mut [u8], durable: Durable) -> usize {
         if self.committed == self.entries.len() {
             return if self.entries.is_empty() { 0 } else { self.committed_position };
         }
-        self.write_header(id, blocks, synced);
+        self.write_header(id, blocks, durable);
         let new = &self.entries[self.committed..];
         let len = blocks_for(&id.geometry, new.len());
         let footer = self.position..self.position + len;
         let position = self.committed_position as u32;
-        write(id, blocks, footer, Kind::Commit, position, synced, new);
+        write(id, blocks, footer, Kind::Commit, position, durable.synced, new);
         self.position += len;
         self.entries.push(Entry::Footer { blocks: len as u32 });
         (self.committed, self.committed_position) = (self.entries.len(), self.position);
@@ -82,16 +91,17 @@ impl SegmentBuilder {
     }
 
     /// Writes the summary, and returns its blocks.
-    pub(super) fn seal(&mut self, id: &SegmentId, blocks: &mut [u8], synced: u64) -> Range<usize> {
-        self.write_header(id, blocks, synced);
+    pub(super) fn seal(&mut self, id: &SegmentId, blocks: &mut [u8], durable: Durable) -> Range<usize> {
+        self.write_header(id, blocks, durable);
         let summary = self.summary_blocks(&id.geometry);
-        write(id, blocks, summary.clone(), Kind::Summary, 1, synced, &self.entries);
+        write(id, blocks, summary.clone(), Kind::Summary, 1, durable.synced, &self.entries);
         summary
     }
 
-    fn write_header(&mut self, id: &SegmentId, blocks: &mut [u8], synced: u64) {
-        let synced = *self.header_synced.get_or_insert(synced);
-        write(id, blocks, 0..1, Kind::Header, 0, synced, &[]);
+    fn write_header(&mut self, id: &SegmentId, blocks: &mut [u8], durable: Durable) {
+        let Durable { synced, checkpoint } = *self.of_header.get_or_insert(durable);
+        let behind = if checkpoint == 0 { 0 } else { id.sequence.saturating_sub(checkpoint) + 1 };
+        write(id, blocks, 0..1, Kind::Header, u32::try_from(behind).unwrap_or(0), synced, &[]);
     }
 
     /// The blocks that the summary takes, at the segment's end.

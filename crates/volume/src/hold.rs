@@ -1,0 +1,89 @@
+//! One process at a time works on a volume: from the first look at its files to the last change of them.
+
+use crate::config::{Error, Files};
+use crate::raw_device::{claim, is_block_device};
+use granary_log::{Lock, lock_file};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// A volume, or the name of one that is to be, that nobody else works on.
+pub(crate) struct Hold {
+    files: Files,
+    /// Locked as long as it is open.
+    _file: File,
+    claim: OnceLock<OwnedFd>,
+}
+
+impl Hold {
+    /// Waits a moment for who has it.
+    ///
+    /// # Errors
+    /// Another process has it, or the folder cannot be written.
+    pub fn take(files: &Files) -> Result<Self, Error> {
+        let path = files.lock();
+        loop {
+            let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+            let file = opened.map_err(Error::io("lock", &path))?;
+            match lock_file(&file).map_err(|errno| Error::io("lock", &path)(errno.into()))? {
+                Lock::InUse => return Err(Error::InUse { path: files.config() }),
+                Lock::Taken if is_at(&file, &path).map_err(Error::io("lock", &path))? => {
+                    return Ok(Self { files: files.clone(), _file: file, claim: OnceLock::new() });
+                }
+                // Who had it before deleted the volume, and this file with it.
+                Lock::Taken => {}
+            }
+        }
+    }
+
+    /// As [`take`](Self::take), of a volume that there is.
+    ///
+    /// # Errors
+    /// There is none of this name; or as [`take`](Self::take).
+    pub fn take_existing(files: &Files) -> Result<Self, Error> {
+        if !files.config().exists() {
+            return Err(Error::not_found(files));
+        }
+        Self::take(files)
+    }
+
+    /// Claims the volume's raw device as a mount does, for as long as the volume is held: no file system is made on it.
+    ///
+    /// # Errors
+    /// Somebody has it.
+    pub fn claim(&self, device: &Path) -> Result<(), Error> {
+        if self.claim.get().is_none() && is_block_device(device) {
+            self.keep(claim(device)?);
+        }
+        Ok(())
+    }
+
+    /// Keeps a claim that was made.
+    pub fn keep(&self, claim: OwnedFd) {
+        // Only one is ever made.
+        drop(self.claim.set(claim));
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let is_volume = [self.files.config(), self.files.deleted(), self.files.resized()];
+        if !is_volume.iter().any(|path| path.exists()) {
+            // A lock of nothing that stays does no harm.
+            drop(std::fs::remove_file(self.files.lock()));
+        }
+    }
+}
+
+/// Whether a path still leads to a file.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let here = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (here.dev(), here.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

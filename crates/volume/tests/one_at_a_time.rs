@@ -1,0 +1,185 @@
+//! One process at a time works on a volume: a start that waited for the end of another sees what that did, and what is
+//! done at the same moment is done once, or refused. An older copy of the map is refused as well.
+
+use granary_volume::{Config, Error, Io, Volume};
+use std::path::Path;
+use std::sync::Barrier;
+use std::time::Duration;
+
+const MIB: u64 = 1 << 20;
+const BLOCK: u64 = 4096;
+const TRIMMED: u64 = 64;
+
+fn open(folder: &Path) -> Result<Volume, Error> {
+    Volume::open(folder, "v", &mut |_, _| {})
+}
+
+fn config(size: u64) -> Config {
+    Config { segment_bytes: 256 << 10, ..Config::new(size) }
+}
+
+/// A closed volume that has content, of which the first blocks are trimmed soon.
+fn create(folder: &Path) {
+    Volume::create(folder, "v", &config(4 * MIB)).unwrap();
+    let (volume, mut io) = (open(folder).unwrap(), Io::new());
+    volume.write(&mut io, 0, &vec![1; 2 << 20]).unwrap();
+    volume.close().unwrap();
+}
+
+/// Trims blocks, and overwrites others until nothing of the log says any more that those were trimmed.
+fn trim_and_write_on(volume: &Volume) {
+    let mut io = Io::new();
+    volume.trim(0, TRIMMED * BLOCK).unwrap();
+    volume.commit().unwrap();
+    let before = volume.stats();
+    for _ in 0..40 {
+        for lba in TRIMMED..512 {
+            volume.write(&mut io, lba * BLOCK, &[2; BLOCK as usize]).unwrap();
+        }
+        volume.commit().unwrap();
+    }
+    assert!(volume.stats().checkpoints > before.checkpoints + 1, "{before:?} {:?}", volume.stats());
+}
+
+fn is_right(volume: &Volume) {
+    let (mut io, mut found) = (Io::new(), vec![9; 2 << 20]);
+    volume.read(&mut io, 0, &mut found).unwrap();
+    let (trimmed, written) = found.split_at((TRIMMED * BLOCK) as usize);
+    assert!(trimmed.iter().all(|byte| *byte == 0), "trimmed blocks are zero");
+    assert!(written.iter().all(|byte| *byte == 2), "what was written last is there");
+}
+
+#[test]
+fn a_start_that_waits_for_another_process_sees_what_that_did() {
+    for killed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path());
+        let volume = open(folder.path()).unwrap();
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| {
+                loop {
+                    match open(folder.path()) {
+                        Err(Error::InUse { .. }) => {}
+                        opened => return opened.unwrap(),
+                    }
+                }
+            });
+            std::thread::sleep(Duration::from_millis(20));
+            trim_and_write_on(&volume);
+            if killed {
+                volume.abandon()
+            } else {
+                volume.close().unwrap()
+            }
+            is_right(&next.join().unwrap());
+        });
+    }
+}
+
+#[test]
+fn an_older_copy_of_the_map_is_refused() {
+    for killed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path());
+        let (map, log) = (folder.path().join("v.map"), folder.path().join("v.log"));
+        let older = std::fs::read(&map).unwrap();
+        let volume = open(folder.path()).unwrap();
+        trim_and_write_on(&volume);
+        if killed {
+            volume.abandon()
+        } else {
+            volume.close().unwrap()
+        }
+        let newest = std::fs::read(&map).unwrap();
+        let before = std::fs::read(&log).unwrap();
+        std::fs::write(&map, &older).unwrap();
+        let error = open(folder.path()).err().expect("an older map is refused");
+        assert!(matches!(error, Error::Damaged { .. }), "{error}");
+        assert!(std::fs::read(&log).unwrap() == before, "nothing is written");
+        std::fs::write(&map, &newest).unwrap();
+        is_right(&open(folder.path()).unwrap());
+    }
+}
+
+/// Does the same on several threads at once.
+fn at_once<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let begin = Barrier::new(threads);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads)
+            .map(|i| {
+                let (begin, work) = (&begin, &work);
+                scope.spawn(move || {
+                    begin.wait();
+                    work(i)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn of_volumes_of_one_name_that_are_made_at_once_one_is_made() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        let sizes = [4 * MIB, 8 * MIB, 12 * MIB];
+        let made = at_once(3, |i| Volume::create(folder.path(), "v", &config(sizes[i])));
+        let winners: Vec<usize> = (0..3).filter(|i| made[*i].is_ok()).collect();
+        assert_eq!(winners.len(), 1, "{made:?}");
+        for error in made.into_iter().filter_map(Result::err) {
+            assert!(matches!(error, Error::Exists { .. } | Error::InUse { .. }), "{error}");
+        }
+        assert_eq!(open(folder.path()).unwrap().config().size, sizes[winners[0]]);
+    }
+}
+
+#[test]
+fn a_volume_is_resized_beside_nobody() {
+    for _ in 0..20 {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path());
+        let sizes = [8 * MIB, 16 * MIB];
+        let done = at_once(3, |i| match sizes.get(i) {
+            Some(size) => Volume::resize(folder.path(), "v", *size).map(|_| *size),
+            None => open(folder.path()).map(|volume| volume.config().size),
+        });
+        for error in done.iter().filter_map(|done| done.as_ref().err()) {
+            // The smaller size came second.
+            let smaller = matches!(error, Error::Invalid { option: "size", .. });
+            assert!(smaller || matches!(error, Error::InUse { .. }), "{error}");
+        }
+        let largest = done[..2].iter().filter_map(|done| done.as_ref().ok()).max();
+        let volume = open(folder.path()).unwrap();
+        assert_eq!(Some(&volume.config().size), largest);
+        let mut io = Io::new();
+        volume.write(&mut io, volume.config().size - BLOCK, &[3; BLOCK as usize]).unwrap();
+        volume.close().unwrap();
+        assert!(!folder.path().join("v.volume.resized").exists());
+    }
+}
+
+#[test]
+fn a_resize_that_is_refused_leaves_the_volume_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path());
+    let volume = open(folder.path()).unwrap();
+    let refused = Volume::resize(folder.path(), "v", 8 * MIB);
+    assert!(matches!(refused, Err(Error::InUse { .. })), "{refused:?}");
+    volume.write(&mut Io::new(), 0, &[3; BLOCK as usize]).unwrap();
+    volume.commit().unwrap();
+    volume.abandon();
+    let volume = open(folder.path()).unwrap();
+    assert_eq!(volume.config().size, 4 * MIB);
+}
+
+#[test]
+fn the_lock_of_a_name_without_a_volume_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(open(folder.path()), Err(Error::NotFound { .. })));
+    assert!(Volume::create(folder.path(), "v", &Config { size: 1, ..config(MIB) }).is_err());
+    create(folder.path());
+    assert!(folder.path().join("v.lock").exists());
+    let done = at_once(3, |_| Volume::delete(folder.path(), "v"));
+    assert!(done.iter().any(Result::is_ok), "{done:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
