@@ -20,7 +20,7 @@ pub const SESSION_SECONDS: u64 = 60;
 /// The longest that it may say, as in ClickHouse.
 pub const SESSION_SECONDS_MAX: u64 = 3600;
 
-/// Sessions with a name that are kept at once.
+/// Sessions with a name that are kept at once. A further one takes the place of one that is idle.
 pub const SESSIONS_MAX: usize = 10_000;
 
 /// Bytes of an answer that are gathered before they are sent.

@@ -8,4 +8,5 @@ mod formats;
 mod replacing;
 mod requests;
 mod served;
+mod sessions;
 mod waiting;
