@@ -5,6 +5,7 @@ mod clients;
 mod configured;
 mod dictionary;
 mod formats;
+mod pages;
 mod replacing;
 mod requests;
 mod served;

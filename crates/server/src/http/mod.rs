@@ -22,8 +22,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::{StatusCode, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::http::header::X_CONTENT_TYPE_OPTIONS;
+use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use granary_sql::Session;
 use tower_http::compression::CompressionLayer;
@@ -90,7 +92,14 @@ pub fn router(app: App) -> Router {
         .layer(from_fn(unread::read_unwanted))
         .layer(RequestBodyTimeoutLayer::new(Duration::from_secs(PATIENCE_SECONDS)))
         .fallback(unknown_path)
+        .layer(map_response(for_no_other_page))
         .with_state(app)
+}
+
+/// A page of another server cannot have an answer run as its script, whatever is in it.
+async fn for_no_other_page(mut response: Response) -> Response {
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// In ClickHouse's words.
