@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Bytes of a request's body. The keys of a ClickHouse block, 65 409, take half a megabyte as numbers.
 pub const BODY_BYTES_MAX: usize = 256 << 20;
 
+/// Bytes of a body that are read, or unpacked, before it is asked whether there is memory for more.
+pub const BODY_STEP_BYTES: usize = 1 << 20;
+
 /// Bytes of an answer that is held back until its end is known.
 pub const ANSWER_BYTES_HELD_MAX: usize = 256 << 20;
 

@@ -31,6 +31,7 @@ fn blocks() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/blocks");
     mutations::smoke(&corpus, 20_000, |bytes| {
         let _ = blocks::decompress(bytes, 1 << 24);
+        let _ = blocks::plain_len(bytes);
         assert_eq!(blocks::decompress(&compressed(bytes), usize::MAX).as_deref(), Ok(bytes));
         // Damage behind a checksum that is right.
         let mut block = compressed(bytes);

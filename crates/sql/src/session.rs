@@ -281,6 +281,14 @@ impl Session {
         &self.engine.memory
     }
 
+    /// Whether the process may take so many bytes more for a statement that is being read.
+    ///
+    /// # Errors
+    /// MEMORY_LIMIT_EXCEEDED.
+    pub fn check_memory(&self, more: usize) -> Result<()> {
+        Ok(self.memory().check(more)?)
+    }
+
     /// All dictionaries as `database.name`; `None`: it is not open.
     pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
         self.catalogue().dictionaries()

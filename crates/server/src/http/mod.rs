@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::header::X_CONTENT_TYPE_OPTIONS;
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::middleware::{from_fn, from_fn_with_state, map_response};
@@ -34,7 +33,7 @@ use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::access::Users;
 use crate::figures::Neighbours;
-use crate::limits::{BODY_BYTES_MAX, PATIENCE_SECONDS};
+use crate::limits::PATIENCE_SECONDS;
 use dashboard::History;
 use metrics::Metrics;
 use sessions::Sessions;
@@ -87,8 +86,7 @@ pub fn router(app: App) -> Router {
         .route_layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(CompressionLayer::new())
         .layer(RequestDecompressionLayer::new())
-        .layer(from_fn(encoding::unpack))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(Arc::clone(&app), encoding::unpack))
         .layer(from_fn(unread::read_unwanted))
         .layer(RequestBodyTimeoutLayer::new(Duration::from_secs(PATIENCE_SECONDS)))
         .fallback(unknown_path)

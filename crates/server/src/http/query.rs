@@ -77,9 +77,14 @@ pub async fn run_post(
     WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
     let body = if is_on(&parameters, "decompress") {
-        blocks::decompress(&body, BODY_BYTES_MAX)?
+        let app = Arc::clone(&caller.app);
+        may_wait(move || {
+            app.session.check_memory(blocks::plain_len(&body).min(BODY_BYTES_MAX))?;
+            Ok(blocks::decompress(&body, BODY_BYTES_MAX)?)
+        })
+        .await?
     } else {
-        body.into()
+        body
     };
     run(caller, parameters, headers, body).await
 }
@@ -97,7 +102,10 @@ async fn run(
     let started = Instant::now();
     let text = match parameters.get("query") {
         Some(query) if body.is_empty() => query.clone().into_bytes(),
-        Some(query) => [query.as_bytes(), b"\n", &body].concat(),
+        Some(query) => {
+            caller.app.session.check_memory(body.len())?;
+            [query.as_bytes(), b"\n", &body].concat()
+        }
         None => body,
     };
     let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
