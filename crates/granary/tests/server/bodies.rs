@@ -1,6 +1,10 @@
 //! Bodies that are large, packed or late.
 
+use crate::dictionary::users;
 use crate::served::Served;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
 
@@ -59,4 +63,37 @@ fn bodies_are_of_the_memory_of_queries() {
     let grown = (served.memory_peak() - before) as usize;
     assert!(grown < 200 * MIB, "{} MiB", grown / MIB);
     assert_eq!(served.sql("SELECT 1"), "1\n");
+}
+
+#[test]
+fn a_body_that_does_not_come_holds_no_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    users(folder.path());
+    let served = Served::start(folder.path(), &[]);
+    served.sql(
+        "CREATE DICTIONARY users (id UInt64, name String) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))",
+    );
+    let path = "/dictionary/users?format=TabSeparated";
+    let before = served.threads();
+    let stalled: Vec<TcpStream> = (0..100)
+        .map(|_| {
+            let mut connection = TcpStream::connect(served.host()).unwrap();
+            write!(connection, "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n1\n")
+                .unwrap();
+            connection
+        })
+        .collect();
+    // Those that came later are looked up meanwhile, and all before them have begun.
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(500) {
+        assert!(served.post(path, b"7\n").text().starts_with("7\tn7"));
+    }
+    let threads = served.threads() - before;
+    assert!(threads < 50, "{threads} threads more");
+    drop(stalled);
+    // One that is long is looked up while it comes, as before.
+    let keys: String = (0..300_000).map(|i| format!("{}\n", i % 200)).collect();
+    let rows = served.post(path, keys.as_bytes()).text().lines().count();
+    assert_eq!(rows, 150_000);
 }

@@ -11,6 +11,7 @@ mod encoding;
 mod exception;
 mod identity;
 mod metrics;
+mod patience;
 mod pieces;
 mod query;
 mod sessions;
@@ -18,22 +19,19 @@ mod unread;
 mod waiting;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::http::header::X_CONTENT_TYPE_OPTIONS;
 use axum::http::{HeaderValue, StatusCode, Uri};
-use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::middleware::{from_fn, from_fn_with_state, map_request, map_response};
 use axum::response::Response;
 use axum::routing::{get, post};
 use granary_sql::Session;
 use tower_http::compression::CompressionLayer;
 use tower_http::decompression::RequestDecompressionLayer;
-use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::access::Users;
 use crate::figures::Neighbours;
-use crate::limits::PATIENCE_SECONDS;
 use dashboard::History;
 use metrics::Metrics;
 use sessions::Sessions;
@@ -88,7 +86,7 @@ pub fn router(app: App) -> Router {
         .layer(RequestDecompressionLayer::new())
         .layer(from_fn_with_state(Arc::clone(&app), encoding::unpack))
         .layer(from_fn(unread::read_unwanted))
-        .layer(RequestBodyTimeoutLayer::new(Duration::from_secs(PATIENCE_SECONDS)))
+        .layer(map_request(patience::limited))
         .fallback(unknown_path)
         .layer(map_response(for_no_other_page))
         .with_state(app)
