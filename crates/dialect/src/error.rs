@@ -87,6 +87,7 @@ constructors! {
     illegal_division = 153 "ILLEGAL_DIVISION";
     cannot_extract_structure = 636 "CANNOT_EXTRACT_TABLE_STRUCTURE";
     session_not_found = 372 "SESSION_NOT_FOUND";
+    session_is_locked = 373 "SESSION_IS_LOCKED";
     decimal_overflow = 407 "DECIMAL_OVERFLOW";
     ambiguous_identifier = 207 "AMBIGUOUS_IDENTIFIER";
     not_an_aggregate = 215 "NOT_AN_AGGREGATE";

@@ -58,6 +58,17 @@ impl Dictionary {
         Self::open_with_source(definition, environment, factory)
     }
 
+    /// Refuses a definition that could not be opened wherever its files lay. Nothing is touched.
+    ///
+    /// # Errors
+    /// The errors of [`open`](Self::open) that do not depend on what lies where its files would.
+    pub fn check(definition: Definition, environment: &Environment) -> Result<(), DictError> {
+        let definition = readied(definition, environment)?;
+        source::factory(&definition, environment)?;
+        RowFormat::new(&definition.rows(), definition.key_attribute().as_ref())?;
+        Store::check_shape(&definition, environment)
+    }
+
     /// Refuses a definition whose files would take the place of somebody else's, before they are made for the first
     /// time.
     ///
@@ -229,9 +240,20 @@ impl Dictionary {
 
     /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
     pub fn remove(&self) {
+        self.remove_files();
+        self.close();
+    }
+
+    /// Takes the names of its files away: another dictionary may be opened in their place. This one goes on as it is, and
+    /// is empty at the next open.
+    pub fn remove_files(&self) {
         if let Some(store) = self.core.loader.storage.store() {
             store.remove();
         }
+    }
+
+    /// Asks the source no more. Requests that are under way are waited for, some seconds at most.
+    pub fn close(&self) {
         self.core.close();
     }
 
@@ -460,7 +482,10 @@ impl Core {
     }
 
     fn close(&self) {
-        self.loader.is_closing.store(true, Ordering::SeqCst);
+        // Whoever has waited in vain once does not wait again.
+        if self.loader.is_closing.swap(true, Ordering::SeqCst) {
+            return;
+        }
         self.pool.close(CLOSE_PATIENCE);
         self.readers.close(CLOSE_PATIENCE);
     }

@@ -79,6 +79,16 @@ impl Store {
         Ok(Some(Store { cache, entries_max, files, watermark, removed: AtomicBool::new(false) }))
     }
 
+    /// Refuses sizes that do not fit together, and a PATH that is not allowed.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open) that have nothing to do with what is there.
+    pub fn check_shape(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
+        let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(()) };
+        let files = flash_options(ssd, definition, environment)?.files();
+        files.map(drop).map_err(|error| unopened(definition, &error))
+    }
+
     /// Refuses a PATH where somebody else's file lies: opening it would overwrite that.
     ///
     /// # Errors

@@ -57,6 +57,11 @@ impl World {
     }
 
     /// Values of some 150 bytes: a few hundred fill a segment, and the file is written around several times.
+    /// In one of two files. Which one it is says the statement that is there last.
+    fn replace(&self, path: &str) -> String {
+        self.create().replace("CREATE", "CREATE OR REPLACE").replace("PATH 'd'", &format!("PATH '{path}'"))
+    }
+
     fn create(&self) -> String {
         let version = self.folder.join("version");
         let program = r#"$1 % 7 {print $1 "\tk" $1 "v" v "v" pad}"#.replace('\\', r"\\");
@@ -153,7 +158,14 @@ impl Life {
     /// Does things until it is killed.
     fn live(&mut self, world: &mut World, random: &mut Random) -> Option<()> {
         loop {
-            match random.below(8) {
+            match random.below(9) {
+                8 => {
+                    // Its entries go with the old dictionary, whatever of the change a kill leaves undone.
+                    world.newest += 1;
+                    world.write_version();
+                    self.ask(&world.replace(["d", "e"][random.below(2) as usize]))?;
+                    world.oldest = world.newest;
+                }
                 0 => {
                     // The version is there before the reload: all that is asked for after it is of this version
                     // or a later one.

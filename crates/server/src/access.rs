@@ -79,6 +79,11 @@ impl Users {
         Self { known, are_given, nobody, verified: RwLock::default() }
     }
 
+    /// Whether it is not everybody who may come in.
+    pub fn are_given(&self) -> bool {
+        self.are_given
+    }
+
     /// Whether a user must say who he is, who came in with this password.
     pub fn must_say(&self, name: &str, password: &str) -> bool {
         self.are_given && (name, password) != (DEFAULT_USER, "")

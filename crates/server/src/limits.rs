@@ -5,6 +5,12 @@ use std::time::Duration;
 /// Bytes of a request's body. The keys of a ClickHouse block, 65 409, take half a megabyte as numbers.
 pub const BODY_BYTES_MAX: usize = 256 << 20;
 
+/// Bytes of a body that are read, or unpacked, before it is asked whether there is memory for more.
+pub const BODY_STEP_BYTES: usize = 1 << 20;
+
+/// Bytes of a body that a client has to send in a second, beside [`PATIENCE_SECONDS`] that it has anyway.
+pub const BODY_BYTES_PER_SECOND_MIN: f64 = 1024.0;
+
 /// Bytes of an answer that is held back until its end is known.
 pub const ANSWER_BYTES_HELD_MAX: usize = 256 << 20;
 
@@ -20,7 +26,7 @@ pub const SESSION_SECONDS: u64 = 60;
 /// The longest that it may say, as in ClickHouse.
 pub const SESSION_SECONDS_MAX: u64 = 3600;
 
-/// Sessions with a name that are kept at once.
+/// Sessions with a name that are kept at once. A further one takes the place of one that is idle.
 pub const SESSIONS_MAX: usize = 10_000;
 
 /// Bytes of an answer that are gathered before they are sent.
@@ -41,6 +47,12 @@ pub const KEY_BYTES_PER_LOOKUP: usize = 8 << 20;
 /// Bytes of keys that wait while those before them are looked up and answered. A client that reads no answer
 /// before it has sent all its keys needs this much patience of us; ClickHouse is one, and sends half a megabyte.
 pub const KEY_BYTES_AHEAD: u32 = 16 << 20;
+
+/// Bytes of keys that have come, or all of them, before a thread looks them up.
+pub const KEY_BYTES_AT_FIRST: usize = 512 << 10;
+
+/// Threads that wait for further keys at once. Further requests with as many keys wait for one of them.
+pub const LONG_BODIES_MAX: usize = 256;
 
 /// Lookups and queries that run at once, for each core: some read from the device.
 pub const LOOKUPS_PER_CORE: usize = 4;
@@ -86,6 +98,7 @@ pub const STOP_SECONDS: u64 = 10;
 
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_REQUEST_MAX);
-const _: () = assert!(2 * WAITING_MAX + LOOKUPS_AT_ONCE_MAX < LOOKUP_THREADS);
+const _: () = assert!(2 * WAITING_MAX + LONG_BODIES_MAX + LOOKUPS_AT_ONCE_MAX < LOOKUP_THREADS);
+const _: () = assert!(KEY_BYTES_AT_FIRST < KEY_BYTES_AHEAD as usize);
 /// Lookups that wait for sources, and queries that sleep.
 const WAITING_MAX: usize = granary_dict::limits::LOOKUPS_WAITING_MAX + granary_sql::limits::SLEEPERS_MAX;

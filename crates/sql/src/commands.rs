@@ -15,7 +15,7 @@ use granary_dialect::types::pretty_type_name;
 use granary_dialect::{Error, Result};
 use granary_dict::{CreateDictionary, LoadState, parse_create};
 
-use crate::catalogue::{DEFAULT_DATABASE, Entry, FullName};
+use crate::catalogue::{Entry, FullName};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
@@ -164,9 +164,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                 check_unread(session, &(name.clone(), table), Some(&name))?;
             }
             catalogue.drop_database(&name, missing)?;
-            if session.database() == name {
-                session.set_database(DEFAULT_DATABASE)?;
-            }
+            session.leave_database(&name);
         }
         Command::ExplainEstimate { head } => {
             query::columns(session, text, head).await?;

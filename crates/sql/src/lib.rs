@@ -7,6 +7,7 @@
 
 mod asker;
 mod catalogue;
+mod chosen;
 mod commands;
 mod dictionary_joins;
 mod engine;

@@ -2,17 +2,18 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
-use granary_dialect::statement::{self, Command, Effect, Noun, Parameters, Statement};
+use granary_dialect::statement::{self, Command, Effect, Noun, Statement};
 use granary_dialect::{Error, Result};
 use granary_dict::{Definition, Dictionary, parse_xml_each};
 
 use crate::asker::Asker;
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE};
+use crate::chosen::Chosen;
 use crate::engine::Engine;
 use crate::memory::{MemoryOptions, QueryMemory};
 use crate::output::Output;
@@ -25,9 +26,6 @@ use crate::{commands, query};
 
 /// Whose session it is where there are no users.
 const DEFAULT_USER: &str = "default";
-
-/// How SET tells a query parameter from a setting.
-const PARAMETER: &str = "param_";
 
 /// Whether dictionaries may run programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,12 +60,10 @@ pub struct Options {
 /// same ones, lives.
 pub struct Session {
     engine: Arc<Engine>,
-    /// The database of names without one (USE).
-    database: RwLock<String>,
-    /// What SET said.
-    settings: RwLock<Settings>,
-    /// What SET said of names that begin with `param_`.
-    parameters: RwLock<Parameters>,
+    /// What USE and SET say, for the statements to come.
+    lasting: Arc<RwLock<Chosen>>,
+    /// What holds in place of that for as long as this object is there: one query of many.
+    passing: Chosen,
     /// What the settings were before anybody said anything: limits among them cannot be exceeded by who is bound.
     bounds: Settings,
     user: String,
@@ -88,9 +84,8 @@ impl Session {
     fn over(engine: Arc<Engine>, user: String, rights: Rights) -> Session {
         Session {
             engine,
-            database: RwLock::new(DEFAULT_DATABASE.to_owned()),
-            settings: RwLock::default(),
-            parameters: RwLock::default(),
+            lasting: Arc::default(),
+            passing: Chosen::default(),
             bounds: Settings::new(),
             user,
             rights,
@@ -100,8 +95,44 @@ impl Session {
     /// Somebody's session over the same dictionaries. It begins with this one's settings, in the default database.
     pub fn another(&self, user: String, rights: Rights) -> Session {
         let bounds = self.settings();
-        let settings = RwLock::new(bounds.clone());
-        Session { settings, bounds, ..Self::over(Arc::clone(&self.engine), user, rights) }
+        let lasting = Arc::new(RwLock::new(Chosen::of(bounds.clone())));
+        Session { lasting, bounds, ..Self::over(Arc::clone(&self.engine), user, rights) }
+    }
+
+    /// This session for one query, with rights, a database and settings that hold for that alone. What USE and SET say in
+    /// it is of this session, and stays.
+    ///
+    /// # Errors
+    /// UNKNOWN_DATABASE, and those of [`set`](Self::set).
+    pub fn for_query(&self, rights: Rights, database: Option<&str>, settings: Settings) -> Result<Session> {
+        let mut passing = Chosen::of(settings);
+        passing.database = database.map(str::to_owned);
+        let session = Session {
+            engine: Arc::clone(&self.engine),
+            lasting: Arc::clone(&self.lasting),
+            passing,
+            bounds: self.bounds.clone(),
+            user: self.user.clone(),
+            rights,
+        };
+        if let Some(database) = database {
+            session.catalogue().check_database(database)?;
+        }
+        session.check_settings(&session.passing.settings)?;
+        Ok(session)
+    }
+
+    /// Whether nobody has said anything in it that a new session would not have.
+    pub fn is_as_begun(&self) -> bool {
+        self.lasting().is_only(&self.bounds)
+    }
+
+    fn lasting(&self) -> RwLockReadGuard<'_, Chosen> {
+        self.lasting.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lasting_mut(&self) -> RwLockWriteGuard<'_, Chosen> {
+        self.lasting.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whose session it is.
@@ -130,7 +161,7 @@ impl Session {
 
     /// The database of names without one.
     pub fn database(&self) -> String {
-        self.database.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.chosen().database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned())
     }
 
     /// USE.
@@ -139,8 +170,16 @@ impl Session {
     /// UNKNOWN_DATABASE.
     pub fn set_database(&self, database: &str) -> Result<()> {
         self.catalogue().check_database(database)?;
-        *self.database.write().unwrap_or_else(PoisonError::into_inner) = database.to_owned();
+        self.lasting_mut().database = Some(database.to_owned());
         Ok(())
+    }
+
+    /// Leaves a database that is gone for the default one.
+    pub(crate) fn leave_database(&self, gone: &str) {
+        let mut lasting = self.lasting_mut();
+        if lasting.database.as_deref() == Some(gone) {
+            lasting.database = None;
+        }
     }
 
     /// SET. What begins with `param_` is a query parameter: `{x:UInt64}` in a query is the value of `param_x`.
@@ -149,18 +188,19 @@ impl Session {
     /// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, and those of
     /// [`check_bounds`](Self::check_bounds).
     pub fn set(&self, settings: Settings) -> Result<()> {
-        let (parameters, settings): (Settings, Settings) =
-            settings.into_iter().partition(|(name, _)| name.starts_with(PARAMETER));
-        // Most requests set nothing, and a configuration to try settings on takes long to make.
-        if !settings.is_empty() {
-            apply(&settings, &mut configuration())?;
-            self.check_bounds(&settings)?;
-        }
-        let parameters =
-            parameters.into_iter().map(|(name, value)| (name[PARAMETER.len()..].to_owned(), value));
-        self.parameters.write().unwrap_or_else(PoisonError::into_inner).extend(parameters);
-        self.settings.write().unwrap_or_else(PoisonError::into_inner).extend(settings);
+        let said = Chosen::of(settings);
+        self.check_settings(&said.settings)?;
+        self.lasting_mut().take(said);
         Ok(())
+    }
+
+    fn check_settings(&self, settings: &[(String, String)]) -> Result<()> {
+        // Most requests set nothing, and a configuration to try settings on takes long to make.
+        if settings.is_empty() {
+            return Ok(());
+        }
+        apply(settings, &mut configuration())?;
+        self.check_bounds(settings)
     }
 
     /// Refuses limits above those that the session began with, to a user who may do less than anything.
@@ -176,7 +216,7 @@ impl Session {
         let mut state = self.engine.lend();
         let config = state.config_mut();
         config.options_mut().catalog.default_schema = self.database();
-        apply(&self.settings.read().unwrap_or_else(PoisonError::into_inner), config)?;
+        apply(&self.settings(), config)?;
         Ok(state)
     }
 
@@ -185,13 +225,15 @@ impl Session {
         self.engine.take_back(state);
     }
 
-    /// What SET said.
+    /// What was said of settings.
     pub(crate) fn settings(&self) -> Settings {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.chosen().settings
     }
 
-    fn parameters(&self) -> Parameters {
-        self.parameters.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn chosen(&self) -> Chosen {
+        let mut chosen = self.lasting().clone();
+        chosen.take(self.passing.clone());
+        chosen
     }
 
     /// What is known of the dictionary `name`, or `database.name`; nothing, if its metadata cannot be read.
@@ -239,6 +281,14 @@ impl Session {
         &self.engine.memory
     }
 
+    /// Whether the process may take so many bytes more for a statement that is being read.
+    ///
+    /// # Errors
+    /// MEMORY_LIMIT_EXCEEDED.
+    pub fn check_memory(&self, more: usize) -> Result<()> {
+        Ok(self.memory().check(more)?)
+    }
+
     /// All dictionaries as `database.name`; `None`: it is not open.
     pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
         self.catalogue().dictionaries()
@@ -270,7 +320,7 @@ impl Session {
     /// # Errors
     /// What is wrong with it, as ClickHouse says it; READONLY or ACCESS_DENIED if the user may not do that.
     pub async fn execute(&self, statement: &Statement) -> Result<Output> {
-        let filled = statement::fill(statement, &self.parameters())?;
+        let filled = statement::fill(statement, &self.chosen().parameters)?;
         let statement = filled.as_ref().unwrap_or(statement);
         match statement::parse(statement)? {
             (Command::Query, _) => query::run(self, &statement.text).await,

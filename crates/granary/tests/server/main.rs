@@ -1,10 +1,14 @@
 //! `granary server`, asked over HTTP as curl, ClickHouse and its clients ask.
 
 mod access;
+mod bodies;
 mod clients;
 mod configured;
 mod dictionary;
 mod formats;
+mod pages;
+mod replacing;
 mod requests;
 mod served;
+mod sessions;
 mod waiting;

@@ -267,7 +267,9 @@ fn settings_of_a_request_are_shown() {
     let path = "/?max_threads=2&join_use_nulls=true&session_id=s";
     let both = "join_use_nulls\t1\t1\nmax_threads\t2\t1\n";
     assert_eq!(served.post(path, shown.as_bytes()).text(), both);
-    // A session keeps them.
+    // A session keeps what SET says.
+    assert_eq!(served.post("/?session_id=s", shown.as_bytes()).text(), "");
+    assert_eq!(served.post("/?session_id=s", b"SET max_threads = 2, join_use_nulls = 1").status, 200);
     assert_eq!(served.post("/?session_id=s", shown.as_bytes()).text(), both);
     assert_eq!(served.sql(shown), "");
 }

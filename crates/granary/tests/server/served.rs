@@ -114,9 +114,18 @@ impl Served {
 
     /// The most memory that it has had so far, in bytes.
     pub fn memory_peak(&self) -> u64 {
+        self.status("VmHWM:") * 1024
+    }
+
+    /// The threads that it has.
+    pub fn threads(&self) -> u64 {
+        self.status("Threads:")
+    }
+
+    fn status(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Stops it and gives the exit status.

@@ -76,6 +76,19 @@ pub enum Damage {
     Wrong(String),
 }
 
+/// How many bytes compressed blocks say that they hold, as far as they can be followed.
+pub fn plain_len(mut blocks: &[u8]) -> usize {
+    let mut plain = 0_usize;
+    while let Some(header) = blocks.get(CHECKSUM..CHECKSUM + HEADER) {
+        let number =
+            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        plain = plain.saturating_add(number(5) as usize);
+        let Some(next) = blocks.get(CHECKSUM + (number(1) as usize).max(HEADER)..) else { break };
+        blocks = next;
+    }
+    plain
+}
+
 /// What compressed blocks hold.
 ///
 /// # Errors
@@ -141,6 +154,7 @@ mod tests {
             let bytes: Vec<u8> = (0..len).map(|i| (i * i / 7) as u8).collect();
             let blocks = compressed(&bytes);
             assert_eq!(decompress(&blocks, usize::MAX).unwrap(), bytes);
+            assert_eq!(plain_len(&blocks), len);
             assert!(len == 0 || decompress(&blocks, len - 1).is_err());
         }
     }

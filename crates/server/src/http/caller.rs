@@ -9,7 +9,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use granary_sql::{Error, Rights, Session};
 
-use super::claim::{Wrong, claim};
+use super::claim::{Wrong, claim, is_of_a_page_with_a_name};
 use super::exception::{BASIC, Exception};
 use super::waiting::may_wait;
 use super::{App, dashboard};
@@ -51,6 +51,11 @@ impl FromRequestParts<Arc<App>> for Caller {
 impl Caller {
     async fn of(parts: &Parts, app: &Arc<App>) -> Result<Self, Exception> {
         let (user, password) = credentials(parts)?;
+        if !app.users.are_given() && is_of_a_page_with_a_name(&parts.headers) {
+            let message = "Without users, browsers may ask by an address or as localhost, for a name may be anybody's: \
+                           give users passwords in the configuration, or use HTTPS";
+            return Err(Error::access_denied(message).into());
+        }
         let rights = if app.users.is_quick(&user, &password) {
             app.users.authenticate(&user, &password)
         } else {
@@ -65,7 +70,7 @@ fn credentials(parts: &Parts) -> Result<(String, String), Exception> {
     let claimed = claim(&parts.method, &parts.headers, &parts.uri);
     let (user, password) = claimed.map_err(|wrong| match wrong {
         Wrong::OtherPage => Error::access_denied(
-            "The browser's password is for this server's own pages, and a page of another one asks",
+            "A page of another server asks, and browsers may ask here for this server's own pages only",
         ),
         Wrong::NotBasic => {
             Error::authentication_failed("The Authorization header is not Basic with a user and a password")

@@ -13,7 +13,7 @@ pub type Claim = (Option<String>, String);
 /// Why a claim is not looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wrong {
-    /// A browser sends what it remembers for a page of somebody else.
+    /// A browser sends it for a page of somebody else.
     OtherPage,
     /// The header is not as Basic has it.
     NotBasic,
@@ -24,14 +24,14 @@ pub enum Wrong {
 /// What a request says.
 pub fn claim(method: &Method, headers: &HeaderMap, uri: &Uri) -> Result<Claim, Wrong> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    // A browser can reach what its user can: with the password that it remembers, or where none is needed.
+    if is_of_another_page(headers) && !is_visit(method, headers) {
+        return Err(Wrong::OtherPage);
+    }
     if let Some(user) = header("x-clickhouse-user") {
         return Ok((Some(user), header("x-clickhouse-key").unwrap_or_default()));
     }
     if let Some(basic) = header(AUTHORIZATION.as_str()) {
-        // GET changes nothing, and its answer is not shown to other pages.
-        if method != Method::GET && is_of_another_page(headers) {
-            return Err(Wrong::OtherPage);
-        }
         return basic_credentials(&basic)
             .map(|(user, password)| (Some(user), password))
             .ok_or(Wrong::NotBasic);
@@ -42,7 +42,26 @@ pub fn claim(method: &Method, headers: &HeaderMap, uri: &Uri) -> Result<Claim, W
     Ok((get("user"), get("password").unwrap_or_default()))
 }
 
-/// Whether a browser says that a page of somebody else's sends this: the password that it knows is not for that one.
+/// Whether somebody follows a link to here: the page that has it does not see the answer, and GET changes nothing.
+fn is_visit(method: &Method, headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|known| known == value);
+    method == Method::GET && is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
+}
+
+/// Whether a page sends this that came by plain HTTP from a server with a name. Any name may lead to this machine: that
+/// page may be anybody's, and have been told that this server is its own.
+pub fn is_of_a_page_with_a_name(headers: &HeaderMap) -> bool {
+    let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+    let Some(host) = origin.and_then(|origin| origin.strip_prefix("http://")) else { return false };
+    if host.starts_with('[') {
+        return false;
+    }
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let is_here = name == "localhost" || name.ends_with(".localhost");
+    !is_here && name.parse::<std::net::IpAddr>().is_err()
+}
+
+/// Whether a browser says that a page of somebody else's sends this.
 fn is_of_another_page(headers: &HeaderMap) -> bool {
     let header = |name: HeaderName| headers.get(name).map(HeaderValue::as_bytes);
     match (header(HeaderName::from_static("sec-fetch-site")), header(ORIGIN)) {
@@ -65,8 +84,34 @@ fn basic_credentials(header: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{basic_credentials, is_of_another_page};
-    use http::{HeaderMap, HeaderName, HeaderValue};
+    use super::{Wrong, basic_credentials, claim, is_of_a_page_with_a_name, is_of_another_page};
+    use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+
+    #[test]
+    fn other_pages_may_link_to_here_and_no_more() {
+        let claimed = |method: Method, headers: &[(&'static str, &'static str)]| {
+            let header = |&(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            let headers = headers.iter().map(header).collect();
+            claim(&method, &headers, &Uri::from_static("/?user=ann&password=p"))
+        };
+        let other = ("sec-fetch-site", "cross-site");
+        let (visit, page) = (("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document"));
+        let ann = Ok((Some("ann".to_owned()), "p".to_owned()));
+        assert_eq!(claimed(Method::GET, &[other, visit, page]), ann);
+        assert_eq!(claimed(Method::POST, &[]), ann);
+        for (method, headers) in [
+            (Method::POST, &[other, visit, page][..]),
+            (Method::GET, &[other]),
+            (Method::GET, &[other, ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "script")]),
+            (Method::GET, &[other, visit, ("sec-fetch-dest", "iframe")]),
+            (Method::GET, &[("host", "granary"), ("origin", "http://evil")]),
+            (Method::POST, &[other, ("x-clickhouse-user", "ann")]),
+        ] {
+            assert_eq!(claimed(method, headers), Err(Wrong::OtherPage), "{headers:?}");
+        }
+    }
 
     #[test]
     fn pages_of_others_are_told_by_their_origin() {
@@ -94,6 +139,27 @@ mod tests {
             &[("origin", "http://evil")],
         ] {
             assert!(is(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn names_may_lead_anywhere() {
+        let has_a_name = |origin: &'static str| {
+            let header = (HeaderName::from_static("origin"), HeaderValue::from_static(origin));
+            is_of_a_page_with_a_name(&[header].into_iter().collect())
+        };
+        assert!(!is_of_a_page_with_a_name(&HeaderMap::new()));
+        for fixed in [
+            "http://127.0.0.1:8123",
+            "http://[::1]:8123",
+            "http://localhost:8123",
+            "http://a.localhost",
+            "https://granary.example",
+        ] {
+            assert!(!has_a_name(fixed), "{fixed}");
+        }
+        for name in ["http://evil.example:8123", "http://evil.example", "http://localhost.evil.example"] {
+            assert!(has_a_name(name), "{name}");
         }
     }
 

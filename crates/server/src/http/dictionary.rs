@@ -58,7 +58,7 @@ pub async fn look_up(
     let dictionary = caller.session().dictionary(&name)?;
     dictionary.definition().require_keys()?;
     let rows = form.rows;
-    let mut pieces = Pieces::of(body);
+    let mut pieces = Pieces::of(&caller.app, body).await;
     let body = answer::written(Compression::None, Delivery::OrCutOff, move |out| {
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;

@@ -11,6 +11,7 @@ mod encoding;
 mod exception;
 mod identity;
 mod metrics;
+mod patience;
 mod pieces;
 mod query;
 mod sessions;
@@ -18,21 +19,19 @@ mod unread;
 mod waiting;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::http::{StatusCode, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::http::header::X_CONTENT_TYPE_OPTIONS;
+use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::middleware::{from_fn, from_fn_with_state, map_request, map_response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use granary_sql::Session;
 use tower_http::compression::CompressionLayer;
 use tower_http::decompression::RequestDecompressionLayer;
-use tower_http::timeout::RequestBodyTimeoutLayer;
 
 use crate::access::Users;
 use crate::figures::Neighbours;
-use crate::limits::{BODY_BYTES_MAX, PATIENCE_SECONDS};
 use dashboard::History;
 use metrics::Metrics;
 use sessions::Sessions;
@@ -85,12 +84,18 @@ pub fn router(app: App) -> Router {
         .route_layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(CompressionLayer::new())
         .layer(RequestDecompressionLayer::new())
-        .layer(from_fn(encoding::unpack))
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(Arc::clone(&app), encoding::unpack))
         .layer(from_fn(unread::read_unwanted))
-        .layer(RequestBodyTimeoutLayer::new(Duration::from_secs(PATIENCE_SECONDS)))
+        .layer(map_request(patience::limited))
         .fallback(unknown_path)
+        .layer(map_response(for_no_other_page))
         .with_state(app)
+}
+
+/// A page of another server cannot have an answer run as its script, whatever is in it.
+async fn for_no_other_page(mut response: Response) -> Response {
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// In ClickHouse's words.

@@ -1,6 +1,7 @@
 //! A body that is worked on while it comes.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, LazyLock};
 
 use axum::body::{Body, Bytes};
 use granary_sql::Error;
@@ -8,62 +9,91 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::StreamExt;
 
+use super::App;
+use super::body::{check_room, unread};
 use super::unread::read_off;
 use super::waiting::without_a_turn;
-use crate::limits::KEY_BYTES_AHEAD;
+use crate::limits::{KEY_BYTES_AHEAD, KEY_BYTES_AT_FIRST, LONG_BODIES_MAX};
 
 /// What a piece counts for besides its bytes.
 const PIECE: usize = 256;
 
+/// Threads that may wait for the rest of a body.
+static LONG_BODIES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(LONG_BODIES_MAX)));
+
+/// A piece, and the room that it takes.
+type Received = (Result<Bytes, Error>, OwnedSemaphorePermit);
+
 /// The pieces that have come, `KEY_BYTES_AHEAD` of them at most. They go on coming while nobody takes them: a client
 /// may send everything before it reads the first byte of our answer, and would wait for ever for one that waits for it.
 pub struct Pieces {
-    received: UnboundedReceiver<(Result<Bytes, axum::Error>, OwnedSemaphorePermit)>,
+    /// The first ones.
+    begun: VecDeque<Received>,
+    received: UnboundedReceiver<Received>,
     /// What a piece that was taken makes room for, it makes when the next one is.
     taken: Option<OwnedSemaphorePermit>,
+    /// The right to wait for more on a thread; `None`: all have come.
+    _long: Option<OwnedSemaphorePermit>,
 }
 
 impl Pieces {
-    pub fn of(body: Body) -> Self {
+    /// Begins to read a body. Returns when as much has come as is worked on at once, which is all of most of them: until
+    /// then no thread waits for the client.
+    pub async fn of(app: &Arc<App>, body: Body) -> Self {
+        let mut received = Self::receive(Arc::clone(app), body);
+        let (mut begun, mut bytes) = (VecDeque::new(), 0);
+        let mut long = None;
+        while let Some(piece) = received.recv().await {
+            bytes += piece.0.as_ref().map_or(KEY_BYTES_AT_FIRST, Bytes::len);
+            begun.push_back(piece);
+            if bytes >= KEY_BYTES_AT_FIRST {
+                long = Arc::clone(&LONG_BODIES).acquire_owned().await.ok();
+                break;
+            }
+        }
+        Self { begun, received, taken: None, _long: long }
+    }
+
+    fn receive(app: Arc<App>, body: Body) -> UnboundedReceiver<Received> {
         let room = Arc::new(Semaphore::new(KEY_BYTES_AHEAD as usize));
         let (send, received) = unbounded_channel();
         tokio::spawn(async move {
             let mut pieces = body.into_data_stream();
             while let Some(piece) = pieces.next().await {
+                let held = KEY_BYTES_AHEAD as usize - room.available_permits();
+                let piece = piece.map_err(unread).and_then(|piece| {
+                    check_room(&app, held, piece.len())?;
+                    Ok(piece)
+                });
+                let is_last = piece.is_err();
                 let bytes = piece.as_ref().map_or(0, Bytes::len) + PIECE;
                 // One that is larger than all the room waits for all of it.
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(KEY_BYTES_AHEAD);
                 let Ok(permit) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
-                if send.send((piece, permit)).is_err() {
+                if send.send((piece, permit)).is_err() || is_last {
                     break;
                 }
             }
+            drop(send);
             // Nobody wants the rest.
             read_off(&mut pieces, KEY_BYTES_AHEAD as usize).await;
         });
-        Self { received, taken: None }
+        received
     }
 
     /// The next piece, for which it waits; `None` behind the last.
     ///
     /// # Errors
-    /// The client has gone away, or sends what is no body.
+    /// The client has gone away or does not go on, or sends what is no body; MEMORY_LIMIT_EXCEEDED.
     pub fn next(&mut self) -> Result<Option<Bytes>, Error> {
         self.taken = None;
-        let received = self.received.try_recv().ok().or_else(|| {
+        let received = self.begun.pop_front().or_else(|| self.received.try_recv().ok()).or_else(|| {
             let mut received = None;
             without_a_turn(&mut || received = self.received.blocking_recv());
             received
         });
-        match received {
-            None => Ok(None),
-            Some((Ok(bytes), permit)) => {
-                self.taken = Some(permit);
-                Ok(Some(bytes))
-            }
-            Some((Err(error), _)) => {
-                Err(Error::cannot_parse_text(format!("The body cannot be read: {error}")))
-            }
-        }
+        let Some((piece, permit)) = received else { return Ok(None) };
+        self.taken = Some(permit);
+        piece.map(Some)
     }
 }

@@ -18,6 +18,7 @@ use super::body::WholeBody;
 use super::caller::Caller;
 use super::dashboard;
 use super::exception::Exception;
+use super::sessions::Lease;
 use super::waiting::may_wait;
 use crate::limits::BODY_BYTES_MAX;
 
@@ -76,9 +77,14 @@ pub async fn run_post(
     WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
     let body = if is_on(&parameters, "decompress") {
-        blocks::decompress(&body, BODY_BYTES_MAX)?
+        let app = Arc::clone(&caller.app);
+        may_wait(move || {
+            app.session.check_memory(blocks::plain_len(&body).min(BODY_BYTES_MAX))?;
+            Ok(blocks::decompress(&body, BODY_BYTES_MAX)?)
+        })
+        .await?
     } else {
-        body.into()
+        body
     };
     run(caller, parameters, headers, body).await
 }
@@ -96,7 +102,10 @@ async fn run(
     let started = Instant::now();
     let text = match parameters.get("query") {
         Some(query) if body.is_empty() => query.clone().into_bytes(),
-        Some(query) => [query.as_bytes(), b"\n", &body].concat(),
+        Some(query) => {
+            caller.app.session.check_memory(body.len())?;
+            [query.as_bytes(), b"\n", &body].concat()
+        }
         None => body,
     };
     let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
@@ -104,8 +113,8 @@ async fn run(
         Some(name) => name.parse()?,
         None => Format::TabSeparated,
     };
-    let session = prepared(&caller, &parameters, header(DATABASE))?;
-    let statements = session.split_bytes(&text)?;
+    let leased = prepared(&caller, &parameters, header(DATABASE))?;
+    let statements = leased.session.split_bytes(&text)?;
     let [statement] = statements.as_slice() else {
         let message = match statements.len() {
             0 => "Empty query",
@@ -114,16 +123,17 @@ async fn run(
         return Err(Error::syntax_error(message).into());
     };
     // Commands wait for sources and the device, and so does the planning of some queries.
-    let (running, statement) = (Arc::clone(&session), statement.clone());
-    let mut output = may_wait(move || Handle::current().block_on(running.execute(&statement))).await?;
+    let (running, statement) = (Arc::clone(&leased), statement.clone());
+    let mut output =
+        may_wait(move || Handle::current().block_on(running.session.execute(&statement))).await?;
     let chosen = output.format.unwrap_or(default_format);
     let (progress, written) = (output.progress(), output.written);
     let compression = if is_on(&parameters, "compress") { Compression::Blocks } else { Compression::None };
     let delivery =
         if is_on(&parameters, "wait_end_of_query") { Delivery::Whole } else { Delivery::AsWritten };
     let body = answer::written(compression, delivery, move |out| {
-        // The session owns what the query reads from.
-        let _session = session;
+        // The session owns what the query reads from. It is free when all is written, before the client is told of the end.
+        let _leased = leased;
         if !output.has_columns() {
             return Ok(());
         }
@@ -145,17 +155,24 @@ async fn run(
     Ok((headers, body).into_response())
 }
 
-/// The session that the request names or begins, with the database and the settings that it says.
+/// The session of one query, and the lock of the one that it is part of.
+struct Leased {
+    session: Session,
+    /// Last, so that nothing of the query is left when the next one of the session may begin.
+    _lease: Lease,
+}
+
+/// The session that the request names or begins. The database and the settings that the request says are its query's
+/// alone.
 fn prepared(
     caller: &Caller,
     parameters: &Parameters,
     database: Option<&str>,
-) -> Result<Arc<Session>, Exception> {
-    let session = caller.app.sessions.find(caller, parameters)?;
-    if let Some(database) = parameters.get("database").map(String::as_str).or(database) {
-        session.set_database(database)?;
-    }
+) -> Result<Arc<Leased>, Exception> {
+    let lease = caller.app.sessions.find(caller, parameters)?;
+    let database = parameters.get("database").map(String::as_str).or(database);
     let settings = parameters.iter().filter(|(name, _)| !OF_THE_REQUEST.contains(&name.as_str()));
-    session.set(settings.map(|(name, value)| (name.clone(), value.clone())).collect())?;
-    Ok(session)
+    let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let session = lease.session.for_query(caller.rights.clone(), database, settings)?;
+    Ok(Arc::new(Leased { session, _lease: lease }))
 }

@@ -1,4 +1,5 @@
-//! Sessions that outlive a request: `session_id` in the URL. What SET and USE say stays for the next request with it.
+//! Sessions that outlive a request: `session_id` in the URL. What SET and USE say stays for the next request with it;
+//! what the URL says is of its own request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,62 +7,142 @@ use std::time::{Duration, Instant};
 
 use granary_sql::{Error, Session};
 
+use super::App;
 use super::caller::Caller;
 use crate::limits::{SESSION_SECONDS, SESSION_SECONDS_MAX, SESSIONS_MAX};
 
-/// The sessions that are kept, by user and name.
+/// A user and a name.
+type Key = (String, String);
+
+/// The sessions that are kept.
 #[derive(Default)]
 pub struct Sessions {
-    kept: Mutex<HashMap<(String, String), Kept>>,
+    kept: Mutex<HashMap<Key, Kept>>,
 }
 
 struct Kept {
     session: Arc<Session>,
-    until: Instant,
+    usage: Usage,
+}
+
+/// Whether a request has a session now.
+#[derive(Clone, Copy)]
+enum Usage {
+    Taken,
+    Idle { since: Instant, until: Instant },
+}
+
+/// A session for one request. A session with a name is locked until this is dropped.
+pub struct Lease {
+    pub session: Arc<Session>,
+    /// `None`: it has no name, and ends with the request.
+    _place: Option<Place>,
+}
+
+/// The place of a session that is in use.
+struct Place {
+    app: Arc<App>,
+    key: Key,
+    patience: Duration,
+    end: End,
+}
+
+/// What becomes of a session behind a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    IsKept,
+    IsClosed,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut kept = self.app.sessions.lock();
+        if self.end == End::IsClosed {
+            kept.remove(&self.key);
+        } else if let Some(known) = kept.get_mut(&self.key) {
+            let since = Instant::now();
+            known.usage = Usage::Idle { since, until: since + self.patience };
+        }
+    }
 }
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Kept>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The session that a request names, or one for this request alone.
     ///
     /// # Errors
-    /// Too many sessions are kept, with `session_check=1` there is none of this name, or `session_timeout` is no
-    /// number of seconds that is allowed.
-    pub fn find(&self, caller: &Caller, parameters: &HashMap<String, String>) -> Result<Arc<Session>, Error> {
-        let Some(name) = parameters.get("session_id") else { return Ok(Arc::new(caller.session())) };
-        let seconds = match parameters.get("session_timeout") {
-            None => SESSION_SECONDS,
-            Some(text) => {
-                text.parse().ok().filter(|seconds| *seconds <= SESSION_SECONDS_MAX).ok_or_else(|| {
-                    let most = SESSION_SECONDS_MAX;
-                    Error::bad_arguments(format!(
-                        "session_timeout is a number of seconds up to {most}, not {text}"
-                    ))
-                })?
+    /// SESSION_IS_LOCKED if another request has it; with `session_check=1` there is none of this name; `session_timeout`
+    /// is no number of seconds that is allowed; or as many as may be are in use.
+    pub fn find(&self, caller: &Caller, parameters: &HashMap<String, String>) -> Result<Lease, Error> {
+        let Some(name) = parameters.get("session_id") else {
+            return Ok(Lease { session: Arc::new(caller.session()), _place: None });
+        };
+        let patience = patience(parameters)?;
+        let is_on = |name: &str| parameters.get(name).is_some_and(|value| value == "1");
+        let end = if is_on("close_session") { End::IsClosed } else { End::IsKept };
+        let now = Instant::now();
+        let mut kept = self.lock();
+        kept.retain(|_, kept| !matches!(kept.usage, Usage::Idle { until, .. } if until <= now));
+        let key = (caller.user.clone(), name.clone());
+        let session = match kept.get_mut(&key) {
+            Some(Kept { usage: Usage::Taken, .. }) => {
+                let message = format!("Session {name} is locked by a concurrent client");
+                return Err(Error::session_is_locked(message));
+            }
+            Some(known) => {
+                known.usage = Usage::Taken;
+                Arc::clone(&known.session)
+            }
+            None if is_on("session_check") => {
+                return Err(Error::session_not_found(format!("Session {name} not found")));
+            }
+            None => {
+                if kept.len() >= SESSIONS_MAX {
+                    let victim = victim(&kept).ok_or_else(|| {
+                        let message = format!("{SESSIONS_MAX} sessions are in use; send no session_id");
+                        Error::bad_arguments(message)
+                    })?;
+                    kept.remove(&victim);
+                }
+                let session = Arc::new(caller.session());
+                kept.insert(key.clone(), Kept { session: Arc::clone(&session), usage: Usage::Taken });
+                session
             }
         };
-        let now = Instant::now();
-        let until = now + Duration::from_secs(seconds);
-        let mut kept = self.lock();
-        kept.retain(|_, session| session.until > now);
-        let key = (caller.user.clone(), name.clone());
-        if let Some(known) = kept.get_mut(&key) {
-            known.until = until;
-            return Ok(Arc::clone(&known.session));
-        }
-        if parameters.get("session_check").is_some_and(|check| check == "1") {
-            return Err(Error::session_not_found(format!("Session {name} not found")));
-        }
-        if kept.len() >= SESSIONS_MAX {
-            let message =
-                format!("{SESSIONS_MAX} sessions are open; wait until some time out, or send no session_id");
-            return Err(Error::bad_arguments(message));
-        }
-        let session = Arc::new(caller.session());
-        kept.insert(key, Kept { session: Arc::clone(&session), until });
-        Ok(session)
+        let place = Place { app: Arc::clone(&caller.app), key, patience, end };
+        Ok(Lease { session, _place: Some(place) })
     }
+}
+
+/// How long a session is kept behind a request.
+fn patience(parameters: &HashMap<String, String>) -> Result<Duration, Error> {
+    let Some(text) = parameters.get("session_timeout") else {
+        return Ok(Duration::from_secs(SESSION_SECONDS));
+    };
+    let seconds = text.parse().ok().filter(|seconds| *seconds <= SESSION_SECONDS_MAX);
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        let most = SESSION_SECONDS_MAX;
+        Error::bad_arguments(format!("session_timeout is a number of seconds up to {most}, not {text}"))
+    })
+}
+
+/// The session that makes room for another: of the user who has most, one that is as a new one would be, if there is
+/// any, and of these the one that was used least lately. `None`: all are in use.
+fn victim(kept: &HashMap<Key, Kept>) -> Option<Key> {
+    let mut of_user: HashMap<&str, usize> = HashMap::new();
+    for (user, _) in kept.keys() {
+        *of_user.entry(user.as_str()).or_default() += 1;
+    }
+    let idle = kept.iter().filter_map(|(key, kept)| match kept.usage {
+        Usage::Idle { since, .. } => Some((key, kept, since)),
+        Usage::Taken => None,
+    });
+    let victim = idle.min_by_key(|(key, kept, since)| {
+        let sessions = of_user.get(key.0.as_str()).copied().unwrap_or_default();
+        (std::cmp::Reverse(sessions), !kept.session.is_as_begun(), *since)
+    });
+    victim.map(|(key, ..)| key.clone())
 }

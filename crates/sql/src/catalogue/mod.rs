@@ -3,7 +3,9 @@
 mod collections;
 mod columns;
 mod configured;
+mod create;
 mod dictionary_table;
+mod drop;
 mod local_table;
 mod moves;
 mod provider;
@@ -13,14 +15,12 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use granary_dialect::statement::{Missing, Noun};
 use granary_dialect::{Error, Result};
-use granary_dict::{
-    Code, CreateDictionary, Definition, Dictionary, Environment, Existing, Helpers, LayoutKind, Waiting,
-};
+use granary_dict::{Definition, Dictionary, Environment, Helpers, Waiting};
 
 use configured::{Home, Origins};
 pub use dictionary_table::DictionaryTable;
@@ -94,6 +94,9 @@ pub struct Catalogue {
     databases: RwLock<BTreeMap<String, Dictionaries>>,
     /// Which of them files describe.
     origins: Origins,
+    /// Held by whatever gives a name to a dictionary or takes it away, which may take several steps. Lock order: this,
+    /// `databases`.
+    changing: Mutex<()>,
 }
 
 impl std::fmt::Debug for Catalogue {
@@ -119,7 +122,8 @@ impl Catalogue {
             };
             dictionaries.insert(dictionary, entry);
         }
-        Ok(Catalogue { environment, store, databases: RwLock::new(databases), origins: Origins::default() })
+        let (databases, origins) = (RwLock::new(databases), Origins::default());
+        Ok(Catalogue { environment, store, databases, origins, changing: Mutex::default() })
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Dictionaries>> {
@@ -128,6 +132,10 @@ impl Catalogue {
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Dictionaries>> {
         self.databases.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there is such a database; an error says that there is not.
@@ -206,93 +214,6 @@ impl Catalogue {
         }
     }
 
-    /// CREATE DICTIONARY, in `database` unless it says another.
-    pub fn create(&self, statement: CreateDictionary, database: &str) -> Result<()> {
-        let mut definition = statement.definition;
-        let database = definition.database.get_or_insert_with(|| database.to_owned()).clone();
-        definition.settle(&database);
-        let name = definition.name.clone();
-        let mut databases = self.write();
-        let Some(dictionaries) = databases.get(&database) else { return Err(unknown_database(&database)) };
-        let full_name = (database.clone(), name.clone());
-        match (dictionaries.get(&name).map(Entry::noun), statement.existing) {
-            (Some(_), Existing::Stays) => return Ok(()),
-            (Some(noun), Existing::IsError) => return Err(already_exists(noun, &full_name)),
-            (Some(Noun::Table), Existing::MakesWay | Existing::IsReplaced) => {
-                return Err(Error::incorrect_query(format!(
-                    "{database}.{name} is a table: EXCHANGE TABLES or DROP TABLE makes room for a dictionary"
-                )));
-            }
-            (None, Existing::IsReplaced) => return Err(self.missing(Noun::Dictionary, &full_name)),
-            (None, Existing::Stays) if self.is_detached(&full_name) => return Ok(()),
-            (None, _) => self.check_not_detached(&full_name)?,
-            (Some(Noun::Dictionary), Existing::MakesWay | Existing::IsReplaced) => {}
-        }
-        // Before the old one goes.
-        definition.clone().completed(&self.environment.collections)?;
-        self.check_path(&databases, &definition, &database, &name)?;
-        let old = databases.get(&database).and_then(|entries| entries.get(&name));
-        let old = old.and_then(Entry::definition).and_then(|old| self.data_file(old));
-        // What the old one has there goes with it.
-        if old.is_none() || old != self.data_file(&definition) {
-            Dictionary::check_place(definition.clone(), &self.environment)?;
-        }
-        let Some(dictionaries) = databases.get_mut(&database) else {
-            return Err(unknown_database(&database));
-        };
-        // Two dictionaries must not have one file open: the old one goes first.
-        if let Some(Entry::Unloaded(definition)) = dictionaries.get(&name) {
-            let entry = open_entry(definition, &self.environment);
-            dictionaries.insert(name.clone(), entry);
-        }
-        if let Some(Entry::Open(old)) = dictionaries.remove(&name) {
-            old.remove();
-        }
-        let entry = match open_entry(&definition, &self.environment) {
-            // As in ClickHouse, that a program may not be run is said to whoever needs its rows.
-            Entry::Failed(failure) if failure.error.code != Code::DictionaryAccessDenied as i32 => {
-                self.store.remove(&database, &name)?;
-                return Err(failure.error);
-            }
-            entry => entry,
-        };
-        if let Err(error) = self.store.put(&database, &name, &definition.to_sql_with_secrets()) {
-            if let Entry::Open(dictionary) = &entry {
-                dictionary.remove();
-            }
-            return Err(error);
-        }
-        // What a file describes is marked as that behind this.
-        self.origins.forget(&database, &name);
-        dictionaries.insert(name, entry);
-        Ok(())
-    }
-
-    /// Refuses a PATH that another dictionary writes to: each would overwrite the other's entries.
-    fn check_path(
-        &self,
-        databases: &BTreeMap<String, Dictionaries>,
-        definition: &Definition,
-        database: &str,
-        name: &str,
-    ) -> Result<()> {
-        let Some(path) = self.data_file(definition) else { return Ok(()) };
-        for (other_database, dictionaries) in databases {
-            for (other, entry) in dictionaries {
-                let taken = entry.definition().and_then(|definition| self.data_file(definition));
-                if taken.as_ref() == Some(&path)
-                    && (other_database.as_str(), other.as_str()) != (database, name)
-                {
-                    let path = path.display();
-                    return Err(Error::bad_arguments(format!(
-                        "PATH {path} is in use by dictionary {other_database}.{other}; each dictionary needs its own"
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Where a file that a query names is.
     ///
     /// # Errors
@@ -302,42 +223,6 @@ impl Catalogue {
             return Ok(path.to_owned());
         }
         Ok(self.environment.resolve(&path.to_string_lossy())?)
-    }
-
-    fn data_file(&self, definition: &Definition) -> Option<PathBuf> {
-        match &definition.layout.kind {
-            LayoutKind::Ssd(ssd) => self.environment.resolve(&ssd.path).ok(),
-            _ => None,
-        }
-    }
-
-    /// DROP DICTIONARY.
-    pub fn drop_dictionary(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
-        // What is unloaded has files, too, and knows them when it is open.
-        self.usable(database, name);
-        let mut databases = self.write();
-        let known = match databases.get(database).and_then(|entries| entries.get(name)) {
-            Some(Entry::Table(_)) => {
-                let message = format!("{database}.{name} is a table, not a dictionary; use DROP TABLE");
-                return Err(Error::incorrect_query(message));
-            }
-            other => other.is_some(),
-        };
-        match (known, missing) {
-            (false, Missing::IsFine) => return Ok(()),
-            (false, Missing::IsError) => {
-                drop(databases);
-                self.check_database(database)?;
-                return Err(Error::unknown_table(format!("Dictionary {database}.{name} does not exist")));
-            }
-            (true, _) => {}
-        }
-        self.store.remove(database, name)?;
-        self.origins.forget(database, name);
-        if let Some(Entry::Open(dictionary)) = databases.get_mut(database).and_then(|all| all.remove(name)) {
-            dictionary.remove();
-        }
-        Ok(())
     }
 
     /// Closes every dictionary as soon as nobody else has it, and forgets all of them. Those still in use behind
@@ -403,7 +288,9 @@ impl Catalogue {
             self.drop_dictionary(name, &dictionary, Missing::IsFine)?;
         }
         self.store.remove_database(name)?;
-        self.write().remove(name);
+        // What was made in it meanwhile is closed behind the lock.
+        let gone = self.write().remove(name);
+        drop(gone);
         Ok(())
     }
 }

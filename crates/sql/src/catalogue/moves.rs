@@ -20,6 +20,7 @@ pub type FullName = (String, String);
 impl Catalogue {
     /// RENAME.
     pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
+        let _changing = self.changing();
         let mut databases = self.write();
         self.check_noun(databases.get(&from.0), noun, from)?;
         let Some(target) = databases.get(&to.0) else { return Err(unknown_database(&to.0)) };
@@ -38,6 +39,7 @@ impl Catalogue {
 
     /// EXCHANGE: each takes the other's name.
     pub fn exchange(&self, noun: Noun, one: &FullName, other: &FullName) -> Result<()> {
+        let _changing = self.changing();
         let mut databases = self.write();
         for (dictionary, name) in [(one, other), (other, one)] {
             let entry = databases.get(&dictionary.0).and_then(|entries| entries.get(&dictionary.1));
@@ -94,6 +96,7 @@ impl Catalogue {
 
     /// ATTACH DICTIONARY, of one that was detached.
     pub fn attach(&self, name: &FullName, exists: Missing) -> Result<()> {
+        let _changing = self.changing();
         self.check_database(&name.0)?;
         match self.entry(&name.0, &name.1).map(|entry| entry.noun()) {
             Some(_) if exists == Missing::IsFine => return Ok(()),
@@ -128,7 +131,10 @@ impl Catalogue {
     pub(super) fn put_back(&self, database: &str, name: &str, entry: Entry) -> Result<()> {
         let mut databases = self.write();
         let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
-        entries.insert(name.to_owned(), entry);
+        let replaced = entries.insert(name.to_owned(), entry);
+        // Closing may take long.
+        drop(databases);
+        drop(replaced);
         Ok(())
     }
 
@@ -151,7 +157,8 @@ impl Catalogue {
     }
 
     /// Takes a dictionary out. It is closed when no query has it any more, and what this returns is left of it.
-    fn close_entry(&self, (database, name): &FullName) -> Result<Option<Entry>> {
+    fn close_entry(&self, full_name: &FullName) -> Result<Option<Entry>> {
+        let (database, name) = full_name;
         let entry = match self.write().get_mut(database) {
             // The name may be a table's by now.
             Some(entries) if !matches!(entries.get(name), Some(Entry::Table(_))) => entries.remove(name),
@@ -161,17 +168,33 @@ impl Catalogue {
             Some(Entry::Open(dictionary)) => dictionary,
             closed => return Ok(closed),
         };
+        match self.wait_until_unused(full_name, dictionary) {
+            Ok(dictionary) => Ok(Some(Entry::Unloaded(Box::new(dictionary.definition().clone())))),
+            Err((dictionary, error)) => {
+                self.put_back(database, name, Entry::Open(dictionary))?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits until nobody else has a dictionary that was taken out, which is given back either way.
+    ///
+    /// # Errors
+    /// TIMEOUT_EXCEEDED if queries have it for too long.
+    pub(super) fn wait_until_unused(
+        &self,
+        (database, name): &FullName,
+        dictionary: Arc<Dictionary>,
+    ) -> Result<Arc<Dictionary>, (Arc<Dictionary>, Error)> {
         let deadline = Instant::now() + CLOSE_PATIENCE;
         while Arc::strong_count(&dictionary) > 1 {
             if Instant::now() > deadline {
-                self.put_back(database, name, Entry::Open(dictionary))?;
-                return Err(Error::timeout_exceeded(format!(
-                    "Dictionary {database}.{name} is in use by a query"
-                )));
+                let message = format!("Dictionary {database}.{name} is in use by a query");
+                return Err((dictionary, Error::timeout_exceeded(message)));
             }
             std::thread::sleep(CLOSE_PAUSE);
         }
-        Ok(Some(Entry::Unloaded(Box::new(dictionary.definition().clone()))))
+        Ok(dictionary)
     }
 
     /// Whether a name is there, and what a statement says it is. A dictionary is a table, too.

@@ -7,9 +7,7 @@ use std::collections::HashMap;
 
 use axum::extract::Query;
 use axum::http::HeaderMap;
-use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{Html, IntoResponse, Response};
 use granary_sql::Error;
 
@@ -50,9 +48,7 @@ pub async fn script() -> Response {
 
 /// The browser asks again each time: after an upgrade the parts of the page are of one version.
 fn file(content_type: &'static str, text: &'static str) -> Response {
-    let headers =
-        [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
-    (headers, text).into_response()
+    ([(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache")], text).into_response()
 }
 
 /// GET `/dashboard/history`: what the page draws over time, behind the Unix second `since`.

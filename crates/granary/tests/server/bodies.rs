@@ -1,0 +1,99 @@
+//! Bodies that are large, packed or late.
+
+use crate::dictionary::users;
+use crate::served::Served;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+const MIB: usize = 1 << 20;
+
+/// A frame of LZ4 with so many blocks of 4 MiB, of one byte again and again.
+fn packed(blocks: usize) -> Vec<u8> {
+    // Independent blocks of at most 4 MiB, without sums; one literal and its repetition; five literals.
+    let mut frame = b"\x04\x22\x4d\x18\x60\x70\x73".to_vec();
+    let mut block = b"\x1f \x01\x00".to_vec();
+    let repeated = 4 * MIB - 1 - 5 - 19;
+    block.extend(std::iter::repeat_n(255, repeated / 255));
+    block.push((repeated % 255) as u8);
+    block.extend(b"\x50     ");
+    for _ in 0..blocks {
+        frame.extend(u32::try_from(block.len()).unwrap().to_le_bytes());
+        frame.extend(&block);
+    }
+    frame.extend([0; 4]);
+    frame
+}
+
+#[test]
+fn what_is_packed_stays_so_until_it_is_known_from_whom_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("granary.toml");
+    std::fs::write(&config, "[users.ann]\npassword = 'secret'").unwrap();
+    let served = Served::start(folder.path(), &["--config", config.to_str().unwrap()]);
+    let lz4 = ("content-encoding", "lz4");
+    // What is unpacked is a long query.
+    let unpacked = served.post_as("/?user=ann&password=secret", &packed(1), &[lz4]);
+    assert_eq!(unpacked.header("x-clickhouse-exception-code"), "62", "{}", unpacked.text());
+    let before = served.memory_peak();
+    let bomb = packed(60);
+    let (served, bomb) = (&served, bomb.as_slice());
+    std::thread::scope(|scope| {
+        for path in ["/", "/?user=ann", "/dictionary/d", "/dictionary/d/refresh"] {
+            scope.spawn(move || {
+                let answer = served.post_as(path, bomb, &[lz4]);
+                assert_eq!(answer.header("x-clickhouse-exception-code"), "516", "{}", answer.text());
+            });
+        }
+    });
+    let grown = (served.memory_peak() - before) as usize;
+    assert!(grown < 300 * MIB, "{} MiB", grown / MIB);
+}
+
+#[test]
+fn bodies_are_of_the_memory_of_queries() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["--query-memory", "96MiB"]);
+    let before = served.memory_peak();
+    let plain = vec![b' '; 110 * MIB];
+    for (path, body, headers) in [("/", packed(60), &[("content-encoding", "lz4")][..]), ("/", plain, &[])] {
+        let answer = served.post_as(path, &body, headers);
+        assert_eq!(answer.header("x-clickhouse-exception-code"), "241", "{}", answer.text());
+    }
+    let grown = (served.memory_peak() - before) as usize;
+    assert!(grown < 200 * MIB, "{} MiB", grown / MIB);
+    assert_eq!(served.sql("SELECT 1"), "1\n");
+}
+
+#[test]
+fn a_body_that_does_not_come_holds_no_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    users(folder.path());
+    let served = Served::start(folder.path(), &[]);
+    served.sql(
+        "CREATE DICTIONARY users (id UInt64, name String) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))",
+    );
+    let path = "/dictionary/users?format=TabSeparated";
+    let before = served.threads();
+    let stalled: Vec<TcpStream> = (0..100)
+        .map(|_| {
+            let mut connection = TcpStream::connect(served.host()).unwrap();
+            write!(connection, "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n1\n")
+                .unwrap();
+            connection
+        })
+        .collect();
+    // Those that came later are looked up meanwhile, and all before them have begun.
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(500) {
+        assert!(served.post(path, b"7\n").text().starts_with("7\tn7"));
+    }
+    let threads = served.threads() - before;
+    assert!(threads < 50, "{threads} threads more");
+    drop(stalled);
+    // One that is long is looked up while it comes, as before.
+    let keys: String = (0..300_000).map(|i| format!("{}\n", i % 200)).collect();
+    let rows = served.post(path, keys.as_bytes()).text().lines().count();
+    assert_eq!(rows, 150_000);
+}

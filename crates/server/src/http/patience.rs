@@ -1,0 +1,96 @@
+//! How long a client may let the server wait for a body: some time for each piece, and for all of it as long as it sends
+//! at some rate. Bytes that come one by one do not hold a connection for ever.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::Request;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use crate::limits::{BODY_BYTES_PER_SECOND_MIN, PATIENCE_SECONDS};
+
+const PATIENCE: Duration = Duration::from_secs(PATIENCE_SECONDS);
+
+/// A request whose body is given up when it does not come.
+pub async fn limited(request: Request) -> Request {
+    request.map(|body| Body::new(Patient { body, left: Allowance(PATIENCE), waiting: None }))
+}
+
+/// How much longer a client may be waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Allowance(Duration);
+
+impl Allowance {
+    /// It was waited for so long, and sent so many bytes.
+    fn after(self, waited: Duration, bytes: usize) -> Allowance {
+        let earned = Duration::from_secs_f64(bytes as f64 / BODY_BYTES_PER_SECOND_MIN);
+        Allowance((self.0.saturating_sub(waited) + earned).min(PATIENCE))
+    }
+}
+
+struct Patient {
+    body: Body,
+    left: Allowance,
+    /// Since when the next piece is waited for, and the end of that.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl HttpBody for Patient {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let patient = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(&mut patient.body).poll_frame(context) {
+            let waited = patient.waiting.take().map_or(Duration::ZERO, |(since, _)| since.elapsed());
+            let bytes = match &frame {
+                Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
+                _ => 0,
+            };
+            patient.left = patient.left.after(waited, bytes);
+            return Poll::Ready(frame);
+        }
+        let left = patient.left.0;
+        let (_, end) = patient.waiting.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(left))));
+        ready!(end.as_mut().poll(context));
+        let late = io::Error::new(io::ErrorKind::TimedOut, "it does not come");
+        Poll::Ready(Some(Err(axum::Error::new(late))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_now_and_then_earns_no_patience() {
+        let pause = Duration::from_secs(20);
+        let (mut left, mut pieces) = (Allowance(PATIENCE), 0);
+        // The next one is waited for as long as that.
+        while left.0 > pause {
+            left = left.after(pause, 2);
+            pieces += 1;
+        }
+        assert!(pieces <= 3, "{pieces}");
+        // What comes at a rate may come for as long as it wants, and none is saved up.
+        for _ in 0..1000 {
+            left = left.after(Duration::from_secs(10), 64 << 10);
+        }
+        assert_eq!(left, Allowance(PATIENCE));
+    }
+}
