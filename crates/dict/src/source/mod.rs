@@ -16,6 +16,7 @@ mod mysql;
 #[cfg(feature = "full-load")]
 mod null;
 mod postgres;
+mod process;
 mod redis;
 mod rows;
 mod select;
