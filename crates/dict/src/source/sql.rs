@@ -1,5 +1,6 @@
 //! What SQL sources share: the SELECT that a structure asks for.
 
+use super::moment::{self, Moment};
 use super::rows::Rows;
 use super::select::{Select, Updates};
 use super::{Changes, Tail};
@@ -122,13 +123,18 @@ impl UpdateStatements {
             (_, Dialect::Mysql | Dialect::Clickhouse) => format!("{latest} - INTERVAL {lag} SECOND"),
         };
         let text = |expression: &str| match self.dialect {
-            Dialect::Standard | Dialect::Sqlite => format!("CAST({expression} AS text)"),
+            Dialect::Standard => format!("CAST({expression} AS text)"),
+            // A text of its own would have less digits than a REAL.
+            Dialect::Sqlite => format!(
+                "CASE typeof({expression}) WHEN 'real' THEN printf('%!.17g', {expression}) ELSE CAST({expression} AS text) END"
+            ),
             Dialect::Mysql => format!("CAST({expression} AS char)"),
-            Dialect::Clickhouse => format!("toString({expression})"),
+            // The greatest of no rows is 0 there.
+            Dialect::Clickhouse => format!("if(count() = 0, NULL, toString({expression}))"),
         };
         // Without a watermark all rows would have to be counted, and nobody compares the number with another.
         let count = if watermark.is_some() { "count(*)" } else { "0" };
-        let list = [latest.as_str(), count, &next].map(text).join(", ");
+        let list = format!("{}, {count}, {}", text(&latest), text(&next));
         statement(self.dialect, &self.select, self.schema.as_deref(), &list, self.since(watermark).as_deref())
     }
 
@@ -140,9 +146,10 @@ impl UpdateStatements {
 
     fn since(&self, watermark: Option<&str>) -> Option<String> {
         let watermark = watermark?;
-        let literal = match watermark.parse::<i64>() {
-            Ok(number) => number.to_string(),
-            Err(_) => self.dialect.string(watermark),
+        let literal = match moment::number(watermark) {
+            // PostgreSQL reads a string as what the column is.
+            Some(_) if self.dialect != Dialect::Standard => watermark.to_string(),
+            _ => self.dialect.string(watermark),
         };
         Some(format!("{} >= {literal}", self.dialect.name(&self.updates.field)))
     }
@@ -162,7 +169,11 @@ impl UpdateStatements {
             let texts = texts[column].as_string::<i32>();
             (texts.len() == 1 && texts.is_valid(0)).then(|| texts.value(0).to_string())
         };
-        Ok(Tail { latest: text(0), count: text(1), next: text(2) })
+        let tail = Tail { latest: text(0), count: text(1), next: text(2), ..Tail::default() };
+        let Some(latest) = &tail.latest else { return Ok(tail) };
+        let is_shared = tail.count.as_ref().is_some_and(|count| count != "1");
+        let Moment { at, unit_seconds } = Moment::of_text(latest, is_shared);
+        Ok(Tail { at, unit_seconds, ..tail })
     }
 
     /// Asks for the keys of rows that are as late as a watermark.
