@@ -81,6 +81,7 @@ fn updates(server: &Server) {
             ("UInt32", "1700000000", "1700000001", "UPDATE_LAG 0", None),
             ("Float64", "1.125", "1.25", "UPDATE_LAG 0", None),
             ("String", "'v1'", "'v2'", "UPDATE_LAG 0", None),
+            ("Date", "'2026-11-27'", "'2026-11-27'", "UPDATE_LAG 0", None),
         ],
         &make,
         &open,

@@ -143,6 +143,7 @@ fn updates(server: &Server) {
         &[
             ("int unsigned", "1700000000", "1700000001", "UPDATE_LAG 0", None),
             ("decimal(30, 3)", "123456789012345678901.125", "123456789012345678901.25", "UPDATE_LAG 0", None),
+            ("date", "'2026-11-27'", "'2026-11-27'", "", None),
         ],
         &|data_type, row| {
             let table = format!("app.marked (id bigint, v bigint, at {data_type})");

@@ -103,6 +103,29 @@ fn a_counter_that_begins_anew_is_followed() {
     assert_eq!(shown(&dictionary), [12, 21, 31]);
 }
 
+/// Rows go on getting the time that others have already: those of a date for a whole day.
+#[test]
+fn changes_with_the_same_date_are_found() {
+    for (data_type, at, lag) in [
+        ("TEXT", "'2026-11-27'", ""),
+        ("TEXT", "'2026-11-27 10:05:00'", ""),
+        ("INTEGER", "20261127", "UPDATE_LAG 0"),
+        ("INTEGER", "20784", "UPDATE_LAG 0"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = table(folder.path(), data_type, [at; 3]);
+        let (dictionary, _) = open(folder.path(), lag, CACHE);
+        dictionary.take_updates().unwrap();
+        assert_eq!(shown(&dictionary), [10, 20, 30]);
+        dictionary.take_updates().unwrap();
+        std::thread::sleep(Duration::from_millis(1050));
+        dictionary.take_updates().unwrap();
+        set(&connection, 2, 21, at);
+        dictionary.take_updates().unwrap();
+        assert_eq!(shown(&dictionary), [10, 21, 30], "{at}");
+    }
+}
+
 #[test]
 fn numbers_and_times_in_utc_tell_changes() {
     for (data_type, first, second, lag) in [

@@ -92,7 +92,8 @@ impl Dictionary {
             return Ok(0);
         }
         // Asked now: what is committed while changed rows are asked for anew is in none of the answers.
-        let is_final = since.is_some_and(|since| since.elapsed().as_secs() >= updates.lag_seconds.max(1));
+        let rest_seconds = updates.lag_seconds.saturating_add(tail.unit_seconds).max(1);
+        let is_final = since.is_some_and(|since| since.elapsed().as_secs() >= rest_seconds);
         let changes = self.ask_source(move |source| source.changes(&watermark))?;
         let renewed = match changes {
             Changes::TooMany => {
