@@ -126,6 +126,27 @@ fn changes_with_the_same_date_are_found() {
     }
 }
 
+/// What has no earlier value by UPDATE_LAG, or would have a wrong one, is an error; what is cached stays.
+#[test]
+fn a_column_that_the_lag_cannot_be_taken_from_is_refused() {
+    let text = "TEXT";
+    for (data_type, at, lag, said) in [
+        (text, "'1700000000'", "", "UPDATE_LAG 2 cannot be taken from a number; say UPDATE_LAG 0"),
+        (text, "'12345'", "", "UPDATE_LAG 2 cannot be taken from a number; say UPDATE_LAG 0"),
+        (text, "'10:00:30'", "", "can be taken only from times"),
+        (text, "'yesterday'", "", "can be taken only from times"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = table(folder.path(), data_type, ["'2026-01-01 00:00:07'"; 3]);
+        let (dictionary, _) = open(folder.path(), if lag.is_empty() { "UPDATE_LAG 2" } else { lag }, CACHE);
+        connection.execute_batch(&format!("UPDATE t SET at = {at}")).unwrap();
+        assert_eq!(shown(&dictionary), [10, 20, 30]);
+        let error = dictionary.take_updates().unwrap_err();
+        assert!(error.message().contains(said), "{at}: {error}");
+        assert_eq!(dictionary.status().element_count, 3);
+    }
+}
+
 #[test]
 fn numbers_and_times_in_utc_tell_changes() {
     for (data_type, first, second, lag) in [

@@ -116,9 +116,13 @@ impl UpdateStatements {
         let latest = format!("max({field})");
         let next = match (lag, self.dialect) {
             (0, _) => latest.clone(),
-            (_, Dialect::Sqlite) => format!(
-                "CASE typeof({latest}) WHEN 'text' THEN datetime({latest}, '-{lag} seconds') ELSE {latest} - {lag} END"
-            ),
+            // What is read as another time than it is sorted by has no earlier one.
+            (_, Dialect::Sqlite) => {
+                let earlier = format!("datetime({latest}, '-{lag} seconds')");
+                format!(
+                    "CASE WHEN typeof({latest}) <> 'text' THEN {latest} - {lag} WHEN {earlier} <= {latest} THEN {earlier} END"
+                )
+            }
             (_, Dialect::Standard) => format!("{latest} - interval '{lag} seconds'"),
             (_, Dialect::Mysql | Dialect::Clickhouse) => format!("{latest} - INTERVAL {lag} SECOND"),
         };
@@ -171,9 +175,25 @@ impl UpdateStatements {
         };
         let tail = Tail { latest: text(0), count: text(1), next: text(2), ..Tail::default() };
         let Some(latest) = &tail.latest else { return Ok(tail) };
+        self.check_latest(latest, tail.next.as_deref())?;
         let is_shared = tail.count.as_ref().is_some_and(|count| count != "1");
         let Moment { at, unit_seconds } = Moment::of_text(latest, is_shared);
         Ok(Tail { at, unit_seconds, ..tail })
+    }
+
+    /// Refuses a latest change behind which later ones would not be found.
+    fn check_latest(&self, latest: &str, next: Option<&str>) -> Result<(), DictError> {
+        let Updates { field, lag_seconds, .. } = &self.updates;
+        let is_number = |text| moment::number(text).is_some();
+        let problem = match next {
+            Some(next) if *lag_seconds == 0 || is_number(next) || !is_number(latest) => return Ok(()),
+            _ if is_number(latest) => {
+                format!("UPDATE_LAG {lag_seconds} cannot be taken from a number; say UPDATE_LAG 0")
+            }
+            _ => format!("UPDATE_LAG {lag_seconds} can be taken only from times such as 2026-01-31 12:30:00"),
+        };
+        let text = format!("UPDATE_FIELD {field} is '{latest}': {problem}");
+        Err(DictError::new(Code::TypeMismatch, text))
     }
 
     /// Asks for the keys of rows that are as late as a watermark.
