@@ -64,6 +64,7 @@ fn updates(server: &Server) {
         &[
             ("int4", "1700000000", "1700000001", "", Some("operator does not exist: integer - interval")),
             ("text", "'7'", "'8'", "UPDATE_LAG 0", None),
+            ("text", "'2026-11-27 10:00:30-05'", "", "UPDATE_LAG 0", Some("keep them in UTC")),
             ("numeric", "1.125", "1.25", "UPDATE_LAG 0", None),
             ("date", "'2026-11-27'", "'2026-11-27'", "", None),
             ("timestamp", "'2026-11-27 10:00:00'", "'2026-11-27 10:00:00'", "", None),

@@ -135,6 +135,8 @@ fn a_column_that_the_lag_cannot_be_taken_from_is_refused() {
         (text, "'12345'", "", "UPDATE_LAG 2 cannot be taken from a number; say UPDATE_LAG 0"),
         (text, "'10:00:30'", "", "can be taken only from times"),
         (text, "'yesterday'", "", "can be taken only from times"),
+        (text, "'2026-11-27 10:00:30-05:00'", "", "keep them in UTC"),
+        (text, "'2026-11-27 10:00:30+02:00'", "UPDATE_LAG 0", "keep them in UTC"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let connection = table(folder.path(), data_type, ["'2026-01-01 00:00:07'"; 3]);

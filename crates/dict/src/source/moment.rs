@@ -74,6 +74,14 @@ pub(super) fn number(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|number| is_plain && number.is_finite())
 }
 
+/// Whether a time has an offset that is not that of UTC. Texts of such times are not in the order of the times.
+pub(super) fn has_offset(text: &str) -> bool {
+    date_and_time(text).is_some_and(|(_, time)| {
+        let offset = &time[without_offset(time).len()..];
+        offset.bytes().any(|byte| (b'1'..=b'9').contains(&byte))
+    })
+}
+
 fn date_and_time(text: &str) -> Option<(NaiveDate, &str)> {
     let (date, time) = text.split_at_checked(10)?;
     let date = NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?;
@@ -127,5 +135,15 @@ mod tests {
             (at("1970-01-02 00:00:07"), at("1970-01-02"), at("7")),
             (Some(86_407), Some(86_400), None)
         );
+    }
+
+    #[test]
+    fn an_offset_is_one_unless_it_is_that_of_utc() {
+        for text in ["2026-11-27 10:00:30-05:00", "2026-11-27T10:00:30.5+0200", "2026-11-27 10:00 +05"] {
+            assert!(has_offset(text), "{text}");
+        }
+        for text in ["2026-11-27 10:00:30", "2026-11-27T10:00:30Z", "2026-11-27 10:00:30+00:00", "-5", "x"] {
+            assert!(!has_offset(text), "{text}");
+        }
     }
 }

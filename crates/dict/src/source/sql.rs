@@ -186,6 +186,9 @@ impl UpdateStatements {
         let Updates { field, lag_seconds, .. } = &self.updates;
         let is_number = |text| moment::number(text).is_some();
         let problem = match next {
+            _ if moment::has_offset(latest) => {
+                "times with an offset are not in the order of their texts; keep them in UTC".to_string()
+            }
             Some(next) if *lag_seconds == 0 || is_number(next) || !is_number(latest) => return Ok(()),
             _ if is_number(latest) => {
                 format!("UPDATE_LAG {lag_seconds} cannot be taken from a number; say UPDATE_LAG 0")
