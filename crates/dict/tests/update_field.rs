@@ -7,7 +7,7 @@ use granary_dict::Dictionary;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const CACHE: &str = "CACHE(SIZE_IN_CELLS 1000)";
@@ -170,4 +170,18 @@ fn numbers_and_times_in_utc_tell_changes() {
         assert_eq!(shown(&dictionary), [10, 21, 30], "{first}");
         assert!(dictionary.take_updates().unwrap() > 0, "{first}: it is known from where on");
     }
+}
+
+#[test]
+fn an_entry_that_had_expired_when_its_change_was_seen_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = table(folder.path(), "TEXT", ["'2026-01-01 00:00:07'"; 3]);
+    let (dictionary, clock) = open(folder.path(), "", CACHE);
+    dictionary.take_updates().unwrap();
+    assert_eq!(shown(&dictionary), [10, 20, 30]);
+    clock.fetch_add(110, Ordering::SeqCst);
+    set(&connection, 2, 21, "'2026-01-01 00:10:07'");
+    dictionary.take_updates().unwrap();
+    clock.fetch_sub(110, Ordering::SeqCst);
+    assert_eq!(shown(&dictionary), [10, 21, 30]);
 }

@@ -168,16 +168,15 @@ impl Dictionary {
             let rows = self.possible_rows(&keys, encoded.len());
             let probed: Vec<Key<'_>> =
                 rows.iter().map(|&row| store.cache().key(encoded.get(row as usize))).collect();
-            let (mut cached, mut missed) = (Vec::new(), Vec::new());
+            let (mut cached, mut forgotten) = (Vec::new(), Vec::new());
             store.get_many(&probed, now, |i, outcome| match outcome {
                 Outcome::Hit { .. } | Outcome::Negative { .. } => cached.push(rows[i]),
                 Outcome::Expired { .. } if shows_expired => cached.push(rows[i]),
-                Outcome::Expired { .. } => {}
-                Outcome::Miss => missed.push(probed[i]),
+                // What has expired is fresh again when somebody sets the clock back. What the cache has lost sight of may
+                // be on flash still, as it was before the change, and the next recovery would find it.
+                Outcome::Expired { .. } | Outcome::Miss => forgotten.push(probed[i]),
             });
-            // What the cache has lost sight of may be on flash still, as it was before the change, and the next
-            // recovery would find it.
-            store.cache().delete_many(&missed);
+            store.cache().delete_many(&forgotten);
             if cached.is_empty() {
                 continue;
             }
