@@ -219,9 +219,7 @@ fn watch(watched: &Weak<Dictionary>, updates: &Updates) {
         let Some(dictionary) = watched.upgrade() else { return };
         if looked.is_none_or(|looked| looked.elapsed() >= period) {
             looked = Some(Instant::now());
-            let now = dictionary.core.loader.clock.now();
-            let is_left_alone = lock(&dictionary.core.loader.backoff).wait_until(now).is_some();
-            if !is_left_alone {
+            if dictionary.core.loader.left_alone().is_none() {
                 dictionary.take_updates_and_tell();
             }
         }

@@ -158,18 +158,25 @@ impl Loader {
     /// # Errors
     /// 510 until the next request is scheduled.
     pub fn may_ask(&self) -> Result<(), DictError> {
-        match lock(&self.backoff).wait_until(self.clock.now()) {
-            Some(next) if self.storage.store().is_some() => Err(DictError::new(
+        match self.left_alone() {
+            Some(left) if self.storage.store().is_some() => Err(DictError::new(
                 Code::CacheDictionaryUpdateFail,
                 format!(
                     "Query contains keys that are not present in cache or expired. Could not update cache \
                      dictionary {} now, because nearest update is scheduled at {}",
                     self.name,
-                    crate::types::datetime_to_text(next as i64)
+                    crate::types::datetime_to_text(
+                        (self.clock.now() + left.as_millis().div_ceil(1000) as u64) as i64
+                    )
                 ),
             )),
             _ => Ok(()),
         }
+    }
+
+    /// For how long the source is to be left alone after a failure, if it is.
+    pub fn left_alone(&self) -> Option<Duration> {
+        lock(&self.backoff).left(self.clock.elapsed())
     }
 
     /// One call of the source; its failure or success is remembered, its connection dropped after a failure.
@@ -180,10 +187,11 @@ impl Loader {
     ) -> Result<T, DictError> {
         let failures_before = lock(&self.backoff).failures();
         let answer = self.ask_apart(slot, call);
-        let now = self.clock.now();
         match &answer {
-            Ok(_) => lock(&self.backoff).succeeded(now),
-            Err(error) => lock(&self.backoff).failed(failures_before, now, error.to_string()),
+            Ok(_) => lock(&self.backoff).succeeded(self.clock.now()),
+            Err(error) => {
+                lock(&self.backoff).failed(failures_before, self.clock.elapsed(), error.to_string());
+            }
         }
         answer
     }
