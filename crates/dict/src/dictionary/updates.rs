@@ -4,7 +4,7 @@ use super::Dictionary;
 use crate::config::Expired;
 use crate::error::DictError;
 use crate::limits;
-use crate::lookup::{call_source, lock};
+use crate::lookup::{call_source, caught, lock};
 use crate::source::{Changes, Tail, Updates};
 use crate::store::Store;
 use arrow::array::{Array, ArrayRef, UInt32Array};
@@ -195,7 +195,7 @@ impl Dictionary {
 
     /// The same, and keeps what there is to say of it for `last_exception`.
     fn take_updates_and_tell(&self) {
-        let said = match self.take_updates() {
+        let said = match caught("Looking for changes", || self.take_updates()) {
             Err(error) => error.to_string(),
             Ok(_) => lock(&self.core.known).notice.clone(),
         };

@@ -28,7 +28,7 @@ use crate::config::FullLoadLayout;
 use crate::definition::{Definition, Lifetime};
 use crate::environment::Clock;
 use crate::error::DictError;
-use crate::lookup::{Loader, lock};
+use crate::lookup::{Loader, caught, lock};
 use crate::row::RowFormat;
 use crate::source::Source;
 use crate::status::{FullLoadFigures, LoadState};
@@ -208,7 +208,8 @@ impl Load {
             })
         });
         *connection = None;
-        self.outcome = Some(outcome.and_then(|()| builder.finish()));
+        let finished = outcome.and_then(|()| caught("Arranging the rows", || builder.finish()));
+        self.outcome = Some(finished);
     }
 }
 
