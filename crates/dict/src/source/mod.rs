@@ -19,6 +19,7 @@ mod null;
 mod postgres;
 mod process;
 mod redis;
+mod replicas;
 mod rows;
 mod select;
 mod server;
