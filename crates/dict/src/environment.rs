@@ -134,6 +134,13 @@ pub enum Clock {
     System,
     /// Unix seconds that a test sets.
     Manual(Arc<AtomicU64>),
+    /// The same, and apart from it the seconds since some moment before.
+    Apart {
+        /// Unix seconds.
+        unix: Arc<AtomicU64>,
+        /// Seconds since that moment.
+        elapsed: Arc<AtomicU64>,
+    },
 }
 
 impl Clock {
@@ -141,7 +148,7 @@ impl Clock {
     pub fn now(&self) -> u64 {
         match self {
             Clock::System => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
-            Clock::Manual(seconds) => seconds.load(Ordering::SeqCst),
+            Clock::Manual(unix) | Clock::Apart { unix, .. } => unix.load(Ordering::SeqCst),
         }
     }
 
@@ -150,7 +157,9 @@ impl Clock {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         match self {
             Clock::System => START.elapsed(),
-            Clock::Manual(seconds) => Duration::from_secs(seconds.load(Ordering::SeqCst)),
+            Clock::Manual(elapsed) | Clock::Apart { elapsed, .. } => {
+                Duration::from_secs(elapsed.load(Ordering::SeqCst))
+            }
         }
     }
 }

@@ -24,6 +24,7 @@ pub mod fuzzing;
 pub mod limits;
 mod lookup;
 mod lookup_key;
+mod quiet;
 mod resident;
 mod row;
 mod source;
@@ -56,6 +57,7 @@ pub use granary_cache::{Compression, Helpers, Team};
 pub use granary_metrics::Latency;
 pub use lookup::{Sums, Totals};
 pub use lookup_key::LookupKey;
+pub use quiet::caught_quietly;
 pub use resident::{Resident, Times};
 pub use source::{
     Changes, Field, FieldSink, Format, RowReader, Source, SourceConfig, SourceFactory, Tail, Take, TextFormat,

@@ -67,6 +67,35 @@ fn updates(server: &Server) {
         server.execute("CREATE TABLE `app-1`.news (id UInt64, v UInt64, at DateTime) ENGINE = Memory");
         server.execute(&format!("INSERT INTO `app-1`.news VALUES {}", news(rows)));
     });
+    let make = |data_type: &str, row: &str| {
+        server.execute("DROP TABLE IF EXISTS `app-1`.marked");
+        let columns = format!("(id UInt64, v UInt64, at {data_type})");
+        server.execute(&format!("CREATE TABLE `app-1`.marked {columns} ENGINE = Memory"));
+        if !row.is_empty() {
+            server.execute(&format!("INSERT INTO `app-1`.marked VALUES {row}"));
+        }
+    };
+    let open = |source: &str| open(server, NEWS.0, "id", source, "CACHE(SIZE_IN_CELLS 1000)");
+    columns_tell_changes(
+        &[
+            ("UInt32", "1700000000", "1700000001", "UPDATE_LAG 0", None),
+            ("Float64", "1.125", "1.25", "UPDATE_LAG 0", None),
+            ("String", "'v1'", "'v2'", "UPDATE_LAG 0", None),
+            ("Date", "'2026-11-27'", "'2026-11-27'", "UPDATE_LAG 0", None),
+        ],
+        &make,
+        &open,
+    );
+    // The greatest time of no rows is that of 1970, and a lag before it is in the future.
+    make("DateTime", "");
+    let dictionary = open("TABLE 'marked' UPDATE_FIELD 'at'");
+    let value = || values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0])[0];
+    assert_eq!((dictionary.take_updates().unwrap(), value()), (0, 0));
+    for v in [10, 11] {
+        make("DateTime", &format!("(1, {v}, '2026-11-27 10:00:{v}')"));
+        dictionary.take_updates().unwrap();
+        assert_eq!(value(), v);
+    }
 }
 
 fn every_type(server: &Server) {

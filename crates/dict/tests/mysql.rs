@@ -139,6 +139,22 @@ fn updates(server: &Server) {
         server.execute("TRUNCATE TABLE app.news");
         server.execute(&format!("INSERT INTO app.news VALUES {}", news(rows)));
     });
+    let number = Some("cannot be taken from a number; say UPDATE_LAG 0");
+    columns_tell_changes(
+        &[
+            ("int unsigned", "1700000000", "1700000001", "", number),
+            ("int unsigned", "20261127", "20261128", "", number),
+            ("int unsigned", "1700000000", "1700000001", "UPDATE_LAG 0", None),
+            ("decimal(30, 3)", "123456789012345678901.125", "123456789012345678901.25", "UPDATE_LAG 0", None),
+            ("date", "'2026-11-27'", "'2026-11-27'", "", None),
+        ],
+        &|data_type, row| {
+            let table = format!("app.marked (id bigint, v bigint, at {data_type})");
+            server.execute(&format!("CREATE OR REPLACE TABLE {table}"));
+            server.execute(&format!("INSERT INTO app.marked VALUES {row}"));
+        },
+        &|source| open(server, NEWS.0, "id", source, "CACHE(SIZE_IN_CELLS 1000)"),
+    );
 }
 
 fn every_type(server: &Server) {

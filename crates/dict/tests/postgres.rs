@@ -60,6 +60,23 @@ fn updates(server: &Server) {
     changes_are_taken_in(&dictionary, &|rows| {
         server.execute(&format!("TRUNCATE news; INSERT INTO news VALUES {}", news(rows)));
     });
+    columns_tell_changes(
+        &[
+            ("int4", "1700000000", "1700000001", "", Some("operator does not exist: integer - interval")),
+            ("text", "'7'", "'8'", "UPDATE_LAG 0", None),
+            ("text", "'2026-11-27 10:00:30-05'", "", "UPDATE_LAG 0", Some("keep them in UTC")),
+            ("numeric", "1.125", "1.25", "UPDATE_LAG 0", None),
+            ("date", "'2026-11-27'", "'2026-11-27'", "", None),
+            ("timestamp", "'2026-11-27 10:00:00'", "'2026-11-27 10:00:00'", "", None),
+        ],
+        &|data_type, row| {
+            server.execute(&format!(
+                "DROP TABLE IF EXISTS marked; CREATE TABLE marked (id int8, v int8, at {data_type}); \
+                 INSERT INTO marked VALUES {row}"
+            ));
+        },
+        &|source| open(server, NEWS.0, "id", source, "CACHE(SIZE_IN_CELLS 1000)"),
+    );
 }
 
 fn every_type(server: &Server) {

@@ -113,7 +113,12 @@ impl Source for Reader {
         let since = watermark.map_or(0, |watermark| watermark.parse().unwrap());
         let count = rows.values().filter(|row| row.1 >= since).count();
         let next = latest.map(|latest| (latest - self.0.lag).to_string());
-        Ok(Tail { latest: latest.map(|l| l.to_string()), count: Some(count.to_string()), next })
+        Ok(Tail {
+            latest: latest.map(|l| l.to_string()),
+            count: Some(count.to_string()),
+            next,
+            ..Tail::default()
+        })
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {

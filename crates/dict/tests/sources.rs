@@ -233,6 +233,11 @@ const REFUSALS: &[(&str, i32, &[&str])] = &[
     ("MONGODB(DB 'd' COLLECTION 'c' OID_COLUMNS '_id')", 48, &["OID_COLUMNS", "write IS_OBJECT_ID behind"]),
     ("MONGODB(DB 'd' COLLECTION 'c' PORT 0)", 36, &["SOURCE(MONGODB): PORT must be"]),
     ("MONGODB(DB 'd' COLLECTION 'c' UPDATE_FIELD '$at')", 36, &["a field called $at", "Make a view"]),
+    (
+        "MONGODB(DB 'd' COLLECTION 'c' OPTIONS 'readPreference=nearest' UPDATE_FIELD 'at')",
+        36,
+        &["UPDATE_FIELD needs the readPreference primary"],
+    ),
     ("EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV SIZE 4 POOL_SIZE 4)", 36, &["SIZE is POOL_SIZE"]),
     (
         "EXECUTABLE_POOL(COMMAND 'x' FORMAT TSV COMMAND_READ_TIMEOUT 0)",

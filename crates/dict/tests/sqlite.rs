@@ -196,7 +196,7 @@ fn changes_are_found_by_update_field_and_after_a_restart_too() {
     let fourth = "2026-01-01 00:30:00";
     write(&[
         (1, 13, fourth),
-        (2, 21, "2026-01-01 00:20:00"),
+        (2, 21, "2026-01-01 00:20:07"),
         (3, 31, "2026-01-01 00:00:00"),
         (99, 991, fourth),
     ]);

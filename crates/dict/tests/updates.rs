@@ -32,7 +32,7 @@ impl Source for Connection {
     fn tail(&mut self, _watermark: Option<&str>) -> Result<Tail, DictError> {
         self.0.asked.send(()).unwrap();
         self.0.may_answer.lock().unwrap().recv().unwrap();
-        Ok(Tail { latest: Some("5".into()), count: None, next: Some("3".into()) })
+        Ok(Tail { latest: Some("5".into()), count: None, next: Some("3".into()), ..Tail::default() })
     }
 }
 

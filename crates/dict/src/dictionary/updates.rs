@@ -4,7 +4,7 @@ use super::Dictionary;
 use crate::config::Expired;
 use crate::error::DictError;
 use crate::limits;
-use crate::lookup::{call_source, lock};
+use crate::lookup::{call_source, caught, lock};
 use crate::source::{Changes, Tail, Updates};
 use crate::store::Store;
 use arrow::array::{Array, ArrayRef, UInt32Array};
@@ -18,6 +18,9 @@ const PULSE: Duration = Duration::from_secs(1);
 /// The first look may take so long if what is cached meanwhile is to stay.
 const FIRST_LOOK: Duration = Duration::from_secs(limits::FIRST_WATERMARK_SECONDS);
 
+/// A change may be so much later than now, by a clock or a time zone that is not ours.
+const AHEAD_SECONDS: i64 = 2 * 86_400;
+
 /// How far changes are known.
 #[derive(Default)]
 pub(crate) struct Known {
@@ -27,6 +30,8 @@ pub(crate) struct Known {
     end: Option<(Tail, Instant)>,
     /// All rows up to that end have been taken in, at a time when no more could come before it.
     settled: bool,
+    /// What is to be said of how changes are known; empty: nothing.
+    notice: String,
 }
 
 impl Known {
@@ -65,37 +70,30 @@ impl Dictionary {
         };
         // One look at a time; lookups do not need this lock.
         let mut known = lock(&self.core.known);
-        let watermark = known.watermark.clone();
-        let began = Instant::now();
-        // Nothing is there that was asked for before this look.
-        let is_fresh = watermark.is_none() && {
-            self.forget_requests();
-            store.cache().stats().entries == 0
+        let Some(watermark) = known.watermark.clone() else {
+            return self.look_first(&mut known, &updates, store);
         };
         let tail = self.ask_source({
             let watermark = watermark.clone();
-            move |source| source.tail(watermark.as_deref())
+            move |source| source.tail(Some(&watermark))
         })?;
-        let Some(watermark) = watermark else {
-            // What was read before the first watermark may have changed before it; but what changed while this look took less
-            // than the time that the first watermark is earlier than others comes behind it.
-            let keeps = is_fresh && updates.lag_seconds > 0 && began.elapsed() < FIRST_LOOK;
-            if !keeps {
-                self.forget_requests();
-                if store.cache().stats().entries > 0 {
-                    self.reload()?;
-                }
-            }
-            known.watermark = tail.next;
-            store.save_watermark(known.watermark.as_deref());
-            return Ok(0);
-        };
+        if tail.is_behind() {
+            // Whoever was as late has been taken back, or the source is another one; what was changed since may say that it
+            // was changed before the watermark.
+            *known = Known::default();
+            store.save_watermark(None);
+            let renewed = self.look_first(&mut known, &updates, store)?;
+            known.notice =
+                format!("No row is as late as {watermark} any more, so all entries were forgotten");
+            return Ok(renewed);
+        }
         let since = known.end.as_ref().filter(|(end, _)| *end == tail).map(|(_, since)| *since);
         if since.is_some() && known.settled {
             return Ok(0);
         }
         // Asked now: what is committed while changed rows are asked for anew is in none of the answers.
-        let is_final = since.is_some_and(|since| since.elapsed().as_secs() >= updates.lag_seconds.max(1));
+        let rest_seconds = updates.lag_seconds.saturating_add(tail.unit_seconds).max(1);
+        let is_final = since.is_some_and(|since| since.elapsed().as_secs() >= rest_seconds);
         let changes = self.ask_source(move |source| source.changes(&watermark))?;
         let renewed = match changes {
             Changes::TooMany => {
@@ -108,12 +106,48 @@ impl Dictionary {
         if tail.next.is_some() && tail.next != known.watermark {
             known.watermark.clone_from(&tail.next);
             store.save_watermark(known.watermark.as_deref());
+            known.notice.clear();
+        }
+        if let Some(notice) = self.is_ahead(&tail) {
+            known.notice = notice;
         }
         if since.is_none() {
             known.end = Some((tail, Instant::now()));
         }
         self.core.loader.counters.keys_updated.add(renewed);
         Ok(renewed)
+    }
+
+    /// Looks from where on changes are to be looked for, of which nothing is known.
+    fn look_first(&self, known: &mut Known, updates: &Updates, store: &Store) -> Result<usize, DictError> {
+        let began = Instant::now();
+        // Nothing is there that was asked for before this look.
+        self.forget_requests();
+        let is_fresh = store.cache().stats().entries == 0;
+        let tail = self.ask_source(|source| source.tail(None))?;
+        // What was read before the first watermark may have changed before it; but what changed while this look took less
+        // than the time that the first watermark is earlier than others comes behind it.
+        let keeps = is_fresh && updates.lag_seconds > 0 && began.elapsed() < FIRST_LOOK;
+        if !keeps {
+            self.forget_requests();
+            if store.cache().stats().entries > 0 {
+                self.reload()?;
+            }
+        }
+        known.notice = self.is_ahead(&tail).unwrap_or_default();
+        known.watermark = tail.next;
+        store.save_watermark(known.watermark.as_deref());
+        Ok(0)
+    }
+
+    /// Says so if the latest change is in the future, which hides all that come before then.
+    fn is_ahead(&self, tail: &Tail) -> Option<String> {
+        let now = i64::try_from(self.core.loader.clock.now()).unwrap_or(i64::MAX);
+        let is_ahead = tail.at? > now.saturating_add(AHEAD_SECONDS);
+        let latest = tail.latest.as_deref().filter(|_| is_ahead)?;
+        Some(format!(
+            "The latest change is of the future, {latest}: others are not found until then, or until that row is mended"
+        ))
     }
 
     /// Asks anew for the keys of `keys` that are cached; one that is gone is then known to be.
@@ -134,16 +168,15 @@ impl Dictionary {
             let rows = self.possible_rows(&keys, encoded.len());
             let probed: Vec<Key<'_>> =
                 rows.iter().map(|&row| store.cache().key(encoded.get(row as usize))).collect();
-            let (mut cached, mut missed) = (Vec::new(), Vec::new());
+            let (mut cached, mut forgotten) = (Vec::new(), Vec::new());
             store.get_many(&probed, now, |i, outcome| match outcome {
                 Outcome::Hit { .. } | Outcome::Negative { .. } => cached.push(rows[i]),
                 Outcome::Expired { .. } if shows_expired => cached.push(rows[i]),
-                Outcome::Expired { .. } => {}
-                Outcome::Miss => missed.push(probed[i]),
+                // What has expired is fresh again when somebody sets the clock back. What the cache has lost sight of may
+                // be on flash still, as it was before the change, and the next recovery would find it.
+                Outcome::Expired { .. } | Outcome::Miss => forgotten.push(probed[i]),
             });
-            // What the cache has lost sight of may be on flash still, as it was before the change, and the next
-            // recovery would find it.
-            store.cache().delete_many(&missed);
+            store.cache().delete_many(&forgotten);
             if cached.is_empty() {
                 continue;
             }
@@ -158,6 +191,16 @@ impl Dictionary {
         // Before the watermark says that these changes are known.
         store.sync_changes()?;
         Ok(renewed)
+    }
+
+    /// The same, and keeps what there is to say of it for `last_exception`.
+    fn take_updates_and_tell(&self) {
+        let said = match caught("Looking for changes", || self.take_updates()) {
+            Err(error) => error.to_string(),
+            Ok(_) => lock(&self.core.known).notice.clone(),
+        };
+        let said = if said.is_empty() { said } else { format!("UPDATE_FIELD: {said}") };
+        *lock(&self.core.loader.update_failure) = said;
     }
 
     fn ask_source<T: Send + 'static>(
@@ -176,11 +219,8 @@ fn watch(watched: &Weak<Dictionary>, updates: &Updates) {
         let Some(dictionary) = watched.upgrade() else { return };
         if looked.is_none_or(|looked| looked.elapsed() >= period) {
             looked = Some(Instant::now());
-            let now = dictionary.core.loader.clock.now();
-            let is_left_alone = lock(&dictionary.core.loader.backoff).wait_until(now).is_some();
-            if !is_left_alone {
-                let failure = dictionary.take_updates().err().map(|e| format!("UPDATE_FIELD: {e}"));
-                *lock(&dictionary.core.loader.update_failure) = failure.unwrap_or_default();
+            if dictionary.core.loader.left_alone().is_none() {
+                dictionary.take_updates_and_tell();
             }
         }
         drop(dictionary);

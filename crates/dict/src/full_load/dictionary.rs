@@ -5,7 +5,7 @@ use crate::config::LayoutKind;
 use crate::definition::Lifetime;
 use crate::dictionary::Dictionary;
 use crate::error::DictError;
-use crate::lookup::{Batch, begin, lock};
+use crate::lookup::{Batch, begin};
 use crate::resident::Columns;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -33,9 +33,9 @@ impl Dictionary {
     /// Begins to load the rows anew if LIFETIME is over and the source is not to be left alone.
     fn renew_if_due(&self) {
         let loader = &self.core.loader;
-        let now = loader.clock.now();
-        if let Some(full_load) = loader.storage.full_load().filter(|full_load| full_load.is_due(now))
-            && lock(&loader.backoff).wait_until(now).is_none()
+        if let Some(full_load) =
+            loader.storage.full_load().filter(|full_load| full_load.is_due(&loader.clock))
+            && loader.left_alone().is_none()
         {
             full_load.begin(self);
         }
@@ -50,7 +50,7 @@ impl FullLoad {
             return Ok(snapshot);
         }
         let loader = &dictionary.core.loader;
-        let is_left_alone = lock(&loader.backoff).wait_until(loader.clock.now()).is_some();
+        let is_left_alone = loader.left_alone().is_some();
         if let Some(failure) = self.failure().filter(|_| is_left_alone) {
             return Err(failure);
         }

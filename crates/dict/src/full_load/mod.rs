@@ -26,13 +26,14 @@ use snapshot::Snapshot;
 use self::builder::{Arrangement, Builder};
 use crate::config::FullLoadLayout;
 use crate::definition::{Definition, Lifetime};
+use crate::environment::Clock;
 use crate::error::DictError;
-use crate::lookup::{Loader, lock};
+use crate::lookup::{Loader, caught, lock};
 use crate::row::RowFormat;
 use crate::source::Source;
 use crate::status::{FullLoadFigures, LoadState};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The rows, and the loads that replace them: one at a time, numbered from 1.
 pub(crate) struct FullLoad {
@@ -50,8 +51,30 @@ struct Loads {
     ended: u64,
     /// Of the last that ended.
     failure: Option<DictError>,
-    /// Unix seconds from which on the rows are to be loaded anew; `None`: they are not, until somebody asks for that.
-    due_at: Option<u64>,
+    /// When the rows are to be loaded anew; `None`: they are not, until somebody asks for that.
+    due: Option<Due>,
+}
+
+/// A time, by the two clocks that tell it: one is set back by people, the other stands still while the machine sleeps.
+#[derive(Clone, Copy)]
+struct Due {
+    /// Unix seconds.
+    at: u64,
+    /// What [`Clock::elapsed`] has then.
+    elapsed: Duration,
+}
+
+impl Due {
+    fn after(clock: &Clock, seconds: u64) -> Due {
+        Due {
+            at: clock.now().saturating_add(seconds),
+            elapsed: clock.elapsed() + Duration::from_secs(seconds),
+        }
+    }
+
+    fn is_over(self, clock: &Clock) -> bool {
+        self.at <= clock.now() || self.elapsed <= clock.elapsed()
+    }
 }
 
 /// A load that somebody waits for.
@@ -112,8 +135,8 @@ impl FullLoad {
     }
 
     /// Whether the rows are older than LIFETIME allows.
-    pub fn is_due(&self, now: u64) -> bool {
-        lock(&self.loads).due_at.is_some_and(|due_at| due_at <= now)
+    pub fn is_due(&self, clock: &Clock) -> bool {
+        lock(&self.loads).due.is_some_and(|due| due.is_over(clock))
     }
 
     pub fn figures(&self) -> FullLoadFigures {
@@ -139,12 +162,12 @@ impl FullLoad {
         }
     }
 
-    fn end(&self, outcome: Result<Snapshot, DictError>, lifetime: Lifetime) {
+    /// A load ended; rows that it brought are to be loaded anew when it is `due`.
+    fn end(&self, outcome: Result<Snapshot, DictError>, due: Option<Due>) {
         let mut loads = lock(&self.loads);
         match outcome {
             Ok(snapshot) => {
-                loads.due_at = (lifetime != Lifetime::FOREVER)
-                    .then(|| snapshot.loaded_at + fastrand::u64(lifetime.min_seconds..=lifetime.max_seconds));
+                loads.due = due;
                 loads.failure = None;
                 *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(snapshot));
             }
@@ -158,18 +181,23 @@ impl FullLoad {
 /// A load that has been begun. It ends when this is dropped, whatever comes of it.
 pub(crate) struct Load {
     loader: Arc<Loader>,
+    /// When what it brings is over: LIFETIME begins with the load.
+    due: Option<Due>,
     outcome: Option<Result<Snapshot, DictError>>,
 }
 
 impl Load {
     pub fn new(loader: &Arc<Loader>) -> Load {
-        Load { loader: Arc::clone(loader), outcome: None }
+        Load { loader: Arc::clone(loader), due: None, outcome: None }
     }
 
     /// Reads everything, on a source thread. The connection is not used again.
     pub fn run(mut self, connection: &mut Option<Box<dyn Source>>) {
         let loader = Arc::clone(&self.loader);
         let Some(full_load) = loader.storage.full_load() else { return };
+        let lifetime = loader.lifetime;
+        self.due = (lifetime != Lifetime::FOREVER)
+            .then(|| Due::after(&loader.clock, fastrand::u64(lifetime.min_seconds..=lifetime.max_seconds)));
         let mut builder = Builder::new(&full_load.arrangement, loader.clock.now());
         let outcome = loader.ask(connection, |source| {
             source.load_all(&mut |batch| {
@@ -180,7 +208,8 @@ impl Load {
             })
         });
         *connection = None;
-        self.outcome = Some(outcome.and_then(|()| builder.finish()));
+        let finished = outcome.and_then(|()| caught("Arranging the rows", || builder.finish()));
+        self.outcome = Some(finished);
     }
 }
 
@@ -188,7 +217,26 @@ impl Drop for Load {
     fn drop(&mut self) {
         if let Some(full_load) = self.loader.storage.full_load() {
             let outcome = self.outcome.take().unwrap_or_else(|| Err(self.loader.not_started()));
-            full_load.end(outcome, self.loader.lifetime);
+            full_load.end(outcome, self.due);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn lifetime_is_over_by_either_clock() {
+        let times = [1000, 70].map(|seconds| Arc::new(AtomicU64::new(seconds)));
+        let clock = Clock::Apart { unix: times[0].clone(), elapsed: times[1].clone() };
+        let due = Due::after(&clock, 30);
+        assert!(!due.is_over(&clock));
+        for (unix, elapsed, is_over) in [(1029, 99, false), (0, 100, true), (1030, 71, true)] {
+            times[0].store(unix, Ordering::SeqCst);
+            times[1].store(elapsed, Ordering::SeqCst);
+            assert_eq!(due.is_over(&clock), is_over, "{unix} {elapsed}");
         }
     }
 }

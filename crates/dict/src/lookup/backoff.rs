@@ -1,6 +1,7 @@
 //! When a failing source may be asked again.
 
 use crate::limits;
+use std::time::Duration;
 
 /// The source's recent failures. ClickHouse's rule: after error n wait `base + uniform(0..=2^(n-1))` seconds,
 /// at most 600. Unlike there, the longest waits are drawn from up to 600 seconds, not cut to them: dictionaries
@@ -9,8 +10,8 @@ pub(crate) struct Backoff {
     base_seconds: u64,
     random: fastrand::Rng,
     failures: u32,
-    /// Unix seconds before which the source is left alone.
-    next_update: u64,
+    /// When the source is left alone no longer, on a clock that nobody sets back.
+    next_update: Duration,
     last_failure: String,
     last_success: u64,
 }
@@ -20,9 +21,17 @@ impl Backoff {
     pub fn new(base_seconds: u64, random: fastrand::Rng) -> Backoff {
         let base_seconds = base_seconds.min(limits::BACKOFF_SECONDS_MAX);
         let last_failure = String::new();
-        Backoff { base_seconds, random, failures: 0, next_update: 0, last_failure, last_success: 0 }
+        Backoff {
+            base_seconds,
+            random,
+            failures: 0,
+            next_update: Duration::ZERO,
+            last_failure,
+            last_success: 0,
+        }
     }
 
+    /// A request was answered, at this Unix second.
     pub fn succeeded(&mut self, now: u64) {
         self.reset();
         self.last_success = now;
@@ -31,13 +40,15 @@ impl Backoff {
     /// The source may be asked at once, whatever was before.
     pub fn reset(&mut self) {
         self.failures = 0;
-        self.next_update = 0;
+        self.next_update = Duration::ZERO;
         self.last_failure.clear();
     }
 
     /// A request failed that was begun after `failures_before` failures in a row. Requests that were under way
-    /// together fail together: that is one failure, however many of them there are.
-    pub fn failed(&mut self, failures_before: u32, now: u64, failure: String) {
+    /// together fail together: that is one failure, however many of them there are. `now` is [`Clock::elapsed`].
+    ///
+    /// [`Clock::elapsed`]: crate::environment::Clock::elapsed
+    pub fn failed(&mut self, failures_before: u32, now: Duration, failure: String) {
         if self.failures > failures_before {
             return;
         }
@@ -46,12 +57,13 @@ impl Backoff {
         let doubled = 1u64 << (self.failures - 1).min(10);
         let spread = doubled.min(limits::BACKOFF_SECONDS_MAX - self.base_seconds);
         let wait = self.base_seconds + self.random.u64(0..=spread);
-        self.next_update = now.saturating_add(wait);
+        self.next_update = now.saturating_add(Duration::from_secs(wait));
     }
 
-    /// When the next request is scheduled, if that is in the future.
-    pub fn wait_until(&self, now: u64) -> Option<u64> {
-        (self.failures > 0 && now < self.next_update).then_some(self.next_update)
+    /// For how long the source is left alone, if it is.
+    pub fn left(&self, now: Duration) -> Option<Duration> {
+        let left = self.next_update.checked_sub(now).filter(|left| !left.is_zero())?;
+        (self.failures > 0).then_some(left)
     }
 
     pub fn failures(&self) -> u32 {
@@ -71,22 +83,26 @@ impl Backoff {
 mod tests {
     use super::*;
 
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
     #[test]
     fn waits_longer_and_longer_up_to_ten_minutes() {
         for round in 0..50 {
             let mut backoff = Backoff::new(5, fastrand::Rng::with_seed(round));
-            assert_eq!(backoff.wait_until(1000), None);
+            assert_eq!(backoff.left(at(1000)), None);
             for n in 1..30u32 {
                 // What was begun before the last failure waits for no longer.
-                backoff.failed(n - 1, 1000, "down".into());
-                backoff.failed(n - 1, 1100, "down".into());
-                let wait = backoff.wait_until(1000).unwrap() - 1000;
+                backoff.failed(n - 1, at(1000), "down".into());
+                backoff.failed(n - 1, at(1100), "down".into());
+                let wait = backoff.left(at(1000)).unwrap().as_secs();
                 let most = (5 + (1u64 << (n - 1).min(10))).min(600);
                 assert!((5..=most).contains(&wait), "failure {n}: {wait} s");
-                assert_eq!(backoff.wait_until(1000 + wait), None);
+                assert_eq!(backoff.left(at(1000 + wait)), None);
             }
             backoff.succeeded(2000);
-            assert_eq!((backoff.wait_until(1000), backoff.failures()), (None, 0));
+            assert_eq!((backoff.left(at(1000)), backoff.failures()), (None, 0));
         }
     }
 
@@ -94,8 +110,8 @@ mod tests {
     fn waits_after(failures: u32) -> Vec<u64> {
         let wait = |seed| {
             let mut backoff = Backoff::new(5, fastrand::Rng::with_seed(seed));
-            (0..failures).for_each(|n| backoff.failed(n, 0, "down".into()));
-            backoff.wait_until(0).unwrap()
+            (0..failures).for_each(|n| backoff.failed(n, at(0), "down".into()));
+            backoff.left(at(0)).unwrap().as_secs()
         };
         (0..100).map(wait).collect()
     }

@@ -2,6 +2,7 @@
 
 use super::counters::Counters;
 use super::flight::{Flight, FlightTable, Loaded, lock};
+use super::panics::caught;
 use super::pool::Turn;
 use super::{Backoff, Pace};
 use crate::definition::Lifetime;
@@ -13,7 +14,6 @@ use crate::storage::Storage;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Cache, Entry};
 use hashbrown::HashTable;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
@@ -74,7 +74,8 @@ impl Loader {
     pub fn run(&self, flight: &Arc<Flight>, turn: Turn<'_>) {
         let outcome = match turn {
             Turn::Run(source) => match self.pace.wait(|| self.is_wanted(flight)) {
-                Ok(()) => self.load(source, flight),
+                // Whoever waits for the flight waits for its end, whatever that is.
+                Ok(()) => caught("Taking in what the source answered", || self.load(source, flight)),
                 Err(Skipped::Forbidden(error)) => Err(error),
                 Err(Skipped::Unwanted) => return,
             },
@@ -158,18 +159,25 @@ impl Loader {
     /// # Errors
     /// 510 until the next request is scheduled.
     pub fn may_ask(&self) -> Result<(), DictError> {
-        match lock(&self.backoff).wait_until(self.clock.now()) {
-            Some(next) if self.storage.store().is_some() => Err(DictError::new(
+        match self.left_alone() {
+            Some(left) if self.storage.store().is_some() => Err(DictError::new(
                 Code::CacheDictionaryUpdateFail,
                 format!(
                     "Query contains keys that are not present in cache or expired. Could not update cache \
                      dictionary {} now, because nearest update is scheduled at {}",
                     self.name,
-                    crate::types::datetime_to_text(next as i64)
+                    crate::types::datetime_to_text(
+                        (self.clock.now() + left.as_millis().div_ceil(1000) as u64) as i64
+                    )
                 ),
             )),
             _ => Ok(()),
         }
+    }
+
+    /// For how long the source is to be left alone after a failure, if it is.
+    pub fn left_alone(&self) -> Option<Duration> {
+        lock(&self.backoff).left(self.clock.elapsed())
     }
 
     /// One call of the source; its failure or success is remembered, its connection dropped after a failure.
@@ -180,10 +188,11 @@ impl Loader {
     ) -> Result<T, DictError> {
         let failures_before = lock(&self.backoff).failures();
         let answer = self.ask_apart(slot, call);
-        let now = self.clock.now();
         match &answer {
-            Ok(_) => lock(&self.backoff).succeeded(now),
-            Err(error) => lock(&self.backoff).failed(failures_before, now, error.to_string()),
+            Ok(_) => lock(&self.backoff).succeeded(self.clock.now()),
+            Err(error) => {
+                lock(&self.backoff).failed(failures_before, self.clock.elapsed(), error.to_string());
+            }
         }
         answer
     }
@@ -196,17 +205,12 @@ impl Loader {
     ) -> Result<T, DictError> {
         self.counters.source_requests.add(1);
         let _entered = self.counters.source_under_way.enter();
-        let asked = catch_unwind(AssertUnwindSafe(|| {
+        let answer = caught("The source's client", || {
             let source = match slot {
                 Some(source) => source,
                 None => slot.insert((self.factory)()?),
             };
             call(source.as_mut())
-        }));
-        let answer = asked.unwrap_or_else(|panic| {
-            let what = panic.downcast_ref::<&str>().map(|text| text.to_string());
-            let what = what.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Err(DictError::new(Code::IncorrectData, format!("The source's client failed: {what}")))
         });
         if answer.is_err() {
             *slot = None;

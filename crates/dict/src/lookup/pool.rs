@@ -2,6 +2,7 @@
 
 use super::flight::lock;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -168,7 +169,11 @@ impl Shared {
         let mut source = None;
         while let Some(job) = self.next() {
             self.room.notify_one();
-            job(Turn::Run(&mut source));
+            // Its panic is not the thread's, for there are only so many threads.
+            let run = catch_unwind(AssertUnwindSafe(|| job(Turn::Run(&mut source))));
+            if run.is_err() {
+                source = None;
+            }
         }
         drop(source);
         lock(&self.queue).threads -= 1;
@@ -222,6 +227,23 @@ mod tests {
         assert_eq!(pool.push(tell("late"), 1, Duration::ZERO), Err(Refused::Closed));
         assert_eq!(turns.recv().unwrap(), ("late", true));
         go.send(()).unwrap();
+        pool.close(Duration::from_secs(10));
+        assert_eq!(lock(&pool.shared.queue).threads, 0);
+    }
+
+    #[test]
+    fn a_job_that_panics_leaves_its_thread_to_the_next() {
+        let pool = Pool::new(1, 10);
+        let (done, results) = channel();
+        for job in 0..3 {
+            let done = done.clone();
+            let run = move |_: Turn<'_>| match job {
+                0 => panic!("on purpose"),
+                _ => done.send(job).unwrap(),
+            };
+            pool.push(Box::new(run), 0, Duration::ZERO).unwrap();
+        }
+        assert_eq!([0; 2].map(|_| results.recv_timeout(Duration::from_secs(20)).unwrap()), [1, 2]);
         pool.close(Duration::from_secs(10));
         assert_eq!(lock(&pool.shared.queue).threads, 0);
     }

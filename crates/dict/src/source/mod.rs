@@ -10,13 +10,16 @@ mod format;
 mod http;
 mod kind;
 mod literals;
+mod moment;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 mod mysql;
 #[cfg(feature = "full-load")]
 mod null;
 mod postgres;
+mod process;
 mod redis;
+mod replicas;
 mod rows;
 mod select;
 mod server;
@@ -84,6 +87,22 @@ pub struct Tail {
     pub count: Option<String>,
     /// The watermark from which changes are to be looked for next: the latest, less the lag.
     pub next: Option<String>,
+    /// When the latest was, in Unix seconds, if it is a time.
+    pub at: Option<i64>,
+    /// For how long other rows may get the same value as the latest: a date is one for a whole day.
+    pub unit_seconds: u64,
+}
+
+impl Tail {
+    /// The answer to a watermark that no row is as late as.
+    pub(crate) fn behind() -> Tail {
+        Tail { count: Some("0".to_string()), ..Tail::default() }
+    }
+
+    /// Whether no row is as late as the watermark any more, where one was.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.count.as_deref() == Some("0")
+    }
 }
 
 /// What was changed.

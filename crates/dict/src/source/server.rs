@@ -1,10 +1,8 @@
 //! HOST, PORT, USER, PASSWORD and DB: where a database server is, and as whom it is asked; REPLICA: others like it.
 
-use super::{Source, SourceFactory};
 use crate::config::{Parameter, Parameters, Printed, ValueType, Values};
 use crate::error::DictError;
 use std::fmt;
-use std::sync::Arc;
 
 /// A database server, and as whom it is asked.
 #[derive(Clone, PartialEq)]
@@ -89,21 +87,4 @@ impl fmt::Debug for Server {
             .field("database", &self.database)
             .finish_non_exhaustive()
     }
-}
-
-/// Connects to the first server that can be connected to; the error is that of the last.
-pub(super) fn first<S: Source + 'static>(
-    servers: Vec<Server>,
-    connect: impl Fn(&Server) -> Result<S, DictError> + Send + Sync + 'static,
-) -> SourceFactory {
-    Arc::new(move || {
-        let mut failure = DictError::bad_arguments("SOURCE has no server");
-        for server in &servers {
-            match connect(server) {
-                Ok(source) => return Ok(Box::new(source)),
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
-    })
 }

@@ -1,5 +1,6 @@
 //! What SQL sources share: the SELECT that a structure asks for.
 
+use super::moment::{self, Moment};
 use super::rows::Rows;
 use super::select::{Select, Updates};
 use super::{Changes, Tail};
@@ -115,20 +116,29 @@ impl UpdateStatements {
         let latest = format!("max({field})");
         let next = match (lag, self.dialect) {
             (0, _) => latest.clone(),
-            (_, Dialect::Sqlite) => format!(
-                "CASE typeof({latest}) WHEN 'text' THEN datetime({latest}, '-{lag} seconds') ELSE {latest} - {lag} END"
-            ),
+            // What is read as another time than it is sorted by has no earlier one.
+            (_, Dialect::Sqlite) => {
+                let earlier = format!("datetime({latest}, '-{lag} seconds')");
+                format!(
+                    "CASE WHEN typeof({latest}) <> 'text' THEN {latest} - {lag} WHEN {earlier} <= {latest} THEN {earlier} END"
+                )
+            }
             (_, Dialect::Standard) => format!("{latest} - interval '{lag} seconds'"),
             (_, Dialect::Mysql | Dialect::Clickhouse) => format!("{latest} - INTERVAL {lag} SECOND"),
         };
         let text = |expression: &str| match self.dialect {
-            Dialect::Standard | Dialect::Sqlite => format!("CAST({expression} AS text)"),
+            Dialect::Standard => format!("CAST({expression} AS text)"),
+            // A text of its own would have less digits than a REAL.
+            Dialect::Sqlite => format!(
+                "CASE typeof({expression}) WHEN 'real' THEN printf('%!.17g', {expression}) ELSE CAST({expression} AS text) END"
+            ),
             Dialect::Mysql => format!("CAST({expression} AS char)"),
-            Dialect::Clickhouse => format!("toString({expression})"),
+            // The greatest of no rows is 0 there.
+            Dialect::Clickhouse => format!("if(count() = 0, NULL, toString({expression}))"),
         };
         // Without a watermark all rows would have to be counted, and nobody compares the number with another.
         let count = if watermark.is_some() { "count(*)" } else { "0" };
-        let list = [latest.as_str(), count, &next].map(text).join(", ");
+        let list = format!("{}, {count}, {}", text(&latest), text(&next));
         statement(self.dialect, &self.select, self.schema.as_deref(), &list, self.since(watermark).as_deref())
     }
 
@@ -140,9 +150,10 @@ impl UpdateStatements {
 
     fn since(&self, watermark: Option<&str>) -> Option<String> {
         let watermark = watermark?;
-        let literal = match watermark.parse::<i64>() {
-            Ok(number) => number.to_string(),
-            Err(_) => self.dialect.string(watermark),
+        let literal = match moment::number(watermark) {
+            // PostgreSQL reads a string as what the column is.
+            Some(_) if self.dialect != Dialect::Standard => watermark.to_string(),
+            _ => self.dialect.string(watermark),
         };
         Some(format!("{} >= {literal}", self.dialect.name(&self.updates.field)))
     }
@@ -162,7 +173,30 @@ impl UpdateStatements {
             let texts = texts[column].as_string::<i32>();
             (texts.len() == 1 && texts.is_valid(0)).then(|| texts.value(0).to_string())
         };
-        Ok(Tail { latest: text(0), count: text(1), next: text(2) })
+        let tail = Tail { latest: text(0), count: text(1), next: text(2), ..Tail::default() };
+        let Some(latest) = &tail.latest else { return Ok(tail) };
+        self.check_latest(latest, tail.next.as_deref())?;
+        let is_shared = tail.count.as_ref().is_some_and(|count| count != "1");
+        let Moment { at, unit_seconds } = Moment::of_text(latest, is_shared);
+        Ok(Tail { at, unit_seconds, ..tail })
+    }
+
+    /// Refuses a latest change behind which later ones would not be found.
+    fn check_latest(&self, latest: &str, next: Option<&str>) -> Result<(), DictError> {
+        let Updates { field, lag_seconds, .. } = &self.updates;
+        let is_number = |text| moment::number(text).is_some();
+        let problem = match next {
+            _ if moment::has_offset(latest) => {
+                "times with an offset are not in the order of their texts; keep them in UTC".to_string()
+            }
+            Some(next) if *lag_seconds == 0 || is_number(next) || !is_number(latest) => return Ok(()),
+            _ if is_number(latest) => {
+                format!("UPDATE_LAG {lag_seconds} cannot be taken from a number; say UPDATE_LAG 0")
+            }
+            _ => format!("UPDATE_LAG {lag_seconds} can be taken only from times such as 2026-01-31 12:30:00"),
+        };
+        let text = format!("UPDATE_FIELD {field} is '{latest}': {problem}");
+        Err(DictError::new(Code::TypeMismatch, text))
     }
 
     /// Asks for the keys of rows that are as late as a watermark.

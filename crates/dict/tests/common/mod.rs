@@ -236,7 +236,7 @@ pub fn changes_are_taken_in(dictionary: &Dictionary, write: &dyn Fn(&[News<'_>])
         column.iter().zip(found(&answer.found)).map(|(v, found)| found.then_some(*v)).collect::<Vec<_>>()
     };
     let (long_ago, first) = ("2025-01-01 00:00:00", "2026-01-01 00:00:00");
-    let (second, third) = ("2026-01-01 00:10:00", "2026-01-01 00:20:00");
+    let (second, third) = ("2026-01-01 00:10:07", "2026-01-01 00:20:07");
     write(&[(1, 10, first), (2, 20, first), (3, 30, long_ago), (5, 50, first)]);
     assert_eq!(renewed(), 0, "from here on changes are known");
     assert_eq!(look_up(), [Some(10), Some(20), Some(30), None]);
@@ -261,6 +261,39 @@ pub fn changes_are_taken_in(dictionary: &Dictionary, write: &dyn Fn(&[News<'_>])
     write(&[(1, 12, third), (2, 21, third), (3, 31, long_ago), (99, 990, second)]);
     assert_eq!(renewed(), 3, "two, and one that is no older than the lag");
     assert_eq!(look_up(), [Some(12), Some(21), Some(30), Some(990)]);
+}
+
+/// A type of UPDATE_FIELD, the value before a change and behind it, UPDATE_LAG, and what is said of it if it will not do.
+pub type Marked<'a> = (&'a str, &'a str, &'a str, &'a str, Option<&'a str>);
+
+/// UPDATE_FIELD on a SQL source, on columns of such types: `make` makes a table `marked` of id, v and at, with one row,
+/// and `open` a dictionary.
+pub fn columns_tell_changes(
+    cases: &[Marked<'_>],
+    make: &dyn Fn(&str, &str),
+    open: &dyn Fn(&str) -> Dictionary,
+) {
+    for (data_type, first, second, lag, refused) in cases {
+        make(data_type, &format!("(1, 10, {first})"));
+        let dictionary = open(&format!("TABLE 'marked' UPDATE_FIELD 'at' {lag}"));
+        let value = || values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0])[0];
+        if let Some(said) = refused {
+            assert_eq!(value(), 10);
+            let error = dictionary.take_updates().unwrap_err();
+            assert!(error.message().contains(said), "{data_type} {first}: {error}");
+            assert_eq!(dictionary.status().element_count, 1);
+            continue;
+        }
+        dictionary.take_updates().unwrap();
+        assert_eq!(value(), 10);
+        // Twice, a second apart: from then on a time of seconds is not looked at again.
+        dictionary.take_updates().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1050));
+        dictionary.take_updates().unwrap();
+        make(data_type, &format!("(1, 11, {second})"));
+        assert_eq!(dictionary.take_updates().unwrap(), 1, "{data_type} {second}");
+        assert_eq!(value(), 11, "{data_type} {second}");
+    }
 }
 
 /// The columns and the source of such a dictionary.

@@ -4,7 +4,6 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use datafusion::parquet::arrow::arrow_reader::{
 };
 use datafusion::parquet::errors::{ParquetError, Result};
 use datafusion::parquet::file::metadata::PageIndexPolicy;
-use granary_dict::{Code, DictError, ParquetReader, ParquetWanted, Take};
+use granary_dict::{Code, DictError, ParquetReader, ParquetWanted, Take, caught_quietly};
 
 type Builder = ParquetRecordBatchReaderBuilder<File>;
 
@@ -43,8 +42,8 @@ pub fn reader() -> ParquetReader {
 }
 
 fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(ParquetError::General("what it says of itself makes no sense".into())))
+    caught_quietly(read)
+        .unwrap_or_else(|| Err(ParquetError::General("what it says of itself makes no sense".into())))
 }
 
 fn open(file: File, wanted: &ParquetWanted<'_>) -> Result<Builder> {

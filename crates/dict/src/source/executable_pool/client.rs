@@ -1,7 +1,7 @@
 //! EXECUTABLE_POOL(COMMAND, FORMAT ..): programs that are started once and answer request after request. Their
 //! input never ends, so that the number of rows alone says when an answer does.
 
-use super::process::{Answer, Process, Timeouts};
+use super::exchange::{Answer, Timeouts};
 use super::{EXECUTION_TIME_S, POOL_SIZE, READ_TIMEOUT_MS, TERMINATION_TIMEOUT_S, WRITE_TIMEOUT_MS};
 use crate::config::Values;
 use crate::definition::Structure;
@@ -10,6 +10,7 @@ use crate::limits;
 use crate::source::executable::command::{ChunkHeader, CommandLine, KeyEcho, Program};
 use crate::source::format::names::Format;
 use crate::source::format::{End, Reader, write_keys};
+use crate::source::process::Process;
 use crate::source::rows::Rows;
 use crate::source::{Source, Take};
 use crate::types::DataType;

@@ -1,7 +1,7 @@
 //! EXECUTABLE_POOL(COMMAND '..' FORMAT f [POOL_SIZE n] ..): programs that stay, and answer as many rows as they read keys.
 
 mod client;
-mod process;
+mod exchange;
 
 use self::client::{ExecutablePool, Processes};
 use super::SourceFactory;

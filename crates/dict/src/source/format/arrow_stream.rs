@@ -4,6 +4,7 @@
 use super::{Order, Rows};
 use crate::error::DictError;
 use crate::limits::ROW_BYTES_MAX;
+use crate::quiet::caught_quietly;
 use crate::row::Cells;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
@@ -12,7 +13,6 @@ use arrow::datatypes::{Field, Schema};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamDecoder;
 use arrow::ipc::writer::StreamWriter;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// One stream of one batch.
@@ -54,9 +54,8 @@ impl Reader {
         while !buffer.is_empty() {
             let before = buffer.len();
             // The decoder looks at sizes and offsets, but trusts a few of them.
-            let decoded = catch_unwind(AssertUnwindSafe(|| self.decoder.decode(&mut buffer)));
-            let decoded =
-                decoded.unwrap_or_else(|_| Err(ArrowError::IpcError("a message makes no sense".into())));
+            let decoded = caught_quietly(|| self.decoder.decode(&mut buffer))
+                .unwrap_or_else(|| Err(ArrowError::IpcError("a message makes no sense".into())));
             self.gathered += before - buffer.len();
             match decoded.map_err(failed)? {
                 Some(batch) => {

@@ -77,6 +77,11 @@ fn validate(values: &Values, structure: &Structure) -> Result<(), DictError> {
     let names = keys.iter().map(|key| &key.name).chain(structure.attributes.iter().map(|a| &a.name));
     let updates = Updates::of(values);
     names.chain(updates.iter().map(|updates| &updates.field)).try_for_each(|name| path(name))?;
+    if updates.is_some() && Target::of(values)?.reads_anywhere() {
+        let text = "SOURCE(MONGODB): UPDATE_FIELD needs the readPreference primary (or one server with directConnection): \
+                    a secondary may have changes that another one has not";
+        return Err(DictError::bad_arguments(text));
+    }
     keys.iter().try_for_each(key)
 }
 

@@ -5,6 +5,7 @@ use super::fields::{Fields, find};
 use super::server::error;
 use crate::error::{Code, DictError};
 use crate::limits::{CHANGES_MAX, RESIDENT_BATCH_ROWS};
+use crate::source::moment::Moment;
 use crate::source::rows::Rows;
 use crate::source::select::Updates;
 use crate::source::{Changes, Tail};
@@ -22,7 +23,7 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>)
         let last = last.max_time(left(deadline)).await.map_err(|e| error(&e))?;
         let latest = last.as_ref().map(|last| find(last, field)).transpose()?.flatten();
         let latest = match latest {
-            None | Some(RawBsonRef::Null) => return Ok(Tail::default()),
+            None | Some(RawBsonRef::Null) => return Ok(Tail::behind()),
             Some(latest) => Watermark::of(latest, field)?,
         };
         // Without a watermark all documents would have to be counted, and nobody compares the number with another.
@@ -33,7 +34,10 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>)
             }
         };
         let next = latest.earlier(updates.lag_seconds);
-        Ok(Tail { latest: Some(latest.text()), count: Some(count.to_string()), next: Some(next.text()) })
+        let Moment { at, unit_seconds } = latest.moment(count > 1);
+        let text = |watermark: Watermark| Some(watermark.text());
+        let count = Some(count.to_string());
+        Ok(Tail { latest: text(latest), count, next: text(next), at, unit_seconds })
     })
 }
 
@@ -116,6 +120,17 @@ impl Watermark {
             Watermark::Whole(number) => number.into(),
             Watermark::Double(number) => number.into(),
             Watermark::Id(id) => id.into(),
+        }
+    }
+
+    fn moment(self, is_shared: bool) -> Moment {
+        match self {
+            Watermark::Date(milliseconds) => Moment::of_milliseconds(milliseconds),
+            Watermark::Whole(number) => Moment::of_other(Some(number as f64), is_shared),
+            Watermark::Double(number) => Moment::of_other(Some(number), is_shared),
+            Watermark::Id(id) => {
+                Moment { at: Some(id.timestamp().timestamp_millis() / 1000), ..Moment::default() }
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::{OPTIONS as OPTIONS_PARAMETER, URI};
 use crate::config::Values;
 use crate::error::DictError;
 use crate::source::server::Server;
-use mongodb::options::{ConnectionString, HostInfo, ServerAddress, Tls};
+use mongodb::options::{ConnectionString, HostInfo, ReadPreference, ServerAddress, Tls};
 use std::path::Path;
 
 /// What a URI says.
@@ -73,6 +73,13 @@ impl Target {
             Some(uri) => Target::parse(OF_URI, uri),
             None => Target::parse(OF_SERVER, &of_server(&Server::of(values), values.text(OPTIONS_PARAMETER))),
         }
+    }
+
+    /// Whether one request may be answered by another server than the last.
+    pub fn reads_anywhere(&self) -> bool {
+        let is_of_one = self.connection.direct_connection == Some(true);
+        let is_of_primary = matches!(self.connection.read_preference, None | Some(ReadPreference::Primary));
+        !is_of_one && !is_of_primary
     }
 
     /// `from` says which parameters the URI comes from, `options` which one its options do.

@@ -6,6 +6,7 @@ mod client;
 use self::client::Mysql;
 use super::SourceFactory;
 use super::kind::{Opening, SourceKind};
+use super::replicas;
 use super::select::{self, SELECT, Select, UPDATES};
 use super::server::{self, REPLICAS, Server};
 use crate::config::{Parameter, Values};
@@ -49,5 +50,5 @@ fn describe(values: &Values) -> String {
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
     let Opening { structure, patience, .. } = opening;
     let select = Select::of(values);
-    Ok(server::first(Server::all(values), move |one| Mysql::connect(one, &select, &structure, patience)))
+    Ok(replicas::first(Server::all(values), move |one| Mysql::connect(one, &select, &structure, patience)))
 }

@@ -8,6 +8,7 @@ use self::client::{Database, Postgres};
 use self::tls::SslMode;
 use super::SourceFactory;
 use super::kind::{Opening, SourceKind};
+use super::replicas;
 use super::select::{self, SELECT, Select, UPDATES};
 use super::server::{self, REPLICAS, Server};
 use super::tls::authorities;
@@ -59,5 +60,5 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
         structure: opening.structure,
         patience: opening.patience,
     };
-    Ok(server::first(Server::all(values), move |one| Postgres::connect(one, &database)))
+    Ok(replicas::first(Server::all(values), move |one| Postgres::connect(one, &database)))
 }

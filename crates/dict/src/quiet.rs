@@ -1,0 +1,26 @@
+//! Panics of libraries at what makes no sense: who calls them expects that, so nothing is printed.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `call`; `None`: it panicked, of which the program's panic hook is told nothing.
+pub fn caught_quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !IS_QUIET.try_with(Cell::get).unwrap_or_default() {
+                usual(panic);
+            }
+        }));
+    });
+    let was_quiet = IS_QUIET.replace(true);
+    let called = catch_unwind(AssertUnwindSafe(call));
+    IS_QUIET.set(was_quiet);
+    called.ok()
+}

@@ -1,0 +1,103 @@
+//! A program that stays: it answers a request, and waits for the next one.
+
+use crate::error::{Code, DictError};
+use crate::source::process::{BUFFER_BYTES, LOOK, Process, ended, is_nothing, said};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+/// For how long a process may do nothing.
+#[derive(Clone, Copy)]
+pub(in crate::source) struct Timeouts {
+    pub read: Duration,
+    pub write: Duration,
+    /// For how long it may do anything.
+    pub whole: Duration,
+}
+
+/// Whether an answer is whole.
+#[derive(Clone, Copy, PartialEq)]
+pub(in crate::source) enum Answer {
+    Whole,
+    Unfinished,
+}
+
+impl Process {
+    /// Writes `input` and hands over what comes, until that is whole and all was written.
+    pub fn exchange(
+        &mut self,
+        input: &[u8],
+        timeouts: Timeouts,
+        mut take: impl FnMut(&[u8]) -> Result<Answer, DictError>,
+    ) -> Result<(), DictError> {
+        let deadline = Instant::now() + timeouts.whole;
+        let (mut unsent, mut answer) = (input, Answer::Unfinished);
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while !unsent.is_empty() || answer == Answer::Unfinished {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let (what, patience) = match unsent.is_empty() {
+                true => ("read", timeouts.read),
+                false => ("write", timeouts.write),
+            };
+            // What is never silent on standard error never has to be waited for.
+            if left.is_zero() || !self.wait(!unsent.is_empty(), patience.min(left))? {
+                let text = match left < patience {
+                    true => format!("Command '{}' was killed after {:?}", self.command, timeouts.whole),
+                    false => format!(
+                        "Command '{}': Pipe {what} timeout exceeded {} milliseconds",
+                        self.command,
+                        patience.as_millis()
+                    ),
+                };
+                return Err(DictError::new(Code::TimeoutExceeded, text));
+            }
+            self.read_errors(&mut buffer);
+            if let Some(stdin) = self.stdin.as_mut().filter(|_| !unsent.is_empty()) {
+                match stdin.write(unsent) {
+                    Ok(count) => unsent = &unsent[count..],
+                    Err(e) if is_nothing(&e) => {}
+                    Err(_) => return Err(self.has_ended(&mut buffer)),
+                }
+            }
+            match self.stdout.read(&mut buffer) {
+                Ok(0) => return Err(self.has_ended(&mut buffer)),
+                Ok(count) => answer = take(&buffer[..count])?,
+                Err(e) if is_nothing(&e) => {}
+                Err(e) => return Err(self.unreadable(&e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Why a program that should have stayed did not.
+    fn has_ended(&mut self, buffer: &mut [u8]) -> DictError {
+        self.end(LOOK * 50);
+        let how = match self.is_running() {
+            true => "closed its output".to_string(),
+            false => self.bury().map_or("has ended".to_string(), ended),
+        };
+        self.read_errors(buffer);
+        let text =
+            format!("Command '{}' {how} before it had answered all keys{}", self.command, said(&self.errors));
+        DictError::new(Code::ChildWasNotExitedNormally, text)
+    }
+
+    /// Whether it waits for keys: has said nothing unasked and has not ended.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.wait_for_output(), Ok(0)) && self.is_running()
+    }
+
+    fn wait_for_output(&self) -> Result<usize, Errno> {
+        poll(&mut [PollFd::new(&self.stdout, PollFlags::IN)], Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
+    }
+
+    /// Waits for its end, at most so long.
+    pub fn end(&mut self, patience: Duration) {
+        self.close();
+        let deadline = Instant::now() + patience;
+        while self.is_running() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A running program: pipes to it that never block, and a group of its own to end it with.
+
+use crate::error::{Code, DictError};
+use crate::limits;
+use crate::source::executable::command::CommandLine;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+pub(super) const BUFFER_BYTES: usize = 64 << 10;
+/// How often a process that should end is looked at.
+pub(super) const LOOK: Duration = Duration::from_millis(2);
+
+/// How often standard error is read at once: who never ends there must not keep anybody from looking at the time.
+const ERRORS_READ_MAX: usize = 16;
+
+/// A running program. Dropped, it is killed with all that it started.
+pub(super) struct Process {
+    /// `None`: buried.
+    pub child: Option<Child>,
+    /// `None`: it was told that nothing more comes.
+    pub stdin: Option<ChildStdin>,
+    pub stdout: ChildStdout,
+    /// `None`: it has closed it.
+    stderr: Option<ChildStderr>,
+    /// The last that it said there.
+    pub errors: Vec<u8>,
+    pub command: CommandLine,
+}
+
+impl Process {
+    pub fn start(command: &CommandLine) -> Result<Process, DictError> {
+        let cannot = |e: io::Error| {
+            DictError::new(Code::ChildWasNotExitedNormally, format!("Cannot start '{command}': {e}"))
+        };
+        let mut child = command
+            .command()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(cannot)?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { unreachable!("all three are piped") };
+        for pipe in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
+            let flags = fcntl_getfl(pipe).map_err(|e| cannot(e.into()))?;
+            fcntl_setfl(pipe, flags | OFlags::NONBLOCK).map_err(|e| cannot(e.into()))?;
+        }
+        let (child, stdin, stderr) = (Some(child), Some(stdin), Some(stderr));
+        Ok(Process { child, stdin, stdout, stderr, errors: Vec::new(), command: command.clone() })
+    }
+
+    /// Until there is something to do; false: there was nothing for so long.
+    pub fn wait(&self, writes: bool, patience: Duration) -> Result<bool, DictError> {
+        let mut waited = vec![PollFd::new(&self.stdout, PollFlags::IN)];
+        waited.extend(self.stderr.as_ref().map(|stderr| PollFd::new(stderr, PollFlags::IN)));
+        waited.extend(self.stdin.as_ref().filter(|_| writes).map(|stdin| PollFd::new(stdin, PollFlags::OUT)));
+        let patience = Timespec::try_from(patience).ok();
+        loop {
+            match poll(&mut waited, patience.as_ref()) {
+                Err(Errno::INTR) => {}
+                Ok(ready) => return Ok(ready > 0),
+                Err(e) => {
+                    let text = format!("Cannot wait for '{}': {e}", self.command);
+                    return Err(DictError::new(Code::ChildWasNotExitedNormally, text));
+                }
+            }
+        }
+    }
+
+    /// Keeps the last of what stands in standard error.
+    pub fn read_errors(&mut self, buffer: &mut [u8]) {
+        for _ in 0..ERRORS_READ_MAX {
+            let Some(stderr) = &mut self.stderr else { return };
+            match stderr.read(buffer) {
+                Err(e) if is_nothing(&e) => return,
+                Ok(0) | Err(_) => self.stderr = None,
+                Ok(count) => {
+                    self.errors.extend_from_slice(&buffer[..count]);
+                    let excess = self.errors.len().saturating_sub(limits::STDERR_TAIL_BYTES);
+                    self.errors.drain(..excess);
+                }
+            }
+        }
+    }
+
+    /// Looks without burying it: its number is its group's, and nobody else's as long as it is not buried.
+    pub fn is_running(&self) -> bool {
+        let Some(pid) = self.child.as_ref().map(Pid::from_child) else { return false };
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+    }
+
+    /// Kills what is left of it and of what it started.
+    pub fn bury(&mut self) -> Option<ExitStatus> {
+        let mut child = self.child.take()?;
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        child.wait().ok()
+    }
+
+    /// Writes `input` and reads all that comes, until the program has ended, which it must within `patience`. It may
+    /// answer before it has read, read all before it answers, or not read at all.
+    ///
+    /// # Errors
+    /// What is too long, or ends without success. It is killed then.
+    pub fn run(mut self, input: &[u8], patience: Duration, bytes_max: u64) -> Result<Vec<u8>, DictError> {
+        let deadline = Instant::now() + patience;
+        let (mut unsent, mut output) = (input, Vec::new());
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            if unsent.is_empty() {
+                self.close();
+            }
+            // Whatever it started may keep its output open, and have left its group.
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || !self.wait(!unsent.is_empty(), left)? {
+                return Err(self.overdue(patience));
+            }
+            self.read_errors(&mut buffer);
+            if let Some(stdin) = self.stdin.as_mut() {
+                match stdin.write(unsent) {
+                    Ok(count) => unsent = &unsent[count..],
+                    Err(e) if is_nothing(&e) => {}
+                    // Whether it did well is for its exit status to say.
+                    Err(_) => unsent = &[],
+                }
+            }
+            match self.stdout.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => output.extend_from_slice(&buffer[..count]),
+                Err(e) if is_nothing(&e) => {}
+                Err(e) => return Err(self.unreadable(&e)),
+            }
+            if output.len() as u64 > bytes_max {
+                let text = format!("Command '{}' answered more than {bytes_max} bytes", self.command);
+                return Err(DictError::new(Code::LimitExceeded, text));
+            }
+        }
+        self.close();
+        let mut pause = LOOK / 32;
+        while self.is_running() {
+            if Instant::now() >= deadline {
+                return Err(self.overdue(patience));
+            }
+            self.read_errors(&mut buffer);
+            std::thread::sleep(pause);
+            pause = LOOK.min(pause * 2);
+        }
+        self.read_errors(&mut buffer);
+        // What it has left running is its own.
+        match self.child.take().and_then(|mut child| child.wait().ok()) {
+            Some(status) if status.success() => Ok(output),
+            status => {
+                let how = status.map_or("has ended".to_string(), ended);
+                let text = format!("Command '{}' {how}{}", self.command, said(&self.errors));
+                Err(DictError::new(Code::ChildWasNotExitedNormally, text))
+            }
+        }
+    }
+
+    fn overdue(&self, patience: Duration) -> DictError {
+        let text = format!("Command '{}' was killed after {} ms", self.command, patience.as_millis());
+        DictError::new(Code::TimeoutExceeded, text)
+    }
+
+    pub fn unreadable(&self, e: &io::Error) -> DictError {
+        let text = format!("Cannot read from '{}': {e}", self.command);
+        DictError::new(Code::ChildWasNotExitedNormally, text)
+    }
+
+    /// Tells it that no more keys come.
+    pub fn close(&mut self) {
+        self.stdin = None;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.bury();
+    }
+}
+
+pub(super) fn is_nothing(e: &io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+pub(super) fn ended(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) => format!("exited with status {code}"),
+        None => format!("ended by {status}"),
+    }
+}
+
+pub(super) fn said(errors: &[u8]) -> String {
+    match String::from_utf8_lossy(errors).trim() {
+        "" => String::new(),
+        text => format!(": {text}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str, patience_ms: u64, bytes_max: u64) -> Result<Vec<u8>, DictError> {
+        let process = Process::start(&CommandLine::Shell(line.to_string())).unwrap();
+        process.run(b"5\n", Duration::from_millis(patience_ms), bytes_max)
+    }
+
+    #[test]
+    fn an_answer_has_a_length() {
+        assert_eq!(run("cat; printf 123", 20_000, 5).unwrap(), b"5\n123");
+        let error = run("head -c 1000000 /dev/zero", 20_000, 99_999).unwrap_err();
+        assert_eq!(error.kind(), Code::LimitExceeded);
+        assert!(error.message().contains("answered more than 99999 bytes"), "{error}");
+    }
+
+    /// What left the group is not killed with it, and holds the output or the errors open.
+    #[test]
+    fn a_request_ends_in_time_whoever_holds_the_pipes() {
+        for line in
+            ["setsid sleep 5 & echo", "setsid sleep 5 >/dev/null & echo", "exec >&-; sleep 5", "yes >&2"]
+        {
+            let began = Instant::now();
+            let answer = run(line, 200, 99);
+            assert!(began.elapsed() < Duration::from_secs(3), "{line}");
+            match line.contains("/dev/null") {
+                true => assert_eq!(answer.unwrap(), b"\n"),
+                false => assert!(answer.unwrap_err().message().contains("was killed after 200 ms"), "{line}"),
+            }
+        }
+    }
+}
