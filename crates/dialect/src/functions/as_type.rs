@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
@@ -207,11 +207,6 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
             }
             from_bits(days, array.logical_nulls(), &target)
                 .ok_or_else(|| DataFusionError::Internal(format!("no days of {}", array.data_type())))
-        }
-        Int128 | UInt128 | Int256 if array.data_type().is_floating() => {
-            let floats = cast(array, &DataType::Float64)?;
-            let whole: Float64Array = floats.as_primitive::<Float64Type>().unary(f64::trunc);
-            adopted(field, &(Arc::new(whole) as ArrayRef), wanted)
         }
         Int128 | UInt128 | Int256
             if let DataType::Decimal128(..) | DataType::Decimal256(..) = array.data_type() =>

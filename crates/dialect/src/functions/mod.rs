@@ -10,6 +10,7 @@ mod bool;
 mod cityhash;
 mod concat;
 mod convert;
+mod cut;
 mod decimal;
 mod decimals;
 mod default_value;

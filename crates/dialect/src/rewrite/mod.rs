@@ -27,6 +27,7 @@ mod times;
 mod tuples;
 mod using;
 mod words;
+mod written;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -46,6 +47,7 @@ pub use relations::{FileTable, secret_name};
 pub use scope::Scope;
 pub use syntax::{CONSTANT_SUFFIX, call, string};
 pub use times::{WITH_TIMES, name_behind_wildcards};
+pub use written::{number, read_as};
 
 /// What a statement says besides its query.
 #[derive(Debug, Default)]
