@@ -62,7 +62,12 @@ pub fn type_name(field: &Field) -> String {
 
 /// The name of a column's type in ClickHouse, without Nullable.
 pub fn plain_field_name(field: &Field) -> String {
-    type_name(&field.clone().with_nullable(false))
+    let name = type_name(&field.clone().with_nullable(false));
+    // What is said of a column of a table has it already.
+    match name.strip_prefix("Nullable(").and_then(|name| name.strip_suffix(')')) {
+        Some(plain) => plain.to_owned(),
+        None => name,
+    }
 }
 
 /// The same with a line for each element of a named tuple, as `toTypeName` and DESCRIBE show it.

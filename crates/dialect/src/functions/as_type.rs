@@ -22,7 +22,7 @@ use super::planner::constant_text;
 use super::supertype::is_plain;
 use super::{bool, uuid};
 use crate::error::Error;
-use crate::types::{fixed_bytes, is_time, is_wide, plain_name, type_name};
+use crate::types::{fixed_bytes, is_time, is_wide, plain_field_name, plain_name};
 
 /// Its name, which nobody writes.
 pub const AS_TYPE: &str = "asType";
@@ -114,7 +114,7 @@ fn in_zone_of(field: &Field, wanted: ClickHouseType) -> ClickHouseType {
 /// Refuses what ClickHouse does not convert.
 fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
     use ClickHouseType::{Date32, DateTime64, Decimal, Int128, Int256, Ipv4, UInt128, Uuid};
-    let from = type_name(&field.clone().with_nullable(false));
+    let from = plain_field_name(field);
     let (is_uuid, is_ipv6, is_ipv4) = (from == "UUID", from == "IPv6", from == "IPv4");
     let data_type = field.data_type();
     let refused = match wanted.inner() {
