@@ -208,6 +208,8 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
             from_bits(days, array.logical_nulls(), &target)
                 .ok_or_else(|| DataFusionError::Internal(format!("no days of {}", array.data_type())))
         }
+        // An Int256 may have a digit more than Arrow's decimals.
+        Int128 | UInt128 | Int256 if is_wide(field) => adopted(field, array, wanted),
         Int128 | UInt128 | Int256
             if let DataType::Decimal128(..) | DataType::Decimal256(..) = array.data_type() =>
         {
