@@ -24,7 +24,7 @@ pub fn is_bounded(field: &Field) -> bool {
 }
 
 /// Whether a field is of integers of more than 64 bits, for which Arrow has decimals.
-pub(crate) fn is_wide(field: &Field) -> bool {
+pub fn is_wide(field: &Field) -> bool {
     use ClickHouseType::{Int128, Int256, UInt128};
     declared(field).is_some_and(|declared| matches!(declared.inner(), Int128 | UInt128 | Int256))
 }

@@ -73,6 +73,7 @@ pub(crate) use lambda::ARRAY_MAP;
 pub(crate) use lenient::ToNullable;
 pub(crate) use nan_first::NanFirst;
 pub use numbers::{rows, shaped};
+pub use parse::range;
 pub use planner::constant_text;
 pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, type_spelling};
 pub(crate) use supertype::{is_plain, supertype, type_of};
