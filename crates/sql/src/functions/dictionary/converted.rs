@@ -1,13 +1,13 @@
 //! Keys and defaults in the type that a dictionary has them in: ClickHouse is stricter there than elsewhere.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::compute::{cast, nullif};
 use datafusion::arrow::datatypes::{DataType, Decimal256Type, Field, Float64Type, Int64Type, TimeUnit, i256};
 use datafusion::common::Result;
 use granary_dialect::Error;
 use granary_dialect::functions::{exact, range, trimmed};
 use granary_dialect::types::{
-    declared, fixed_bytes, is_time, is_wide, plain_field_name, type_name,
+    declared, fixed_bytes, is_bounded, is_time, is_wide, plain_field_name, type_name,
 };
 use granary_dict::DataType as ClickHouseType;
 
@@ -35,8 +35,34 @@ pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef
     })
 }
 
+/// The same, but that a text which is no value of the type is NULL, where ClickHouse casts to a type that is Nullable.
+pub fn converted_or_null(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
+    let is_text = array.data_type().is_string() && fixed_bytes(field).is_none();
+    match converted(field, array, to) {
+        Err(_) if is_text => {
+            // Most often all are one text.
+            let texts = cast(array, &DataType::Utf8)?;
+            let texts = texts.as_string::<i32>();
+            let mut last: Option<(&str, bool)> = None;
+            let wrong = (0..texts.len()).map(|row| {
+                if texts.is_null(row) {
+                    return Some(false);
+                }
+                let text = texts.value(row);
+                let known = last.filter(|(known, _)| *known == text).map(|(_, wrong)| wrong);
+                let wrong = known.unwrap_or_else(|| converted(field, &array.slice(row, 1), to).is_err());
+                last = Some((text, wrong));
+                Some(wrong)
+            });
+            let wrong = wrong.collect();
+            converted(field, &nullif(array, &wrong)?, to)
+        }
+        result => result,
+    }
+}
+
 /// Refuses what an integer of more than 64 bits, or a time, would lose as an integer, a time or a float, and what a float
-/// would lose as such an integer.
+/// would lose as such an integer; and texts of a number that ClickHouse does not take for a moment.
 fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
     let names = || (plain_field_name(field), plain_field_name(to));
     let lossy = || {
@@ -85,6 +111,16 @@ fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
             match ticks.as_primitive::<Int64Type>().iter().flatten().all(|ticks| ticks >= 0) {
                 true => Ok(()),
                 false => Err(Error::decimal_overflow("Convert overflow").into()),
+            }
+        }
+        from if from.is_string() && matches!(target, DataType::Timestamp(..)) && !is_bounded(to) => {
+            let texts = cast(array, &DataType::Utf8)?;
+            let is_short = |text: &str| text.len() < 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+            match texts.as_string::<i32>().iter().flatten().find(|text| is_short(text)) {
+                None => Ok(()),
+                Some(text) => {
+                    Err(Error::cannot_parse_datetime(format!("Cannot parse DateTime: {text}")).into())
+                }
             }
         }
         _ => Ok(()),

@@ -23,7 +23,7 @@ use granary_dialect::rewrite::CONSTANT_SUFFIX;
 use granary_dict::Answer;
 
 use super::call::{Call, Shape};
-use super::converted::converted;
+use super::converted::{converted, converted_or_null};
 use super::keys::{Keys, keys};
 use crate::catalogue::Catalogue;
 
@@ -357,5 +357,8 @@ fn default_of(call: &Call, place: usize, field: &Field, values: &ArrayRef) -> Re
     if !call.is_nullable(place) && values.logical_null_count() > 0 {
         return Err(Error::cannot_convert_type("Cannot convert NULL to a non-nullable type").into());
     }
-    converted(field, values, &call.attribute(place))
+    match call.is_nullable(place) {
+        true => converted_or_null(field, values, &call.attribute(place)),
+        false => converted(field, values, &call.attribute(place)),
+    }
 }
