@@ -171,7 +171,9 @@ impl ScalarUDFImpl for DictionaryFunction {
         if self.kind == Kind::GetOrDefault {
             check_default(&call, &args.arg_fields[args.arg_fields.len() - 1])?;
         }
-        Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.key_arguments(&call)]))
+        let key_arguments = &args.arg_fields[self.kind.key_arguments(&call)];
+        call.check_nullable(self.kind, key_arguments)?;
+        Ok(call.field(self.shown(), self.kind, key_arguments))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
