@@ -192,7 +192,8 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        if let Err(error) = relations::rewrite(factor, self.scope, &mut self.extras) {
+        let checked = relations::check(factor, self.scope.database());
+        if let Err(error) = checked.and_then(|()| relations::rewrite(factor, self.scope, &mut self.extras)) {
             return ControlFlow::Break(error);
         }
         self.extras.named.extend(relations::full_name(factor, self.scope.database()));
