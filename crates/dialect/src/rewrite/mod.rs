@@ -47,7 +47,7 @@ pub use relations::{FileTable, secret_name};
 pub use scope::Scope;
 pub use syntax::{CONSTANT_SUFFIX, call, string};
 pub use times::{WITH_TIMES, name_behind_wildcards};
-pub use written::{number, read_as};
+pub use written::{array_text, number, read_as};
 
 /// What a statement says besides its query.
 #[derive(Debug, Default)]

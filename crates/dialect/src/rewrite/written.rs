@@ -68,6 +68,17 @@ pub fn read_as(expr: &mut Expr, target: &ClickHouseType) -> bool {
     }
 }
 
+/// The text of an array of nothing but numbers and NULL, or of such arrays.
+pub fn array_text(expr: &Expr) -> Option<String> {
+    let Expr::Array(array) = expr else { return None };
+    let item = |item: &Expr| match is_null(item) {
+        true => Some("NULL".to_owned()),
+        false => number(item).or_else(|| array_text(item)),
+    };
+    let items = array.elem.iter().map(item).collect::<Option<Vec<_>>>()?;
+    Some(format!("[{}]", items.join(",")))
+}
+
 fn elementwise<'a>(items: impl Iterator<Item = &'a mut Expr>, elements: &[Element]) -> bool {
     items.zip(elements).fold(false, |any, (item, element)| read_as(item, &element.data_type) | any)
 }
