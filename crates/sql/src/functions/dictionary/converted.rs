@@ -9,7 +9,7 @@ use granary_dialect::functions::{exact, range, trimmed};
 use granary_dialect::types::{
     declared, fixed_bytes, is_bounded, is_time, is_wide, plain_field_name, type_name,
 };
-use granary_dict::DataType as ClickHouseType;
+use granary_dict::{DataType as ClickHouseType, digits_of};
 
 /// The same values in the type of another field. The zeros behind a FixedString are not of its text.
 pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
@@ -106,9 +106,11 @@ fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
                 false => Err(lossy().into()),
             }
         }
-        DataType::Timestamp(unit, _) if *unit != TimeUnit::Second && target.is_unsigned_integer() => {
+        DataType::Timestamp(unit, _) if *unit != TimeUnit::Second && target.is_integer() => {
             let ticks = cast(array, &DataType::Int64)?;
-            match ticks.as_primitive::<Int64Type>().iter().flatten().all(|ticks| ticks >= 0) {
+            let (per_second, (low, high)) = (10i64.pow(digits_of(*unit).into()), range(target));
+            let fits = |ticks: i64| (low..=high).contains(&i128::from(ticks / per_second));
+            match ticks.as_primitive::<Int64Type>().iter().flatten().all(fits) {
                 true => Ok(()),
                 false => Err(Error::decimal_overflow("Convert overflow").into()),
             }
