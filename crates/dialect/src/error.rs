@@ -83,6 +83,8 @@ constructors! {
     cannot_compile_regexp = 427 "CANNOT_COMPILE_REGEXP";
     unknown_setting = 115 "UNKNOWN_SETTING";
     readonly = 164 "READONLY";
+    sampling_not_supported = 141 "SAMPLING_NOT_SUPPORTED";
+    illegal_final = 181 "ILLEGAL_FINAL";
     sizes_dont_match = 190 "SIZES_OF_ARRAYS_DONT_MATCH";
     illegal_division = 153 "ILLEGAL_DIVISION";
     cannot_extract_structure = 636 "CANNOT_EXTRACT_TABLE_STRUCTURE";

@@ -24,7 +24,7 @@ pub fn is_bounded(field: &Field) -> bool {
 }
 
 /// Whether a field is of integers of more than 64 bits, for which Arrow has decimals.
-pub(crate) fn is_wide(field: &Field) -> bool {
+pub fn is_wide(field: &Field) -> bool {
     use ClickHouseType::{Int128, Int256, UInt128};
     declared(field).is_some_and(|declared| matches!(declared.inner(), Int128 | UInt128 | Int256))
 }
@@ -62,7 +62,12 @@ pub fn type_name(field: &Field) -> String {
 
 /// The name of a column's type in ClickHouse, without Nullable.
 pub fn plain_field_name(field: &Field) -> String {
-    type_name(&field.clone().with_nullable(false))
+    let name = type_name(&field.clone().with_nullable(false));
+    // What is said of a column of a table has it already.
+    match name.strip_prefix("Nullable(").and_then(|name| name.strip_suffix(')')) {
+        Some(plain) => plain.to_owned(),
+        None => name,
+    }
 }
 
 /// The same with a line for each element of a named tuple, as `toTypeName` and DESCRIBE show it.

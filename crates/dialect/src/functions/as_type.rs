@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Float64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
@@ -22,7 +22,7 @@ use super::planner::constant_text;
 use super::supertype::is_plain;
 use super::{bool, uuid};
 use crate::error::Error;
-use crate::types::{fixed_bytes, is_time, is_wide, plain_name, type_name};
+use crate::types::{fixed_bytes, is_time, is_wide, plain_field_name, plain_name};
 
 /// Its name, which nobody writes.
 pub const AS_TYPE: &str = "asType";
@@ -114,7 +114,7 @@ fn in_zone_of(field: &Field, wanted: ClickHouseType) -> ClickHouseType {
 /// Refuses what ClickHouse does not convert.
 fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
     use ClickHouseType::{Date32, DateTime64, Decimal, Int128, Int256, Ipv4, UInt128, Uuid};
-    let from = type_name(&field.clone().with_nullable(false));
+    let from = plain_field_name(field);
     let (is_uuid, is_ipv6, is_ipv4) = (from == "UUID", from == "IPv6", from == "IPv4");
     let data_type = field.data_type();
     let refused = match wanted.inner() {
@@ -208,11 +208,8 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
             from_bits(days, array.logical_nulls(), &target)
                 .ok_or_else(|| DataFusionError::Internal(format!("no days of {}", array.data_type())))
         }
-        Int128 | UInt128 | Int256 if array.data_type().is_floating() => {
-            let floats = cast(array, &DataType::Float64)?;
-            let whole: Float64Array = floats.as_primitive::<Float64Type>().unary(f64::trunc);
-            adopted(field, &(Arc::new(whole) as ArrayRef), wanted)
-        }
+        // An Int256 may have a digit more than Arrow's decimals.
+        Int128 | UInt128 | Int256 if is_wide(field) => adopted(field, array, wanted),
         Int128 | UInt128 | Int256
             if let DataType::Decimal128(..) | DataType::Decimal256(..) = array.data_type() =>
         {

@@ -10,6 +10,7 @@ use datafusion::common::Result;
 use granary_dict::{DataType as ClickHouseType, DictError};
 
 use super::convert::{between_times, convert};
+use super::cut::cut;
 use super::decimal::to_decimal;
 use super::numbers::{array_bits, from_bits};
 use super::parse::{Overflow, parse, range};
@@ -43,11 +44,7 @@ pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<A
     // Arrow would take an address for a number, and the other way round.
     let by_text = to.inner() == &ClickHouseType::Ipv6
         && declared(field).is_some_and(|from| from.inner() == &ClickHouseType::Ipv4);
-    if let ClickHouseType::Decimal { .. } = to.inner()
-        && let Some(decimals) = to_decimal(array, &to.to_arrow())?
-    {
-        return Ok(decimals);
-    }
+    let array = &cut(array, to)?;
     let adopted = match (by_text, to.to_arrow()) {
         (true, _) => to.adopt(&(Arc::new(text::texts(field, array)?) as ArrayRef)),
         // A date begins at midnight of its zone.
@@ -57,11 +54,12 @@ pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<A
         }
         _ => to.adopt(array),
     };
-    adopted.map_err(|error| unreadable(array.data_type(), to, error).into())
+    adopted.map_err(|error| unreadable(array, to, error).into())
 }
 
 /// The error by the name that ClickHouse has for a text that is no value of the type.
-fn unreadable(from: &DataType, to: &ClickHouseType, error: DictError) -> Error {
+fn unreadable(array: &ArrayRef, to: &ClickHouseType, error: DictError) -> Error {
+    let from = array.data_type();
     match to.inner() {
         ClickHouseType::Array(_) if from.is_string() => Error::cannot_read_array(error.message()),
         ClickHouseType::Array(_) if from.is_list() => error.into(),
@@ -69,8 +67,16 @@ fn unreadable(from: &DataType, to: &ClickHouseType, error: DictError) -> Error {
         ClickHouseType::Ipv4 => Error::cannot_parse_ipv4(error.message()),
         ClickHouseType::Ipv6 => Error::cannot_parse_ipv6(error.message()),
         ClickHouseType::DateTime64 { .. } => Error::cannot_parse_datetime(error.message()),
+        ClickHouseType::Decimal { .. } if are_numbers(array) => Error::argument_out_of_bound(error.message()),
         _ => error.into(),
     }
+}
+
+/// Whether texts are all numbers, so that one is at most too large.
+fn are_numbers(texts: &ArrayRef) -> bool {
+    let is_number =
+        |text: &str| text.ends_with(|last: char| last.is_ascii_digit()) && text.parse::<f64>().is_ok();
+    cast(texts, &DataType::Utf8).is_ok_and(|texts| texts.as_string::<i32>().iter().flatten().all(is_number))
 }
 
 fn exact_in_arrow(field: &Field, array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {

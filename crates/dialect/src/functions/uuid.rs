@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
 use crate::error::Error;
-use crate::types::{plain_name, type_name};
+use crate::types::{plain_field_name, plain_name};
 
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ impl ScalarUDFImpl for ToUuid {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         check_count(self.name(), args.arg_fields.len(), 1..=1)?;
-        let given = type_name(&args.arg_fields[0].as_ref().clone().with_nullable(false));
+        let given = plain_field_name(&args.arg_fields[0]);
         if given == "IPv6" {
             return Err(
                 Error::not_implemented(format!("Conversion from {given} to UUID is not supported")).into()

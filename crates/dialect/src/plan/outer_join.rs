@@ -1,10 +1,11 @@
 //! A row without a partner in an outer join: ClickHouse fills the partner's columns with the defaults of their
 //! types, 0 or an empty string, where SQL has NULL. Columns that are Nullable have NULL in both. With join_use_nulls
-//! all have NULL, but for the one column that `*` shows of those that USING names.
+//! all have NULL, but for arrays and maps, which cannot be NULL, and for the one column that `*` shows of those that USING
+//! names.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::FieldRef;
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
@@ -70,10 +71,15 @@ pub fn filled(plan: LogicalPlan, missing: Unmatched) -> Result<Transformed<Logic
     let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
     let (left, right) = missing_sides(join.join_type);
     let is_using = join.join_constraint == JoinConstraint::Using;
-    if !left && !right || missing == Unmatched::Null && !is_using {
+    let sides = [(&join.left, left), (&join.right, right)];
+    let has_list = |(side, may_lack): &(&Arc<LogicalPlan>, bool)| {
+        *may_lack && side.schema().fields().iter().any(|field| is_list(field))
+    };
+    let is_changed = missing == Unmatched::Default || is_using || sides.iter().any(has_list);
+    if !left && !right || !is_changed {
         return Ok(Transformed::no(plan));
     }
-    let columns = [(&join.left, left), (&join.right, right)]
+    let columns = sides
         .into_iter()
         .flat_map(|(side, may_lack)| match missing {
             Unmatched::Default => with_defaults(join, side.schema(), may_lack),
@@ -89,6 +95,7 @@ fn with_keys(join: &Join, schema: &DFSchema, may_lack: bool) -> Vec<Expr> {
     let filled = |(relation, field): (Option<&TableReference>, &FieldRef)| {
         let column = Column::new(relation.cloned(), field.name());
         match partner(join, &column) {
+            None if may_lack && is_list(field) => or_default(column, relation, field),
             Some(Expr::Column(partner)) if may_lack && column < partner => {
                 let metadata = FieldMetadata::new_from_field(field);
                 coalesce(vec![Expr::Column(column), Expr::Column(partner)]).alias_qualified_with_metadata(
@@ -101,6 +108,21 @@ fn with_keys(join: &Join, schema: &DFSchema, may_lack: bool) -> Vec<Expr> {
         }
     };
     schema.iter().map(filled).collect()
+}
+
+/// Whether a column cannot be NULL.
+fn is_list(field: &FieldRef) -> bool {
+    matches!(field.data_type(), DataType::List(_) | DataType::Map(..))
+}
+
+fn or_default(column: Column, relation: Option<&TableReference>, field: &FieldRef) -> Expr {
+    let Ok(default) = default_value(field.data_type()) else { return Expr::Column(column) };
+    let metadata = FieldMetadata::new_from_field(field);
+    coalesce(vec![Expr::Column(column), lit(default)]).alias_qualified_with_metadata(
+        relation.cloned(),
+        field.name(),
+        Some(metadata),
+    )
 }
 
 fn with_defaults(join: &Join, schema: &DFSchema, missing: bool) -> Vec<Expr> {

@@ -1,8 +1,8 @@
 //! An alias of the SELECT list is known to the whole SELECT: to the other columns of the list, to WHERE, GROUP BY
 //! and HAVING. There its expression takes its place, before a column of the same name; within its own expression
-//! the name is the column.
+//! the name is the column. A column that `* REPLACE(expression AS name)` shows is one, too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -19,6 +19,9 @@ use crate::limits::ALIAS_EXPANSIONS_MAX;
 pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()> {
     let mut aliases = named.clone();
     aliases.extend(select.projection.iter().filter_map(alias));
+    let replaced: HashMap<String, Expr> = select.projection.iter().flat_map(replaced).collect();
+    let replaced_names = replaced.keys().cloned().collect();
+    aliases.extend(replaced);
     if aliases.is_empty() {
         return Ok(());
     }
@@ -27,7 +30,7 @@ pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()>
         .iter()
         .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
     let tables = tables.filter_map(table_name).collect();
-    let mut resolver = Resolver { aliases, tables, within: Vec::new(), queries: 0, expansions: 0 };
+    let mut resolver = Resolver { aliases, tables, ..Resolver::default() };
     for item in &mut select.projection {
         match item {
             SelectItem::ExprWithAlias { expr, alias } => {
@@ -50,6 +53,7 @@ pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()>
             _ => {}
         }
     }
+    resolver.foreign = replaced_names;
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by {
         expressions.iter_mut().try_for_each(|expr| resolver.visit(expr))?;
     }
@@ -77,9 +81,27 @@ fn alias(item: &SelectItem) -> Option<(String, Expr)> {
     }
 }
 
+/// The columns that a wildcard shows others in the place of.
+fn replaced(item: &SelectItem) -> impl Iterator<Item = (String, Expr)> {
+    let options = match item {
+        SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => Some(options),
+        _ => None,
+    };
+    let elements = options.and_then(|options| options.opt_replace.as_ref()).into_iter();
+    let elements = elements.flat_map(|replace| &replace.items);
+    elements
+        .filter(|element| column_name(&element.expr) != element.column_name.value)
+        .map(|element| (element.column_name.value.clone(), element.expr.clone()))
+}
+
+#[derive(Default)]
 struct Resolver {
     aliases: HashMap<String, Expr>,
     tables: Vec<String>,
+    /// Names that an alias may not be made of: ClickHouse looks at the columns themselves there, outside of the list.
+    foreign: HashSet<String>,
+    /// How many aliases are around what is looked at.
+    depth: usize,
     /// The aliases whose expressions are being looked at, and parameters of the lambdas around.
     within: Vec<String>,
     /// Depth of subqueries, which have names of their own.
@@ -141,6 +163,13 @@ impl VisitorMut for Resolver {
             return ControlFlow::Continue(());
         }
         let Some(expression) = self.aliases.get(&ident.value) else { return ControlFlow::Continue(()) };
+        if self.depth > 0 && self.foreign.contains(&ident.value) {
+            let name = &ident.value;
+            let message = format!(
+                "An alias of {name}, which REPLACE shows another expression in the place of, is known to the list of columns alone: make it in a subquery"
+            );
+            return ControlFlow::Break(Error::not_implemented(message));
+        }
         self.expansions += 1;
         if self.expansions > ALIAS_EXPANSIONS_MAX {
             let message = format!("Aliases were replaced {ALIAS_EXPANSIONS_MAX} times: they are too long");
@@ -148,7 +177,9 @@ impl VisitorMut for Resolver {
         }
         let mut expression = expression.clone();
         self.within.push(ident.value.clone());
+        self.depth += 1;
         let expanded = self.visit(&mut expression);
+        self.depth -= 1;
         self.within.pop();
         *expr = Expr::Nested(Box::new(expression));
         match expanded {

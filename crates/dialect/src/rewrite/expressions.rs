@@ -5,7 +5,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::syntax::{call, name_of, plain_arguments, string, taken, text};
-use super::{Scope, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples, words};
+use super::{
+    Scope, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples, words, written,
+};
 use crate::error::{Error, Result};
 use crate::functions;
 use crate::functions::as_type::AS_TYPE;
@@ -19,6 +21,7 @@ pub const FILE_FUNCTION: &str = "file";
 /// dictionaries.
 pub fn before(expr: &mut Expr, scope: &dyn Scope, named: &mut Vec<String>) -> Result<()> {
     operators::make(expr)?;
+    written::make_cast(expr);
     match expr {
         Expr::Function(function) if name_of(function) == Some(FILE_FUNCTION) => {
             named.push(FILE_FUNCTION.to_owned());

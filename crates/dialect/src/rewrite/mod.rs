@@ -27,6 +27,7 @@ mod times;
 mod tuples;
 mod using;
 mod words;
+mod written;
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -46,6 +47,7 @@ pub use relations::{FileTable, secret_name};
 pub use scope::Scope;
 pub use syntax::{CONSTANT_SUFFIX, call, string};
 pub use times::{WITH_TIMES, name_behind_wildcards};
+pub use written::{array_text, number, read_as};
 
 /// What a statement says besides its query.
 #[derive(Debug, Default)]
@@ -190,7 +192,8 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
-        if let Err(error) = relations::rewrite(factor, self.scope, &mut self.extras) {
+        let checked = relations::check(factor, self.scope.database());
+        if let Err(error) = checked.and_then(|()| relations::rewrite(factor, self.scope, &mut self.extras)) {
             return ControlFlow::Break(error);
         }
         self.extras.named.extend(relations::full_name(factor, self.scope.database()));

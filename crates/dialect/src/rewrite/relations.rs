@@ -28,6 +28,36 @@ pub struct FileTable {
     pub format: Option<String>,
 }
 
+/// Refuses FINAL and SAMPLE, which no table here has, behind a table or a query. The parser takes FINAL for an alias.
+///
+/// # Errors
+/// ILLEGAL_FINAL, SAMPLING_NOT_SUPPORTED, and UNSUPPORTED_METHOD behind a query.
+pub fn check(factor: &TableFactor, database: &str) -> Result<()> {
+    let (alias, sample) = match factor {
+        TableFactor::Table { alias, sample, .. } | TableFactor::Derived { alias, sample, .. } => {
+            (alias, sample)
+        }
+        _ => return Ok(()),
+    };
+    let is_final = alias.as_ref().is_some_and(|alias| {
+        let name = &alias.name;
+        !alias.explicit && name.quote_style.is_none() && name.value.eq_ignore_ascii_case("FINAL")
+    });
+    let (what, is_table) = match (is_final, sample) {
+        (false, None) => return Ok(()),
+        (true, _) => ("FINAL", matches!(factor, TableFactor::Table { .. })),
+        (false, Some(_)) => ("SAMPLE", matches!(factor, TableFactor::Table { .. })),
+    };
+    let name = full_name(factor, database).unwrap_or_else(|| "of a table function".to_owned());
+    Err(match (is_table, is_final) {
+        (true, true) => Error::illegal_final(format!("Storage {name} doesn't support FINAL")),
+        (true, false) => Error::sampling_not_supported(format!("Storage {name} doesn't support sampling")),
+        (false, _) => Error::unsupported_method(format!(
+            "Table expression modifiers {what} are not supported for subquery"
+        )),
+    })
+}
+
 /// Replaces `'x.csv'`, `file('x.csv', 'CSVWithNames')` and `dictionary('db.d')` by plain table names.
 pub fn rewrite(factor: &mut TableFactor, scope: &dyn Scope, extras: &mut Extras) -> Result<()> {
     let TableFactor::Table { name, args, .. } = factor else { return Ok(()) };

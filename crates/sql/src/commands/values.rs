@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use datafusion::arrow::datatypes::Field;
 use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, visit_expressions};
-use granary_dialect::rewrite::{call, exact, string};
+use granary_dialect::rewrite::{array_text, call, exact, number, read_as, string};
 use granary_dialect::statement::parse_expression;
 use granary_dialect::types::CLICKHOUSE_TYPE;
 use granary_dialect::{Error, Result};
@@ -32,6 +32,10 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
         )));
     }
     for (place, name) in names.iter().enumerate() {
+        let type_name = schema.field_with_name(name).ok().and_then(|f| f.metadata().get(CLICKHOUSE_TYPE));
+        let data_type = type_name.and_then(|name| DataType::parse_column(name).ok());
+        let given = values.rows.iter_mut().filter_map(|row| row.get_mut(place));
+        let has_read = data_type.as_ref().is_some_and(|data_type| read(given, data_type));
         let is_nullable = schema.field_with_name(name).is_ok_and(Field::is_nullable);
         let default = table.defaults.iter().find(|(column, _)| column == name).map(|(_, text)| text.as_str());
         for value in values.rows.iter_mut().filter_map(|row| row.get_mut(place)) {
@@ -41,8 +45,6 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
                 *value = default_of(name, default)?;
             }
         }
-        let type_name = schema.field_with_name(name).ok().and_then(|f| f.metadata().get(CLICKHOUSE_TYPE));
-        let data_type = type_name.and_then(|name| DataType::parse_column(name).ok());
         if data_type.as_ref().is_some_and(is_wide) {
             values.rows.iter_mut().filter_map(|row| row.get_mut(place)).for_each(exact);
         }
@@ -50,7 +52,8 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
         let kinds = [Kind::Text, Kind::Number, Kind::Other].into_iter().filter(|kind| is_there(*kind));
         // Calls may be times of several zones.
         let are_times = data_type.as_ref().is_some_and(is_time) && is_there(Kind::Other);
-        let differ = kinds.count() > 1 || is_there(Kind::Other) && is_there(Kind::Null) || are_times;
+        let differ =
+            kinds.count() > 1 || is_there(Kind::Other) && is_there(Kind::Null) || are_times || has_read;
         let Some(data_type) = data_type.filter(|_| differ) else { continue };
         let type_name = data_type.inner().to_string();
         let can_be_null = !data_type.to_arrow().is_nested();
@@ -64,6 +67,41 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
         }
     }
     Ok(())
+}
+
+/// Makes the numbers of a column that is of decimals, or has some, what they are written as. Whether values are of
+/// arrays that have some, and have to be cast to their type for that.
+fn read<'a>(values: impl Iterator<Item = &'a mut Expr>, data_type: &DataType) -> bool {
+    match data_type.inner() {
+        DataType::Decimal { .. } => {
+            for value in values {
+                if let Some(digits) = number(value) {
+                    *value = string(&digits);
+                }
+            }
+            false
+        }
+        DataType::Array(_) if has_decimals(data_type) => values.fold(false, |any, value| {
+            match array_text(value) {
+                Some(text) => *value = string(&text),
+                None => return read_as(value, data_type) | any,
+            }
+            any
+        }),
+        // There is no cast to a tuple.
+        DataType::Tuple(_) => {
+            values.for_each(|value| _ = read_as(value, data_type));
+            false
+        }
+        _ => values.fold(false, |any, value| read_as(value, data_type) | any),
+    }
+}
+
+fn has_decimals(data_type: &DataType) -> bool {
+    match data_type.inner() {
+        DataType::Array(item) => has_decimals(item),
+        other => matches!(other, DataType::Decimal { .. }),
+    }
 }
 
 /// Whether a value is the word DEFAULT.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
+use granary_dialect::types::type_name;
 use granary_dialect::{Error, Result};
 use granary_dict::{Dictionary, Key, LookupKey};
 
@@ -73,10 +74,25 @@ impl Call {
         Ok(Call { dictionary, attributes: places, shape })
     }
 
+    /// Refuses an array or a map that could be NULL.
+    pub fn check_nullable(&self, kind: Kind, key_arguments: &[FieldRef]) -> Result<()> {
+        if kind != Kind::GetOrNull && !may_be_null(key_arguments) {
+            return Ok(());
+        }
+        let mut fields = (0..self.attributes.len()).map(|place| self.attribute(place));
+        match fields.find(|field| field.data_type().is_nested()) {
+            None => Ok(()),
+            Some(field) => {
+                let nested = type_name(&field);
+                let what = format!("Nested type {nested} cannot be inside Nullable type");
+                Err(Error::illegal_type(what))
+            }
+        }
+    }
+
     /// The field of the answer, by those of what is looked up.
     pub fn field(&self, function: &str, kind: Kind, key_arguments: &[FieldRef]) -> FieldRef {
-        let may_be_null =
-            key_arguments.iter().any(|field| field.is_nullable() || field.data_type().is_null());
+        let may_be_null = may_be_null(key_arguments);
         if kind == Kind::Has {
             return Arc::new(Field::new(function, DataType::Boolean, may_be_null));
         }
@@ -122,6 +138,10 @@ impl Call {
     pub fn has_simple_key(&self) -> bool {
         matches!(self.dictionary.definition().structure.key, Key::Simple { .. })
     }
+}
+
+fn may_be_null(key_arguments: &[FieldRef]) -> bool {
+    key_arguments.iter().any(|field| field.is_nullable() || field.data_type().is_null())
 }
 
 /// The type without a time zone. Nullable is another type, as in ClickHouse.

@@ -1,14 +1,15 @@
 //! Keys and defaults in the type that a dictionary has them in: ClickHouse is stricter there than elsewhere.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
+use datafusion::arrow::compute::{cast, nullif};
+use datafusion::arrow::datatypes::{DataType, Decimal256Type, Field, Float64Type, Int64Type, TimeUnit, i256};
 use datafusion::common::Result;
 use granary_dialect::Error;
-use granary_dialect::functions::exact;
-use granary_dialect::functions::trimmed;
-use granary_dialect::types::{declared, fixed_bytes, is_time, type_name};
-use granary_dict::DataType as ClickHouseType;
+use granary_dialect::functions::{exact, range, trimmed};
+use granary_dialect::types::{
+    declared, fixed_bytes, is_bounded, is_time, is_wide, plain_field_name, type_name,
+};
+use granary_dict::{DataType as ClickHouseType, digits_of};
 
 /// The same values in the type of another field. The zeros behind a FixedString are not of its text.
 pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
@@ -22,6 +23,7 @@ pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef
         let message = format!("Value in column {from} cannot be safely converted into type {to}");
         return Err(Error::cannot_convert_type(message).into());
     }
+    check_kept(field, array, to)?;
     let trimmed =
         (fixed_bytes(field).is_some() && array.data_type() == &DataType::Utf8).then(|| trimmed(array));
     exact(field, trimmed.as_ref().unwrap_or(array), to).map_err(|error| {
@@ -31,6 +33,107 @@ pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef
             false => error.into(),
         }
     })
+}
+
+/// The same, but that a text which is no value of the type is NULL, where ClickHouse casts to a type that is Nullable.
+pub fn converted_or_null(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
+    let is_text = array.data_type().is_string() && fixed_bytes(field).is_none();
+    match converted(field, array, to) {
+        Err(_) if is_text => {
+            // Most often all are one text.
+            let texts = cast(array, &DataType::Utf8)?;
+            let texts = texts.as_string::<i32>();
+            let mut last: Option<(&str, bool)> = None;
+            let wrong = (0..texts.len()).map(|row| {
+                if texts.is_null(row) {
+                    return Some(false);
+                }
+                let text = texts.value(row);
+                let known = last.filter(|(known, _)| *known == text).map(|(_, wrong)| wrong);
+                let wrong = known.unwrap_or_else(|| converted(field, &array.slice(row, 1), to).is_err());
+                last = Some((text, wrong));
+                Some(wrong)
+            });
+            let wrong = wrong.collect();
+            converted(field, &nullif(array, &wrong)?, to)
+        }
+        result => result,
+    }
+}
+
+/// Refuses what an integer of more than 64 bits, or a time, would lose as an integer, a time or a float, and what a float
+/// would lose as such an integer; and texts of a number that ClickHouse does not take for a moment.
+fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
+    let names = || (plain_field_name(field), plain_field_name(to));
+    let lossy = || {
+        let (from, to) = names();
+        Error::cannot_convert_type(format!(
+            "Value in column {from} cannot be safely converted into type {to}"
+        ))
+    };
+    let target = to.data_type();
+    match array.data_type() {
+        DataType::Decimal128(..) | DataType::Decimal256(..) if is_wide(field) => {
+            let wide = cast(array, &DataType::Decimal256(76, 0))?;
+            let mut numbers = wide.as_primitive::<Decimal256Type>().iter().flatten();
+            let within = |(low, high): (i128, i128)| {
+                let range = i256::from_i128(low)..=i256::from_i128(high);
+                move |number: i256| range.contains(&number)
+            };
+            let fits = match target {
+                target if target.is_integer() => numbers.all(within(range(target))),
+                DataType::Timestamp(TimeUnit::Second, _) => numbers.all(within(range(&DataType::UInt32))),
+                DataType::Timestamp(..) => {
+                    let (from, to) = names();
+                    let what = format!("Conversion from {from} to {to} is not supported");
+                    return Err(Error::cannot_convert_type(what).into());
+                }
+                DataType::Float32 => {
+                    numbers.all(|number| is_exact(number, f32::MANTISSA_DIGITS, f32::MAX_EXP))
+                }
+                DataType::Float64 => {
+                    numbers.all(|number| is_exact(number, f64::MANTISSA_DIGITS, f64::MAX_EXP))
+                }
+                _ => true,
+            };
+            if fits { Ok(()) } else { Err(lossy().into()) }
+        }
+        from if from.is_floating() && is_wide(to) => {
+            let floats = cast(array, &DataType::Float64)?;
+            let is_whole = |float: f64| !float.is_finite() || float.fract() == 0.0;
+            match floats.as_primitive::<Float64Type>().iter().flatten().all(is_whole) {
+                true => Ok(()),
+                false => Err(lossy().into()),
+            }
+        }
+        DataType::Timestamp(unit, _) if *unit != TimeUnit::Second && target.is_integer() => {
+            let ticks = cast(array, &DataType::Int64)?;
+            let (per_second, (low, high)) = (10i64.pow(digits_of(*unit).into()), range(target));
+            let fits = |ticks: i64| (low..=high).contains(&i128::from(ticks / per_second));
+            match ticks.as_primitive::<Int64Type>().iter().flatten().all(fits) {
+                true => Ok(()),
+                false => Err(Error::decimal_overflow("Convert overflow").into()),
+            }
+        }
+        from if from.is_string() && matches!(target, DataType::Timestamp(..)) && !is_bounded(to) => {
+            let texts = cast(array, &DataType::Utf8)?;
+            let is_short = |text: &str| text.len() < 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+            match texts.as_string::<i32>().iter().flatten().find(|text| is_short(text)) {
+                None => Ok(()),
+                Some(text) => {
+                    Err(Error::cannot_parse_datetime(format!("Cannot parse DateTime: {text}")).into())
+                }
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an integer is a float of so many binary digits, and of such an exponent at most.
+fn is_exact(number: i256, digits: u32, exponent_max: i32) -> bool {
+    let magnitude = number.wrapping_abs();
+    let length = 256 - magnitude.leading_zeros();
+    length.cast_signed() <= exponent_max && length.saturating_sub(digits) <= magnitude.trailing_zeros()
 }
 
 fn is_address(field: &Field) -> bool {

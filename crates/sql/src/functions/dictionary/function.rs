@@ -23,7 +23,7 @@ use granary_dialect::rewrite::CONSTANT_SUFFIX;
 use granary_dict::Answer;
 
 use super::call::{Call, Shape};
-use super::converted::converted;
+use super::converted::{converted, converted_or_null};
 use super::keys::{Keys, keys};
 use crate::catalogue::Catalogue;
 
@@ -171,7 +171,9 @@ impl ScalarUDFImpl for DictionaryFunction {
         if self.kind == Kind::GetOrDefault {
             check_default(&call, &args.arg_fields[args.arg_fields.len() - 1])?;
         }
-        Ok(call.field(self.shown(), self.kind, &args.arg_fields[self.kind.key_arguments(&call)]))
+        let key_arguments = &args.arg_fields[self.kind.key_arguments(&call)];
+        call.check_nullable(self.kind, key_arguments)?;
+        Ok(call.field(self.shown(), self.kind, key_arguments))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -357,5 +359,8 @@ fn default_of(call: &Call, place: usize, field: &Field, values: &ArrayRef) -> Re
     if !call.is_nullable(place) && values.logical_null_count() > 0 {
         return Err(Error::cannot_convert_type("Cannot convert NULL to a non-nullable type").into());
     }
-    converted(field, values, &call.attribute(place))
+    match call.is_nullable(place) {
+        true => converted_or_null(field, values, &call.attribute(place)),
+        false => converted(field, values, &call.attribute(place)),
+    }
 }

@@ -7,7 +7,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, n
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, UInt32Type};
 use datafusion::logical_expr::ColumnarValue;
-use granary_dialect::types::plain_name;
+use granary_dialect::types::{is_wide, plain_field_name, plain_name};
 use granary_dialect::{Error, Result};
 use granary_dict::LookupKey;
 
@@ -64,9 +64,11 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
     }
     if let ([_, field], [_, argument]) = (fields, arguments) {
         let in_range = argument.to_array(rows)?;
-        if in_range.data_type().is_string() {
-            let what = "Illegal type String of the argument behind the key: it must be convertible to Int64";
-            return Err(Error::illegal_column(what));
+        if in_range.data_type().is_string() || is_wide(field) {
+            let given = plain_field_name(field);
+            return Err(Error::illegal_column(format!(
+                "Illegal type {given} of the argument behind the key: it must be convertible to Int64"
+            )));
         }
         nulls = NullBuffer::union(nulls.as_ref(), in_range.logical_nulls().as_ref());
         columns.push(converted(field, &in_range, &wanted[parts.len()])?);

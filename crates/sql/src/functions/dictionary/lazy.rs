@@ -89,7 +89,10 @@ impl LazyDefaults {
             |name: &str| ScalarUDF::from(TupleElement::default()).call(vec![found.clone(), lit(name)]);
         let default = part(Part::Default, arguments);
         let when = vec![(Box::new(element(FOUND)), Box::new(element(VALUE)))];
-        Transformed::yes(Expr::Case(Case::new(None, when, Some(Box::new(default)))))
+        let chosen = Expr::Case(Case::new(None, when, Some(Box::new(default))));
+        // A CASE forgets what is said of its branches' types.
+        let answer = [&arguments[..arguments.len() - 1], &[chosen]].concat();
+        Transformed::yes(part(Part::Answer, &answer))
     }
 }
 
@@ -100,6 +103,8 @@ enum Part {
     Found,
     /// The default, of the attribute's type.
     Default,
+    /// What was chosen, which is the last argument, of the whole answer's type.
+    Answer,
 }
 
 /// A part of `dictGetOrDefault` whose default has to be computed.
@@ -155,6 +160,7 @@ impl ScalarUDFImpl for DefaultPart {
         match self.part {
             Part::Found => "dictGetOrDefault/found",
             Part::Default => "dictGetOrDefault/default",
+            Part::Answer => "dictGetOrDefault/answer",
         }
     }
 
@@ -173,7 +179,7 @@ impl ScalarUDFImpl for DefaultPart {
         let answer = self.answer(&call, args.arg_fields);
         Ok(match self.part {
             Part::Found => Arc::new(Field::new(FOUND, DataType::Struct(found_fields(answer)), false)),
-            Part::Default => answer,
+            Part::Default | Part::Answer => answer,
         })
     }
 
@@ -205,6 +211,7 @@ impl ScalarUDFImpl for DefaultPart {
                 };
                 as_answer(&call, columns, &answer, rows)?
             }
+            Part::Answer => return Ok(args.args[args.args.len() - 1].clone()),
         };
         shaped(array, &args.args[2..])
     }

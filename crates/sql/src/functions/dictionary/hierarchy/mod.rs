@@ -185,8 +185,7 @@ impl ScalarUDFImpl for HierarchyFunction {
             Question::Root => DataType::UInt64,
             Question::Ancestors | Question::Children | Question::Descendants => DataType::List(item()),
         };
-        let nullable =
-            self.question == Question::IsIn && args.arg_fields[1..].iter().any(|f| f.is_nullable());
+        let nullable = !data_type.is_nested() && args.arg_fields[1..].iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(self.name.as_str(), data_type, nullable)))
     }
 
@@ -202,7 +201,11 @@ impl ScalarUDFImpl for HierarchyFunction {
                 converted(&args.arg_fields[place], &array, &Field::new("key", DataType::UInt64, true))?;
             Ok(array.as_primitive::<UInt64Type>().clone())
         };
-        let asked = keys(1)?;
+        let mut asked = keys(1)?;
+        // No array is NULL: ClickHouse looks at the key that stands under the NULL.
+        if args.return_field.data_type().is_nested() && asked.null_count() > 0 {
+            asked = UInt64Array::from_iter_values(asked.iter().map(Option::unwrap_or_default));
+        }
         if matches!(self.question, Question::Children | Question::Descendants) {
             let children = dictionary.children().map_err(Error::from)?;
             let level = self.level(&constants(&args.args))?;
@@ -220,7 +223,8 @@ impl ScalarUDFImpl for HierarchyFunction {
             }
             Question::Root => {
                 // A key that the dictionary does not have has no root.
-                Arc::new(UInt64Array::from_iter_values(ways.map(|way| way.last().copied().unwrap_or(0))))
+                let roots = ways.map(|way| way.last().copied().unwrap_or(0)).collect::<Vec<_>>();
+                Arc::new(UInt64Array::new(roots.into(), asked.nulls().cloned()))
             }
             _ => lists(ways)?,
         };
