@@ -80,7 +80,7 @@ fn what_cannot_be_served_says_so() {
                   print(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, capture_output=True, text=True).stderr)",
     ];
     let held = run(folder.path(), "/usr/bin/python3", &[&holder[..], &[GRANARY], &serve[..]].concat());
-    assert!(held.contains("scratch.log is open in another process"), "{held}");
+    assert!(held.contains("scratch.volume is open in another process"), "{held}");
 }
 
 /// A reader that closes the pipe, as `head` does, is no failure of the command.

@@ -133,12 +133,16 @@ impl UpdateStatements {
                 "CASE typeof({expression}) WHEN 'real' THEN printf('%!.17g', {expression}) ELSE CAST({expression} AS text) END"
             ),
             Dialect::Mysql => format!("CAST({expression} AS char)"),
-            // The greatest of no rows is 0 there.
-            Dialect::Clickhouse => format!("if(count() = 0, NULL, toString({expression}))"),
+            Dialect::Clickhouse => format!("toString({expression})"),
+        };
+        let greatest = |expression: &str| match self.dialect {
+            // That of no rows is 0 there.
+            Dialect::Clickhouse => format!("if(count() = 0, NULL, {})", text(expression)),
+            _ => text(expression),
         };
         // Without a watermark all rows would have to be counted, and nobody compares the number with another.
         let count = if watermark.is_some() { "count(*)" } else { "0" };
-        let list = format!("{}, {count}, {}", text(&latest), text(&next));
+        let list = [greatest(&latest), text(count), greatest(&next)].join(", ");
         statement(self.dialect, &self.select, self.schema.as_deref(), &list, self.since(watermark).as_deref())
     }
 
