@@ -73,7 +73,7 @@ pub fn filled(plan: LogicalPlan, missing: Unmatched) -> Result<Transformed<Logic
     let is_using = join.join_constraint == JoinConstraint::Using;
     let sides = [(&join.left, left), (&join.right, right)];
     let has_list = |(side, may_lack): &(&Arc<LogicalPlan>, bool)| {
-        *may_lack && side.schema().fields().iter().any(|field| is_list(field))
+        *may_lack && side.schema().fields().iter().any(is_list)
     };
     let is_changed = missing == Unmatched::Default || is_using || sides.iter().any(has_list);
     if !left && !right || !is_changed {
