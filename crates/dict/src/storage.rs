@@ -9,6 +9,7 @@ use crate::row::RowFormat;
 use crate::store::Store;
 
 /// What a dictionary keeps, by its layout.
+#[allow(clippy::large_enum_variant, reason = "a dictionary has one, which does not move")]
 pub(crate) enum Storage {
     /// DIRECT asks each time.
     Nothing,
