@@ -197,7 +197,7 @@ impl Cache {
     /// As [`put_many`](Self::put_many); `refused(i, why)` is told of each entry that was not stored.
     pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         self.encode(entries, |stored| {
-            self.change(
+            self.flights.change(
                 stored,
                 |entry| entry.key,
                 |stored, first| self.put_stored(stored, &mut |i, why| refused(first + i, why)),
@@ -209,32 +209,6 @@ impl Cache {
     pub(crate) fn put_made(&self, entry: Entry<'_>) {
         self.flights.note_stored(entry.key.hash());
         self.encode(&[entry], |stored| self.put_stored(stored, &mut |_, _| ()));
-    }
-
-    /// Changes items of keys: `change(items, first)` changes those from the `first` on. Nothing that is made for the keys
-    /// at the same time comes after it, and nobody who comes after it is given what was found before.
-    pub(crate) fn change<'a, T>(
-        &self,
-        items: &[T],
-        key: impl Fn(&T) -> Key<'a>,
-        mut change: impl FnMut(&[T], usize),
-    ) {
-        let mut stored = self.flights.stored();
-        self.flights.overtake(items.iter().map(|item| key(item).bytes()));
-        change(items, 0);
-        loop {
-            // Those who began to make a value after the keys were overtaken and before they were changed.
-            self.flights.overtake(items.iter().map(|item| key(item).bytes()));
-            let before = std::mem::replace(&mut stored, self.flights.stored());
-            if stored == before {
-                return;
-            }
-            for (i, item) in items.iter().enumerate() {
-                if self.flights.may_have_stored(before, key(item).hash()) {
-                    change(std::slice::from_ref(item), i);
-                }
-            }
-        }
     }
 
     /// Calls `put` with the entries as they are stored, compressed or not.
@@ -332,7 +306,7 @@ impl Cache {
     /// Removes keys, for good: no crash brings them back. A removal is never refused: what finds no room in the log waits
     /// for it in the journal, and without a journal a crash leaves the cache empty.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
-        self.change(
+        self.flights.change(
             keys,
             |key| *key,
             |keys, _| {

@@ -1,6 +1,6 @@
 //! Values that are being made: of many threads that want the same key at once, one makes its value.
 
-use crate::key::KeyHash;
+use crate::key::{Key, KeyHash};
 use crate::limits::MADE_LATELY;
 use granary_log::sync::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -60,11 +60,6 @@ impl MakingFlights {
         Joined::Mine(flight)
     }
 
-    /// How many made values were stored so far.
-    pub fn stored(&self) -> u64 {
-        self.stored.load(Ordering::SeqCst)
-    }
-
     /// A made value of this key is about to be stored.
     pub fn note_stored(&self, key: KeyHash) {
         let mut lately = lock(&self.stored_lately);
@@ -76,8 +71,34 @@ impl MakingFlights {
         self.stored.store(stored + 1, Ordering::SeqCst);
     }
 
+    /// Changes items of keys: `change(items, first)` changes those from the `first` on. A value that is made for one of the
+    /// keys meanwhile does not replace what was changed, and is not given to those who come after the change.
+    pub fn change<'a, T>(
+        &self,
+        items: &[T],
+        key: impl Fn(&T) -> Key<'a>,
+        mut change: impl FnMut(&[T], usize),
+    ) {
+        let mut stored = self.stored.load(Ordering::SeqCst);
+        self.overtake(items.iter().map(|item| key(item).bytes()));
+        change(items, 0);
+        loop {
+            // Those who began to make a value after the keys were overtaken and before they were changed.
+            self.overtake(items.iter().map(|item| key(item).bytes()));
+            let before = std::mem::replace(&mut stored, self.stored.load(Ordering::SeqCst));
+            if stored == before {
+                return;
+            }
+            for (i, item) in items.iter().enumerate() {
+                if self.may_have_stored(before, key(item).hash()) {
+                    change(std::slice::from_ref(item), i);
+                }
+            }
+        }
+    }
+
     /// Whether a made value of this key may have been stored since there were `before`.
-    pub fn may_have_stored(&self, before: u64, key: KeyHash) -> bool {
+    fn may_have_stored(&self, before: u64, key: KeyHash) -> bool {
         let lately = lock(&self.stored_lately);
         let stored = self.stored.load(Ordering::SeqCst);
         stored - before > MADE_LATELY as u64
@@ -85,7 +106,7 @@ impl MakingFlights {
     }
 
     /// These keys change: what is being made for them is not stored, and nobody joins it any more.
-    pub fn overtake<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
+    fn overtake<'a>(&self, keys: impl Iterator<Item = &'a [u8]>) {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -182,7 +203,11 @@ mod tests {
     fn nobody_joins_after_a_change_what_began_while_it_went_on() {
         let cache = Cache::builder().memory(1 << 20).open().unwrap();
         let mut begun = None;
-        cache.change(&[cache.key(b"key")], |key| *key, |_, _| begun = Some(cache.flights.join(b"key")));
+        cache.flights.change(
+            &[cache.key(b"key")],
+            |key| *key,
+            |_, _| begun = Some(cache.flights.join(b"key")),
+        );
         assert!(matches!(begun, Some(Joined::Mine(_))));
         assert!(matches!(cache.flights.join(b"key"), Joined::Mine(_)));
     }
@@ -192,7 +217,7 @@ mod tests {
         let cache = Cache::builder().memory(1 << 20).open().unwrap();
         for others in [0, 1, MADE_LATELY] {
             let mut changes = Vec::new();
-            cache.change(
+            cache.flights.change(
                 &[cache.key(b"a"), cache.key(b"b")],
                 |key| *key,
                 |keys, first| {

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::index::{Capacity, Growth};
 
-    /// What is kept in the order of the fields: by group, in each as put.
+    /// The entries in the order of a bucket's fields: by group, and within a group as they were put in.
     fn sorted(shape: &Shape, model: &[Slot]) -> Vec<Slot> {
         let mut sorted = model.to_vec();
         sorted.sort_by_key(|entry| shape.fingerprint(entry.tag, entry.other).group);

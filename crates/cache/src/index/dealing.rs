@@ -1,6 +1,7 @@
 //! All entries of a table dealt out over other buckets.
 
 use super::bucket::Slot;
+use super::placing::choose;
 use super::shape::{Capacity, Shape};
 use crate::limits::BUCKET_BYTES;
 
@@ -23,14 +24,11 @@ impl Dealing {
     pub fn deal(&mut self, hash: u64, recent: bool, place: u64) -> bool {
         let (home, tag) = self.shape.home(hash);
         let buckets = [home, self.shape.other(home, tag)];
-        let other = self.taken[buckets[1]] < self.taken[home];
-        let other = if self.has_room(buckets[usize::from(other)]) {
-            other
-        } else {
-            let Some(bucket) = (0..2).find(|bucket| self.make_room(buckets[*bucket])) else { return false };
-            bucket == 1
+        let taken = buckets.map(|bucket| usize::from(self.taken[bucket]));
+        let Some(chosen) = choose(self.shape.slots, taken, |i| self.make_room(buckets[*i])) else {
+            return false;
         };
-        self.push(buckets[usize::from(other)], Slot { tag, other, recent, place });
+        self.push(buckets[chosen], Slot { tag, other: chosen == 1, recent, place });
         true
     }
 
@@ -40,7 +38,10 @@ impl Dealing {
         let (buckets, _) = bytes.as_chunks_mut::<BUCKET_BYTES>();
         let numbers = self.numbers.chunks_exact(self.shape.slots);
         for ((bucket, numbers), taken) in buckets.iter_mut().zip(numbers).zip(&self.taken) {
-            self.shape.write(bucket, &numbers[..usize::from(*taken)]);
+            // One without entries is zeroes already, which need not be touched.
+            if *taken > 0 {
+                self.shape.write(bucket, &numbers[..usize::from(*taken)]);
+            }
         }
         (self.shape, bytes)
     }
@@ -57,16 +58,14 @@ impl Dealing {
     /// Moves one entry of a full bucket to its other bucket.
     fn make_room(&mut self, bucket: usize) -> bool {
         let first = bucket * self.shape.slots;
-        for slot in first..first + self.shape.slots {
-            let entry = self.shape.entry(self.numbers[slot]);
-            let target = self.shape.other(bucket, entry.tag);
-            if target != bucket && self.has_room(target) {
-                self.numbers[slot] = self.numbers[first + self.shape.slots - 1];
-                self.taken[bucket] -= 1;
-                self.push(target, Slot { other: !entry.other, ..entry });
-                return true;
-            }
-        }
-        false
+        let numbers = self.numbers[first..first + self.shape.slots].iter();
+        let entries = numbers.map(|number| self.shape.entry(*number)).enumerate();
+        let movable = self.shape.movable(bucket, entries, |target| self.has_room(target));
+        let Some((slot, entry, target)) = movable else { return false };
+        // The last takes its slot.
+        self.taken[bucket] -= 1;
+        self.numbers[first + slot] = self.numbers[first + usize::from(self.taken[bucket])];
+        self.push(target, entry);
+        true
     }
 }

@@ -5,6 +5,7 @@ mod bucket;
 mod collisions;
 mod dealing;
 mod divisor;
+mod placing;
 mod shape;
 mod table;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::bits::{LINE_BYTES, Line};
 use super::bucket::Slot;
 use super::dealing::Dealing;
+use super::placing::choose;
 use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
 use crate::prefetch::prefetch;
@@ -296,27 +297,20 @@ impl Table {
     fn try_insert(&mut self, hash: u64, place: u64, recent: bool) -> bool {
         let (buckets, tag) = self.targets(hash);
         let taken = buckets.map(|bucket| self.taken(bucket));
-        let other = taken[1] < taken[0];
-        let other = if taken[usize::from(other)] < self.shape.slots {
-            other
-        } else {
-            let Some(bucket) = (0..2).find(|bucket| self.make_room(buckets[*bucket])) else { return false };
-            bucket == 1
+        let Some(chosen) = choose(self.shape.slots, taken, |i| self.make_room(buckets[*i])) else {
+            return false;
         };
-        self.fill(buckets[usize::from(other)], Slot { tag, other, recent, place });
+        self.fill(buckets[chosen], Slot { tag, other: chosen == 1, recent, place });
         true
     }
 
     /// Moves one entry of a full bucket to its other bucket.
     fn make_room(&mut self, bucket: usize) -> bool {
-        let movable = self.shape.entries(self.line(bucket)).find_map(|(slot, entry)| {
-            let target = self.shape.other(bucket, entry.tag);
-            let has_room = target != bucket && !self.shape.is_full(self.line(target));
-            has_room.then_some((slot, entry, target))
-        });
+        let entries = self.shape.entries(self.line(bucket));
+        let movable = self.shape.movable(bucket, entries, |target| !self.shape.is_full(self.line(target)));
         let Some((slot, entry, target)) = movable else { return false };
         self.take(bucket, slot);
-        self.fill(target, Slot { other: !entry.other, ..entry });
+        self.fill(target, entry);
         true
     }
 
