@@ -43,7 +43,7 @@ pub use error::OpenError;
 pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Flights, Io, ReadAhead};
-pub use lock::{Lock, lock as lock_file};
+pub use lock::{Lock, lock as lock_file, patiently};
 pub use log::{Consumer, Failed, Location, Log, LogStats};
 pub use open::{Found, grow};
 pub use options::{InDoubt, Options};

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Whether the file is ours now.
+/// Whether a lock was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// Nobody else has it until the file is closed.
+    /// The descriptor holds it until the file is closed.
     Taken,
-    /// Somebody else has it.
+    /// Another descriptor holds it, of this process or another.
     InUse,
 }
 
@@ -26,18 +26,28 @@ pub(crate) fn is_locked(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| lock(&file) == Ok(Lock::InUse))
 }
 
-/// Takes the lock for as long as the descriptor is open. Waits a moment for who has it.
+/// Takes the lock for as long as the descriptor is open. Waits up to a second for who holds it.
 ///
 /// # Errors
 /// The file system has no locks.
 pub fn lock(file: impl AsFd) -> Result<Lock, Errno> {
+    match patiently(Errno::WOULDBLOCK, || flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+        Ok(()) => Ok(Lock::Taken),
+        Err(Errno::WOULDBLOCK) => Ok(Lock::InUse),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Tries to take what one process can have at a time, again and again for a second while the answer is `busy`.
+///
+/// # Errors
+/// Those of `take`; `busy` if somebody has it all that time.
+pub fn patiently<T>(busy: Errno, mut take: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Lock::Taken),
-            Err(Errno::WOULDBLOCK) if Instant::now() >= deadline => return Ok(Lock::InUse),
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
-            Err(errno) => return Err(errno),
+        match take() {
+            Err(errno) if errno == busy && Instant::now() < deadline => std::thread::sleep(PAUSE),
+            taken => return taken,
         }
     }
 }

@@ -170,7 +170,7 @@ impl Files {
         self.with(".volume.resized")
     }
 
-    /// What is locked by the process that works on the volume.
+    /// The file that a process has locked while it works on the volume.
     pub fn lock(&self) -> PathBuf {
         self.with(".lock")
     }

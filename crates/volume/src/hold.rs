@@ -19,7 +19,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Waits a moment for who has it.
+    /// Takes hold of a volume's name. Waits up to a second for who has it.
     ///
     /// # Errors
     /// Another process has it, or the folder cannot be written.

@@ -122,9 +122,3 @@ pub const CHECKPOINT_PAGE_BLOCKS: u64 = 1024;
 
 /// The bytes of a checkpoint that are written, and read, in one system call.
 pub const CHECKPOINT_BUFFER_BYTES: usize = 1 << 20;
-
-/// How long a raw device is waited for that somebody has.
-pub const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
-
-/// How often it is asked for.
-pub const CLAIM_PAUSE: Duration = Duration::from_millis(2);

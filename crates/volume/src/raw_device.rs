@@ -1,15 +1,14 @@
 //! Raw devices that volumes are made on.
 
 use crate::config::Error;
-use crate::limits::{CLAIM_PATIENCE, CLAIM_PAUSE, DEVICE_HEAD_BYTES, DEVICE_UNIT};
-use granary_log::AlignedBuffer;
+use crate::limits::{DEVICE_HEAD_BYTES, DEVICE_UNIT};
 use granary_log::device::{Device, FileDevice, Space};
+use granary_log::{AlignedBuffer, patiently};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::time::Instant;
 
 /// Says why no volume of so many bytes may be made on a device: it is none, is too small or in use, or its head has data,
 /// such as a file system's or another volume's.
@@ -47,19 +46,16 @@ fn invalid(reason: String) -> Error {
     Error::Invalid { option: "device", reason }
 }
 
-/// Claims a block device as a mount does. Waits a moment for who has it: a process that was killed lets go of it late.
+/// Claims a block device as a mount does. Waits up to a second for who has it.
 pub(crate) fn claim(path: &Path) -> Result<OwnedFd, Error> {
     let shown = path.display();
-    let deadline = Instant::now() + CLAIM_PATIENCE;
-    let descriptor = loop {
-        match rustix::fs::open(path, OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC, Mode::empty()) {
-            Err(Errno::NOENT) => return Err(invalid(format!("there is no {shown}"))),
-            Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(CLAIM_PAUSE),
-            Err(Errno::BUSY) => {
-                return Err(invalid(format!("{shown} is in use: unmount it, or take it out of what has it")));
-            }
-            opened => break opened.map_err(|errno| Error::io("open", path)(errno.into()))?,
+    let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;
+    let descriptor = match patiently(Errno::BUSY, || rustix::fs::open(path, flags, Mode::empty())) {
+        Err(Errno::NOENT) => return Err(invalid(format!("there is no {shown}"))),
+        Err(Errno::BUSY) => {
+            return Err(invalid(format!("{shown} is in use: unmount it, or take it out of what has it")));
         }
+        opened => opened.map_err(|errno| Error::io("open", path)(errno.into()))?,
     };
     let stat = rustix::fs::fstat(&descriptor).map_err(|errno| Error::io("stat", path)(errno.into()))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {

@@ -59,6 +59,21 @@ pub struct Header {
     pub synced: u64,
 }
 
+impl Header {
+    /// The `position` of the header of a segment that is begun while everything in segments before `checkpoint` is in the
+    /// checkpoint; 0: there is none.
+    pub fn position_of(sequence: u64, checkpoint: u64) -> u32 {
+        let behind = if checkpoint == 0 { 0 } else { sequence.saturating_sub(checkpoint) + 1 };
+        u32::try_from(behind).unwrap_or(0)
+    }
+
+    /// What [`position_of`](Self::position_of) was made of; 0: there was no checkpoint, or the header does not say.
+    pub fn checkpoint(&self) -> u64 {
+        let behind = u64::from(self.position);
+        if behind == 0 { 0 } else { (self.sequence + 1).saturating_sub(behind) }
+    }
+}
+
 /// The entries that a block takes.
 pub fn entries_per_block(geometry: &Geometry) -> usize {
     (geometry.block_size() - FOOTER_HEADER_BYTES) / ENTRY_BYTES

@@ -40,7 +40,8 @@ pub fn blocks_in_segment(geometry: &Geometry) -> u64 {
 }
 
 impl Blocks {
-    fn now(&self) -> Durable {
+    /// What is durable now.
+    fn durable(&self) -> Durable {
         let [synced, checkpoint] =
             [&self.synced, &self.checkpoint].map(|number| number.load(Ordering::Acquire));
         Durable { synced, checkpoint }
@@ -60,12 +61,12 @@ impl Framing for Blocks {
     }
 
     fn seal(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Sealed {
-        let summary = builder.seal(id, blocks, self.now());
+        let summary = builder.seal(id, blocks, self.durable());
         Sealed { data: 0..builder.position, summary }
     }
 
     fn commit(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Option<usize> {
-        Some(builder.commit(id, blocks, self.now()))
+        Some(builder.commit(id, blocks, self.durable()))
     }
 
     /// Nothing has to be cleared: what lies between the content and the summary goes nowhere.

@@ -81,7 +81,7 @@ pub(super) fn read(
                 found[1].filter(|summary| header.is_none_or(|header| summary.sequence >= header.sequence));
             let newest = summary.or(header)?;
             let header = header.filter(|header| header.sequence == newest.sequence);
-            let checkpoint = header.map_or(0, |header| checkpoint_of(&header));
+            let checkpoint = header.map_or(0, |header| header.checkpoint());
             let known = |summary: Summary| Summary { checkpoint, ..summary };
             if newest.sequence < from {
                 return Some(known(bare(newest, first_block)));
@@ -109,11 +109,6 @@ pub(super) fn read(
                 .map(known)
         })
         .collect()
-}
-
-/// The segment up to which the checkpoint was, by the header of a segment that was begun later.
-fn checkpoint_of(header: &Header) -> u64 {
-    if header.position == 0 { 0 } else { (header.sequence + 1).saturating_sub(header.position.into()) }
 }
 
 fn bare(header: Header, first_block: u64) -> Summary {

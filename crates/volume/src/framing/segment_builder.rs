@@ -100,8 +100,8 @@ impl SegmentBuilder {
 
     fn write_header(&mut self, id: &SegmentId, blocks: &mut [u8], durable: Durable) {
         let Durable { synced, checkpoint } = *self.of_header.get_or_insert(durable);
-        let behind = if checkpoint == 0 { 0 } else { id.sequence.saturating_sub(checkpoint) + 1 };
-        write(id, blocks, 0..1, Kind::Header, u32::try_from(behind).unwrap_or(0), synced, &[]);
+        let position = Header::position_of(id.sequence, checkpoint);
+        write(id, blocks, 0..1, Kind::Header, position, synced, &[]);
     }
 
     /// The blocks that the summary takes, at the segment's end.
