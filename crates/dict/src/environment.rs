@@ -134,11 +134,11 @@ pub enum Clock {
     System,
     /// Unix seconds that a test sets.
     Manual(Arc<AtomicU64>),
-    /// The same, and apart from it the seconds since some moment before.
+    /// Unix seconds that a test sets, and apart from them the seconds of a clock that nobody sets back.
     Apart {
         /// Unix seconds.
         unix: Arc<AtomicU64>,
-        /// Seconds since that moment.
+        /// What [`elapsed`](Clock::elapsed) tells, in seconds.
         elapsed: Arc<AtomicU64>,
     },
 }

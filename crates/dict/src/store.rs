@@ -82,7 +82,7 @@ impl Store {
     /// Refuses sizes that do not fit together, and a PATH that is not allowed.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open) that have nothing to do with what is there.
+    /// The errors of [`open`](Self::open) that do not depend on the files that are there.
     pub fn check_shape(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
         let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(()) };
         let files = flash_options(ssd, definition, environment)?.files();

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 /// How SET tells a query parameter from a setting.
 const PARAMETER: &str = "param_";
 
-/// What was said by USE and SET, or beside a query.
+/// The database, settings and query parameters that USE and SET chose, or that came with one query.
 #[derive(Debug, Clone, Default)]
 pub struct Chosen {
     /// The database of names without one; `None`: nobody has said.

@@ -161,7 +161,8 @@ impl Session {
 
     /// The database of names without one.
     pub fn database(&self) -> String {
-        self.chosen().database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned())
+        let said = self.passing.database.clone().or_else(|| self.lasting().database.clone());
+        said.unwrap_or_else(|| DEFAULT_DATABASE.to_owned())
     }
 
     /// USE.
@@ -225,7 +226,7 @@ impl Session {
         self.engine.take_back(state);
     }
 
-    /// What was said of settings.
+    /// The settings that hold for the next statement.
     pub(crate) fn settings(&self) -> Settings {
         self.chosen().settings
     }

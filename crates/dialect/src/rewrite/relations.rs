@@ -43,11 +43,11 @@ pub fn check(factor: &TableFactor, database: &str) -> Result<()> {
         let name = &alias.name;
         !alias.explicit && name.quote_style.is_none() && name.value.eq_ignore_ascii_case("FINAL")
     });
-    let (what, is_table) = match (is_final, sample) {
-        (false, None) => return Ok(()),
-        (true, _) => ("FINAL", matches!(factor, TableFactor::Table { .. })),
-        (false, Some(_)) => ("SAMPLE", matches!(factor, TableFactor::Table { .. })),
-    };
+    if !is_final && sample.is_none() {
+        return Ok(());
+    }
+    let is_table = matches!(factor, TableFactor::Table { .. });
+    let what = if is_final { "FINAL" } else { "SAMPLE" };
     let name = full_name(factor, database).unwrap_or_else(|| "of a table function".to_owned());
     Err(match (is_table, is_final) {
         (true, true) => Error::illegal_final(format!("Storage {name} doesn't support FINAL")),

@@ -30,7 +30,7 @@ pub(crate) struct Known {
     end: Option<(Tail, Instant)>,
     /// All rows up to that end have been taken in, at a time when no more could come before it.
     settled: bool,
-    /// What is to be said of how changes are known; empty: nothing.
+    /// A warning about how changes are found, for `last_exception`; empty: there is none.
     notice: String,
 }
 
@@ -193,7 +193,7 @@ impl Dictionary {
         Ok(renewed)
     }
 
-    /// The same, and keeps what there is to say of it for `last_exception`.
+    /// Looks for changes, and keeps the error or the warning that comes of it for `last_exception`.
     fn take_updates_and_tell(&self) {
         let said = match caught("Looking for changes", || self.take_updates()) {
             Err(error) => error.to_string(),

@@ -23,14 +23,9 @@ impl Moment {
     #[cfg_attr(not(feature = "mongodb"), expect(dead_code, reason = "MongoDB alone has such times"))]
     pub fn of_milliseconds(milliseconds: i64) -> Moment {
         let at = milliseconds.div_euclid(1000);
-        let fine = [at.rem_euclid(MINUTE as i64), milliseconds.rem_euclid(1000)];
-        let unit_seconds = match fine {
-            [0, 0] if at.rem_euclid(DAY as i64) == 0 => DAY,
-            [0, 0] if at.rem_euclid(HOUR as i64) == 0 => HOUR,
-            [0, 0] => MINUTE,
-            _ => 0,
-        };
-        Moment { at: Some(at), unit_seconds }
+        let [second, nanosecond] = [at.rem_euclid(DAY as i64), milliseconds.rem_euclid(1000) * 1_000_000];
+        let clock = NaiveTime::from_num_seconds_from_midnight_opt(second as u32, nanosecond as u32);
+        Moment { at: Some(at), unit_seconds: clock.map_or(0, unit) }
     }
 
     /// Of a number, or anything else that is no time. Several rows with the same one (`is_shared`) are those of a batch

@@ -15,13 +15,10 @@ use granary_dict::{DataType as ClickHouseType, digits_of};
 pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     let is_special = is_address(to) || matches!(to.data_type(), DataType::FixedSizeBinary(_));
     if is_special && !is_address(field) && array.data_type().is_numeric() {
-        let message = format!("Conversion from {} to {} is not supported", type_name(field), type_name(to));
-        return Err(Error::cannot_convert_type(message).into());
+        return Err(no_conversion(&type_name(field), &type_name(to)).into());
     }
     if is_time(to.data_type()) && is_unsafe(array)? {
-        let (from, to) = (type_name(field), type_name(to));
-        let message = format!("Value in column {from} cannot be safely converted into type {to}");
-        return Err(Error::cannot_convert_type(message).into());
+        return Err(unsafe_conversion(&type_name(field), &type_name(to)).into());
     }
     check_kept(field, array, to)?;
     let trimmed =
@@ -35,7 +32,8 @@ pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef
     })
 }
 
-/// The same, but that a text which is no value of the type is NULL, where ClickHouse casts to a type that is Nullable.
+/// Converts as [`converted`] does, but for a text that is no value of the type: it becomes NULL, as in ClickHouse's casts to
+/// a type that is Nullable.
 pub fn converted_or_null(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     let is_text = array.data_type().is_string() && fixed_bytes(field).is_none();
     match converted(field, array, to) {
@@ -64,13 +62,7 @@ pub fn converted_or_null(field: &Field, array: &ArrayRef, to: &Field) -> Result<
 /// Refuses what an integer of more than 64 bits, or a time, would lose as an integer, a time or a float, and what a float
 /// would lose as such an integer; and texts of a number that ClickHouse does not take for a moment.
 fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
-    let names = || (plain_field_name(field), plain_field_name(to));
-    let lossy = || {
-        let (from, to) = names();
-        Error::cannot_convert_type(format!(
-            "Value in column {from} cannot be safely converted into type {to}"
-        ))
-    };
+    let lossy = || unsafe_conversion(&plain_field_name(field), &plain_field_name(to));
     let target = to.data_type();
     match array.data_type() {
         DataType::Decimal128(..) | DataType::Decimal256(..) if is_wide(field) => {
@@ -84,9 +76,7 @@ fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
                 target if target.is_integer() => numbers.all(within(range(target))),
                 DataType::Timestamp(TimeUnit::Second, _) => numbers.all(within(range(&DataType::UInt32))),
                 DataType::Timestamp(..) => {
-                    let (from, to) = names();
-                    let what = format!("Conversion from {from} to {to} is not supported");
-                    return Err(Error::cannot_convert_type(what).into());
+                    return Err(no_conversion(&plain_field_name(field), &plain_field_name(to)).into());
                 }
                 DataType::Float32 => {
                     numbers.all(|number| is_exact(number, f32::MANTISSA_DIGITS, f32::MAX_EXP))
@@ -127,6 +117,14 @@ fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+fn no_conversion(from: &str, to: &str) -> Error {
+    Error::cannot_convert_type(format!("Conversion from {from} to {to} is not supported"))
+}
+
+fn unsafe_conversion(from: &str, to: &str) -> Error {
+    Error::cannot_convert_type(format!("Value in column {from} cannot be safely converted into type {to}"))
 }
 
 /// Whether an integer is a float of so many binary digits, and of such an exponent at most.

@@ -103,7 +103,7 @@ enum Part {
     Found,
     /// The default, of the attribute's type.
     Default,
-    /// What was chosen, which is the last argument, of the whole answer's type.
+    /// The value that was chosen, the last argument, with the field of the whole answer.
     Answer,
 }
 
