@@ -1,6 +1,6 @@
 //! Bodies that are large, packed or late.
 
-use crate::dictionary::users;
+use crate::dictionary::with_cached_users;
 use crate::served::Served;
 use std::io::Write;
 use std::net::TcpStream;
@@ -67,13 +67,7 @@ fn bodies_are_of_the_memory_of_queries() {
 
 #[test]
 fn a_body_that_does_not_come_holds_no_thread() {
-    let folder = tempfile::tempdir().unwrap();
-    users(folder.path());
-    let served = Served::start(folder.path(), &[]);
-    served.sql(
-        "CREATE DICTIONARY users (id UInt64, name String) PRIMARY KEY id \
-         SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))",
-    );
+    let (_folder, served) = with_cached_users(&[]);
     let path = "/dictionary/users?format=TabSeparated";
     let before = served.threads();
     let stalled: Vec<TcpStream> = (0..100)

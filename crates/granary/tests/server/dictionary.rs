@@ -18,11 +18,23 @@ const CREATE: &str = "CREATE DICTIONARY users (id UInt64, name String, city Null
     SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(MIN 1000 MAX 2000) \
     LAYOUT(SSD_CACHE(PATH 'users' FILE_SIZE 4194304 WRITE_BUFFER_SIZE 65536))";
 
+const CREATE_CACHED: &str = "CREATE DICTIONARY users (id UInt64, name String) PRIMARY KEY id \
+    SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))";
+
 fn with_users() -> (tempfile::TempDir, Served) {
+    serve(&[], CREATE)
+}
+
+/// A server, begun with these arguments, whose dictionary `users` is in RAM.
+pub fn with_cached_users(arguments: &[&str]) -> (tempfile::TempDir, Served) {
+    serve(arguments, CREATE_CACHED)
+}
+
+fn serve(arguments: &[&str], create: &str) -> (tempfile::TempDir, Served) {
     let folder = tempfile::tempdir().unwrap();
     users(folder.path());
-    let served = Served::start(folder.path(), &[]);
-    served.sql(CREATE);
+    let served = Served::start(folder.path(), arguments);
+    served.sql(create);
     (folder, served)
 }
 

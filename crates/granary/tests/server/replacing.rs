@@ -1,6 +1,6 @@
 //! Dictionaries that make way for others, or should have.
 
-use crate::dictionary::users;
+use crate::dictionary::{users, with_cached_users};
 use crate::served::Served;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -69,13 +69,7 @@ fn a_replacement_that_fails_leaves_the_old_dictionary() {
 
 #[test]
 fn a_source_that_hangs_keeps_its_own_dictionary_from_going_and_nothing_else_waiting() {
-    let folder = tempfile::tempdir().unwrap();
-    users(folder.path());
-    let served = Served::start(folder.path(), &["--allow-executable"]);
-    served.sql(
-        "CREATE DICTIONARY users (id UInt64, name String) PRIMARY KEY id \
-         SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))",
-    );
+    let (_folder, served) = with_cached_users(&["--allow-executable"]);
     let cached = "SELECT dictGet('users', 'name', toUInt64(7))";
     assert_eq!(served.sql(cached), "n7\n");
     let hangs = "DICTIONARY h (id UInt64, v String) PRIMARY KEY id \

@@ -1,7 +1,6 @@
 //! A source that takes requests and answers none.
 
-use crate::dictionary::users;
-use crate::served::Served;
+use crate::dictionary::with_cached_users;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -20,13 +19,7 @@ fn silence() -> u16 {
 
 #[test]
 fn who_waits_for_a_source_keeps_nobody_else_from_being_answered() {
-    let folder = tempfile::tempdir().unwrap();
-    users(folder.path());
-    let served = Served::start(folder.path(), &[]);
-    served.sql(
-        "CREATE DICTIONARY users (id UInt64, name String) PRIMARY KEY id SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) \
-         LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))",
-    );
+    let (_folder, served) = with_cached_users(&[]);
     served.sql(&format!(
         "CREATE DICTIONARY silent (id UInt64, name String) PRIMARY KEY id \
          SOURCE(HTTP(URL 'http://127.0.0.1:{}/' FORMAT 'RowBinary')) LIFETIME(1000) \
