@@ -87,6 +87,20 @@ impl Flights {
         self.len() == 0
     }
 
+    /// Waits until a [`poll`](Self::poll) has something to hand over, or to send on its way. For a thread that has nothing
+    /// else to wait for: it needs no [`event`](Self::event).
+    pub fn wait(&mut self) {
+        match &mut self.backend {
+            Backend::Ring(ring) if ring.in_flight() > 0 => {
+                if let Err(error) = ring.wait() {
+                    tracing::error!(%error, "io_uring does not wait for reads");
+                }
+            }
+            Backend::Pool(pool) => pool.wait(),
+            Backend::Ring(_) | Backend::Plain => {}
+        }
+    }
+
     /// Sends on their way what can be, and hands over what has completed: `done(ticket, bytes or error)`.
     /// `device` is the same each time. Waits for nothing.
     pub fn poll(&mut self, device: &dyn Device, mut done: impl FnMut(u64, io::Result<&[u8]>)) {
@@ -94,8 +108,8 @@ impl Flights {
             match &mut self.backend {
                 Backend::Ring(ring) => {
                     let Err(error) = poll_ring(ring, &mut self.waiting, by, &mut done) else {
-                        if let (true, Some(event)) = (ring.has_unsubmitted(), &self.event) {
-                            // The kernel has no room now: somebody must come again.
+                        if let (true, Some(event)) = (ring.has_work(), &self.event) {
+                            // The kernel took not all, or did not hand over all that has come: somebody must come again.
                             ring_event(event);
                         }
                         return;
@@ -130,6 +144,9 @@ fn poll_ring(
     by: ByDescriptor<'_>,
     done: &mut dyn FnMut(u64, io::Result<&[u8]>),
 ) -> io::Result<()> {
+    if let Some(error) = ring.refusal() {
+        return Err(error);
+    }
     loop {
         while let Some((extent, ticket)) = waiting.front().copied() {
             if !ring.begin(by.file, extent, ticket) {

@@ -15,12 +15,21 @@ pub(super) struct PoolFlights {
     idle: Vec<AlignedBuffer>,
     pub in_flight: usize,
     answers: (Sender<Done>, Receiver<Done>),
+    /// An answer that was waited for.
+    early: Option<Done>,
     event: Arc<OwnedFd>,
 }
 
 impl PoolFlights {
     pub fn new(event: &Arc<OwnedFd>) -> Self {
-        Self { idle: Vec::new(), in_flight: 0, answers: channel(), event: Arc::clone(event) }
+        Self { idle: Vec::new(), in_flight: 0, answers: channel(), early: None, event: Arc::clone(event) }
+    }
+
+    /// Waits for an answer, if one is to come.
+    pub fn wait(&mut self) {
+        if self.in_flight > 0 && self.early.is_none() {
+            self.early = self.answers.1.recv().ok();
+        }
     }
 
     pub fn poll(
@@ -30,7 +39,7 @@ impl PoolFlights {
         done: &mut dyn FnMut(u64, io::Result<&[u8]>),
     ) {
         let (mut completed, mut unfinished) = (Vec::new(), Vec::new());
-        while let Ok(mut answer) = self.answers.1.try_recv() {
+        while let Some(mut answer) = self.early.take().or_else(|| self.answers.1.try_recv().ok()) {
             self.in_flight -= 1;
             match answer.advance(by) {
                 Some(result) => completed.push((answer, result)),
@@ -80,6 +89,7 @@ impl PoolFlights {
 impl Drop for PoolFlights {
     fn drop(&mut self) {
         // The pool holds the file, whose lock must be free when this has gone.
+        self.in_flight -= usize::from(self.early.take().is_some());
         while self.in_flight > 0 && self.answers.1.recv().is_ok() {
             self.in_flight -= 1;
         }

@@ -77,6 +77,11 @@ impl Ring {
         Ok(this)
     }
 
+    /// Why no read goes this way any more; `None`: they do.
+    pub(super) fn refusal(&self) -> Option<io::Error> {
+        self.refused.then(|| io::Error::other("an earlier read was refused"))
+    }
+
     /// Reads that the kernel may be at.
     pub(super) fn in_flight(&self) -> usize {
         self.count - self.reaped.len()
@@ -118,11 +123,6 @@ impl Ring {
         // the file as soon as the entry is submitted; a descriptor closed before that is an error of the read.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the queue has as many entries as there are places");
-    }
-
-    /// Whether reads that were begun wait to be submitted.
-    pub(super) fn has_unsubmitted(&mut self) -> bool {
-        !self.ring.submission().is_empty()
     }
 
     /// Whether a call of the kernel would submit something or bring something.
@@ -218,9 +218,8 @@ impl Ring {
         begun: usize,
         done: &mut dyn FnMut(usize, io::Result<&[u8]>),
     ) -> Result<(), Refused> {
-        if self.refused {
+        if let Some(error) = self.refusal() {
             // A callback panicked before anybody learnt of it.
-            let error = io::Error::other("an earlier read was refused");
             return Err(Refused { error, left: (0..extents.len()).collect() });
         }
         if begun == 0 {
@@ -277,7 +276,7 @@ impl Ring {
 
     /// Waits for a completion, or for several where many reads are in flight: each call of the kernel and
     /// each notice to the device is then for several reads.
-    fn wait(&mut self) -> io::Result<()> {
+    pub(super) fn wait(&mut self) -> io::Result<()> {
         self.enter((self.in_flight() / WAITED_FOR_DIVISOR).max(1))
     }
 }
@@ -352,27 +351,34 @@ mod tests {
         let bytes: Vec<u8> = (0..1 << 20).map(|i: u32| (i / 512 * 7) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         let device = crate::device::FileDevice::open(&path, bytes.len() as u64).unwrap();
-        let mut flights = Flights::new(Engine::Ring, READ_BYTES_MAX);
-        let mut left: BTreeSet<u64> = BTreeSet::new();
-        for round in 0..3 {
-            for i in round * 100..(round + 1) * 100 {
-                flights.begin(Extent { offset: i % 256 * 4096, len: 4096 }, i);
-                left.insert(i);
+        for waits in [false, true] {
+            let mut flights = Flights::new(Engine::Ring, READ_BYTES_MAX);
+            let mut left: BTreeSet<u64> = BTreeSet::new();
+            for round in 0..3 {
+                for i in round * 100..(round + 1) * 100 {
+                    flights.begin(Extent { offset: i % 256 * 4096, len: 4096 }, i);
+                    left.insert(i);
+                }
+                // Some are under way.
+                flights.poll(&device, |i, _| assert!(left.remove(&i)));
+                if round == 1
+                    && let Some(ring) = flights.ring()
+                {
+                    break_ring(ring);
+                }
+                while !left.is_empty() {
+                    if waits {
+                        flights.wait();
+                    }
+                    flights.poll(&device, |i, result| {
+                        assert!(left.remove(&i), "one answer each");
+                        let at = i as usize % 256 * 4096;
+                        assert_eq!(result.unwrap(), &bytes[at..at + 4096]);
+                    });
+                }
             }
-            if round == 1
-                && let Some(ring) = flights.ring()
-            {
-                break_ring(ring);
-            }
-            while !left.is_empty() {
-                flights.poll(&device, |i, result| {
-                    assert!(left.remove(&i), "one answer each");
-                    let at = i as usize % 256 * 4096;
-                    assert_eq!(result.unwrap(), &bytes[at..at + 4096]);
-                });
-            }
+            assert!(flights.ring().is_none() && flights.is_empty());
         }
-        assert!(flights.ring().is_none() && flights.is_empty());
     }
 
     #[test]

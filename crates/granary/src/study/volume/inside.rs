@@ -1,14 +1,11 @@
 //! Random reads and writes of a volume on the device by this very process: what fio does to a file, without a server.
 
-use std::io;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use granary_lab::FioFigures;
 use granary_volume::{Config, Engine, Flights, Found, Io, Stored, Verdict, Volume};
-use rustix::event::{PollFd, PollFlags, poll};
 
 use super::contender::BLOCK;
 use crate::failure::{Failure, Result, at};
@@ -80,7 +77,7 @@ impl Inside {
             });
             result.map_err(failed)?;
             if idle.is_empty() {
-                wait(flights.event()).map_err(failed)?;
+                flights.wait();
             }
         }
         Ok(figures(times, began.elapsed()))
@@ -104,15 +101,6 @@ impl Inside {
         committed.map_err(|error| Failure::File("a volume in process".to_owned(), error))?;
         Ok(figures(times, began.elapsed()))
     }
-}
-
-/// Waits for a read to complete. Where nothing tells of it, the next look is the wait.
-fn wait(event: Option<BorrowedFd<'_>>) -> io::Result<()> {
-    let Some(event) = event else { return Ok(()) };
-    poll(&mut [PollFd::from_borrowed_fd(event, PollFlags::IN)], None)?;
-    // It is watched for its level here. Whatever completed by now is seen by the next look.
-    let _ = rustix::io::read(event, &mut [0; 8]);
-    Ok(())
 }
 
 fn figures(mut times: Vec<Duration>, took: Duration) -> FioFigures {
