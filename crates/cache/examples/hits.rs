@@ -1,5 +1,5 @@
-//! How long a key takes that is found in RAM: `hits ENTRIES VALUE_BYTES BATCH ROUNDS`. Nanoseconds of this thread's
-//! processor for each key, the lowest and the median of the rounds.
+//! How long a key takes that is found in RAM: `hits ENTRIES VALUE_BYTES BATCH ROUNDS [MEMORY_FOLDER]`. Nanoseconds of this
+//! thread's processor for each key, the lowest and the median of the rounds.
 
 use granary_cache::{Cache, Entry, Io, Outcome};
 
@@ -11,18 +11,18 @@ fn processor_seconds() -> f64 {
 }
 
 fn main() {
-    let arguments: Vec<usize> =
-        std::env::args().skip(1).map(|word| word.parse().expect("a number")).collect();
-    let [entries, value_bytes, batch, rounds] = arguments[..] else {
-        panic!("hits ENTRIES VALUE_BYTES BATCH ROUNDS")
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let numbers: Vec<usize> = arguments.iter().take(4).map(|word| word.parse().expect("a number")).collect();
+    let [entries, value_bytes, batch, rounds] = numbers[..] else {
+        panic!("hits ENTRIES VALUE_BYTES BATCH ROUNDS [MEMORY_FOLDER]")
     };
     let folder = tempfile::tempdir().expect("a folder");
     let memory = (entries * (value_bytes + 64) * 2) as u64;
-    let cache = Cache::builder()
-        .memory(memory)
-        .flash(folder.path().join("hits"), 256 << 20)
-        .open()
-        .expect("it opens");
+    let mut builder = Cache::builder().memory(memory).flash(folder.path().join("hits"), 256 << 20);
+    if let Some(folder) = arguments.get(4) {
+        builder = builder.memory_folder(folder);
+    }
+    let cache = builder.open().expect("it opens");
     let keys: Vec<[u8; 8]> = (0..entries as u64).map(u64::to_le_bytes).collect();
     let value = vec![7; value_bytes];
     for keys in keys.chunks(1000) {
