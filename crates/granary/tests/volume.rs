@@ -4,6 +4,10 @@
 mod programs;
 
 use programs::{attempt, run};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const GRANARY: &str = env!("CARGO_BIN_EXE_granary");
 
@@ -61,6 +65,94 @@ fn the_server_takes_the_sockets_that_systemd_opens() {
     let server = ["[", GRANARY, "server", "--path", "data", "--http", "127.0.0.1:0", "]"];
     let size = run(folder.path(), "nbdinfo", &[&["--size", "--"], &server[..]].concat());
     assert_eq!(size, "16777216\n");
+}
+
+/// `granary server` on the socket `nbd` of a folder, until it is dropped.
+struct Server {
+    process: Child,
+    errors: PathBuf,
+}
+
+impl Server {
+    fn start(folder: &Path) -> Self {
+        let errors = folder.join("errors");
+        let mut command = Command::new(GRANARY);
+        command.args(["server", "--path", "data", "--http", "127.0.0.1:0", "--nbd-socket", "nbd"]);
+        command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(File::create(&errors).unwrap());
+        let server = Self { process: command.spawn().unwrap(), errors };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !server.said().contains("Granary serves the volumes") {
+            assert!(Instant::now() < deadline, "it does not start: {}", server.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        server
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.errors).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+/// One volume cannot be opened: the others are served, and whoever asks for it gets nothing in its place.
+#[test]
+fn a_damaged_volume_keeps_no_other_from_being_served() {
+    let folder = with_volume();
+    run(folder.path(), GRANARY, &["volume", "create", "default", "--path", "data", "--size", "32MiB"]);
+    let size = |name: &str| {
+        attempt(folder.path(), "nbdinfo", &["--size", &format!("nbd+unix:///{name}?socket=nbd")])
+    };
+    let server = Server::start(folder.path());
+    assert_eq!(
+        ["", "default", "scratch"].map(|name| size(name).1),
+        ["33554432\n", "33554432\n", "16777216\n"]
+    );
+    drop(server);
+    std::fs::write(folder.path().join("data/volumes/default.volume"), "size = 1").unwrap();
+    let (is_fine, listed, errors) = attempt(folder.path(), GRANARY, &["volume", "list", "--path", "data"]);
+    assert!(!is_fine && errors.contains("1 volumes cannot be read"), "{errors}");
+    assert!(listed.contains("default.volume is damaged") && listed.contains("16.00 MiB"), "{listed}");
+    let server = Server::start(folder.path());
+    assert!(server.said().contains("the volume default is not served"), "{}", server.said());
+    assert_eq!(size("scratch").1, "16777216\n");
+    for name in ["", "default"] {
+        let (is_fine, output, _) = size(name);
+        assert!(!is_fine && output.is_empty(), "the other one is not the default: {output}");
+    }
+}
+
+/// Neighbours that are damaged are one line.
+#[test]
+fn a_scrub_says_which_blocks_are_damaged() {
+    let folder = with_volume();
+    let block = |number: u32| number.to_le_bytes().repeat(1024);
+    let image: Vec<u8> = (1..=4096).flat_map(block).collect();
+    std::fs::write(folder.path().join("image"), &image).unwrap();
+    let serve = ["[", GRANARY, "volume", "serve", "scratch", "--path", "data", "]"];
+    run(folder.path(), "nbdcopy", &[&["--flush", "--", "image"], &serve[..]].concat());
+    let scrub = ["volume", "scrub", "scratch", "--path", "data"];
+    assert_eq!(run(folder.path(), GRANARY, &scrub), "scratch: 4096 blocks read, none is damaged\n");
+    let path = folder.path().join("data/volumes/scratch.log");
+    let mut log = std::fs::read(&path).unwrap();
+    for number in (101..=110).chain([200]) {
+        let found =
+            log.chunks_exact(4096).position(|bytes| bytes == block(number)).expect("it is in the log");
+        log[found * 4096] ^= 1;
+    }
+    std::fs::write(&path, &log).unwrap();
+    let (is_fine, damaged, errors) = attempt(folder.path(), GRANARY, &scrub);
+    assert!(!is_fine && errors.contains("11 of 4096 blocks are damaged"), "{errors}");
+    let error = "Input/output error (os error 5)";
+    let lines =
+        format!("scratch: bytes 409600 to 450560: {error}\nscratch: bytes 815104 to 819200: {error}\n");
+    assert_eq!(damaged, lines);
 }
 
 /// A client that is no client, and a volume that is open elsewhere.

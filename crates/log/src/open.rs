@@ -10,7 +10,7 @@ use crate::limits::SEQUENCES_SKIPPED;
 use crate::lock::is_locked;
 use crate::log::{Buffers, Counters, FlushRequests, Log, Progress, WriterState};
 use crate::options::{InDoubt, Options};
-use crate::partitions::{Partition, has_bytes};
+use crate::partitions::{Partition, has_bytes, state_files};
 use crate::recover::{self, Opened, Recovered};
 use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
 use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, companion_number, random_number};
@@ -123,7 +123,7 @@ impl<F: Framing> Log<F> {
             let is_in_use = path == options.path && is_locked(&path);
             return Err(if is_in_use { OpenError::InUse { path } } else { OpenError::Foreign { path } });
         }
-        let mut files = options.state_files(partitions);
+        let mut files = state_files(&options.state_path, partitions);
         files.push(options.path.clone());
         files.retain(|file| std::fs::symlink_metadata(file).is_err());
         // The locks first: another cache's file must not be cut to our size.

@@ -113,17 +113,17 @@ fn path_of(state_path: &Path, partition: u64) -> PathBuf {
     }
 }
 
-impl Options {
-    /// The files beside the data of so many logs.
-    pub fn state_files(&self, partitions: u64) -> Vec<PathBuf> {
-        let of = |i| {
-            let path = path_of(&self.state_path, i);
-            let state = beside(&path, ".state");
-            std::iter::once(state).chain(journal::paths(&path))
-        };
-        (0..partitions).flat_map(of).collect()
-    }
+/// The files beside the data of so many logs, whose names begin with [`Options::state_path`].
+pub fn state_files(state_path: &Path, partitions: u64) -> Vec<PathBuf> {
+    let of = |i| {
+        let path = path_of(state_path, i);
+        let state = beside(&path, ".state");
+        std::iter::once(state).chain(journal::paths(&path))
+    };
+    (0..partitions).flat_map(of).collect()
+}
 
+impl Options {
     /// A file that has the name of a state or a journal of so many logs and is none: where there is no state, there can
     /// be no journal.
     pub(crate) fn foreign_beside(&self, partitions: u64) -> io::Result<Option<PathBuf>> {

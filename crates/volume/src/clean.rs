@@ -46,6 +46,7 @@ impl Shared {
 
     /// One step; `false`: there is nothing to do.
     fn clean_once(&self, io: &mut Io) -> io::Result<bool> {
+        self.ready_to_append()?;
         self.collect_emptied();
         let segments = self.log.geometry().segments();
         let free = self.log.free_slots();
@@ -213,6 +214,31 @@ impl Shared {
                 return Err(io::Error::other("the volume ends"));
             }
         }
+    }
+
+    /// Writes the map down where nothing may be appended before.
+    ///
+    /// # Errors
+    /// It cannot be written now: nothing can be appended.
+    pub fn ready_to_append(&self) -> io::Result<()> {
+        if self.checkpoint_first.load(Ordering::Acquire) { self.write_first_checkpoint() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn write_first_checkpoint(&self) -> io::Result<()> {
+        let _one = self.first_checkpoint.lock().expect("no panic under the lock");
+        if self.checkpoint_first.load(Ordering::Acquire) {
+            self.write_checkpoint()?;
+            self.checkpoint_first.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Makes everything durable and writes the map down, unless it is as it was written down.
+    pub fn write_last_checkpoint(&self) -> io::Result<()> {
+        self.commit()?;
+        let is_written = self.is_untouched() && self.since_checkpoint() == 0;
+        if is_written { Ok(()) } else { self.write_checkpoint() }
     }
 
     /// Writes the map down, so that a recovery need not read older summaries.

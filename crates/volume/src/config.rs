@@ -83,6 +83,9 @@ pub enum Error {
     /// The map cannot be made.
     #[error(transparent)]
     Map(#[from] crate::map::MapError),
+    /// The map as it was written down cannot be read. The text has its path.
+    #[error("cannot read {0}")]
+    Checkpoint(io::Error),
     /// The operating system refused.
     #[error("cannot {doing} {path}: {source}", path = path.display())]
     Io {
@@ -303,13 +306,27 @@ impl Config {
         Self::read_from(files.config())?.ok_or_else(|| Error::not_found(files))
     }
 
+    /// Reads the shape in a file; `None`: there is none that can be understood.
+    ///
+    /// # Errors
+    /// The operating system refused.
+    pub(crate) fn read_damaged(path: PathBuf) -> Result<Option<Self>, Error> {
+        match Self::read_from(path) {
+            Err(Error::Damaged { .. }) => Ok(None),
+            read => read,
+        }
+    }
+
     /// Reads the shape in a file; `None`: there is no such file.
     pub(crate) fn read_from(path: PathBuf) -> Result<Option<Self>, Error> {
-        let text = match std::fs::read_to_string(&path) {
+        let bytes = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.map_err(Error::io("read", &path))?,
         };
-        toml::from_str(&text).map(Some).map_err(|error| Error::Damaged { path, reason: error.to_string() })
+        toml::from_slice(&bytes).map(Some).map_err(|error| {
+            let reason = format!("{}: put the last copy of it back, or delete the volume", error.message());
+            Error::Damaged { path, reason }
+        })
     }
 
     /// Writes the shape of a volume to one of its files, as a whole or not at all.
@@ -325,6 +342,10 @@ impl Config {
             std::fs::rename(&new, path)?;
             File::open(&files.folder)?.sync_all()
         });
-        written.map_err(Error::io("write", path))
+        written.map_err(|error| {
+            // What is half written means nothing; where it was renamed there is none.
+            drop(std::fs::remove_file(&new));
+            Error::io("write", path)(error)
+        })
     }
 }

@@ -6,7 +6,7 @@ use crate::hold::Hold;
 use crate::raw_device::{check_unused, wipe};
 use crate::unfinished::{finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
-use granary_log::{Durability, InDoubt, Log, OpenError};
+use granary_log::{Durability, InDoubt, Log};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -51,7 +51,7 @@ impl Volume {
         }
         finish_deletion(&files)?;
         let options = config.log_options(&files, InDoubt::StartEmpty)?;
-        if let Some(path) = parts(&files, &config, &options).into_iter().find(|path| path.exists()) {
+        if let Some(path) = parts(&files, Some(&config)).into_iter().find(|path| path.exists()) {
             return Err(Error::InTheWay { path });
         }
         if let Some(device) = &config.device {
@@ -77,23 +77,10 @@ impl Volume {
     /// There is none of this name, or another process has it open.
     pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
+        // Without its shape there is no volume. What that was need not be known.
         let _hold = Hold::take_existing(&files)?;
-        let config = Config::read(&files)?;
-        let options = config.log_options(&files, InDoubt::Keep)?;
-        // Nobody else has it as long as the log is open, and without its shape there is no volume.
-        // A device that is gone would be made, as a file.
-        let is_there = config.device.as_ref().is_none_or(|device| device.exists());
-        let opened = match is_there.then(|| Log::open(Blocks::default(), &options)) {
-            None => None,
-            Some(Ok(opened)) => Some(opened),
-            // What cannot be opened can be deleted, if nobody else has it: of a device that is known by now.
-            Some(Err(OpenError::Damaged { .. } | OpenError::Foreign { .. } | OpenError::Device(_))) => None,
-            Some(Err(error)) => return Err(error.into()),
-        };
         std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
-        finish_deletion(&files)?;
-        drop(opened);
-        Ok(())
+        finish_deletion(&files)
     }
 
     /// Makes a closed volume larger, and returns the size it had.

@@ -29,6 +29,12 @@ pub(crate) struct Shared {
     pub replayed: AtomicU64,
     /// Segments that were written between opening and the checkpoint.
     pub written_before: AtomicU64,
+    /// The log's newest segment when the volume was opened.
+    pub head_at_open: u64,
+    /// The log speaks of blocks that are not there: the map is to be written down before anything is appended.
+    pub checkpoint_first: AtomicBool,
+    /// Held by whoever does.
+    pub first_checkpoint: Mutex<()>,
     pub cleaner: Wake,
     pub opened: Instant,
     pub counters: Counters,
@@ -126,6 +132,11 @@ impl Shared {
     pub fn since_checkpoint(&self) -> u64 {
         let written = self.log.stats().segments_written - self.written_before.load(Ordering::Acquire);
         self.replayed.load(Ordering::Acquire) + written
+    }
+
+    /// Whether nothing was written since the volume was opened.
+    pub fn is_untouched(&self) -> bool {
+        self.log.head() == self.head_at_open
     }
 
     /// Milliseconds since the volume was opened.

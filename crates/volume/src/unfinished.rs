@@ -1,7 +1,7 @@
 //! What was begun with a closed volume and not done, finished by whoever comes next.
 
 use crate::config::{Config, Error, Files};
-use granary_log::{InDoubt, Options};
+use granary_log::InDoubt;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -27,8 +27,11 @@ pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
 
 /// Removes what is left of a volume that has no shape any more.
 pub(crate) fn finish_deletion(files: &Files) -> Result<(), Error> {
-    let Some(config) = Config::read_from(files.deleted())? else { return Ok(()) };
-    remove(&parts(files, &config, &config.log_options(files, InDoubt::Keep)?))?;
+    if !files.deleted().exists() {
+        return Ok(());
+    }
+    let config = Config::read_damaged(files.deleted())?;
+    remove(&parts(files, config.as_ref()))?;
     remove(&[files.deleted()])
 }
 
@@ -55,11 +58,11 @@ pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files of a volume beside its shape.
-pub(crate) fn parts(files: &Files, config: &Config, options: &Options) -> Vec<PathBuf> {
-    let mut parts = options.state_files(1);
+/// The files of a volume beside its shape; where that is not known, those of one whose log is a file.
+pub(crate) fn parts(files: &Files, config: Option<&Config>) -> Vec<PathBuf> {
+    let mut parts = granary_log::state_files(&files.state(), 1);
     parts.extend([files.checkpoint(), files.resized()]);
-    if config.device.is_none() {
+    if config.is_none_or(|config| config.device.is_none()) {
         parts.push(files.data());
     }
     parts

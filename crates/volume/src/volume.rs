@@ -15,7 +15,7 @@ use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Opened};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -103,7 +103,7 @@ impl Volume {
         let mut map = config.map.create(config.blocks())?;
         let damaged = |reason: &str| Error::Damaged { path: path.clone(), reason: reason.to_owned() };
         let framing = Blocks::default();
-        let read = checkpoint::read(&path).map_err(Error::io("read", &path))?;
+        let read = checkpoint::read(&path).map_err(Error::Checkpoint)?;
         let header = match read {
             None if path.exists() => {
                 return Err(damaged(
@@ -118,7 +118,7 @@ impl Volume {
                 }
                 framing.entries_from.store(header.sequence + 1, Ordering::Release);
                 framing.checkpoint.store(header.sequence + 1, Ordering::Release);
-                read.restore(&mut *map, &mut |_| {}).map_err(Error::io("read", &path))?;
+                read.restore(&mut *map, &mut |_| {}).map_err(Error::Checkpoint)?;
                 Some(header)
             }
         };
@@ -148,6 +148,9 @@ impl Volume {
             checkpointed: framing.checkpoint,
             replayed: AtomicU64::new(0),
             written_before: AtomicU64::new(0),
+            head_at_open: log.head(),
+            checkpoint_first: AtomicBool::new(false),
+            first_checkpoint: Mutex::default(),
             files,
             config,
             log,
@@ -163,8 +166,16 @@ impl Volume {
         let recover = shared.recover(&recovered, progress);
         if recover.map_err(|reason| Error::Damaged { path: data, reason })? {
             // The log goes on speaking of blocks that are not there, and its unfinished segments will soon count as synced:
-            // no later recovery may listen to it.
-            shared.write_checkpoint().map_err(Error::io("write", &shared.files.checkpoint()))?;
+            // no later recovery may listen to it. As long as nothing is appended, each does as this one did.
+            shared.checkpoint_first.store(true, Ordering::Release);
+            if let Err(error) = shared.ready_to_append() {
+                let volume = shared.files.name();
+                tracing::error!(%error, volume, "the map cannot be written down: until it can, writes fail");
+            }
+        }
+        // Without a checkpoint there is one to come, whatever the log says.
+        if header.is_none() {
+            shared.replayed.fetch_max(1, Ordering::Relaxed);
         }
         // What this start shows, the next one shows, too: the last process may have ended before its writes were synced.
         shared.commit().map_err(Error::io("sync", &shared.files.data()))?;
@@ -206,6 +217,7 @@ impl Volume {
     /// The device refuses writes, or has no space left. EINVAL: they lie beyond the end.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8]) -> io::Result<()> {
         self.check_range(offset, data.len() as u64)?;
+        self.shared.ready_to_append()?;
         self.shared.write(io, offset, data)
     }
 
@@ -215,6 +227,7 @@ impl Volume {
     /// As [`write`](Self::write).
     pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
         self.check_range(offset, len)?;
+        self.shared.ready_to_append()?;
         self.shared.write_zeroes(io, offset, len)
     }
 
@@ -224,6 +237,7 @@ impl Volume {
     /// As [`write`](Self::write).
     pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
         self.check_range(offset, len)?;
+        self.shared.ready_to_append()?;
         self.shared.trim(offset, len)
     }
 
@@ -341,12 +355,13 @@ impl Volume {
         let cleaner = self.threads.pop();
         // A panic of a thread was printed by it; there is nothing to add.
         let _ = cleaner.map(JoinHandle::join);
-        let ended = self.shared.commit().and_then(|()| self.shared.write_checkpoint());
+        let ended = self.shared.write_last_checkpoint();
         let ended = match ended {
             Ok(()) => self.shared.log.stop(),
             Err(error) => {
                 self.shared.log.abandon();
-                Err(error)
+                // Then there is nothing to keep, and the next start does as this one did.
+                if self.shared.is_untouched() { Ok(()) } else { Err(error) }
             }
         };
         self.threads.drain(..).for_each(|thread| _ = thread.join());

@@ -132,7 +132,6 @@ impl Shared {
     /// Unmaps blocks: they are zero.
     fn unmap(&self, mut lba: u64, count: u64) -> io::Result<()> {
         let end = lba + count;
-        self.counters.blocks_trimmed.fetch_add(count, Ordering::Relaxed);
         // What is not mapped needs no entry.
         while let Some((first, _)) = mapped(&*self.map, lba..end).next() {
             let behind = end.min(first + ZEROES_LOCKED_MAX);
@@ -149,7 +148,8 @@ impl Shared {
             let slot = self.slot_of_block(block);
             slot.has_zeroes.store(true, Ordering::Release);
             slot.set_usage(SlotUse::Used);
-            mapped(&*self.map, first..behind).for_each(|(lba, _)| self.unpoint(lba));
+            let unpointed = mapped(&*self.map, first..behind).map(|(lba, _)| self.unpoint(lba)).count();
+            self.counters.blocks_trimmed.fetch_add(unpointed as u64, Ordering::Relaxed);
             lba = behind;
         }
         Ok(())

@@ -112,6 +112,23 @@ fn what_cannot_be_opened_can_be_deleted() {
     }
 }
 
+/// So can one whose shape is damaged, and it is made anew.
+#[test]
+fn a_volume_whose_shape_is_damaged_can_be_deleted() {
+    for damaged in [&b""[..], b"size = 1", b"\xFF\xFE\0", b"size = 16777216\nunknown = 1\n"] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), &Config::new(SIZE), true);
+        std::fs::write(folder.path().join("v.volume"), damaged).unwrap();
+        is_refused(folder.path(), "v.volume");
+        let error = Volume::create(folder.path(), "v", &Config::new(SIZE)).unwrap_err();
+        assert!(matches!(error, Error::Exists { .. }), "{error}");
+        Volume::delete(folder.path(), "v").unwrap();
+        assert_eq!(names(folder.path()), [""; 0]);
+        create(folder.path(), &Config::new(SIZE), true);
+        has_its_content(folder.path());
+    }
+}
+
 /// A block device of 64 MiB, until it is dropped.
 struct Loop {
     device: PathBuf,

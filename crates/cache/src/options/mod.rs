@@ -192,7 +192,7 @@ impl FlashOptions {
     /// # Errors
     /// Sizes that do not fit together.
     pub fn files(&self) -> Result<Vec<PathBuf>, OpenError> {
-        let mut files = self.log_options()?.state_files(self.partitions);
+        let mut files = granary_log::state_files(&self.log_options()?.state_path, self.partitions);
         if !is_block_device(&self.path) {
             files.push(with_bin(&self.path));
         }

@@ -191,8 +191,13 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let mut options = options(arguments, config, path.clone(), tls)?;
     let memcached = memcached.start(&path, memcached_tls)?;
     let serves_volumes = nbd.has_address() || serves_block_devices;
-    let volumes = if serves_volumes { volumes::open(&path)? } else { Vec::new() };
+    let volumes = if serves_volumes { volumes::open(&path)? } else { volumes::Opened::default() };
     let nbd = nbd.start(&volumes, nbd_tls)?;
+    let volumes::Opened { volumes, refused, .. } = volumes;
+    if let (true, Some(error)) = (serves_block_devices, refused.into_iter().next()) {
+        // The devices after it would have other numbers.
+        return Err(error.into());
+    }
     let places = nbd.iter().flat_map(granary_nbd::Server::uris).map(String::as_str);
     #[cfg(feature = "ublk")]
     let block_devices = block_devices::start(if serves_block_devices { &volumes } else { &[] })?;

@@ -1,11 +1,12 @@
 //! The NBD server of `granary server`: the volumes of its folder.
 
 use super::address;
+use super::volumes::Opened;
 use clap::Args;
 use granary_nbd::{Options, Server, ServerConfig, ServerError, UnixSocket, VolumeExports, is_activated};
-use granary_volume::Volume;
 use serde::Deserialize;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,6 +28,15 @@ pub struct Arguments {
     #[arg(id = "nbd-tls", long = "nbd-tls", env = "GRANARY_NBD_TLS")]
     #[serde(default)]
     tls: bool,
+
+    /// Most connections at a time; further ones are turned away. Each has a thread [default: 256]
+    #[arg(
+        id = "nbd-connections",
+        long = "nbd-connections",
+        value_name = "N",
+        env = "GRANARY_NBD_CONNECTIONS"
+    )]
+    connections: Option<NonZeroUsize>,
 }
 
 impl Arguments {
@@ -36,6 +46,7 @@ impl Arguments {
             address: self.address.or(others.address),
             socket: self.socket.or(others.socket),
             tls: self.tls || others.tls,
+            connections: self.connections.or(others.connections),
         }
     }
 
@@ -60,15 +71,20 @@ impl Arguments {
     /// The address cannot be listened on.
     pub fn start(
         self,
-        volumes: &[Arc<Volume>],
+        volumes: &Opened,
         tls: Option<Arc<ServerConfig>>,
     ) -> Result<Option<Server>, ServerError> {
         if !self.has_address() {
             return Ok(None);
         }
-        let mut options = Options::new(Arc::new(VolumeExports::new(volumes.iter().map(Arc::clone))));
+        if let Some(address) = self.address.filter(|address| !address.ip().is_loopback()) {
+            tracing::warn!("whoever reaches {address} reads and writes the volumes: NBD knows no passwords");
+        }
+        let exports = VolumeExports::new(volumes.volumes.iter().map(Arc::clone));
+        let mut options = Options::new(Arc::new(exports.with_default(&volumes.default_name)));
         options.addresses.extend(self.address);
         options.sockets.extend(self.socket.map(UnixSocket::new));
+        options.connections_max = self.connections.map_or(options.connections_max, NonZeroUsize::get);
         options.is_activated = true;
         options.requires_tls = tls.is_some();
         options.tls = tls;

@@ -35,7 +35,12 @@ const FIGURES: &[OfVolume] = &[
     ("checkpoints", Counter, "Times that the map was written down", |s| s.checkpoints),
     ("checksum_loads", Counter, "Times that checksums were read from the device", |s| s.checksum_loads),
     ("blocks_damaged", Counter, "Reads of blocks that are damaged on the device", |s| s.damaged),
-    ("ram_map_bytes", Gauge, "RAM of the map", |s| s.map_bytes),
+    (
+        "ram_map_bytes",
+        Gauge,
+        "RAM of the map; of a flat one at the most, when all of the volume was written",
+        |s| s.map_bytes,
+    ),
     ("ram_checksum_bytes", Gauge, "RAM of checksums", |s| s.checksum_bytes),
     ("ram_buffer_bytes", Gauge, "RAM of write buffers", |s| s.buffer_bytes),
 ];

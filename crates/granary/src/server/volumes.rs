@@ -9,11 +9,22 @@ use granary_volume::{Files, Volume};
 
 use crate::volume::{self, open_with_progress};
 
-/// Opens all volumes of Granary's folder.
+/// Volumes that are open.
+#[derive(Default)]
+pub struct Opened {
+    /// Those that can be served.
+    pub volumes: Vec<Arc<Volume>>,
+    /// Why others could not be opened.
+    pub refused: Vec<granary_volume::Error>,
+    /// The one that clients get who name none. Where it could not be opened, they get none.
+    pub default_name: String,
+}
+
+/// Opens the volumes of Granary's folder. One that cannot be opened is no reason not to serve the others: the log says why.
 ///
 /// # Errors
-/// There are none, or one cannot be opened.
-pub fn open(folder: &Path) -> Result<Vec<Arc<Volume>>, Box<dyn Error>> {
+/// There are none, or the folder cannot be read.
+pub fn open(folder: &Path) -> Result<Opened, Box<dyn Error>> {
     let folder = volume::folder(folder);
     let names = if folder.exists() { Files::list(&folder)? } else { Vec::new() };
     if names.is_empty() {
@@ -23,8 +34,21 @@ pub fn open(folder: &Path) -> Result<Vec<Arc<Volume>>, Box<dyn Error>> {
         );
         return Err(text.into());
     }
-    let open = |files: &Files| open_with_progress(&folder, files.name()).map(Arc::new);
-    Ok(names.iter().map(open).collect::<Result<Vec<_>, _>>()?)
+    let default_name = match &names[..] {
+        [only] => only.name(),
+        _ => "default",
+    };
+    let mut opened = Opened { default_name: default_name.to_owned(), ..Opened::default() };
+    for files in &names {
+        match open_with_progress(&folder, files.name()) {
+            Ok(volume) => opened.volumes.push(Arc::new(volume)),
+            Err(error) => {
+                tracing::error!("the volume {} is not served: {error}", files.name());
+                opened.refused.push(error);
+            }
+        }
+    }
+    Ok(opened)
 }
 
 /// Closes volumes that nobody serves any more.

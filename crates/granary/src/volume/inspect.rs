@@ -6,6 +6,7 @@ use crate::volume::{open_with_progress, say};
 use granary_volume::{Config, Files, Io};
 use indicatif::HumanBytes;
 use std::io::Write;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -26,8 +27,16 @@ pub fn list(folder: &Path) -> Result<()> {
         return Ok(());
     }
     say(format_args!("{:<24} {:>12} {:>12} {:>10} {:>10}", "name", "size", "on disk", "block", "map"));
+    let mut failed = 0;
     for files in names {
-        let config = Config::read(&files)?;
+        let config = match Config::read(&files) {
+            Ok(config) => config,
+            Err(error) => {
+                failed += 1;
+                say(format_args!("{:<24} {error}", files.name()));
+                continue;
+            }
+        };
         say(format_args!(
             "{:<24} {:>12} {:>12} {:>10} {:>10}",
             files.name(),
@@ -36,6 +45,9 @@ pub fn list(folder: &Path) -> Result<()> {
             HumanBytes(config.block_size).to_string(),
             config.map.name()
         ));
+    }
+    if failed > 0 {
+        return Err(Failure::Argument(format!("{failed} volumes cannot be read")));
     }
     Ok(())
 }
@@ -54,7 +66,7 @@ pub fn inspect(folder: &Path, name: &str) -> Result<()> {
         ("in use", HumanBytes(stats.blocks_mapped * block).to_string()),
         ("data", device.display().to_string()),
         ("on disk", HumanBytes(space(&files)).to_string()),
-        ("map", format!("{}, {} of RAM", config.map.name(), HumanBytes(stats.map_bytes))),
+        ("map", format!("{}, {} of RAM at the most", config.map.name(), HumanBytes(stats.map_bytes))),
         ("segments", format!("{} of {}, {} free", stats.segments, HumanBytes(segment), stats.segments_free)),
     ];
     for (what, value) in lines {
@@ -83,6 +95,12 @@ pub fn check(folder: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Neighbouring blocks that cannot be read for the same reason.
+struct Run {
+    blocks: Range<u64>,
+    error: String,
+}
+
 /// Reads every block in use.
 pub fn scrub(folder: &Path, name: &str) -> Result<()> {
     let volume = open_with_progress(folder, name)?;
@@ -93,23 +111,33 @@ pub fn scrub(folder: &Path, name: &str) -> Result<()> {
     let (mut damaged, mut read) = (0u64, 0u64);
     let mut next = volume.next_mapped(0);
     let mut output = std::io::stdout().lock();
+    // Who reads no lines gets the exit status.
+    let mut tell = |Run { blocks, error }: Run| {
+        let _ = writeln!(output, "{name}: bytes {} to {}: {error}", blocks.start * size, blocks.end * size);
+    };
+    let mut run: Option<Run> = None;
     while let Some(lba) = next {
-        if let Err(error) = volume.read(&mut io, lba * size, &mut block) {
-            damaged += 1;
-            // Who reads no lines gets the exit status.
-            let _ = writeln!(output, "{name}: bytes {} to {}: {error}", lba * size, (lba + 1) * size);
-        }
+        let error = volume.read(&mut io, lba * size, &mut block).err().map(|error| error.to_string());
         read += 1;
+        damaged += u64::from(error.is_some());
+        match (&mut run, error) {
+            (Some(run), Some(error)) if run.blocks.end == lba && run.error == error => run.blocks.end += 1,
+            (_, error) => {
+                run.take().map(&mut tell);
+                run = error.map(|error| Run { blocks: lba..lba + 1, error });
+            }
+        }
         if read.is_multiple_of(256) {
             bar.set_position(read);
         }
         next = volume.next_mapped(lba + 1);
     }
+    run.map(&mut tell);
     bar.finish_and_clear();
     volume.close().map_err(at(&folder.join(name)))?;
     if damaged > 0 {
         return Err(Failure::Argument(format!("{name}: {damaged} of {read} blocks are damaged")));
     }
-    let _ = writeln!(output, "{name}: {read} blocks read, none is damaged");
+    say(format_args!("{name}: {read} blocks read, none is damaged"));
     Ok(())
 }

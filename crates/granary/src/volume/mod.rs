@@ -21,7 +21,7 @@ Examples:
     granary server --nbd 127.0.0.1:10809
 
   Use it, without the kernel or with it:
-    nbdcopy image.raw nbd://127.0.0.1/scratch
+    nbdcopy --flush image.raw nbd://127.0.0.1/scratch
     nbd-client 127.0.0.1 -N scratch /dev/nbd0 && mkfs.ext4 /dev/nbd0
 
   See how full it is, and read every block to find damage:

@@ -14,27 +14,31 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// The volumes of a server by name. The one that is called `default`, or the only one, is the default export.
+/// The volumes of a server by name.
 pub struct VolumeExports {
     volumes: BTreeMap<String, Arc<VolumeExport>>,
+    default_name: String,
 }
 
 impl VolumeExports {
-    /// Exports of open volumes.
+    /// Exports of open volumes. The only one, or the one that is called `default`, is the default export.
     pub fn new(volumes: impl IntoIterator<Item = Arc<Volume>>) -> Self {
         let export = |volume: Arc<Volume>| (volume.name().to_owned(), Arc::new(VolumeExport { volume }));
-        Self { volumes: volumes.into_iter().map(export).collect() }
+        let volumes: BTreeMap<_, _> = volumes.into_iter().map(export).collect();
+        let only = volumes.keys().next().filter(|_| volumes.len() == 1).cloned();
+        Self { volumes, default_name: only.unwrap_or_else(|| "default".into()) }
+    }
+
+    /// The same with another default export; if there is no volume of this name, there is none.
+    pub fn with_default(self, name: &str) -> Self {
+        Self { default_name: name.to_owned(), ..self }
     }
 }
 
 impl Exports for VolumeExports {
     fn open(&self, name: &str) -> Option<Arc<dyn Export>> {
-        let found = match name {
-            "" if self.volumes.len() == 1 => self.volumes.values().next(),
-            "" => self.volumes.get("default"),
-            name => self.volumes.get(name),
-        };
-        Some(Arc::clone(found?) as Arc<dyn Export>)
+        let name = if name.is_empty() { &self.default_name } else { name };
+        Some(Arc::clone(self.volumes.get(name)?) as Arc<dyn Export>)
     }
 
     fn names(&self) -> Vec<(String, String)> {

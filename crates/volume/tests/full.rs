@@ -1,0 +1,132 @@
+//! The map cannot be written down, as where the disk below is full: what is there can be read, nothing can be written, and
+//! with room again everything goes on.
+
+use granary_volume::{Config, Io, Volume};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+const SIZE: u64 = 16 << 20;
+const BLOCK: u64 = 4096;
+
+fn open(folder: &Path) -> Volume {
+    Volume::open(folder, "v", &mut |_, _| {}).unwrap()
+}
+
+fn write(volume: &Volume, lba: u64, byte: u8) -> std::io::Result<()> {
+    volume.write(&mut Io::new(), lba * BLOCK, &[byte; BLOCK as usize])
+}
+
+fn has(volume: &Volume, lba: u64, byte: u8) {
+    let mut found = [!byte; BLOCK as usize];
+    volume.read(&mut Io::new(), lba * BLOCK, &mut found).unwrap();
+    assert_eq!(found, [byte; BLOCK as usize], "block {lba}");
+}
+
+/// A volume whose block 5 has content, which is durable.
+fn create(folder: &Path, closed: bool) {
+    Volume::create(folder, "v", &Config::new(SIZE)).unwrap();
+    let volume = open(folder);
+    write(&volume, 5, 7).unwrap();
+    volume.commit().unwrap();
+    if closed { volume.close().unwrap() } else { volume.abandon() }
+}
+
+/// Lets no map be written down until it is dropped.
+struct Full<'a>(&'a Path);
+
+impl<'a> Full<'a> {
+    fn new(folder: &'a Path) -> Self {
+        std::fs::create_dir(folder.join("v.map.new")).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Full<'_> {
+    fn drop(&mut self) {
+        std::fs::remove_dir(self.0.join("v.map.new")).unwrap();
+    }
+}
+
+#[test]
+fn a_killed_volume_is_read_and_not_written_until_its_map_can_be_written_down() {
+    for closes in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path(), false);
+        let full = Full::new(folder.path());
+        // Once more, for nothing that the first start did may change what the second one finds.
+        for _ in 0..2 {
+            let volume = open(folder.path());
+            has(&volume, 5, 7);
+            write(&volume, 5, 8).expect_err("the map cannot be written down");
+            write(&volume, 6, 8).expect_err("the map cannot be written down");
+            volume.trim(0, SIZE).expect_err("the map cannot be written down");
+            volume.write_zeroes(&mut Io::new(), 0, SIZE).expect_err("the map cannot be written down");
+            volume.commit().unwrap();
+            has(&volume, 5, 7);
+            has(&volume, 6, 0);
+            if closes { volume.close().unwrap() } else { volume.abandon() }
+        }
+        let volume = open(folder.path());
+        assert_eq!(volume.stats().checkpoints, 0);
+        drop(full);
+        write(&volume, 6, 8).expect("there is room again");
+        volume.commit().unwrap();
+        assert!(volume.stats().checkpoints > 0);
+        volume.abandon();
+        let volume = open(folder.path());
+        has(&volume, 5, 7);
+        has(&volume, 6, 8);
+        volume.close().unwrap();
+    }
+}
+
+/// The cleaner tries it again, whether anybody writes or not.
+#[test]
+fn the_map_is_written_down_as_soon_as_it_can() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), false);
+    let full = Full::new(folder.path());
+    let volume = open(folder.path());
+    drop(full);
+    while volume.stats().checkpoints == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    has(&volume, 5, 7);
+    volume.close().unwrap();
+}
+
+/// A map that is as it was written down is not written again.
+#[test]
+fn looking_at_a_closed_volume_writes_no_map() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), true);
+    let map = || std::fs::metadata(folder.path().join("v.map")).unwrap().ino();
+    let before = map();
+    let _full = Full::new(folder.path());
+    for _ in 0..3 {
+        let volume = open(folder.path());
+        has(&volume, 5, 7);
+        volume.close().unwrap();
+        assert_eq!(map(), before);
+    }
+}
+
+/// What was written is not lost by a close that cannot write the map down, and the close says so.
+#[test]
+fn a_close_that_writes_no_map_is_an_error_if_anything_was_written() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), true);
+    let volume = open(folder.path());
+    write(&volume, 6, 8).unwrap();
+    let full = Full::new(folder.path());
+    volume.close().expect_err("the map cannot be written down");
+    let volume = open(folder.path());
+    has(&volume, 5, 7);
+    has(&volume, 6, 8);
+    drop(full);
+    volume.close().unwrap();
+    let volume = open(folder.path());
+    has(&volume, 5, 7);
+    has(&volume, 6, 8);
+    volume.close().unwrap();
+}
