@@ -200,7 +200,8 @@ impl Cache {
             self.flights.change(
                 stored,
                 |entry| entry.key,
-                |stored, first| self.put_stored(stored, &mut |i, why| refused(first + i, why)),
+                |stored| self.put_stored(stored, &mut refused),
+                |key| self.delete_stored(&[key]),
             );
         });
     }
@@ -309,10 +310,13 @@ impl Cache {
         self.flights.change(
             keys,
             |key| *key,
-            |keys, _| {
-                self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys))
-            },
+            |keys| self.delete_stored(keys),
+            |key| self.delete_stored(&[key]),
         );
+    }
+
+    fn delete_stored(&self, keys: &[Key<'_>]) {
+        self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
     }
 
     /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and with

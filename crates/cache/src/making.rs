@@ -71,17 +71,19 @@ impl MakingFlights {
         self.stored.store(stored + 1, Ordering::SeqCst);
     }
 
-    /// Changes items of keys: `change(items, first)` changes those from the `first` on. A value that is made for one of the
-    /// keys meanwhile does not replace what was changed, and is not given to those who come after the change.
+    /// Changes items of keys. A value that is made for one of the keys meanwhile does not replace what was changed, and is
+    /// not given to those who come after the change: where one may have come between, `delete` deletes what the key has. To
+    /// change it again could undo what others have done since.
     pub fn change<'a, T>(
         &self,
         items: &[T],
         key: impl Fn(&T) -> Key<'a>,
-        mut change: impl FnMut(&[T], usize),
+        change: impl FnOnce(&[T]),
+        mut delete: impl FnMut(Key<'a>),
     ) {
         let mut stored = self.stored.load(Ordering::SeqCst);
         self.overtake(items.iter().map(|item| key(item).bytes()));
-        change(items, 0);
+        change(items);
         loop {
             // Those who began to make a value after the keys were overtaken and before they were changed.
             self.overtake(items.iter().map(|item| key(item).bytes()));
@@ -89,9 +91,9 @@ impl MakingFlights {
             if stored == before {
                 return;
             }
-            for (i, item) in items.iter().enumerate() {
-                if self.may_have_stored(before, key(item).hash()) {
-                    change(std::slice::from_ref(item), i);
+            for key in items.iter().map(&key) {
+                if self.may_have_stored(before, key.hash()) {
+                    delete(key);
                 }
             }
         }
@@ -120,8 +122,10 @@ impl MakingFlights {
 
     /// All keys change.
     pub fn overtake_all(&self) {
-        let all = std::mem::take(&mut *lock(&self.flights));
+        let mut flights = lock(&self.flights);
+        let all = std::mem::take(&mut *flights);
         self.count.store(0, Ordering::SeqCst);
+        drop(flights);
         all.into_values().for_each(|flight| lock(&flight.state).is_overtaken = true);
     }
 
@@ -206,31 +210,48 @@ mod tests {
         cache.flights.change(
             &[cache.key(b"key")],
             |key| *key,
-            |_, _| begun = Some(cache.flights.join(b"key")),
+            |_| begun = Some(cache.flights.join(b"key")),
+            |_| (),
         );
         assert!(matches!(begun, Some(Joined::Mine(_))));
         assert!(matches!(cache.flights.join(b"key"), Joined::Mine(_)));
     }
 
     #[test]
-    fn a_change_is_made_again_where_a_made_value_came_between() {
+    fn what_a_made_value_came_between_is_deleted() {
         let cache = Cache::builder().memory(1 << 20).open().unwrap();
         for others in [0, 1, MADE_LATELY] {
-            let mut changes = Vec::new();
+            let mut deleted = Vec::new();
             cache.flights.change(
                 &[cache.key(b"a"), cache.key(b"b")],
                 |key| *key,
-                |keys, first| {
-                    if changes.is_empty() {
-                        cache.flights.note_stored(cache.key(b"b").hash());
-                        (0..others).for_each(|_| cache.flights.note_stored(cache.key(b"c").hash()));
-                    }
-                    changes.push((first, keys.len()));
+                |_| {
+                    cache.flights.note_stored(cache.key(b"b").hash());
+                    (0..others).for_each(|_| cache.flights.note_stored(cache.key(b"c").hash()));
                 },
+                |key| deleted.push(key.bytes()),
             );
             // More than are remembered may be of any key.
-            let again: &[(usize, usize)] = if others < MADE_LATELY { &[(1, 1)] } else { &[(0, 1), (1, 1)] };
-            assert_eq!(changes, [&[(0, 2)], again].concat());
+            let expected: &[&[u8]] = if others < MADE_LATELY { &[b"b"] } else { &[b"a", b"b"] };
+            assert_eq!(deleted, expected);
         }
+    }
+
+    /// A put during which a made value of its key was stored, and then another's removal: that is the last word.
+    #[test]
+    fn a_put_that_met_a_made_value_does_not_undo_what_came_after_it() {
+        let cache = Cache::builder().memory(1 << 20).open().unwrap();
+        let put = |key| cache.insert(key, b"value").unwrap();
+        cache.flights.change(
+            &[cache.key(b"key")],
+            |key| *key,
+            |_| {
+                cache.flights.note_stored(cache.key(b"key").hash());
+                put(b"key");
+                cache.remove(b"key");
+            },
+            |key| cache.delete_many(&[key]),
+        );
+        assert_eq!(cache.get(b"key"), None);
     }
 }

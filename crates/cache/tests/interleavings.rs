@@ -239,20 +239,46 @@ fn clearing_races_with_everything() {
     });
 }
 
+/// Who writes the source and then the cache never finds the source's older value there, though others were making it.
 #[test]
-fn what_is_put_stays_while_others_make_a_value() {
+fn a_value_that_was_made_does_not_replace_one_that_is_put() {
     random_times(1000, || {
         let folder = tempfile::tempdir().unwrap();
         let cache = Arc::new(open(folder.path(), 1 << 20));
+        let source = Arc::new(AtomicU64::new(1));
         let others: Vec<_> = (0..2)
             .map(|_| {
-                let cache = Arc::clone(&cache);
-                thread::spawn(move || cache.get_or_insert_with(b"key", || Ok::<_, ()>(b"made".to_vec())))
+                let (cache, source) = (Arc::clone(&cache), Arc::clone(&source));
+                let make = move || Ok::<_, ()>(source.load(Ordering::SeqCst).to_le_bytes().to_vec());
+                thread::spawn(move || cache.get_or_insert_with(b"key", make))
             })
             .collect();
-        cache.insert(b"key", b"put").unwrap();
-        assert_eq!(cache.get(b"key").as_deref(), Some(&b"put"[..]));
+        let new = 2u64.to_le_bytes();
+        source.store(2, Ordering::SeqCst);
+        cache.insert(b"key", &new).unwrap();
+        let is_new = || cache.get(b"key").is_none_or(|value| value == new);
+        assert!(is_new());
         others.into_iter().for_each(|other| _ = other.join().unwrap());
-        assert_eq!(cache.get(b"key").as_deref(), Some(&b"put"[..]));
+        assert!(is_new());
+    });
+}
+
+/// What another removed is not put again by a put that meets a made value.
+#[test]
+fn a_put_is_done_once_while_others_make_a_value() {
+    random_times(1000, || {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Arc::new(open(folder.path(), 1 << 20));
+        let spawn = |work: fn(&Cache)| {
+            let cache = Arc::clone(&cache);
+            thread::spawn(move || work(&cache))
+        };
+        let maker = spawn(|cache| drop(cache.get_or_insert_with(b"key", || Ok::<_, ()>(b"made".to_vec()))));
+        let putter = spawn(|cache| cache.insert(b"key", b"put").unwrap());
+        let was_put = cache.get(b"key").as_deref() == Some(b"put");
+        cache.remove(b"key");
+        putter.join().unwrap();
+        assert!(!was_put || cache.get(b"key").as_deref() != Some(b"put"), "it was removed");
+        maker.join().unwrap();
     });
 }

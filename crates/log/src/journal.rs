@@ -78,15 +78,19 @@ impl Journal {
         };
         let files = [create(&paths[0])?, create(&paths[1])?];
         let mut this = Self { instance, files, current: 0, bytes: Vec::new() };
-        this.append(carried.sequence, carried.durable, &carried.entries)?;
+        // Without entries, too: by `durable` the next start knows which segments are missing.
+        if carried.durable > 0 || !carried.entries.is_empty() {
+            this.write(carried.sequence, carried.durable, &carried.entries)?;
+        }
         Ok(this)
     }
 
     /// Notes that `entries` go to segment `sequence` while everything up to `durable` is on the device.
     pub fn append(&mut self, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
-        if entries.is_empty() {
-            return Ok(());
-        }
+        if entries.is_empty() { Ok(()) } else { self.write(sequence, durable, entries) }
+    }
+
+    fn write(&mut self, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
         encode(&mut self.bytes, self.instance, sequence, durable, entries);
         let JournalFile { file, len, newest, is_synced } = &mut self.files[self.current];
         *is_synced = false;

@@ -252,7 +252,9 @@ impl<F: Framing> Log<F> {
         }
         // What was lost stays in the journal until the consumer has appended it as deletions.
         let entries = recovered.lost.values().flatten().copied().collect();
-        let carried = journal::Record { sequence: head + 1, durable: head, entries };
+        // Segments in a table have no order in which one can be missed.
+        let durable = if *slots == SlotOrder::Fifo { head } else { 0 };
+        let carried = journal::Record { sequence: head + 1, durable, entries };
         let mut journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
         if *in_doubt == InDoubt::ServeOlder {
             // Files that are not found after a loss of power would be taken for empty ones.

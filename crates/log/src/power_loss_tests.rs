@@ -1,12 +1,14 @@
-//! A log that is served after a loss of power and that cannot write its journal.
+//! A log that cannot write its journal, and a start that is cut short between journal and state file.
 
 use crate::device::{Device, MemoryDevice, Space};
 use crate::sync::sync::Arc;
 use crate::{
-    Consumer, Failed, Framing, Geometry, InDoubt, Log, Options, Sealed, SegmentId, SlotOrder, Source,
+    AlignedBuffer, Consumer, Failed, Framing, Geometry, InDoubt, Log, Options, Sealed, SegmentId, SlotOrder,
+    Source,
 };
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 
 /// Segments of one block with nothing but their sequence number.
 #[derive(Clone)]
@@ -35,7 +37,7 @@ impl Framing for Bare {
     }
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<(u64, u64)>> {
         let read = |slot| {
-            let mut bytes = [0; 512];
+            let mut bytes = AlignedBuffer::zeroed(512);
             source.device.read_at(source.geometry.offset(slot), &mut bytes).ok()?;
             Some((u64::from_le_bytes(bytes[..8].try_into().ok()?), slot))
                 .filter(|(sequence, _)| *sequence > 0)
@@ -64,22 +66,25 @@ fn write_segments(log: &Log<Bare>, segments: u64) {
     }
 }
 
-#[test]
-fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
-    let folder = tempfile::tempdir().unwrap();
-    let geometry = Geometry::new(64 * 512, 512, 512).unwrap();
-    let options = Options {
-        path: folder.path().join("d.bin"),
-        state_path: folder.path().join("d"),
-        geometry,
+fn options(folder: &Path, in_doubt: InDoubt) -> Options {
+    Options {
+        path: folder.join("d.bin"),
+        state_path: folder.join("d"),
+        geometry: Geometry::new(64 * 512, 512, 512).unwrap(),
         fingerprint: 1,
         salt: Some(0),
         depends_on: 0,
         companions: Vec::new(),
         slots: SlotOrder::Fifo,
         space: Space::Reserved,
-        in_doubt: InDoubt::ServeOlder,
-    };
+        in_doubt,
+    }
+}
+
+#[test]
+fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), InDoubt::ServeOlder);
     let state_bytes = || std::fs::metadata(folder.path().join("d.state")).unwrap().len();
     let device: Box<dyn Device> = Box::new(MemoryDevice::new(64 * 512));
     let (log, _) = Log::open_on(Bare, device, &options).unwrap();
@@ -99,4 +104,37 @@ fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
     log.stop().unwrap();
     assert!(state_bytes() > 0, "all is on the device");
     flusher.join().unwrap();
+}
+
+/// What is older than a segment that is missing is not served, by the start that finds that out and by the next one,
+/// wherever the first was killed.
+#[test]
+fn a_start_that_was_killed_before_it_wrote_its_state_forgets_no_hole() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), InDoubt::StartEmpty);
+    let (log, _) = Log::<Bare>::open(Bare, &options).unwrap();
+    let log = Arc::new(log);
+    let served = Arc::clone(&log);
+    let flusher = std::thread::spawn(move || served.serve(&Nobody));
+    write_segments(&log, 4);
+    // It says that four are there, and is of one that is found.
+    log.writer().journal(5, &[10]);
+    write_segments(&log, 1);
+    log.abandon();
+    flusher.join().unwrap();
+    let hole = log.geometry().offset(log.geometry().first_block(4));
+    drop(log);
+    let data = std::fs::File::options().write(true).open(&options.path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&data, &[0; 512], hole).unwrap();
+    drop(data);
+    let state_path = folder.path().join("d.state");
+    let before = std::fs::read(&state_path).unwrap();
+    for _ in 0..3 {
+        let (log, recovered) = Log::<Bare>::open(Bare, &options).unwrap();
+        let sequences: Vec<u64> = recovered.segments.iter().map(|(sequence, _)| *sequence).collect();
+        assert_eq!(sequences, [5]);
+        log.abandon();
+        drop((log, recovered));
+        std::fs::write(&state_path, &before).unwrap();
+    }
 }

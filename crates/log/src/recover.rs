@@ -151,7 +151,8 @@ pub(crate) fn fifo<F: Framing>(
     for record in records {
         // The journal keeps entries long after their segment is on the device; the ring may have passed
         // it since. What nothing older is served of needs no voiding.
-        if record.sequence >= from && !found.contains_key(&record.sequence) {
+        let is_lost = record.sequence >= from && !found.contains_key(&record.sequence);
+        if is_lost && !record.entries.is_empty() {
             recovered.lost.entry(record.sequence).or_default().extend(record.entries);
         }
     }

@@ -61,12 +61,16 @@ impl Shared {
             return Ok(true);
         }
         let since = self.since_checkpoint();
+        let mut written = Ok(());
         if since > segments / CHECKPOINT_SEGMENTS_DIVISOR {
-            self.write_checkpoint()?;
-            return Ok(true);
+            written = self.try_checkpoint();
+            if written.is_ok() {
+                return Ok(true);
+            }
+            // Segments are emptied all the same: a start has more to read, that is all.
         }
         if to_free(free + emptied) == 0 {
-            return Ok(false);
+            return written.map(|()| false);
         }
         if let Some(victim) = self.victim() {
             self.empty(io, victim)?;
@@ -74,7 +78,7 @@ impl Shared {
         }
         // Only what waits for a checkpoint is left to be won.
         if since > 0 {
-            self.write_checkpoint()?;
+            self.try_checkpoint()?;
         }
         Ok(since > 0)
     }
@@ -226,27 +230,37 @@ impl Shared {
 
     #[cold]
     fn write_first_checkpoint(&self) -> io::Result<()> {
-        let _one = self.first_checkpoint.lock().expect("no panic under the lock");
-        if self.checkpoint_first.load(Ordering::Acquire) {
-            self.write_checkpoint()?;
-            self.checkpoint_first.store(false, Ordering::Release);
-        }
-        Ok(())
+        self.checkpointing.lock().expect("no panic under the lock").attempt(|| {
+            if self.checkpoint_first.load(Ordering::Acquire) {
+                self.write_checkpoint()?;
+                self.checkpoint_first.store(false, Ordering::Release);
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes the map down, unless that failed a moment ago.
+    fn try_checkpoint(&self) -> io::Result<()> {
+        self.checkpointing.lock().expect("no panic under the lock").attempt(|| self.write_checkpoint())
     }
 
     /// Makes everything durable and writes the map down, unless it is as it was written down.
     pub fn write_last_checkpoint(&self) -> io::Result<()> {
         self.commit()?;
-        let is_written = self.is_untouched() && self.since_checkpoint() == 0;
-        if is_written { Ok(()) } else { self.write_checkpoint() }
+        if self.is_untouched() && self.since_checkpoint() == 0 {
+            return Ok(());
+        }
+        // The segment that is being filled, too, is in the map then, and no start has to read it.
+        self.log.flush()?;
+        self.write_checkpoint()
     }
 
     /// Writes the map down, so that a recovery need not read older summaries.
     pub fn write_checkpoint(&self) -> io::Result<()> {
         // What is in older segments is in the map: both change under the writer's lock.
         let (sequence, written) = {
-            let _writer = self.log.writer();
-            (self.log.head(), self.log.stats().segments_written)
+            let writer = self.log.writer();
+            (writer.next_sequence(), self.log.stats().segments_written)
         };
         let header = checkpoint::Header {
             instance: self.log.instance(),

@@ -188,6 +188,11 @@ impl Files {
         self.with(".map")
     }
 
+    /// The map while it is written down.
+    pub fn fresh_checkpoint(&self) -> PathBuf {
+        self.with(".map.new")
+    }
+
     /// The state of the log.
     pub fn state_file(&self) -> PathBuf {
         self.with(".state")

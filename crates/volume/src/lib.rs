@@ -23,6 +23,7 @@ pub mod policy;
 mod raw_device;
 mod read;
 mod recover;
+mod retry;
 mod shared;
 mod stats;
 mod sync;

@@ -67,7 +67,7 @@ impl Volume {
         config.write(&files, &files.config())?;
         remove(&[files.deleted()])?;
         let volume = Self::open_held(files.clone(), &hold, &mut |_, _| {})?;
-        volume.close().map_err(Error::io("close", &options.path))?;
+        volume.close_with_map().map_err(Error::io("close", &options.path))?;
         Config { formatted: true, ..config }.write(&files, &files.config())
     }
 
@@ -109,7 +109,7 @@ impl Volume {
         }
         // Closed cleanly, all of it is in the map, and the log may have more segments.
         let volume = Self::open_held(files.clone(), &hold, &mut |_, _| {})?;
-        volume.close().map_err(Error::io("close", &files.data()))?;
+        volume.close_with_map().map_err(Error::io("close", &files.data()))?;
         // From here on it is larger: whoever opens it next does what is left.
         after.write(&files, &files.resized())?;
         finish_resize(&files)?;

@@ -77,6 +77,11 @@ pub const ROOM_WAIT_MAX: Duration = Duration::from_secs(60);
 /// How often a write that waits looks for what went wrong.
 pub const ROOM_LOOK_AGAIN: Duration = Duration::from_millis(100);
 
+/// How long writing the map down is not tried again after it failed. Twice as long each time, [`RETRY_MAX`] at most.
+pub const RETRY: Duration = Duration::from_millis(100);
+/// See [`RETRY`].
+pub const RETRY_MAX: Duration = Duration::from_secs(1);
+
 /// How often a read looks a block up again that was moved while it was read.
 pub const READ_TRIES_MAX: usize = 1000;
 

@@ -48,9 +48,11 @@ impl Shared {
                 Location::Device { sequence } => return Found::OnDevice(Stored { place, sequence }),
                 Location::Memory(segment) => {
                     let segment = segment.read();
-                    // The slot may hold another segment than when it was looked up. As long as the map points there
-                    // nobody gives the slot away.
-                    if self.map.get(lba) == Some(place) {
+                    // The slot may hold another segment than when it was looked up, and another one by now. As long as the
+                    // map points there nobody gives the slot away.
+                    if self.map.get(lba) == Some(place)
+                        && self.log.sequence_of(place.block().into()) == segment.sequence()
+                    {
                         out.copy_from_slice(&segment.bytes_from(place.block().into())[..out.len()]);
                         return Found::Copied;
                     }

@@ -5,6 +5,7 @@ use crate::config::{Config, Files};
 use crate::framing::{Blocks, Summary};
 use crate::limits::{SET_ASIDE, SET_ASIDE_MAX};
 use crate::map::{Map, Place};
+use crate::retry::Retry;
 use crate::stats::Counters;
 use granary_log::{Framing, Log};
 use std::io;
@@ -33,8 +34,10 @@ pub(crate) struct Shared {
     pub head_at_open: u64,
     /// The log speaks of blocks that are not there: the map is to be written down before anything is appended.
     pub checkpoint_first: AtomicBool,
-    /// Held by whoever does.
-    pub first_checkpoint: Mutex<()>,
+    /// Held by whoever does, or writes it down because it is time.
+    pub checkpointing: Mutex<Retry>,
+    /// The last write that waited for room waited in vain.
+    pub no_room: AtomicBool,
     pub cleaner: Wake,
     pub opened: Instant,
     pub counters: Counters,
@@ -130,7 +133,9 @@ pub(crate) fn damaged() -> io::Error {
 impl Shared {
     /// Segments that a recovery would read.
     pub fn since_checkpoint(&self) -> u64 {
-        let written = self.log.stats().segments_written - self.written_before.load(Ordering::Acquire);
+        let before = self.written_before.load(Ordering::Acquire);
+        // Whoever wrote the map down meanwhile may have counted more.
+        let written = self.log.stats().segments_written.saturating_sub(before);
         self.replayed.load(Ordering::Acquire) + written
     }
 

@@ -4,13 +4,16 @@ use crate::config::{Config, Error, Files};
 use granary_log::InDoubt;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Makes a volume larger whose new shape was written down; a volume that has the shape it is to have stays as it is.
 pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
     let Some(after) = Config::read_from(files.resized())? else { return Ok(()) };
     let before = Config::read(files)?;
-    granary_log::grow(&before.log_options(files, InDoubt::Keep)?, &after.geometry()?)?;
+    // Only its note is left where the shape is the new one, which the volume may have been used with since.
+    if before != after {
+        granary_log::grow(&before.log_options(files, InDoubt::Keep)?, &after.geometry()?)?;
+    }
     if after.device.is_none() {
         let data = files.data();
         let (size, file) = (after.geometry()?.file_bytes(), File::options().write(true).open(&data));
@@ -54,6 +57,12 @@ pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
             let reason = format!("it has {has} bytes of {wants}: a part is missing");
             return Err(Error::Damaged { path: log, reason });
         }
+        if has > wants {
+            let reason = format!(
+                "the log has {has} bytes and not {wants}: it is from before the volume was made larger, put the last one back"
+            );
+            return Err(Error::Damaged { path: files.config(), reason });
+        }
     }
     Ok(())
 }
@@ -61,7 +70,7 @@ pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
 /// The files of a volume beside its shape; where that is not known, those of one whose log is a file.
 pub(crate) fn parts(files: &Files, config: Option<&Config>) -> Vec<PathBuf> {
     let mut parts = granary_log::state_files(&files.state(), 1);
-    parts.extend([files.checkpoint(), files.resized()]);
+    parts.extend([files.checkpoint(), files.fresh_checkpoint(), files.resized()]);
     if config.is_none_or(|config| config.device.is_none()) {
         parts.push(files.data());
     }
@@ -78,5 +87,8 @@ pub(crate) fn remove(paths: &[PathBuf]) -> Result<(), Error> {
             _ => {}
         }
     }
-    Ok(())
+    // What is gone does not come back with a loss of power.
+    let folder = paths.first().and_then(|path| path.parent()).filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync", folder))
 }

@@ -71,7 +71,14 @@ impl Volume {
         config.device.as_deref().map_or(Ok(()), |device| hold.claim(device))?;
         let options = config.log_options(&files, InDoubt::Keep)?;
         let open = |framing| Log::open(framing, &options).map_err(Error::from);
-        Self::start(files, config, Arc::clone(hold), open, progress)
+        let is_formatted = config.formatted;
+        let volume = Self::start(files.clone(), config, Arc::clone(hold), open, progress)?;
+        if !is_formatted && files.checkpoint().exists() && volume.shared.log.head() > 0 {
+            // Made before this was noted, or by a process that was killed then: from here on a part that is missing is missed.
+            Config { formatted: true, ..volume.config().clone() }.write(&files, &files.config())?;
+            crate::unfinished::remove(&[files.deleted()])?;
+        }
+        Ok(volume)
     }
 
     /// Opens a volume, which is made if there is none of this name, with its log on a device at hand.
@@ -150,7 +157,8 @@ impl Volume {
             written_before: AtomicU64::new(0),
             head_at_open: log.head(),
             checkpoint_first: AtomicBool::new(false),
-            first_checkpoint: Mutex::default(),
+            checkpointing: Mutex::default(),
+            no_room: AtomicBool::new(false),
             files,
             config,
             log,
@@ -340,8 +348,18 @@ impl Volume {
     /// Makes everything durable, writes the map down, and closes the volume.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit): what was committed before is kept all the same.
+    /// As [`commit`](Self::commit): what was committed before is kept all the same. Where nothing was written there is
+    /// nothing to keep, and no error.
     pub fn close(mut self) -> io::Result<()> {
+        // Then the next start does as this one did.
+        self.end().or_else(|error| if self.shared.is_untouched() { Ok(()) } else { Err(error) })
+    }
+
+    /// As [`close`](Self::close), for those who need the map to be written down.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(crate) fn close_with_map(mut self) -> io::Result<()> {
         self.end()
     }
 
@@ -360,8 +378,7 @@ impl Volume {
             Ok(()) => self.shared.log.stop(),
             Err(error) => {
                 self.shared.log.abandon();
-                // Then there is nothing to keep, and the next start does as this one did.
-                if self.shared.is_untouched() { Ok(()) } else { Err(error) }
+                Err(error)
             }
         };
         self.threads.drain(..).for_each(|thread| _ = thread.join());
@@ -386,7 +403,9 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        if let Err(error) = self.end() {
+        if let Err(error) = self.end()
+            && !self.shared.is_untouched()
+        {
             tracing::error!(%error, volume = self.name(), "the volume could not be closed cleanly");
         }
     }

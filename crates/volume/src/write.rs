@@ -157,7 +157,9 @@ impl Shared {
 
     /// Waits until another segment can be opened.
     fn wait_for_room(&self) -> io::Result<()> {
-        let deadline = Instant::now() + ROOM_WAIT_MAX;
+        // Where there was none for so long, the writes behind do not wait as long one after the other.
+        let no_room = self.no_room.load(Ordering::Relaxed);
+        let deadline = Instant::now() + if no_room { ROOM_LOOK_AGAIN } else { ROOM_WAIT_MAX };
         self.counters.waits.fetch_add(1, Ordering::Relaxed);
         loop {
             self.cleaner.wake();
@@ -165,6 +167,7 @@ impl Shared {
                 return Err(error);
             }
             if self.log.wait_for_room(Instant::now() + ROOM_LOOK_AGAIN) {
+                self.no_room.store(false, Ordering::Relaxed);
                 return Ok(());
             }
             // Then no slot becomes free any more.
@@ -172,6 +175,7 @@ impl Shared {
                 return Err(error);
             }
             if Instant::now() >= deadline {
+                self.no_room.store(true, Ordering::Relaxed);
                 return Err(rustix::io::Errno::NOSPC.into());
             }
         }

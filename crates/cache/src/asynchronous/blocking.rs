@@ -4,22 +4,23 @@ use super::AsyncCache;
 use crate::error::Error;
 use granary_log::sync::sync::{Arc, Mutex, PoisonError};
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Poll, Waker};
 
 /// What a thread and the task that waits for it share.
 struct State<T> {
-    result: Option<T>,
+    result: Option<std::thread::Result<T>>,
     waker: Option<Waker>,
 }
 
-/// Calls `work` on a thread of its own. It goes on if the future is dropped.
+/// Calls `work` on a thread of its own. It goes on if the future is dropped; if it panics, so does the task.
 async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let shared = Arc::new(Mutex::new(State { result: None, waker: None }));
     let told = Arc::clone(&shared);
     let work = move || {
-        let result = work();
+        let result = catch_unwind(AssertUnwindSafe(work));
         let mut state = told.lock().unwrap_or_else(PoisonError::into_inner);
         state.result = Some(result);
         let waker = state.waker.take();
@@ -33,7 +34,7 @@ async fn on_thread<T: Send + 'static>(
     poll_fn(|context| {
         let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
         match state.result.take() {
-            Some(result) => Poll::Ready(result),
+            Some(result) => Poll::Ready(result.unwrap_or_else(|panic| resume_unwind(panic))),
             None => {
                 state.waker = Some(context.waker().clone());
                 Poll::Pending

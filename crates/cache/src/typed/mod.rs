@@ -176,30 +176,34 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
     /// Stores many values; those that are not kept are returned by their places in the batch, with the reason, and
     /// their keys have no value any more.
     pub fn insert_many(&self, entries: &[(&K, &V)]) -> Vec<(usize, Error)> {
-        let (mut keys, mut values, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut encoded, mut refused) = (Vec::new(), Vec::new());
         for (i, (key, value)) in entries.iter().enumerate() {
             let key = format::to_vec::<C, K>(key, "key");
             let value = format::to_vec::<C, V>(value, "value");
             match (key, value) {
-                (Ok(key), Ok(value)) => {
-                    keys.push((i, key));
-                    values.push(value);
-                }
+                (Ok(key), Ok(value)) => encoded.push((i, key, value)),
                 (Ok(key), Err(error)) => {
+                    // In their order: the batch may have an older value of this key.
+                    self.put_encoded(&mut encoded, &mut refused);
                     self.cache.remove(&key);
                     refused.push((i, error));
                 }
                 (Err(error), _) => refused.push((i, error)),
             }
         }
-        let expires_at = self.expires_at();
-        let entries: Vec<Entry<'_>> = keys
-            .iter()
-            .zip(&values)
-            .map(|((_, key), value)| Entry { key: self.cache.key(key), value: Some(value), expires_at })
-            .collect();
-        self.cache.try_put_many(&entries, |i, why| refused.push((keys[i].0, why.into())));
+        self.put_encoded(&mut encoded, &mut refused);
         refused
+    }
+
+    /// Stores what there is of a batch, each entry with its place in that.
+    fn put_encoded(&self, encoded: &mut Vec<(usize, Vec<u8>, Vec<u8>)>, refused: &mut Vec<(usize, Error)>) {
+        let expires_at = self.expires_at();
+        let entries: Vec<Entry<'_>> = encoded
+            .iter()
+            .map(|(_, key, value)| Entry { key: self.cache.key(key), value: Some(value), expires_at })
+            .collect();
+        self.cache.try_put_many(&entries, |i, why| refused.push((encoded[i].0, why.into())));
+        encoded.clear();
     }
 
     /// Removes a key, for good: no crash brings it back.

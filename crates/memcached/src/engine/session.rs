@@ -88,6 +88,15 @@ impl Output {
     pub fn has_room(&self) -> bool {
         self.bytes.len() - self.sent < OUTPUT_BYTES_MAX
     }
+
+    fn sent(&mut self, len: usize) {
+        self.sent += len;
+        // A client may go on for ever without once taking all there is.
+        if self.sent == self.bytes.len() || self.sent >= OUTPUT_BYTES_MAX {
+            self.bytes.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
 }
 
 /// One client's conversation.
@@ -298,11 +307,7 @@ impl Session {
 
     /// So many bytes of the replies were sent.
     pub fn sent(&mut self, len: usize) {
-        self.output.sent += len;
-        if self.output.sent == self.output.bytes.len() {
-            self.output.bytes.clear();
-            self.output.sent = 0;
-        }
+        self.output.sent(len);
     }
 
     /// Gives back what empty buffers take beyond the usual.

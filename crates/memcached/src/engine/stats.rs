@@ -3,12 +3,12 @@
 use super::connections::Peer;
 use super::memory::{AllocatorSizes, ProcessMemory};
 use super::{Shared, usage};
+use crate::clock::unix_time;
 use crate::counters::Totals;
 use crate::protocol::{Group, VERSION, reply};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Whether clients may flush all items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,10 +71,9 @@ impl Shared {
 
     fn general(&self, out: &mut Vec<u8>) {
         let (shared, cache, totals) = (self, self.store.cache_stats(), self.totals());
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         reply::stat(out, "pid", std::process::id());
         reply::stat(out, "uptime", shared.started.elapsed().as_secs());
-        reply::stat(out, "time", since_epoch.as_secs());
+        reply::stat(out, "time", unix_time());
         reply::stat(out, "version", VERSION);
         reply::stat(out, "pointer_size", usize::BITS);
         if let Some((user, system)) = usage::processor_time_us() {

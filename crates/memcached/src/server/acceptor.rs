@@ -3,6 +3,7 @@
 use super::listener::Listener;
 use super::stream::Stream;
 use super::worker::Inbox;
+use crate::clock::unix_time;
 use crate::engine::{Peer, Shared};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::io::{self, Write};
@@ -35,7 +36,7 @@ impl Acceptor {
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         for (i, listener) in listeners.iter_mut().enumerate() {
             poll.registry().register(listener.source(), Token(1 + i), Interest::READABLE)?;
-            shared.peers.add(listener.fd(), Peer::listening(listener.name(), super::worker::unix_time()));
+            shared.peers.add(listener.fd(), Peer::listening(listener.name(), unix_time()));
         }
         Ok((Self { poll, listeners, shared, inboxes, next: 0, stop }, waker))
     }

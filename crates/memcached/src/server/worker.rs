@@ -3,6 +3,7 @@
 use super::channel::Channel;
 use super::connection::{Connection, Fate};
 use super::stream::Stream;
+use crate::clock::unix_time;
 use crate::engine::{Engine, Peer, Session};
 use crate::limits::{READ_BYTES, STOP_MILLISECONDS, WRITE_STALL_POLL_MILLISECONDS};
 use crate::protocol::Ending;
@@ -13,7 +14,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 const WAKER: Token = Token(usize::MAX);
 /// Reads have come from the device.
@@ -298,9 +299,4 @@ enum Input {
 
 fn listed_connection(connections: &mut [Option<Connection>], slot: usize) -> &mut Connection {
     connections[slot].as_mut().expect("what is listed is there")
-}
-
-pub(super) fn unix_time() -> u32 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }

@@ -142,7 +142,8 @@ fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Result<O
 }
 
 /// Reads what was committed of a segment that has no summary. Every footer found stands for itself: of commits that
-/// were not synced any may be missing.
+/// were not synced any may be missing. `None`: a later segment was begun in the slot, which is given away when nothing of
+/// the one before is alive; its header never came to the device, and parts of it lie over the summary that was there.
 fn read_commits(
     source: &Source<'_>,
     header: Header,
@@ -158,6 +159,9 @@ fn read_commits(
     while at < all {
         let found =
             footer::check(&buffer[at * size..(at + 1) * size], source.instance, first_block + at as u64);
+        if found.is_some_and(|found| found.sequence > header.sequence) {
+            return None;
+        }
         let found = found.filter(|found| {
             let ours = found.sequence == header.sequence && found.kind == Kind::Commit && found.index == 0;
             ours && at + found.blocks as usize <= all
@@ -236,4 +240,65 @@ fn read_footer(
         }
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Blocks, SegmentBuilder};
+    use super::*;
+    use granary_log::device::{Device, MemoryDevice};
+    use granary_log::{Framing, Geometry, Sealed, SegmentId};
+
+    const BLOCK: usize = 512;
+    const BLOCKS: usize = 64;
+    const INSTANCE: u64 = 9;
+
+    /// A segment that is full of blocks of content, and the blocks of its summary.
+    fn segment(geometry: &Geometry, sequence: u64) -> (AlignedBuffer, Range<usize>) {
+        let id = SegmentId { geometry: *geometry, instance: INSTANCE, sequence, first_block: 0 };
+        let (mut blocks, mut builder) = (AlignedBuffer::zeroed(BLOCKS * BLOCK), SegmentBuilder::default());
+        for lba in 0.. {
+            if builder.push(&id, &mut blocks, lba, sequence, &[sequence as u8; BLOCK]).is_none() {
+                break;
+            }
+        }
+        let Sealed { summary, .. } = Blocks::default().seal(&id, &mut builder, &mut blocks);
+        (blocks, summary)
+    }
+
+    fn read_slot(geometry: &Geometry, bytes: &[u8]) -> Option<Summary> {
+        let device = MemoryDevice::new((BLOCKS * BLOCK) as u64);
+        device.write_at(0, &[bytes]).unwrap();
+        let source = Source { geometry, instance: INSTANCE, salt: 0, device: &device };
+        read(&source, 0..1, 0, &AtomicU64::new(0)).pop().unwrap()
+    }
+
+    /// A slot was used again, and a loss of power took any part of the segment that came to it. What is left of the one
+    /// before, of which nothing is alive, is whole or is nothing: half of it would be damage.
+    #[test]
+    fn what_a_lost_segment_lies_over_does_not_pass_for_damage() {
+        let bytes = (BLOCKS * BLOCK) as u64;
+        let geometry = Geometry::new(bytes, bytes, BLOCK as u64).unwrap();
+        let ((older, summary), (newer, _)) = (segment(&geometry, 5), segment(&geometry, 6));
+        assert!(summary.len() > 1);
+        assert!(read_slot(&geometry, &older).is_some_and(|found| found.sequence == 5 && found.is_sealed));
+        // The blocks of the end that came; of the content, all did.
+        for came in 0..1u32 << summary.len() {
+            let mut left = newer.to_vec();
+            left[..BLOCK].copy_from_slice(&older[..BLOCK]);
+            for (i, block) in summary.clone().enumerate() {
+                if came >> i & 1 == 0 {
+                    let at = block * BLOCK..(block + 1) * BLOCK;
+                    left[at.clone()].copy_from_slice(&older[at]);
+                }
+            }
+            let found = read_slot(&geometry, &left);
+            let expected = match came.count_ones() as usize {
+                0 => Some((5, true)),
+                all if all == summary.len() => Some((6, true)),
+                _ => None,
+            };
+            assert_eq!(found.map(|found| (found.sequence, found.is_sealed)), expected, "{came:b}");
+        }
+    }
 }

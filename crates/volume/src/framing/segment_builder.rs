@@ -38,10 +38,14 @@ impl Default for SegmentBuilder {
 
 impl SegmentBuilder {
     /// Whether so many more blocks and an entry fit, with the footer and the summary that they will need.
+    ///
+    /// Nothing but a summary comes to where the segment that was there before may have its own: what is over a part of that
+    /// says which segment it is of.
     fn has_room(&self, geometry: &Geometry, blocks: usize) -> bool {
         let footer = blocks_for(geometry, self.entries.len() + 1 - self.committed);
-        let summary = blocks_for(geometry, self.entries.len() + 2);
-        self.position + blocks + footer + summary <= geometry.blocks_per_segment() as usize
+        let all = geometry.blocks_per_segment() as usize;
+        let summary = blocks_for(geometry, self.entries.len() + 2).max(blocks_for(geometry, all));
+        self.position + blocks + footer + summary <= all
     }
 
     /// Adds the content of a logical block, and returns the block of the log that it lies in; `None`: no room is left.

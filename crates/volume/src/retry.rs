@@ -1,0 +1,35 @@
+//! What failed is tried again, later each time.
+
+use crate::limits::{RETRY, RETRY_MAX};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Something that may fail for a while.
+#[derive(Default)]
+pub(crate) struct Retry {
+    failed: Option<Failed>,
+}
+
+struct Failed {
+    error: io::Error,
+    wait: Duration,
+    until: Instant,
+}
+
+impl Retry {
+    /// Tries it, unless it failed a moment ago: then that error comes again.
+    pub fn attempt(&mut self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if let Some(failed) = self.failed.as_ref().filter(|failed| Instant::now() < failed.until) {
+            return Err(copy_of(&failed.error));
+        }
+        let before = self.failed.take().map_or(Duration::ZERO, |failed| failed.wait);
+        work().inspect_err(|error| {
+            let wait = (2 * before).clamp(RETRY, RETRY_MAX);
+            self.failed = Some(Failed { error: copy_of(error), wait, until: Instant::now() + wait });
+        })
+    }
+}
+
+fn copy_of(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), error.to_string())
+}
