@@ -28,13 +28,13 @@ impl Catalogue {
             return Err(Error::table_already_exists(format!("{}.{} already exists", to.0, to.1)));
         }
         self.check_not_detached(to)?;
-        let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) else {
-            return Err(self.missing(noun, from));
-        };
-        let (noun, entry) = (entry.noun(), renamed(entry, to));
-        self.keep(to, &entry)?;
-        databases.entry(to.0.clone()).or_default().insert(to.1.clone(), entry);
-        self.forget(from, noun)
+        let known = databases.get(&from.0).and_then(|entries| entries.get(&from.1));
+        self.keep_as(from, known, to)?;
+        self.store.rename(from, to)?;
+        if let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) {
+            databases.entry(to.0.clone()).or_default().insert(to.1.clone(), renamed(entry, to));
+        }
+        Ok(())
     }
 
     /// EXCHANGE: each takes the other's name.
@@ -56,21 +56,19 @@ impl Catalogue {
         for name in [one, other] {
             self.check_noun(databases.get(&name.0), noun, name)?;
         }
-        let mut take =
-            |name: &FullName| databases.get_mut(&name.0).and_then(|entries| entries.remove(&name.1));
         if one == other {
             return Ok(());
         }
-        let (Some(first), Some(second)) = (take(one), take(other)) else {
-            return Err(self.missing(noun, one));
-        };
-        for (entry, name) in [(first, other), (second, one)] {
-            let entry = renamed(entry, name);
-            if let Entry::Table(_) = entry {
-                self.store.remove(&name.0, &name.1)?;
+        for (name, to) in [(one, other), (other, one)] {
+            self.keep_as(name, databases.get(&name.0).and_then(|entries| entries.get(&name.1)), to)?;
+        }
+        self.store.exchange(one, other)?;
+        let mut take =
+            |name: &FullName| databases.get_mut(&name.0).and_then(|entries| entries.remove(&name.1));
+        for (entry, to) in [(take(one), other), (take(other), one)] {
+            if let Some(entry) = entry {
+                databases.entry(to.0.clone()).or_default().insert(to.1.clone(), renamed(entry, to));
             }
-            self.keep(name, &entry)?;
-            databases.entry(name.0.clone()).or_default().insert(name.1.clone(), entry);
         }
         Ok(())
     }
@@ -231,18 +229,15 @@ impl Catalogue {
         Error::unknown_table(format!("{noun} {database}.{name} does not exist"))
     }
 
-    /// Writes a dictionary's statement down under its name.
-    fn keep(&self, (database, name): &FullName, entry: &Entry) -> Result<()> {
-        match entry.definition() {
-            Some(definition) => self.store.put(database, name, &definition.to_sql_with_secrets()),
+    /// Writes a dictionary's statement in its place as it is going to be in another one: then what moves says so. Until it
+    /// does, this means the same, for a file's place decides what a dictionary is called.
+    fn keep_as(&self, (database, name): &FullName, entry: Option<&Entry>, to: &FullName) -> Result<()> {
+        match entry.and_then(Entry::definition) {
+            Some(definition) => {
+                let moved = definition.clone().moved(Some(to.0.clone()), to.1.clone());
+                self.store.put(database, name, &moved.to_sql_with_secrets())
+            }
             None => Ok(()),
-        }
-    }
-
-    fn forget(&self, (database, name): &FullName, noun: Noun) -> Result<()> {
-        match noun {
-            Noun::Table => Ok(()),
-            Noun::Dictionary => self.store.remove(database, name),
         }
     }
 }

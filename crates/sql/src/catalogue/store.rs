@@ -1,6 +1,7 @@
 //! The catalogue's folder: `metadata/<database>/<dictionary>.sql` and `named_collections/<name>.sql` hold CREATE
 //! statements, passwords and all, so only the owner may read them. Each file is replaced in one step.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,6 +11,9 @@ use std::time::{Duration, Instant};
 use granary_dialect::statement::{parse_collection, split};
 use granary_dialect::{Error, Result};
 use granary_dict::{Collection, Definition, parse_create};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::FullName;
 
 /// How long another process may hold the folder: one that was killed while it started a program lets go only when
 /// that program runs.
@@ -94,6 +98,39 @@ impl Store {
     /// Forgets a dictionary, if it is known.
     pub fn remove(&self, database: &str, dictionary: &str) -> Result<()> {
         remove(&self.path(database, dictionary))
+    }
+
+    /// Gives a statement another place in one step: a kill leaves it in one of the two.
+    ///
+    /// # Errors
+    /// It stays where it is.
+    pub fn rename(&self, from: &FullName, to: &FullName) -> Result<()> {
+        let paths = [self.path(&from.0, &from.1), self.path(&to.0, &to.1)];
+        if !paths[0].exists() {
+            // What a file of the configuration describes, and could not be made.
+            return Ok(());
+        }
+        self.create_database(&to.0)?;
+        fs::rename(&paths[0], &paths[1]).map_err(|e| failed("rename", &paths[0], &e))?;
+        sync_folders([&paths[0], &paths[1]])
+    }
+
+    /// Lets two statements change places in one step. A name without a statement, such as a table's in RAM, leaves its
+    /// place to the other's.
+    ///
+    /// # Errors
+    /// Both stay where they are.
+    pub fn exchange(&self, one: &FullName, other: &FullName) -> Result<()> {
+        let paths = [self.path(&one.0, &one.1), self.path(&other.0, &other.1)];
+        match [paths[0].exists(), paths[1].exists()] {
+            [true, true] => {
+                renameat_with(CWD, &paths[0], CWD, &paths[1], RenameFlags::EXCHANGE)
+                    .map_err(|e| failed("exchange", &paths[0], &e.into()))?;
+                sync_folders([&paths[0], &paths[1]])
+            }
+            [true, false] => self.rename(one, other),
+            [false, _] => self.rename(other, one),
+        }
     }
 
     /// Reads the named collections.
@@ -199,6 +236,13 @@ fn put(folder: &Path, path: &Path, sql: &str) -> Result<()> {
     })
 }
 
+/// Makes what names the folders of these files have survive a loss of power.
+fn sync_folders(files: [&Path; 2]) -> Result<()> {
+    let folders: BTreeSet<&Path> = files.into_iter().filter_map(Path::parent).collect();
+    let sync = |folder: &Path| File::open(folder)?.sync_all();
+    folders.into_iter().try_for_each(|folder| sync(folder).map_err(|e| failed("sync folder", folder, &e)))
+}
+
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -298,5 +342,31 @@ mod tests {
         assert_eq!(kept.len(), 2);
         assert_eq!(kept[1].dictionary.as_deref(), Some("broken"));
         assert!(kept[1].definition.is_err());
+    }
+
+    /// Whether a kill comes before or behind the step, as many statements are there, and each is whole.
+    #[test]
+    fn statements_change_places_in_one_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().to_owned()).unwrap();
+        let name = |database: &str, name: &str| (database.to_owned(), name.to_owned());
+        let text = |(database, name): &FullName| fs::read_to_string(store.path(database, name)).ok();
+        let (one, other, nothing) = (name("a", "one"), name("b", "other"), name("c", "nothing"));
+        store.put("a", "one", "1").unwrap();
+        store.put("b", "other", "2").unwrap();
+        store.exchange(&one, &other).unwrap();
+        assert_eq!([text(&one), text(&other)], [Some("2\n".into()), Some("1\n".into())]);
+        // A table in RAM has no file, nor has its database a folder.
+        store.exchange(&nothing, &other).unwrap();
+        assert_eq!([text(&nothing), text(&other)], [Some("1\n".into()), None]);
+        store.exchange(&nothing, &other).unwrap();
+        assert_eq!([text(&nothing), text(&other)], [None, Some("1\n".into())]);
+        store.rename(&other, &nothing).unwrap();
+        assert_eq!([text(&nothing), text(&other)], [Some("1\n".into()), None]);
+        // One that cannot be done leaves both.
+        fs::remove_dir(folder.path().join("metadata/b")).unwrap();
+        fs::write(folder.path().join("metadata/b"), "").unwrap();
+        store.rename(&nothing, &other).unwrap_err();
+        assert_eq!(text(&nothing), Some("1\n".into()));
     }
 }
