@@ -124,6 +124,24 @@ impl Options {
         (0..partitions).flat_map(of).collect()
     }
 
+    /// Makes so many logs start empty, whatever becomes of their other files, and whether they are open or not.
+    ///
+    /// # Errors
+    /// A state file that is there cannot be cut to nothing.
+    pub fn void(&self, partitions: u64) -> io::Result<()> {
+        for i in 0..partitions {
+            match File::options().write(true).open(beside(&path_of(&self.state_path, i), ".state")) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => {
+                    let state = opened?;
+                    state.set_len(0)?;
+                    state.sync_data()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A file that has the name of a state or a journal of so many logs and is none: where there is no state, there can
     /// be no journal.
     pub(crate) fn foreign_beside(&self, partitions: u64) -> io::Result<Option<PathBuf>> {
