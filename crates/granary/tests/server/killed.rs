@@ -15,7 +15,7 @@ use std::time::Duration;
 const LIFE_MS_MAX: u64 = 300;
 const DATABASES: [&str; 2] = ["default", "other"];
 const NAMES: [&str; 3] = ["a", "b", "c"];
-const PATHS: [&str; 4] = ["p0", "p1", "p2", "p3"];
+const PATHS: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
 const TABLES: [&str; 2] = ["red", "blue"];
 const KEYS: u64 = 20;
 
@@ -55,8 +55,9 @@ impl Made {
         format!(
             "DICTIONARY {database}.{name} (id UInt64, name String) PRIMARY KEY id \
              SOURCE(SQLITE(PATH 'tables.db' TABLE '{}')) LIFETIME(0) \
-             LAYOUT(SSD_CACHE(BLOCK_SIZE 4096 FILE_SIZE 262144 WRITE_BUFFER_SIZE 65536 PATH '{}'))",
-            self.table, self.path
+             LAYOUT(SSD_CACHE(BLOCK_SIZE 4096 FILE_SIZE 262144 WRITE_BUFFER_SIZE 65536 PATH '{}')) \
+             COMMENT '{}'",
+            self.table, self.path, self.version
         )
     }
 }
@@ -85,15 +86,26 @@ impl Tables {
         }
         Tables { database, version: 0 }
     }
+
+    /// All rows change.
+    fn change(&mut self) {
+        self.version += 1;
+        for table in TABLES {
+            let update = format!("UPDATE {table} SET name = '{table} {} ' || id", self.version);
+            self.database.execute_batch(&update).unwrap();
+        }
+    }
 }
 
 /// A statement, and what there is when it is done.
-fn next(catalogue: &Catalogue, random: &mut Random) -> Option<(String, Catalogue)> {
+fn next(catalogue: &Catalogue, tables: &mut Tables, random: &mut Random) -> Option<(String, Catalogue)> {
     let all = DATABASES.iter().flat_map(|database| NAMES.iter().map(move |name| (*database, *name)));
     let (taken, free): (Vec<Name>, Vec<Name>) = all.partition(|name| catalogue.contains_key(name));
+    let unused = |path: &&&'static str| !catalogue.values().any(|made| made.path == **path);
+    let paths: Vec<&'static str> = PATHS.iter().filter(unused).copied().collect();
     let shown = |(database, name): Name| format!("{database}.{name}");
     let mut after = catalogue.clone();
-    let sql = match random.below(3) {
+    let sql = match random.below(8) {
         0 => {
             let (from, to) = (random.of(&taken)?, random.of(&free)?);
             let made = after.remove(&from)?;
@@ -106,6 +118,33 @@ fn next(catalogue: &Catalogue, random: &mut Random) -> Option<(String, Catalogue
             after.extend([(one, second), (other, first)]);
             format!("EXCHANGE DICTIONARIES {} AND {}", shown(one), shown(other))
         }
+        2 => {
+            let (name, path) = (random.of(&free)?, random.of(&paths)?);
+            tables.change();
+            let made = Made { table: random.of(&TABLES)?, path, version: tables.version };
+            let sql = format!("CREATE {}", made.sql(name));
+            after.insert(name, made);
+            sql
+        }
+        3 => {
+            let name = random.of(&taken)?;
+            // In its own place, in a free one, of its own table or the other.
+            let path = random.of(&[&paths[..], &[catalogue[&name].path; 4]].concat())?;
+            tables.change();
+            let made = Made { table: random.of(&TABLES)?, path, version: tables.version };
+            let sql = format!("CREATE OR REPLACE {}", made.sql(name));
+            after.insert(name, made);
+            sql
+        }
+        4 => {
+            let name = random.of(&taken)?;
+            after.remove(&name);
+            format!("DROP DICTIONARY {}", shown(name))
+        }
+        5 if random.below(4) == 0 && taken.iter().any(|(database, _)| *database == "other") => {
+            after.retain(|(database, _), _| *database != "other");
+            "DROP DATABASE other".to_owned()
+        }
         _ => {
             // What was there is read.
             let name = random.of(&taken)?;
@@ -115,29 +154,25 @@ fn next(catalogue: &Catalogue, random: &mut Random) -> Option<(String, Catalogue
     Some((sql, after))
 }
 
-/// What there is: by name, table and path.
-fn found(served: &Served) -> BTreeMap<(String, String), (String, String)> {
+/// What there is: names, and the statements behind them but for these.
+fn found(served: &Served) -> BTreeSet<(String, String)> {
     let rows = served.sql("SELECT database, name FROM system.dictionaries");
-    let rows = rows.lines().map(|row| row.split_once('\t').unwrap());
-    rows.map(|(database, name)| {
-        let statement = served.sql(&format!("SHOW CREATE DICTIONARY {database}.{name} FORMAT TSVRaw"));
-        let behind = |word: &str| {
-            let rest = statement.split(&format!("{word} '")).nth(1);
-            rest.and_then(|rest| rest.split('\'').next()).unwrap_or_else(|| panic!("{statement}")).to_owned()
-        };
-        assert!(statement.starts_with(&format!("CREATE DICTIONARY {database}.{name}")), "{statement}");
-        let path = statement.split("LAYOUT").nth(1).unwrap().split("PATH '").nth(1).unwrap();
-        let path = path.split('\'').next().unwrap().to_owned();
-        ((database.to_owned(), name.to_owned()), (behind("TABLE"), path))
-    })
-    .collect()
+    let names = rows.lines().map(|row| row.replace('\t', "."));
+    names
+        .map(|name| {
+            let statement = served.sql(&format!("SHOW CREATE DICTIONARY {name} FORMAT TSVRaw"));
+            assert!(statement.starts_with(&format!("CREATE DICTIONARY {name}")), "{statement}");
+            let quoted: Vec<&str> = statement.split('\'').skip(1).step_by(2).collect();
+            (name, quoted.join(" "))
+        })
+        .collect()
 }
 
-fn expected(catalogue: &Catalogue) -> BTreeMap<(String, String), (String, String)> {
-    let row = |((database, name), made): (&Name, &Made)| {
-        ((database.to_string(), name.to_string()), (made.table.to_owned(), made.path.to_owned()))
+fn expected(catalogue: &Catalogue) -> BTreeSet<(String, String)> {
+    let of = |((database, name), Made { table, path, version }): (&Name, &Made)| {
+        (format!("{database}.{name}"), format!("tables.db {table} {path} {version}"))
     };
-    catalogue.iter().map(row).collect()
+    catalogue.iter().map(of).collect()
 }
 
 /// The dictionaries have their own rows, and there are their files and no others.
@@ -168,19 +203,12 @@ fn check(served: &Served, catalogue: &Catalogue, tables: &Tables, folder: &Path)
 #[test]
 fn statements_of_the_catalogue_are_whole_or_not_at_all_after_kills() {
     let folder = tempfile::tempdir().unwrap();
-    let tables = Tables::new(folder.path());
+    let mut tables = Tables::new(folder.path());
     let mut random = Random(setting("GRANARY_SEED", 0x9E37_79B9_7F4A_7C15) | 1);
     let mut catalogue = Catalogue::new();
     let kills = setting("GRANARY_KILLS", 12);
     let (mut statements, mut done) = (0, 0);
     let mut served = Served::start(folder.path(), &[]);
-    served.sql("CREATE DATABASE other");
-    let names = DATABASES.iter().flat_map(|database| NAMES.iter().map(move |name| (*database, *name)));
-    for (i, (name, path)) in names.zip(PATHS).enumerate() {
-        let made = Made { table: TABLES[i % 2], path, version: 0 };
-        served.sql(&format!("CREATE {}", made.sql(name)));
-        catalogue.insert(name, made);
-    }
     for _ in 0..kills {
         let life = Duration::from_millis(random.below(LIFE_MS_MAX));
         let under_way = std::thread::scope(|scope| {
@@ -189,7 +217,10 @@ fn statements_of_the_catalogue_are_whole_or_not_at_all_after_kills() {
                 served.signal("KILL");
             });
             loop {
-                let Some((sql, after)) = next(&catalogue, &mut random) else { continue };
+                let Some((sql, after)) = next(&catalogue, &mut tables, &mut random) else { continue };
+                let Some(_) = served.try_sql("CREATE DATABASE IF NOT EXISTS other") else {
+                    break (String::new(), catalogue.clone());
+                };
                 match served.try_sql(&sql) {
                     Some(_) => catalogue = after,
                     None => break (sql, after),
