@@ -102,6 +102,47 @@ fn another_number_of_partitions_starts_empty_and_leaves_nothing_behind() {
     }
 }
 
+/// Whether the cache is open or not; and what a kill leaves of them is empty, and no stranger's.
+#[test]
+fn files_are_removed_whole_or_are_void() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    for is_open in [true, false] {
+        let cache = open(folder.path(), 4);
+        (0..1_000).for_each(|key| put(&cache, key, 1));
+        let held = is_open.then_some(cache);
+        std::fs::write(flash(folder.path(), 4).files().unwrap()[1].with_extension("0.new"), "left").unwrap();
+        flash(folder.path(), 4).remove_files().unwrap();
+        assert_eq!(files(), 0);
+        let next = open(folder.path(), 4);
+        assert_eq!(found(&next, 0..1_000), 0);
+        if let Some(held) = held {
+            assert!(found(&held, 0..1_000) > 0, "it goes on");
+        }
+        put(&next, 1, 2);
+        drop(next);
+        assert_eq!(get(&open(folder.path(), 4), 1), Some(2));
+        flash(folder.path(), 4).remove_files().unwrap();
+    }
+    let of_state = |i: usize| flash(folder.path(), 4).files().unwrap()[3 * i].clone();
+    for stays in (0..4)
+        .flat_map(|i| [of_state(i).with_extension("journal.1"), of_state(i).with_extension("journal.0")])
+    {
+        let cache = open(folder.path(), 4);
+        (0..1_000).for_each(|key| put(&cache, key, 1));
+        drop(cache);
+        // What cannot be removed ends the removal where a kill might.
+        std::fs::remove_file(&stays).unwrap();
+        std::fs::create_dir(&stays).unwrap();
+        flash(folder.path(), 4).remove_files().unwrap_err();
+        std::fs::remove_dir(&stays).unwrap();
+        assert_eq!(flash(folder.path(), 4).found().unwrap(), Found::Fitting, "{stays:?}");
+        assert_eq!(found(&open(folder.path(), 4), 0..1_000), 0, "{stays:?}");
+        flash(folder.path(), 4).remove_files().unwrap();
+        assert_eq!(files(), 0);
+    }
+}
+
 #[test]
 fn a_file_is_divided_into_a_power_of_two_of_partitions_with_whole_segments() {
     let folder = tempfile::tempdir().unwrap();

@@ -240,16 +240,44 @@ impl Dictionary {
 
     /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
     pub fn remove(&self) {
-        self.remove_files();
+        // One that cannot go is found, and is not ours, when a dictionary with another fingerprint is opened over it.
+        let _ = self.remove_files();
         self.close();
     }
 
     /// Takes the names of its files away: another dictionary may be opened in their place. This one goes on as it is, and
     /// is empty at the next open.
-    pub fn remove_files(&self) {
-        if let Some(store) = self.core.loader.storage.store() {
-            store.remove();
+    ///
+    /// # Errors
+    /// `CANNOT_OPEN_FILE`: one that stays.
+    pub fn remove_files(&self) -> Result<(), DictError> {
+        match self.core.loader.storage.store() {
+            Some(store) => store.remove(&self.definition),
+            None => Ok(()),
         }
+    }
+
+    /// Removes the files of a dictionary that is not open. What lies in their place and is no cache stays.
+    ///
+    /// # Errors
+    /// `CANNOT_OPEN_FILE`: a file that stays; `PATH_ACCESS_DENIED`: they are where no files may be.
+    pub fn remove_files_of(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
+        // What a named collection says of its source decides which files there are, but it may be gone.
+        let readied = readied(definition.clone(), environment);
+        Store::remove_of(readied.as_ref().unwrap_or(definition), environment)
+    }
+
+    /// Whether there is a file already where a dictionary would have one.
+    ///
+    /// # Errors
+    /// `PATH_ACCESS_DENIED`, and sizes that do not fit together.
+    pub fn has_files(definition: &Definition, environment: &Environment) -> Result<bool, DictError> {
+        Store::has_files(definition, environment)
+    }
+
+    /// Whether somebody else has it, under whatever name.
+    pub fn is_shared(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) > 1 || Arc::strong_count(&self.core) > 1
     }
 
     /// Asks the source no more. Requests that are under way are waited for, some seconds at most.

@@ -8,10 +8,8 @@ use crate::limits;
 use crate::watermark::WatermarkFile;
 use granary_cache::{Cache, FlashOptions, Found, Io, Key, OpenError, Options, Outcome, PowerLoss, Scan};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::fs::File;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
@@ -24,8 +22,8 @@ pub(crate) struct Store {
     cache: Cache,
     /// Most entries that were asked for; `None`: as many as fit.
     entries_max: Option<u64>,
-    /// What lies on disk.
-    files: Vec<PathBuf>,
+    /// What lies on disk, if anything does.
+    flash: Option<FlashOptions>,
     /// With UPDATE_FIELD, and entries that stay when the process ends.
     watermark: Option<WatermarkFile>,
     /// Its files are gone, and must not come back.
@@ -53,6 +51,7 @@ impl Store {
             }
             LayoutKind::Ssd(ssd) => {
                 let flash = flash_options(ssd, definition, environment)?;
+                make_folder(&flash)?;
                 let entries_max = flash.max_stored_keys;
                 let options = Options {
                     flash: Some(flash),
@@ -66,17 +65,10 @@ impl Store {
             }
         };
         options.helpers = environment.helpers.clone();
-        let files = options.flash.as_ref().map(FlashOptions::files).transpose();
-        let mut files = files.map_err(|error| unopened(definition, &error))?.unwrap_or_default();
-        let watches = definition.source.updates().is_some();
-        let watermark = options.flash.as_ref().filter(|_| watches).map(|flash| {
-            let mut beside = flash.state_path.as_ref().unwrap_or(&flash.path).clone().into_os_string();
-            beside.push(".mark");
-            WatermarkFile::new(beside.into(), flash.fingerprint)
-        });
-        files.extend(watermark.iter().map(|watermark| watermark.path().to_path_buf()));
+        let flash = options.flash.clone();
+        let watermark = flash.as_ref().and_then(|flash| watermark(flash, definition));
         let cache = Cache::open(options).map_err(|error| unopened(definition, &error))?;
-        Ok(Some(Store { cache, entries_max, files, watermark, removed: AtomicBool::new(false) }))
+        Ok(Some(Store { cache, entries_max, flash, watermark, removed: AtomicBool::new(false) }))
     }
 
     /// Refuses sizes that do not fit together, and a PATH that is not allowed.
@@ -167,19 +159,61 @@ impl Store {
 
     /// Takes the files away. The cache goes on without names for them, until it is dropped; another one may
     /// be made in their place meanwhile.
-    pub fn remove(&self) {
+    ///
+    /// # Errors
+    /// `CANNOT_OPEN_FILE`: one that stays.
+    pub fn remove(&self, definition: &Definition) -> Result<(), DictError> {
         self.removed.store(true, Ordering::SeqCst);
-        for file in &self.files {
-            // One that is not there is what was wanted; one that cannot go is found, and is not ours, when a
-            // dictionary with another fingerprint is opened over it.
-            let _ = std::fs::remove_file(file);
-        }
-        // What is made in their place must not find them after a loss of power.
-        let folders: BTreeSet<&Path> = self.files.iter().filter_map(|file| file.parent()).collect();
-        for folder in folders {
-            let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        match &self.flash {
+            Some(flash) => remove(flash, self.watermark.as_ref(), definition),
+            None => Ok(()),
         }
     }
+
+    /// Takes the files away of a cache that is not open, but for somebody else's.
+    ///
+    /// # Errors
+    /// Those of [`remove`](Self::remove), and those of [`check_shape`](Self::check_shape).
+    pub fn remove_of(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
+        let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(()) };
+        let flash = flash_options(ssd, definition, environment)?;
+        match flash.found().map_err(|error| unopened(definition, &error))? {
+            Found::Foreign(_) => Ok(()),
+            Found::Fitting | Found::Another(_) => {
+                remove(&flash, watermark(&flash, definition).as_ref(), definition)
+            }
+        }
+    }
+
+    /// Whether one of the files is there that a cache would have.
+    ///
+    /// # Errors
+    /// Those of [`check_shape`](Self::check_shape).
+    pub fn has_files(definition: &Definition, environment: &Environment) -> Result<bool, DictError> {
+        let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(false) };
+        let files = flash_options(ssd, definition, environment)?.files();
+        let files = files.map_err(|error| unopened(definition, &error))?;
+        Ok(files.iter().any(|file| file.symlink_metadata().is_ok()))
+    }
+}
+
+fn remove(
+    flash: &FlashOptions,
+    watermark: Option<&WatermarkFile>,
+    definition: &Definition,
+) -> Result<(), DictError> {
+    if let Some(watermark) = watermark {
+        watermark.remove();
+    }
+    flash.remove_files().map_err(|error| unopened(definition, &error))
+}
+
+/// How far changes of the source are known, of a cache on flash that looks for them.
+fn watermark(flash: &FlashOptions, definition: &Definition) -> Option<WatermarkFile> {
+    definition.source.updates()?;
+    let mut beside = flash.state_path.as_ref().unwrap_or(&flash.path).clone().into_os_string();
+    beside.push(".mark");
+    Some(WatermarkFile::new(beside.into(), flash.fingerprint))
 }
 
 fn unopened(definition: &Definition, error: &OpenError) -> DictError {
@@ -206,9 +240,6 @@ fn flash_options(
         let name = path.to_string_lossy().trim_start_matches('/').replace('/', "_");
         environment.data_dir.join("devices").join(name)
     });
-    let folder = state_path.as_deref().unwrap_or(&path).parent().unwrap_or(Path::new("/"));
-    std::fs::create_dir_all(folder)
-        .map_err(|e| DictError::new(Code::CannotOpenFile, format!("PATH '{}': {e}", path.display())))?;
     Ok(FlashOptions {
         state_path,
         block_size: ssd.block_size,
@@ -224,6 +255,13 @@ fn flash_options(
         power_loss: PowerLoss::ServeOlder,
         ..FlashOptions::new(path, ssd.total_bytes())
     })
+}
+
+/// Makes the folder that the files beside the data lie in.
+fn make_folder(flash: &FlashOptions) -> Result<(), DictError> {
+    let folder = flash.state_path.as_ref().unwrap_or(&flash.path).parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(folder)
+        .map_err(|e| DictError::new(Code::CannotOpenFile, format!("PATH '{}': {e}", flash.path.display())))
 }
 
 /// How many partitions a file has: more than one only where the numbers of so many blocks would take an entry more than

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The file. What changed before a watermark is synced before that is saved, so it says the same after any end.
 pub(crate) struct WatermarkFile {
@@ -16,10 +16,6 @@ impl WatermarkFile {
         WatermarkFile { path, fingerprint }
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The watermark that was saved; `None`: none that says something.
     pub fn load(&self) -> Option<String> {
         let saved: Value = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
@@ -30,18 +26,25 @@ impl WatermarkFile {
 
     /// Saves a watermark, in one step. One that cannot be saved is one that is not known at the next start.
     pub fn save(&self, watermark: Option<&str>) {
-        let Some(watermark) = watermark else {
-            let _ = fs::remove_file(&self.path);
-            return;
-        };
+        let Some(watermark) = watermark else { return self.remove() };
         let saved = json!({ "fingerprint": self.fingerprint.to_string(), "mark": watermark });
-        let unfinished = self.path.with_extension("mark.tmp");
+        let unfinished = self.unfinished();
         let written = fs::write(&unfinished, saved.to_string())
             .and_then(|()| fs::File::open(&unfinished)?.sync_all())
             .and_then(|()| fs::rename(&unfinished, &self.path));
         if written.is_err() {
             let _ = fs::remove_file(&self.path);
         }
+    }
+
+    /// Removes the file: nothing is known at the next start.
+    pub fn remove(&self) {
+        let _ = fs::remove_file(self.unfinished());
+        let _ = fs::remove_file(&self.path);
+    }
+
+    fn unfinished(&self) -> PathBuf {
+        self.path.with_extension("mark.tmp")
     }
 }
 

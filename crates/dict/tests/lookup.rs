@@ -489,6 +489,27 @@ fn a_path_belongs_to_one_dictionary() {
 }
 
 #[test]
+fn files_are_removed_of_a_dictionary_that_is_not_open_but_not_those_of_strangers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let of_ssd = definition(&ssd(""));
+    let has_files = || Dictionary::has_files(&of_ssd, &environment).unwrap();
+    let left = || std::fs::read_dir(folder.path().join("user_files")).unwrap().count();
+    assert!(!has_files());
+    Dictionary::remove_files_of(&of_ssd, &environment).unwrap();
+    let dictionary = fake.open(&ssd(""), &environment);
+    get(&dictionary, [1]);
+    drop(dictionary);
+    assert!(has_files());
+    Dictionary::remove_files_of(&of_ssd, &environment).unwrap();
+    assert!(!has_files() && left() == 0);
+    std::fs::write(folder.path().join("user_files/cache.bin"), "somebody else's").unwrap();
+    Dictionary::remove_files_of(&of_ssd, &environment).unwrap();
+    assert!(has_files() && left() == 1);
+}
+
+#[test]
 fn a_reopened_dictionary_is_warm_unless_it_means_something_else() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());

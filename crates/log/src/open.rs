@@ -10,7 +10,7 @@ use crate::limits::SEQUENCES_SKIPPED;
 use crate::lock::is_locked;
 use crate::log::{Buffers, Counters, FlushRequests, Log, Progress, WriterState};
 use crate::options::{InDoubt, Options};
-use crate::partitions::{Partition, has_bytes, state_files};
+use crate::partitions::{Partition, has_bytes, is_name_of_partition, state_files};
 use crate::recover::{self, Opened, Recovered};
 use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
 use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, companion_number, random_number};
@@ -193,6 +193,13 @@ impl<F: Framing> Log<F> {
             known = Known::NOTHING;
         }
         let Known { left, mut instance, head: known_head, companion, .. } = known;
+        if left == Left::Unknown && state.has_content() && !is_name_of_partition(state_path) {
+            let why = match read.left {
+                Left::PowerCut => "the machine lost its power, and some of what was written with it",
+                _ => "what is there was made with other sizes or options",
+            };
+            tracing::warn!("{} starts empty: {why}", options.path.display());
+        }
         let own = companions.first().cloned();
         // It goes with the content.
         let named = own.as_ref().map_or(0, |own| own.found());

@@ -9,6 +9,7 @@ use crate::error::OpenError;
 use crate::framing::Framing;
 use crate::journal;
 use crate::limits::PARTITIONS_MAX;
+use crate::lock::{Lock, lock};
 use crate::log::Log;
 use crate::options::Options;
 use crate::recover::Opened;
@@ -100,7 +101,7 @@ fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
 }
 
 /// Whether a path ends as [`path_of`] a partition but the first does.
-fn is_name_of_partition(path: &Path) -> bool {
+pub(crate) fn is_name_of_partition(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.rsplit_once(".partition.").is_some_and(|(_, number)| number.parse::<u64>().is_ok())
 }
@@ -121,6 +122,53 @@ pub fn state_files(state_path: &Path, partitions: u64) -> Vec<PathBuf> {
         std::iter::once(state).chain(journal::paths(&path))
     };
     (0..partitions).flat_map(of).collect()
+}
+
+/// Makes so many logs start empty, whatever becomes of their other files, and whether they are open or not.
+///
+/// # Errors
+/// A state file that is there cannot be cut to nothing.
+pub fn void(state_path: &Path, partitions: u64) -> io::Result<()> {
+    for state in states(state_path, partitions)? {
+        cut(&state.1)?;
+    }
+    Ok(())
+}
+
+/// As [`void`], of logs that nobody has open. Says whether there was anything to give up.
+///
+/// # Errors
+/// As [`void`]; or somebody has one of them open.
+pub fn void_closed(state_path: &Path, partitions: u64) -> Result<bool, OpenError> {
+    let failed = |source| OpenError::State { path: state_path.to_owned(), source };
+    let states = states(state_path, partitions).map_err(failed)?;
+    let mut any = false;
+    for (path, state) in &states {
+        match lock(state).map_err(|errno| failed(errno.into()))? {
+            Lock::InUse => return Err(OpenError::InUse { path: path.clone() }),
+            Lock::Taken => any |= state.metadata().map_err(failed)?.len() > 0,
+        }
+    }
+    states.iter().try_for_each(|(_, state)| cut(state)).map_err(failed)?;
+    Ok(any)
+}
+
+/// The state files that are there, open.
+fn states(state_path: &Path, partitions: u64) -> io::Result<Vec<(PathBuf, File)>> {
+    let mut states = Vec::new();
+    for i in 0..partitions {
+        let path = beside(&path_of(state_path, i), ".state");
+        match File::options().write(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => states.push((path, opened?)),
+        }
+    }
+    Ok(states)
+}
+
+fn cut(state: &File) -> io::Result<()> {
+    state.set_len(0)?;
+    state.sync_data()
 }
 
 impl Options {

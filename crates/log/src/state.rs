@@ -127,6 +127,11 @@ impl StateFile {
         }
     }
 
+    /// Whether it says anything, of whatever log.
+    pub fn has_content(&self) -> bool {
+        read_state(&self.file).is_some()
+    }
+
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
     /// was stopped cleanly (`Left::Clean`).
     pub fn write(&self, identity: &Identity, left: Left, head: u64) -> io::Result<()> {

@@ -31,3 +31,28 @@ fn what_was_stored_while_numbers_could_not_be_written_is_flushed_after_a_kill() 
     assert_eq!(client.lines("get a b c d e"), "END\n");
     server.stop().unwrap();
 }
+
+/// The disk is full when everything is flushed: nothing of it is there, then and after a kill.
+#[test]
+fn what_is_flushed_while_numbers_cannot_be_written_is_gone() {
+    for delay in ["", " 0", " noreply"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = options(folder.path());
+        options.store.admission = "all".parse().unwrap();
+        let server = Server::start(&options).unwrap();
+        let mut client = Client::new(server.address());
+        assert_eq!(client.lines("set a 0 0 1\nx"), "STORED\n");
+        let in_the_way = options.store.path.join("numbers.new");
+        std::fs::create_dir(&in_the_way).unwrap();
+        // What is answered without a reply puts the client out of step.
+        let said = if delay == " noreply" { "" } else { "OK\n" };
+        assert_eq!(client.lines(&format!("flush_all{delay}\nget a")), format!("{said}END\n"));
+        assert_eq!(client.lines("set b 0 0 1\ny\nget b"), "STORED\nVALUE b 0 1\ny\nEND\n");
+        assert_eq!(client.lines("flush_all 100 noreply\nget a"), "END\n");
+        server.abandon();
+        std::fs::remove_dir(&in_the_way).unwrap();
+        let server = Server::start(&options).unwrap();
+        assert_eq!(Client::new(server.address()).lines("get a"), "END\n");
+        server.stop().unwrap();
+    }
+}

@@ -199,3 +199,27 @@ fn too_little_ram_is_refused_at_start() {
     assert_eq!(start(2048, 0, "reuse"), Ok(()));
     assert_eq!(start(1024, 64, "reuse"), Ok(()));
 }
+
+/// Items on flash do not hear of what changes while a server uses none: they are given up.
+#[test]
+fn what_changed_without_flash_does_not_come_back_with_it() {
+    for (admission, killed) in [("reuse", false), ("reuse", true), ("all", false), ("all", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = sized(folder.path(), 64, 64, admission);
+        let end = |server: Server| if killed { server.abandon() } else { server.stop().unwrap() };
+        let say = |server: &Server, request: &str| Client::new(server.address()).lines(request);
+        let server = Server::start(&options).unwrap();
+        assert_eq!(say(&server, "set a 0 0 2\nv1\nset b 0 0 2\nv1\nset c 0 0 2\nv1"), "STORED\n".repeat(3));
+        end(server);
+        let server = Server::start(&sized(folder.path(), 64, 0, admission)).unwrap();
+        assert_eq!(say(&server, "get a b c"), "END\n");
+        assert_eq!(say(&server, "set a 0 0 2\nv2\ndelete b"), "STORED\nNOT_FOUND\n");
+        end(server);
+        let server = Server::start(&options).unwrap();
+        assert_eq!(say(&server, "get a b c"), "END\n");
+        // And not those of a server that has them open.
+        assert!(Server::start(&sized(folder.path(), 64, 0, admission)).is_err());
+        assert_eq!(say(&server, "set a 0 0 2\nv3\nget a"), "STORED\nVALUE a 0 2\nv3\nEND\n");
+        server.stop().unwrap();
+    }
+}

@@ -18,9 +18,11 @@ use std::time::Duration;
 use axum::Extension;
 use granary_sql::{Session, Settings};
 use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use access::Users;
 pub use access::{Password, User, hash_password, is_password_hash};
@@ -74,43 +76,69 @@ pub enum ServerError {
     Start(#[from] std::io::Error),
 }
 
-/// Serves until SIGTERM or SIGINT, then ends what is under way and closes the dictionaries: they are warm
-/// at the next start. `ready` is told the addresses of HTTP and HTTPS once they are listened on.
-pub fn run(options: Options, ready: impl FnOnce(SocketAddr, Option<SocketAddr>)) -> Result<(), ServerError> {
-    if options.users.is_none() {
-        let addresses =
-            std::iter::once(options.http).chain(options.https.as_ref().map(|(address, _)| *address));
-        if let Some(open) = addresses.into_iter().find(|address| !address.ip().is_loopback()) {
-            return Err(ServerError::Unprotected(open));
+/// A server that has its addresses, and nothing else yet: what a start changes on disk comes after all that can refuse it.
+pub struct Server {
+    runtime: Runtime,
+    http: TcpListener,
+    https: Option<(TcpListener, TlsAcceptor)>,
+}
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    /// An address cannot be had, or anybody could reach it though there are no users; the certificate is none.
+    pub fn bind(options: &Options) -> Result<Server, ServerError> {
+        if options.users.is_none() {
+            let addresses =
+                std::iter::once(options.http).chain(options.https.as_ref().map(|(address, _)| *address));
+            if let Some(open) = addresses.into_iter().find(|address| !address.ip().is_loopback()) {
+                return Err(ServerError::Unprotected(open));
+            }
         }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .max_blocking_threads(limits::LOOKUP_THREADS)
+            .thread_stack_size(granary_sql::STACK_BYTES)
+            .build()?;
+        let http = runtime.block_on(listen(options.http))?;
+        let https = match &options.https {
+            Some((address, tls)) => Some((runtime.block_on(listen(*address))?, tls::acceptor(tls)?)),
+            None => None,
+        };
+        Ok(Server { runtime, http, https })
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .max_blocking_threads(limits::LOOKUP_THREADS)
-        .thread_stack_size(granary_sql::STACK_BYTES)
-        .build()?;
-    let waiting = Some(http::without_a_turn as fn(&mut dyn FnMut()));
-    let session = Arc::new(Session::open(granary_sql::Options { waiting, ..options.session.clone() })?);
-    session.set(options.settings.clone())?;
-    let served = runtime.block_on(serve(Arc::clone(&session), options, ready));
-    runtime.shutdown_timeout(Duration::from_secs(limits::STOP_SECONDS));
-    session.close(Duration::from_secs(limits::STOP_SECONDS));
-    served
+
+    /// Serves until SIGTERM or SIGINT, then ends what is under way and closes the dictionaries: they are warm
+    /// at the next start. `ready` is told the addresses of HTTP and HTTPS once they are served.
+    ///
+    /// # Errors
+    /// The catalogue cannot be opened.
+    pub fn run(
+        self,
+        options: Options,
+        ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
+    ) -> Result<(), ServerError> {
+        let Server { runtime, http, https } = self;
+        let waiting = Some(http::without_a_turn as fn(&mut dyn FnMut()));
+        let session = Arc::new(Session::open(granary_sql::Options { waiting, ..options.session.clone() })?);
+        session.set(options.settings.clone())?;
+        let served = runtime.block_on(serve(Arc::clone(&session), options, (http, https), ready));
+        runtime.shutdown_timeout(Duration::from_secs(limits::STOP_SECONDS));
+        session.close(Duration::from_secs(limits::STOP_SECONDS));
+        served
+    }
 }
 
 async fn serve(
     session: Arc<Session>,
     options: Options,
+    (http, https): (TcpListener, Option<(TcpListener, TlsAcceptor)>),
     ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
 ) -> Result<(), ServerError> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     // Who has it caught is not ended by it, as ClickHouse is not. What it would read anew is looked at anyway.
     let _hangup = signal(SignalKind::hangup())?;
-    let http = listen(options.http).await?;
-    let https = match &options.https {
-        Some((address, tls)) => Some((listen(*address).await?, tls::acceptor(tls)?)),
-        None => None,
-    };
     let mut configured = Configured::new(Arc::clone(&session), options.dictionaries);
     configured.read();
     let watching = tokio::spawn(configured.watch());

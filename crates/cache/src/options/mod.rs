@@ -11,13 +11,17 @@ use crate::codec::{self, Compression};
 use crate::drive::Helpers;
 use crate::framing::{Records, SharingRule, has_summary};
 use crate::index::{Capacity, Growth};
-use crate::limits::{HASH_BITS, OPENING_BYTES_DEFAULT, SHARDS};
+use crate::limits::{HASH_BITS, OPENING_BYTES_DEFAULT, PARTITIONS_MAX, SHARDS};
 use crate::memory::Pool;
 use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
 use granary_log::device::Space;
 use granary_log::sync::sync::atomic::AtomicU64;
 use granary_log::{Found, Geometry, InDoubt, OpenError, SlotOrder};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -204,6 +208,56 @@ impl FlashOptions {
         }
         Ok(files)
     }
+
+    /// Has a cache at this path, which nobody has open, start empty when it is opened again: for who changes keys without it
+    /// meanwhile. Says whether there was one.
+    ///
+    /// # Errors
+    /// Somebody has it open, or the operating system refuses.
+    pub fn void(path: &Path) -> Result<bool, OpenError> {
+        granary_log::void_closed(path, PARTITIONS_MAX)
+    }
+
+    /// Removes the files of a cache with these options, which may be open: then it goes on without names for them. A kill
+    /// meanwhile leaves files that open as an empty cache, and that are removed when this is called again.
+    ///
+    /// # Errors
+    /// Sizes that do not fit together, and what the operating system says of a file that stays.
+    pub fn remove_files(&self) -> Result<(), OpenError> {
+        let error = |path: &Path, source| OpenError::State { path: path.to_owned(), source };
+        // Without its journal a content would have again what was deleted from it.
+        granary_log::void(&self.log_options()?.state_path, self.partitions)
+            .map_err(|source| error(&self.path, source))?;
+        let files = self.files()?;
+        // The states last, the first one behind all others: what lies there without one is taken for somebody else's.
+        for file in files.iter().rev() {
+            for path in unfinished(file).iter().chain([file]) {
+                match std::fs::remove_file(path) {
+                    Err(source) if source.kind() != ErrorKind::NotFound => return Err(error(path, source)),
+                    _ => {}
+                }
+            }
+        }
+        // What is made in their place must not find them after a loss of power.
+        let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
+        for folder in folders {
+            match File::open(folder).and_then(|folder| folder.sync_all()) {
+                Err(source) if source.kind() != ErrorKind::NotFound => return Err(error(folder, source)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a journal or a file of dictionaries is written before it takes its name.
+fn unfinished(file: &Path) -> Option<PathBuf> {
+    let mut name = file.as_os_str().to_owned();
+    let is_replaced = [".journal.0", ".journal.1", ".dictionaries"]
+        .iter()
+        .any(|end| name.as_bytes().ends_with(end.as_bytes()));
+    name.push(".new");
+    is_replaced.then(|| name.into())
 }
 
 fn with_bin(path: &Path) -> PathBuf {

@@ -6,8 +6,8 @@ use super::size::{self, Size};
 use crate::memory;
 use clap::Args;
 use granary_memcached::{
-    Admission, Applications, Compression, Flush, Options, Server, ServerConfig, ServerError, StoreOptions,
-    UnixSocket, limits,
+    Admission, Applications, Compression, Flush, OpenError, Options, Server, ServerConfig, ServerError,
+    StoreOptions, UnixSocket, limits,
 };
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// RAM for items, unless it is said.
 const MEMORY: Size = Size(64 << 20);
+/// With less, hardly an item is there.
+const MEMORY_MIN: Size = Size(1 << 20);
 /// SSD for items.
 const FLASH: Size = Size(1 << 30);
 /// The greatest item, memcached's own.
@@ -196,6 +198,13 @@ impl Arguments {
             return Ok(None);
         }
         let memory_bytes = self.memory.unwrap_or(MEMORY).0;
+        if memory_bytes < MEMORY_MIN.0 {
+            // memcached's -m counts megabytes.
+            let reason = format!(
+                "{memory_bytes} bytes of RAM are too few for items: give a unit, such as 64MiB, and 1MiB at least"
+            );
+            return Err(OpenError::Sizes(reason).into());
+        }
         let mut store =
             StoreOptions::new(folder.join("memcached"), memory_bytes, self.flash.unwrap_or(FLASH).0);
         store.item_bytes_max =

@@ -189,6 +189,8 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let query_memory = arguments.query_memory.or(config.query_memory).map(|size| size.0);
     let serves_block_devices = serves_block_devices(&arguments, &config);
     let mut options = options(arguments, config, path.clone(), tls)?;
+    // Before anything is opened, and made anew where its size is another.
+    let server = granary_server::Server::bind(&options)?;
     let memcached = memcached.start(&path, memcached_tls)?;
     let serves_volumes = nbd.has_address() || serves_block_devices;
     let volumes = if serves_volumes { volumes::open(&path)? } else { volumes::Opened::default() };
@@ -211,7 +213,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let of_memcached = memcached.as_ref().map(granary_memcached::Server::stats);
     options.session.memory =
         Some(memory::options(query_memory, move || of_memcached.as_ref().map_or(0, figures::ram)));
-    granary_server::run(options, |http, https| {
+    server.run(options, |http, https| {
         tracing::info!("Granary listens on http://{http}");
         if let Some(https) = https {
             tracing::info!("Granary listens on https://{https}");

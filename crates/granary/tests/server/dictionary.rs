@@ -21,7 +21,8 @@ const CREATE: &str = "CREATE DICTIONARY users (id UInt64, name String, city Null
 const CREATE_CACHED: &str = "CREATE DICTIONARY users (id UInt64, name String) PRIMARY KEY id \
     SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))";
 
-fn with_users() -> (tempfile::TempDir, Served) {
+/// A server whose dictionary `users` is on SSD.
+pub fn with_users() -> (tempfile::TempDir, Served) {
     serve(&[], CREATE)
 }
 

@@ -6,6 +6,7 @@ mod clients;
 mod configured;
 mod dictionary;
 mod formats;
+mod killed;
 mod pages;
 mod replacing;
 mod requests;

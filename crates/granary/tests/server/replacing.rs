@@ -93,3 +93,153 @@ fn a_source_that_hangs_keeps_its_own_dictionary_from_going_and_nothing_else_wait
         });
     }
 }
+
+/// A dictionary whose program is not asked for what it has kept.
+fn with_program(folder: &Path) -> String {
+    let version = folder.join("version");
+    let program = r#"{print $1 "\t" v}"#.replace('\\', r"\\");
+    format!(
+        "DICTIONARY p (id UInt64, v String) PRIMARY KEY id \
+         SOURCE(EXECUTABLE(COMMAND 'awk -v v=$(cat {}) \\'{program}\\'' FORMAT 'TabSeparated')) LIFETIME(0) \
+         LAYOUT(SSD_CACHE(BLOCK_SIZE 4096 FILE_SIZE 1048576 WRITE_BUFFER_SIZE 65536 PATH 'p'))",
+        version.display()
+    )
+}
+
+#[test]
+fn a_dictionary_that_cannot_be_opened_leaves_no_files_to_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("version"), "old").unwrap();
+    let cached = "SELECT dictGet('p', 'v', toUInt64(7))";
+    let create = with_program(folder.path());
+    for ends in ["DROP DICTIONARY p".to_owned(), format!("CREATE OR REPLACE {create}")] {
+        let served = Served::start(folder.path(), &["--allow-executable"]);
+        served.sql(&format!("CREATE {create}"));
+        let old = served.sql(cached);
+        served.stop();
+        // It may not run its program.
+        let served = Served::start(folder.path(), &[]);
+        assert_eq!(served.sql("SELECT status FROM system.dictionaries"), "FAILED\n");
+        served.sql(&ends);
+        if ends.starts_with("DROP") {
+            assert_eq!(files(folder.path()), [""; 0]);
+        }
+        served.stop();
+        let served = Served::start(folder.path(), &["--allow-executable"]);
+        if ends.starts_with("DROP") {
+            served.sql(&format!("CREATE {create}"));
+        }
+        std::fs::write(folder.path().join("version"), format!("newer_than_{}", old.trim())).unwrap();
+        assert_eq!(served.sql(cached), format!("newer_than_{old}"), "{ends}");
+        served.sql("DROP DICTIONARY p");
+        assert_eq!(files(folder.path()), [""; 0]);
+    }
+}
+
+#[test]
+fn a_dictionary_that_is_detached_keeps_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    users(folder.path());
+    let mut served = Served::start(folder.path(), &[]);
+    let cached = "SELECT dictGet('d', 'name', toUInt64(7))";
+    let other = format!("CREATE {}", ON_SSD.replace("DICTIONARY d", "DICTIONARY e"));
+    for permanently in ["", " PERMANENTLY"] {
+        served.sql(&format!("CREATE {ON_SSD}"));
+        assert_eq!(served.sql(cached), "n7\n");
+        served.sql(&format!("DETACH DICTIONARY d{permanently}"));
+        if !permanently.is_empty() {
+            served.stop();
+            served = Served::start(folder.path(), &[]);
+        }
+        let answer = served.post("/", other.as_bytes());
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        assert!(answer.text().contains("is in use by dictionary default.d (detached)"), "{}", answer.text());
+        rename_user(folder.path(), "renamed");
+        served.sql("ATTACH DICTIONARY d");
+        assert_eq!(served.sql(cached), "n7\n", "it is as warm as it was");
+        served.sql("DROP DICTIONARY d");
+        rename_user(folder.path(), "n7");
+        served.sql(&other);
+        served.sql("DROP DICTIONARY e");
+    }
+}
+
+#[test]
+fn a_dictionary_is_there_while_it_is_unloaded() {
+    let (_folder, served) = crate::dictionary::with_users();
+    let cached = "SELECT dictGet('users', 'name', toUInt64(7))";
+    std::thread::scope(|scope| {
+        let asks =
+            (0..2).map(|_| scope.spawn(|| (0..300).for_each(|_| assert_eq!(served.sql(cached), "n7\n"))));
+        let asks: Vec<_> = asks.collect();
+        let mut unloaded = 0;
+        while asks.iter().any(|asks| !asks.is_finished()) {
+            served.sql("SYSTEM UNLOAD DICTIONARY users");
+            unloaded += 1;
+        }
+        assert!(unloaded > 3, "{unloaded}");
+    });
+}
+
+#[test]
+fn a_database_leaves_no_files_of_what_was_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    users(folder.path());
+    let served = Served::start(folder.path(), &[]);
+    served.sql("CREATE DATABASE other");
+    for name in ["a", "b", "c"] {
+        let create = ON_SSD.replace("DICTIONARY d", &format!("DICTIONARY other.{name}"));
+        served.sql(&format!("CREATE {}", create.replace("d.bin", &format!("{name}.bin"))));
+    }
+    served.sql("DETACH DICTIONARY other.b PERMANENTLY");
+    served.sql("DETACH DICTIONARY other.c");
+    let metadata = folder.path().join("metadata/other");
+    std::fs::write(metadata.join("notes.txt"), "somebody else's").unwrap();
+    assert_ne!(served.post("/", b"DROP DATABASE other").status, 200);
+    assert_eq!(served.sql("SELECT name FROM system.dictionaries"), "a\n", "it is whole");
+    std::fs::remove_file(metadata.join("notes.txt")).unwrap();
+    served.sql("DROP DATABASE other");
+    assert_eq!(files(folder.path()), ["users.db"]);
+    served.stop();
+    assert_eq!(std::fs::read_dir(folder.path().join("metadata")).unwrap().count(), 0);
+    let served = Served::start(folder.path(), &[]);
+    assert_eq!(served.sql("SHOW DATABASES"), "default\n");
+}
+
+/// As if a kill had come between the steps of a statement.
+#[test]
+fn what_a_kill_leaves_undone_is_finished_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    users(folder.path());
+    let metadata = folder.path().join("metadata");
+    let statement = |name: &str| metadata.join("default").join(name);
+    let served = Served::start(folder.path(), &[]);
+    let at =
+        |name: &str| ON_SSD.replace("DICTIONARY d", &format!("DICTIONARY {name}")).replace("d.bin", name);
+    let (cached, all) = ("SELECT dictGet('a', 'name', toUInt64(7))", "SELECT name FROM system.dictionaries");
+    for name in ["a", "b", "c"] {
+        served.sql(&format!("CREATE {}", at(name)));
+    }
+    served.sql("CREATE DATABASE other");
+    served.sql(&format!("CREATE {}", at("other.d")));
+    assert_eq!(served.sql(cached), "n7\n");
+    served.stop();
+    rename_user(folder.path(), "renamed");
+    // `a` was replaced in its place, and is not the less warm for it; `b` was made, `c` dropped, and so was all of `other`.
+    std::fs::copy(statement("a.sql"), statement("a.sql.making")).unwrap();
+    std::fs::copy(statement("a.sql"), statement("a.sql.dropped")).unwrap();
+    std::fs::rename(statement("b.sql"), statement("b.sql.making")).unwrap();
+    std::fs::rename(statement("c.sql"), statement("c.sql.dropped")).unwrap();
+    std::fs::write(statement("e.sql.tmp"), "CREATE DICT").unwrap();
+    std::fs::rename(metadata.join("other"), metadata.join("other.dropped")).unwrap();
+    let served = Served::start(folder.path(), &[]);
+    assert_eq!((served.sql(all).as_str(), served.sql(cached).as_str()), ("a\n", "n7\n"));
+    assert_eq!(served.sql("SHOW DATABASES"), "default\n");
+    let owned = |name: &String| name == "users.db" || name.starts_with("a.");
+    assert!(files(folder.path()).iter().all(owned), "{:?}", files(folder.path()));
+    assert_eq!(std::fs::read_dir(metadata.join("default")).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(&metadata).unwrap().count(), 1);
+    // Nor do their places have anything of them.
+    served.sql(&format!("CREATE {}", at("b")));
+    assert_eq!(served.sql(&cached.replace("'a'", "'b'")), "renamed\n");
+}

@@ -112,6 +112,15 @@ impl Served {
         answer.text()
     }
 
+    /// The text that SQL answers; `None`: the server went before it had answered.
+    #[track_caller]
+    pub fn try_sql(&self, sql: &str) -> Option<String> {
+        let (parts, mut body) = agent().post(&self.url).send(sql).ok()?.into_parts();
+        let text = body.read_to_string().ok()?;
+        assert_eq!(parts.status.as_u16(), 200, "{sql}: {text}");
+        Some(text)
+    }
+
     /// The most memory that it has had so far, in bytes.
     pub fn memory_peak(&self) -> u64 {
         self.status("VmHWM:") * 1024
@@ -141,6 +150,11 @@ impl Served {
         self.terminate();
         self.child.wait().unwrap();
         log.iter().collect()
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(mut self) {
+        self.child.wait().unwrap();
     }
 
     fn terminate(&self) {

@@ -194,7 +194,7 @@ impl Engine {
                     Ok(()) => reply::answer(out, reply, "OK"),
                     Err(error) => {
                         tracing::error!(%error, "flush_all failed");
-                        reply::line(out, "SERVER_ERROR flush_all cannot be written down");
+                        reply::answer(out, reply, "SERVER_ERROR flush_all cannot be written down");
                     }
                 }
             }

@@ -17,7 +17,7 @@ pub use options::{OpenError, Options};
 use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
-use granary_cache::{Cache, Entry, Key, Outcome, Scan};
+use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan};
 use numbers::{Found, Numbers};
 use reads::Reads;
 use std::io;
@@ -117,6 +117,13 @@ impl Store {
     pub fn open(options: &Options) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         std::fs::create_dir_all(&options.path).map_err(refused)?;
+        if options.flash_bytes == 0 && FlashOptions::void(&options.flash_path())? {
+            // What changes from here on, those on flash do not hear of.
+            let path = options.path.display();
+            tracing::warn!(
+                "{path}: the items on SSD are given up, for this start is told to use none (items.bin may be removed)"
+            );
+        }
         let cache = Cache::open(options.cache()?)?;
         let (numbers, found) = Numbers::open(options.numbers_path()).map_err(refused)?;
         if found == Found::Nothing {
@@ -329,7 +336,11 @@ impl Store {
     /// No change is under way: one that has read what is flushed must not write it back after.
     fn flush_now(&self) -> io::Result<()> {
         let _held = self.stripes.lock_all();
-        self.numbers.flush()
+        self.numbers.flush().or_else(|error| {
+            // That takes no room.
+            tracing::warn!(%error, "the numbers of a flush_all cannot be written down: the cache is emptied instead");
+            Ok(self.cache.clear()?)
+        })
     }
 
     /// Does what was planned for a second that has come. To be called with each new `now`, first.

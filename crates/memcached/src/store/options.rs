@@ -84,6 +84,10 @@ impl Options {
         }
     }
 
+    pub(super) fn flash_path(&self) -> PathBuf {
+        self.path.join("items")
+    }
+
     pub(super) fn numbers_path(&self) -> PathBuf {
         self.path.join("numbers")
     }
@@ -171,7 +175,7 @@ impl Options {
             )));
         }
         let unit = segment * self.partitions();
-        let mut flash = FlashOptions::new(self.path.join("items"), self.flash_bytes / unit * unit);
+        let mut flash = FlashOptions::new(self.flash_path(), self.flash_bytes / unit * unit);
         flash.partitions = self.partitions();
         flash.write_buffer_size = segment;
         flash.block_size = self.block_bytes();

@@ -1,18 +1,20 @@
 //! CREATE DICTIONARY, and what becomes of the dictionary that makes way for it.
 //!
-//! A replacement that fails leaves the old one as it is. Whatever step a kill interrupts, a statement never finds entries
-//! that an older one asked for: the old files lose their names before the new statement is written, and the new files
-//! have no entries before that.
+//! A replacement that fails leaves the old one as it is. It is done when its statement is written. A note tells of files
+//! that are made before that, another one of those that go behind it: whatever step a kill interrupts, none stay that are
+//! nobody's. Nor does a statement find entries that another one asked for: files in the same place lose their names before
+//! new ones are made, and those have no entries before the statement is written.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use granary_dialect::statement::Noun;
 use granary_dialect::{Error, Result};
 use granary_dict::{Code, CreateDictionary, Definition, Dictionary, Existing, LayoutKind};
 
+use super::store::Step;
 use super::{
     Catalogue, Dictionaries, Entry, Failure, FullName, already_exists, open_entry, unknown_database,
 };
@@ -35,14 +37,11 @@ impl Catalogue {
         let database = definition.database.get_or_insert_with(|| database.to_owned()).clone();
         definition.settle(&database);
         let full_name = (database, definition.name.clone());
-        // What was unloaded knows its files when it is open.
-        if matches!(statement.existing, Existing::MakesWay | Existing::IsReplaced) {
-            self.usable(&full_name.0, &full_name.1);
-        }
         let changing = self.changing();
-        let old = self.replace(statement.existing, definition, &full_name)?;
+        let replaced = self.replace(statement.existing, definition, &full_name);
+        self.finish(self.store.notes_of(&full_name));
         drop(changing);
-        if let Some(Entry::Open(old)) = old {
+        if let Some(Entry::Open(old)) = replaced? {
             self.close_replaced(old);
         }
         Ok(())
@@ -73,44 +72,57 @@ impl Catalogue {
         }
         definition.clone().completed(&self.environment.collections)?;
         self.check_path(&databases, &definition, database, name)?;
-        let known = dictionaries.get(name);
-        let old_file = known.and_then(Entry::definition).and_then(|old| self.data_file(old));
+        let mut old = dictionaries.get(name).cloned();
+        // One that was never made, such as what a file of the configuration describes, has no files.
+        let made = old.as_ref().and_then(Entry::definition).filter(|_| self.store.has(full_name)).cloned();
+        let old_file = made.as_ref().and_then(|old| self.data_file(old));
         let file = self.data_file(&definition);
         // What the old one has there goes with it.
         if old_file.is_none() || old_file != file {
             Dictionary::check_place(definition.clone(), &self.environment)?;
         }
-        let mut old = match known {
-            Some(Entry::Open(old)) => Some(Arc::clone(old)),
-            _ => None,
-        };
         let place = match &file {
             Some(file) if old_file.as_ref() == Some(file) => Place::of(file),
             _ => Place::Apart,
         };
+        let sql = definition.to_sql_with_secrets();
+        // Files that are there already are not this statement's to be removed.
+        if file.is_some()
+            && (place != Place::Apart || !Dictionary::has_files(&definition, &self.environment)?)
+        {
+            self.store.note(full_name, Step::Making, &sql)?;
+        }
         // What an old one that had to be closed was.
         let mut closed = None;
-        let entry = match self.open_beside(place, old.as_deref(), &definition)? {
+        let entry = match self.open_beside(place, old.as_ref(), &definition)? {
             Some(entry) => entry,
             None => {
                 drop(databases);
-                let old = old.take().ok_or_else(|| self.missing(Noun::Dictionary, full_name))?;
+                let Some(Entry::Open(old)) = old.take() else {
+                    return Err(self.missing(Noun::Dictionary, full_name));
+                };
                 closed = Some(old.definition().clone());
                 let entry = self.open_in_place(full_name, old, &definition)?;
                 databases = self.write();
                 entry
             }
         };
-        if let (Place::Apart, Some(old)) = (place, &old) {
-            old.remove_files();
-        }
-        let kept = self.store.put(database, name, &definition.to_sql_with_secrets());
+        let leaves = made.filter(|_| place == Place::Apart && old_file.is_some());
+        let noted = leaves
+            .as_ref()
+            .map_or(Ok(()), |old| self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets()));
+        let kept = noted.and_then(|()| self.store.put(database, name, &sql));
         let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
         match (kept, closed) {
             (Ok(()), _) => {
                 // What a file describes is marked as that behind this.
                 self.origins.forget(database, name);
-                Ok(entries.insert(name.clone(), entry))
+                let old = entries.insert(name.clone(), entry);
+                if let (Some(_), Some(Entry::Open(old))) = (leaves, &old) {
+                    // Those that stay are tried again with the note.
+                    let _ = old.remove_files();
+                }
+                Ok(old)
             }
             (Err(error), closed) => {
                 if let Entry::Open(dictionary) = entry {
@@ -128,7 +140,7 @@ impl Catalogue {
     fn open_beside(
         &self,
         place: Place,
-        old: Option<&Dictionary>,
+        old: Option<&Entry>,
         definition: &Definition,
     ) -> Result<Option<Entry>> {
         let Some(old) = old.filter(|_| place != Place::Apart) else {
@@ -139,18 +151,22 @@ impl Catalogue {
             Err(error) if !is_of_program(&error) => return Err(error),
             _ => {}
         }
-        if place == Place::Device {
+        let open = match old {
+            Entry::Open(dictionary) => Some(dictionary.definition()),
+            _ => None,
+        };
+        if place == Place::Device && open.is_some() {
             return Ok(None);
         }
-        old.remove_files();
-        match self.open_replacement(definition) {
+        old.remove_files(&self.environment)?;
+        match (self.open_replacement(definition), open) {
             // The old one takes the room until it is closed.
-            Err(error)
-                if error.code == Code::CannotOpenFile as i32 && has_room(old.definition(), definition) =>
+            (Err(error), Some(old))
+                if error.code == Code::CannotOpenFile as i32 && has_room(old, definition) =>
             {
                 Ok(None)
             }
-            opened => opened.map(Some),
+            (opened, _) => opened.map(Some),
         }
     }
 
@@ -183,44 +199,36 @@ impl Catalogue {
                 return Err(error);
             }
         };
-        old.remove_files();
+        let removed = old.remove_files().map_err(Error::from);
         drop(old);
-        self.open_replacement(definition).or_else(|error| {
+        removed.and_then(|()| self.open_replacement(definition)).or_else(|error| {
             self.put_back(database, name, open_entry(&old_definition, &self.environment))?;
             Err(error)
         })
     }
 
-    /// Refuses a PATH that another dictionary writes to: each would overwrite the other's entries.
-    fn check_path(
+    /// Refuses a PATH that another dictionary writes to, or will when it is attached again: each would overwrite the
+    /// other's entries.
+    pub(super) fn check_path(
         &self,
         databases: &BTreeMap<String, Dictionaries>,
         definition: &Definition,
         database: &str,
         name: &str,
     ) -> Result<()> {
-        let Some(path) = self.data_file(definition) else { return Ok(()) };
-        for (other_database, dictionaries) in databases {
-            for (other, entry) in dictionaries {
-                let taken = entry.definition().and_then(|definition| self.data_file(definition));
-                if taken.as_ref() == Some(&path)
-                    && (other_database.as_str(), other.as_str()) != (database, name)
-                {
-                    let path = path.display();
-                    return Err(Error::bad_arguments(format!(
-                        "PATH {path} is in use by dictionary {other_database}.{other}; each dictionary needs its own"
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn data_file(&self, definition: &Definition) -> Option<PathBuf> {
-        match &definition.layout.kind {
-            LayoutKind::Ssd(ssd) => self.environment.resolve(&ssd.path).ok(),
-            _ => None,
-        }
+        let Some(file) = self.data_file(definition) else { return Ok(()) };
+        let owners = self.owners(databases, &file)?;
+        let Some((other_database, other)) =
+            owners.iter().find(|owner| (owner.0.as_str(), owner.1.as_str()) != (database, name))
+        else {
+            return Ok(());
+        };
+        let is_attached = databases.get(other_database).is_some_and(|entries| entries.contains_key(other));
+        let detached = if is_attached { "" } else { " (detached)" };
+        let file = file.display();
+        Err(Error::bad_arguments(format!(
+            "PATH {file} is in use by dictionary {other_database}.{other}{detached}; each dictionary needs its own"
+        )))
     }
 }
 

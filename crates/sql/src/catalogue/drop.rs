@@ -1,47 +1,128 @@
-//! DROP DICTIONARY, and how a dictionary that has lost its name is closed.
+//! DROP DICTIONARY and DROP DATABASE, and how a dictionary that has lost its name is closed.
+//!
+//! The statement becomes a note in one step. From then on the dictionary is gone; its files follow, before another one can
+//! have them: at once, or where a kill comes between, at the next start.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use granary_dialect::statement::Missing;
 use granary_dialect::{Error, Result};
-use granary_dict::Dictionary;
+use granary_dict::{Definition, Dictionary, Environment, LayoutKind};
 
-use super::{Catalogue, Entry};
+use super::store::Note;
+use super::{Catalogue, Dictionaries, Entry, FullName, unknown_database};
 
 impl Catalogue {
     /// DROP DICTIONARY.
     pub fn drop_dictionary(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
-        // What is unloaded has files, too, and knows them when it is open.
-        self.usable(database, name);
+        let full_name = (database.to_owned(), name.to_owned());
         let changing = self.changing();
         let mut databases = self.write();
-        let known = match databases.get(database).and_then(|entries| entries.get(name)) {
-            Some(Entry::Table(_)) => {
+        match (databases.get(database).and_then(|entries| entries.get(name)), missing) {
+            (Some(Entry::Table(_)), _) => {
                 let message = format!("{database}.{name} is a table, not a dictionary; use DROP TABLE");
                 return Err(Error::incorrect_query(message));
             }
-            other => other,
-        };
-        match (known, missing) {
             (None, Missing::IsFine) => return Ok(()),
             (None, Missing::IsError) => {
                 drop(databases);
                 self.check_database(database)?;
                 return Err(Error::unknown_table(format!("Dictionary {database}.{name} does not exist")));
             }
-            // The files first: nobody else of this name and PATH is to find them after a kill.
-            (Some(Entry::Open(dictionary)), _) => dictionary.remove_files(),
             (Some(_), _) => {}
         }
-        self.store.remove(database, name)?;
+        self.store.drop_dictionary(&full_name)?;
         self.origins.forget(database, name);
         let gone = databases.get_mut(database).and_then(|all| all.remove(name));
         drop(databases);
+        let gone: Vec<_> = gone.into_iter().filter_map(left_open).collect();
+        self.finish(self.store.notes_of(&full_name));
         drop(changing);
-        if let Some(Entry::Open(dictionary)) = gone {
-            self.close_replaced(dictionary);
-        }
+        gone.into_iter().for_each(|dictionary| self.close_replaced(dictionary));
         Ok(())
+    }
+
+    /// DROP DATABASE, with the dictionaries in it, and what was detached.
+    pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
+        let changing = self.changing();
+        let mut databases = self.write();
+        if !databases.contains_key(name) {
+            return match missing {
+                Missing::IsFine => Ok(()),
+                Missing::IsError => Err(unknown_database(name)),
+            };
+        }
+        self.store.drop_database(name)?;
+        let gone = databases.remove(name).unwrap_or_default();
+        drop(databases);
+        gone.keys().for_each(|dictionary| self.origins.forget(name, dictionary));
+        let gone: Vec<_> = gone.into_values().filter_map(left_open).collect();
+        match self.store.notes_of_dropped(name) {
+            Ok(notes) => self.finish(notes),
+            Err(error) => {
+                tracing::error!(%error, "files of dropped dictionaries may stay until the next start")
+            }
+        }
+        drop(changing);
+        gone.into_iter().for_each(|dictionary| self.close_replaced(dictionary));
+        Ok(())
+    }
+
+    /// Removes the files of the dictionaries that notes tell of, but those that another one has, and forgets the notes. To
+    /// be called while nothing else is made or dropped.
+    pub(super) fn finish(&self, notes: Vec<Note>) {
+        for note in notes {
+            let finished = match &note.definition {
+                Ok(definition) => self.remove_unowned(definition),
+                Err(error) => {
+                    tracing::error!(%error, "files of a dictionary may stay, of which nothing is known");
+                    Ok(())
+                }
+            };
+            // A note of files that stay is for the next start.
+            if let Err(error) = finished.and_then(|()| self.store.forget(&note)) {
+                tracing::error!(%error, "files of a dictionary that is gone stay until the next start");
+            }
+        }
+    }
+
+    fn remove_unowned(&self, definition: &Definition) -> Result<()> {
+        match self.data_file(definition) {
+            Some(file) if self.owners(&self.read(), &file)?.iter().any(|owner| self.store.has(owner)) => {
+                Ok(())
+            }
+            _ => Ok(Dictionary::remove_files_of(definition, &self.environment)?),
+        }
+    }
+
+    /// The dictionaries whose data lie in a file, be they detached.
+    pub(super) fn owners(
+        &self,
+        databases: &BTreeMap<String, Dictionaries>,
+        file: &Path,
+    ) -> Result<Vec<FullName>> {
+        let is_known = |database: &str, name: &str| {
+            databases.get(database).is_some_and(|entries| entries.contains_key(name))
+        };
+        let has = |definition: &Definition| self.data_file(definition).as_deref() == Some(file);
+        let entries = databases
+            .iter()
+            .flat_map(|(database, entries)| entries.iter().map(move |(name, entry)| (database, name, entry)));
+        let attached = entries
+            .filter(|(_, _, entry)| entry.definition().is_some_and(has))
+            .map(|(database, name, _)| (database.clone(), name.clone()));
+        let detached = self.store.detached(is_known)?.into_iter();
+        Ok(attached.chain(detached.filter(|(_, definition)| has(definition)).map(|(name, _)| name)).collect())
+    }
+
+    /// Where a dictionary's data lie, if they lie in a file.
+    pub(super) fn data_file(&self, definition: &Definition) -> Option<PathBuf> {
+        match &definition.layout.kind {
+            LayoutKind::Ssd(ssd) => self.environment.resolve(&ssd.path).ok(),
+            _ => None,
+        }
     }
 
     /// Closes a dictionary that is in the catalogue no more. Its source may let that wait, with which nobody else has to
@@ -52,5 +133,24 @@ impl Catalogue {
             dictionary.close();
             drop(dictionary);
         });
+    }
+}
+
+/// The dictionary of an entry that was taken out, if it is open, with no names for its files.
+fn left_open(entry: Entry) -> Option<Arc<Dictionary>> {
+    let Entry::Open(dictionary) = entry else { return None };
+    // Those that stay are tried again with the note.
+    let _ = dictionary.remove_files();
+    Some(dictionary)
+}
+
+impl Entry {
+    /// Takes the names of a dictionary's files away, be it open or not.
+    pub(super) fn remove_files(&self, environment: &Environment) -> Result<()> {
+        match (self, self.definition()) {
+            (Entry::Open(dictionary), _) => Ok(dictionary.remove_files()?),
+            (_, Some(definition)) => Ok(Dictionary::remove_files_of(definition, environment)?),
+            (_, None) => Ok(()),
+        }
     }
 }

@@ -45,7 +45,7 @@ pub enum Entry {
     /// It works.
     Open(Arc<Dictionary>),
     /// Nobody has needed it since it was unloaded.
-    Unloaded(Box<Definition>),
+    Unloaded(Unloaded),
     /// It is in the catalogue but could not be opened; the others do not suffer from it.
     Failed(Failure),
     /// It is no dictionary but a table in RAM, or a view.
@@ -70,11 +70,19 @@ impl Entry {
     pub fn definition(&self) -> Option<&Definition> {
         match self {
             Self::Open(dictionary) => Some(dictionary.definition()),
-            Self::Unloaded(definition) => Some(definition),
+            Self::Unloaded(unloaded) => Some(&unloaded.definition),
             Self::Failed(failure) => failure.definition.as_deref(),
             Self::Table(_) => None,
         }
     }
+}
+
+/// A dictionary that is opened when somebody needs it.
+#[derive(Clone)]
+pub struct Unloaded {
+    pub definition: Box<Definition>,
+    /// Held while it is being closed, and cannot be opened yet.
+    closing: Arc<Mutex<()>>,
 }
 
 /// A dictionary that could not be opened.
@@ -112,18 +120,27 @@ impl Catalogue {
         for (name, collection) in store.load_collections()? {
             environment.collections.set(&name, Some(collection));
         }
+        let catalogue = Catalogue {
+            environment,
+            store,
+            databases: RwLock::default(),
+            origins: Origins::default(),
+            changing: Mutex::default(),
+        };
+        // Before anything is opened in the place of what was dropped.
+        catalogue.finish(catalogue.store.notes()?);
         let mut databases = BTreeMap::from([(DEFAULT_DATABASE.to_owned(), Dictionaries::new())]);
-        for kept in store.load()? {
+        for kept in catalogue.store.load()? {
             let dictionaries = databases.entry(kept.database.clone()).or_default();
             let Some(dictionary) = kept.dictionary else { continue };
             let entry = match &kept.definition {
-                Ok(definition) => open_entry(definition, &environment),
+                Ok(definition) => open_entry(definition, &catalogue.environment),
                 Err(error) => Entry::Failed(Failure { definition: None, error: error.clone() }),
             };
             dictionaries.insert(dictionary, entry);
         }
-        let (databases, origins) = (RwLock::new(databases), Origins::default());
-        Ok(Catalogue { environment, store, databases, origins, changing: Mutex::default() })
+        *catalogue.write() = databases;
+        Ok(catalogue)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Dictionaries>> {
@@ -242,18 +259,26 @@ impl Catalogue {
     pub fn reload(&self, database: &str, name: &str) -> Result<()> {
         match self.usable(database, name) {
             Some(Entry::Open(dictionary)) => Ok(dictionary.reload()?),
-            Some(Entry::Failed(Failure { definition: Some(definition), .. })) => {
-                let entry = open_entry(&definition, &self.environment);
-                let error =
-                    if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
-                self.put_back(database, name, entry)?;
-                error.map_or(Ok(()), Err)
-            }
+            Some(Entry::Failed(Failure { definition: Some(_), .. })) => self.open_again(database, name),
             Some(Entry::Failed(failure)) => Err(failure.error),
             Some(Entry::Table(_) | Entry::Unloaded(_)) | None => {
                 Err(Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found")))
             }
         }
+    }
+
+    fn open_again(&self, database: &str, name: &str) -> Result<()> {
+        let _changing = self.changing();
+        // It may have gone meanwhile.
+        let Some(Entry::Failed(Failure { definition: Some(definition), .. })) = self.entry(database, name)
+        else {
+            return Ok(());
+        };
+        self.check_path(&self.read(), &definition, database, name)?;
+        let entry = open_entry(&definition, &self.environment);
+        let error = if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
+        self.put_back(database, name, entry)?;
+        error.map_or(Ok(()), Err)
     }
 
     /// CREATE DATABASE.
@@ -269,28 +294,6 @@ impl Catalogue {
         }
         self.store.create_database(name)?;
         databases.insert(name.to_owned(), Dictionaries::new());
-        Ok(())
-    }
-
-    /// DROP DATABASE, with the dictionaries in it, and what was detached.
-    pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
-        let of = |entries: &Dictionaries| {
-            let dictionaries = entries.iter().filter(|(_, entry)| !matches!(entry, Entry::Table(_)));
-            dictionaries.map(|(name, _)| name.clone()).collect::<Vec<_>>()
-        };
-        let Some(dictionaries) = self.read().get(name).map(of) else {
-            return match missing {
-                Missing::IsFine => Ok(()),
-                Missing::IsError => Err(unknown_database(name)),
-            };
-        };
-        for dictionary in dictionaries {
-            self.drop_dictionary(name, &dictionary, Missing::IsFine)?;
-        }
-        self.store.remove_database(name)?;
-        // What was made in it meanwhile is closed behind the lock.
-        let gone = self.write().remove(name);
-        drop(gone);
         Ok(())
     }
 }

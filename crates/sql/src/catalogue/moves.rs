@@ -1,6 +1,6 @@
 //! Dictionaries and tables that change their names, and dictionaries that leave and come back.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use granary_dialect::statement::{Missing, Noun};
@@ -8,7 +8,8 @@ use granary_dialect::{Error, Result};
 use granary_dict::{Definition, Dictionary};
 
 use super::{
-    CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, already_exists, open_entry, unknown_database,
+    CLOSE_PAUSE, Catalogue, Dictionaries, Entry, Failure, Unloaded, already_exists, open_entry,
+    unknown_database,
 };
 
 /// How long a dictionary that is to be closed may still be in use by queries.
@@ -28,13 +29,13 @@ impl Catalogue {
             return Err(Error::table_already_exists(format!("{}.{} already exists", to.0, to.1)));
         }
         self.check_not_detached(to)?;
-        let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) else {
-            return Err(self.missing(noun, from));
-        };
-        let (noun, entry) = (entry.noun(), renamed(entry, to));
-        self.keep(to, &entry)?;
-        databases.entry(to.0.clone()).or_default().insert(to.1.clone(), entry);
-        self.forget(from, noun)
+        let known = databases.get(&from.0).and_then(|entries| entries.get(&from.1));
+        self.keep_as(from, known, to)?;
+        self.store.rename(from, to)?;
+        if let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) {
+            databases.entry(to.0.clone()).or_default().insert(to.1.clone(), renamed(entry, to));
+        }
+        Ok(())
     }
 
     /// EXCHANGE: each takes the other's name.
@@ -56,21 +57,19 @@ impl Catalogue {
         for name in [one, other] {
             self.check_noun(databases.get(&name.0), noun, name)?;
         }
-        let mut take =
-            |name: &FullName| databases.get_mut(&name.0).and_then(|entries| entries.remove(&name.1));
         if one == other {
             return Ok(());
         }
-        let (Some(first), Some(second)) = (take(one), take(other)) else {
-            return Err(self.missing(noun, one));
-        };
-        for (entry, name) in [(first, other), (second, one)] {
-            let entry = renamed(entry, name);
-            if let Entry::Table(_) = entry {
-                self.store.remove(&name.0, &name.1)?;
+        for (name, to) in [(one, other), (other, one)] {
+            self.keep_as(name, databases.get(&name.0).and_then(|entries| entries.get(&name.1)), to)?;
+        }
+        self.store.exchange(one, other)?;
+        let mut take =
+            |name: &FullName| databases.get_mut(&name.0).and_then(|entries| entries.remove(&name.1));
+        for (entry, to) in [(take(one), other), (take(other), one)] {
+            if let Some(entry) = entry {
+                databases.entry(to.0.clone()).or_default().insert(to.1.clone(), renamed(entry, to));
             }
-            self.keep(name, &entry)?;
-            databases.entry(name.0.clone()).or_default().insert(name.1.clone(), entry);
         }
         Ok(())
     }
@@ -88,10 +87,27 @@ impl Catalogue {
             }
             Err(error) => return Err(error),
         }
-        if self.close_entry(name)?.is_none() {
-            return Err(self.missing(Noun::Dictionary, name));
+        let changing = self.changing();
+        let Some(entry) = self.take_out(name) else { return Err(self.missing(Noun::Dictionary, name)) };
+        let entry = match entry {
+            Entry::Open(dictionary) => match self.wait_until_unused(name, dictionary) {
+                Ok(dictionary) => Entry::Open(dictionary),
+                Err((dictionary, error)) => {
+                    self.put_back(&name.0, &name.1, Entry::Open(dictionary))?;
+                    return Err(error);
+                }
+            },
+            entry => entry,
+        };
+        if permanently && let Err(error) = self.store.set_aside(name) {
+            self.put_back(&name.0, &name.1, entry)?;
+            return Err(error);
         }
-        if permanently { self.store.set_aside(&name.0, &name.1) } else { Ok(()) }
+        drop(changing);
+        if let Entry::Open(dictionary) = entry {
+            self.close_replaced(dictionary);
+        }
+        Ok(())
     }
 
     /// ATTACH DICTIONARY, of one that was detached.
@@ -107,23 +123,59 @@ impl Catalogue {
             Some(noun) => return Err(already_exists(noun, name)),
             None => {}
         }
-        let Some(definition) = self.store.take_back(&name.0, &name.1)? else {
+        let Some(definition) = self.store.read_detached(name)? else {
             let message = format!("There is no {} in database {} to be attached", name.1, name.0);
             return Err(Error::cannot_get_create_query(message));
         };
+        self.check_path(&self.read(), &definition, &name.0, &name.1)?;
         match open_entry(&definition, &self.environment) {
             Entry::Failed(failure) => Err(failure.error),
-            entry => self.put_back(&name.0, &name.1, entry),
+            entry => {
+                self.store.take_back(name)?;
+                self.put_back(&name.0, &name.1, entry)
+            }
         }
     }
 
-    /// SYSTEM UNLOAD DICTIONARY: its RAM is given back. Whoever needs it next opens it again, as warm as it was.
+    /// SYSTEM UNLOAD DICTIONARY: its RAM is given back. It is in its place all the while: who needs it before it begins to
+    /// be closed has it, and who needs it from then on opens it again, as warm as it was.
+    ///
+    /// # Errors
+    /// TIMEOUT_EXCEEDED if queries have it all the time.
     pub fn unload(&self, name: &FullName) -> Result<()> {
         self.check_noun(self.read().get(&name.0), Noun::Dictionary, name)
             .map_err(|_| Error::bad_arguments(format!("Dictionary (`{}.{}`) not found", name.0, name.1)))?;
-        match self.close_entry(name)? {
-            Some(entry) => self.put_back(&name.0, &name.1, entry),
-            None => Ok(()),
+        let closing = Arc::<Mutex<()>>::default();
+        let held = closing.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = Instant::now() + CLOSE_PATIENCE;
+        let dictionary = loop {
+            match self.unload_unused(name, &closing) {
+                Use::Nobody(dictionary) => break dictionary,
+                Use::IsClosed => return Ok(()),
+                Use::Queries if Instant::now() > deadline => return Err(in_use(name)),
+                Use::Queries => std::thread::sleep(CLOSE_PAUSE),
+            }
+        };
+        self.close_replaced(dictionary);
+        drop(held);
+        Ok(())
+    }
+
+    /// Takes a dictionary that no query has. Its entry is closing from here on.
+    fn unload_unused(&self, (database, name): &FullName, closing: &Arc<Mutex<()>>) -> Use {
+        let mut databases = self.write();
+        let entry = databases.get_mut(database).and_then(|entries| entries.get_mut(name));
+        let Some(entry) = entry else { return Use::IsClosed };
+        // Nobody begins to use it meanwhile: that takes the lock, too.
+        let definition = match entry {
+            Entry::Open(dictionary) if dictionary.is_shared() => return Use::Queries,
+            Entry::Open(dictionary) => Box::new(dictionary.definition().clone()),
+            _ => return Use::IsClosed,
+        };
+        let unloaded = Entry::Unloaded(Unloaded { definition, closing: Arc::clone(closing) });
+        match std::mem::replace(entry, unloaded) {
+            Entry::Open(dictionary) => Use::Nobody(dictionary),
+            _ => Use::IsClosed,
         }
     }
 
@@ -138,42 +190,43 @@ impl Catalogue {
         Ok(())
     }
 
-    /// An entry that was unloaded, opened again.
+    /// An entry that was unloaded, opened again as soon as it is closed.
     pub(super) fn load(&self, database: &str, name: &str) -> Entry {
-        let mut databases = self.write();
-        match databases.get_mut(database).and_then(|entries| entries.get_mut(name)) {
-            Some(entry) => {
-                if let Entry::Unloaded(definition) = entry {
-                    *entry = open_entry(definition, &self.environment);
+        loop {
+            let mut databases = self.write();
+            let closing = match databases.get_mut(database).and_then(|entries| entries.get_mut(name)) {
+                Some(Entry::Unloaded(unloaded))
+                    if matches!(unloaded.closing.try_lock(), Err(TryLockError::WouldBlock)) =>
+                {
+                    Arc::clone(&unloaded.closing)
                 }
-                entry.clone()
-            }
-            // It was dropped meanwhile.
-            None => Entry::Failed(Failure {
-                definition: None,
-                error: Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found")),
-            }),
+                Some(entry) => {
+                    if let Entry::Unloaded(unloaded) = entry {
+                        *entry = open_entry(&unloaded.definition, &self.environment);
+                    }
+                    return entry.clone();
+                }
+                // It was dropped meanwhile.
+                None => {
+                    return Entry::Failed(Failure {
+                        definition: None,
+                        error: Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found")),
+                    });
+                }
+            };
+            drop(databases);
+            let waiting = self.environment.waiting.beside(usize::MAX);
+            waiting.wait(|| drop(closing.lock()));
         }
     }
 
-    /// Takes a dictionary out. It is closed when no query has it any more, and what this returns is left of it.
-    fn close_entry(&self, full_name: &FullName) -> Result<Option<Entry>> {
-        let (database, name) = full_name;
-        let entry = match self.write().get_mut(database) {
-            // The name may be a table's by now.
-            Some(entries) if !matches!(entries.get(name), Some(Entry::Table(_))) => entries.remove(name),
-            _ => None,
-        };
-        let dictionary = match entry {
-            Some(Entry::Open(dictionary)) => dictionary,
-            closed => return Ok(closed),
-        };
-        match self.wait_until_unused(full_name, dictionary) {
-            Ok(dictionary) => Ok(Some(Entry::Unloaded(Box::new(dictionary.definition().clone())))),
-            Err((dictionary, error)) => {
-                self.put_back(database, name, Entry::Open(dictionary))?;
-                Err(error)
-            }
+    /// Takes a dictionary out of the catalogue. The name may be a table's by now.
+    fn take_out(&self, (database, name): &FullName) -> Option<Entry> {
+        let mut databases = self.write();
+        let entries = databases.get_mut(database)?;
+        match entries.get(name)? {
+            Entry::Table(_) => None,
+            _ => entries.remove(name),
         }
     }
 
@@ -183,14 +236,13 @@ impl Catalogue {
     /// TIMEOUT_EXCEEDED if queries have it for too long.
     pub(super) fn wait_until_unused(
         &self,
-        (database, name): &FullName,
+        name: &FullName,
         dictionary: Arc<Dictionary>,
     ) -> Result<Arc<Dictionary>, (Arc<Dictionary>, Error)> {
         let deadline = Instant::now() + CLOSE_PATIENCE;
-        while Arc::strong_count(&dictionary) > 1 {
+        while dictionary.is_shared() {
             if Instant::now() > deadline {
-                let message = format!("Dictionary {database}.{name} is in use by a query");
-                return Err((dictionary, Error::timeout_exceeded(message)));
+                return Err((dictionary, in_use(name)));
             }
             std::thread::sleep(CLOSE_PAUSE);
         }
@@ -211,8 +263,8 @@ impl Catalogue {
     }
 
     /// Whether a dictionary was detached under a name that nothing else has now.
-    pub(super) fn is_detached(&self, (database, name): &FullName) -> bool {
-        self.store.has(database, name)
+    pub(super) fn is_detached(&self, name: &FullName) -> bool {
+        self.store.has(name)
     }
 
     /// Refuses a name that ATTACH gives back.
@@ -231,20 +283,30 @@ impl Catalogue {
         Error::unknown_table(format!("{noun} {database}.{name} does not exist"))
     }
 
-    /// Writes a dictionary's statement down under its name.
-    fn keep(&self, (database, name): &FullName, entry: &Entry) -> Result<()> {
-        match entry.definition() {
-            Some(definition) => self.store.put(database, name, &definition.to_sql_with_secrets()),
+    /// Writes a dictionary's statement in its place as it is going to be in another one: then what moves says so. Until it
+    /// does, this means the same, for a file's place decides what a dictionary is called.
+    fn keep_as(&self, (database, name): &FullName, entry: Option<&Entry>, to: &FullName) -> Result<()> {
+        match entry.and_then(Entry::definition) {
+            Some(definition) => {
+                let moved = definition.clone().moved(Some(to.0.clone()), to.1.clone());
+                self.store.put(database, name, &moved.to_sql_with_secrets())
+            }
             None => Ok(()),
         }
     }
+}
 
-    fn forget(&self, (database, name): &FullName, noun: Noun) -> Result<()> {
-        match noun {
-            Noun::Table => Ok(()),
-            Noun::Dictionary => self.store.remove(database, name),
-        }
-    }
+/// Who has a dictionary that is to be closed.
+enum Use {
+    /// Nobody but the caller.
+    Nobody(Arc<Dictionary>),
+    Queries,
+    /// It is not open.
+    IsClosed,
+}
+
+fn in_use((database, name): &FullName) -> Error {
+    Error::timeout_exceeded(format!("Dictionary {database}.{name} is in use by a query"))
 }
 
 /// The same under another name. Queries that have it go on under the old one.
@@ -257,7 +319,9 @@ fn renamed(entry: Entry, (database, name): &FullName) -> Entry {
             dictionary.watch();
             Entry::Open(dictionary)
         }
-        Entry::Unloaded(definition) => Entry::Unloaded(Box::new(of(*definition))),
+        Entry::Unloaded(Unloaded { definition, closing }) => {
+            Entry::Unloaded(Unloaded { definition: Box::new(of(*definition)), closing })
+        }
         Entry::Failed(failure) => Entry::Failed(Failure {
             definition: failure.definition.map(|definition| Box::new(of(*definition))),
             error: failure.error,

@@ -1,6 +1,11 @@
 //! The catalogue's folder: `metadata/<database>/<dictionary>.sql` and `named_collections/<name>.sql` hold CREATE
 //! statements, passwords and all, so only the owner may read them. Each file is replaced in one step.
+//!
+//! Beside them lie `.sql.detached`, the statement of a dictionary that was detached for good, and [notes].
 
+mod notes;
+
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +15,13 @@ use std::time::{Duration, Instant};
 use granary_dialect::statement::{parse_collection, split};
 use granary_dialect::{Error, Result};
 use granary_dict::{Collection, Definition, parse_create};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use super::FullName;
+pub use notes::{Note, Step};
+
+/// What the name of a file ends with that is being written.
+const UNFINISHED: &str = ".tmp";
 /// How long another process may hold the folder: one that was killed while it started a program lets go only when
 /// that program runs.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -54,7 +65,11 @@ impl Store {
             }
         };
         match taken {
-            Ok(()) => Ok(Store { metadata, collections, _lock: lock }),
+            Ok(()) => {
+                let store = Store { metadata, collections, _lock: lock };
+                store.remove_unfinished()?;
+                Ok(store)
+            }
             Err(TryLockError::WouldBlock) => Err(Error::directory_in_use(format!(
                 "Cannot lock {}: another granary is working in this folder",
                 path.display()
@@ -66,23 +81,51 @@ impl Store {
     /// Reads all of it. What cannot be read is given back as an error in its place.
     pub fn load(&self) -> Result<Vec<Kept>> {
         let mut found = Vec::new();
-        for folder in sorted(&self.metadata)? {
-            let Some(database) = folder.file_name().and_then(|n| n.to_str()).and_then(unescape) else {
-                continue;
-            };
-            if !folder.is_dir() {
-                continue;
-            }
+        for (folder, database) in self.folders()? {
             let nothing = Err(Error::logical_error("a database has no definition"));
             found.push(Kept { database: database.clone(), dictionary: None, definition: nothing });
             for file in sorted(&folder)? {
-                let name = file.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".sql"));
-                let Some(name) = name.and_then(unescape) else { continue };
+                let Some(name) = name_of(&file, ".sql") else { continue };
                 let definition = read_definition(&file, &database, &name);
                 found.push(Kept { database: database.clone(), dictionary: Some(name), definition });
             }
         }
         Ok(found)
+    }
+
+    /// Reads the statements of dictionaries that are not known: they were detached, for good or until the next start.
+    pub fn detached(&self, is_known: impl Fn(&str, &str) -> bool) -> Result<Vec<(FullName, Definition)>> {
+        let mut found = Vec::new();
+        for (folder, database) in self.folders()? {
+            for file in sorted(&folder)? {
+                let attached = name_of(&file, ".sql").filter(|name| !is_known(&database, name));
+                let Some(name) = attached.or_else(|| name_of(&file, ".sql.detached")) else { continue };
+                if let Ok(definition) = read_definition(&file, &database, &name) {
+                    found.push(((database.clone(), name), definition));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The folders of the databases.
+    fn folders(&self) -> Result<Vec<(PathBuf, String)>> {
+        let named = |folder: PathBuf| name_of(&folder, "").map(|database| (folder, database));
+        let folders = sorted(&self.metadata)?.into_iter().filter(|folder| folder.is_dir());
+        Ok(folders.filter_map(named).collect())
+    }
+
+    /// Removes what a kill left of statements that were being written.
+    fn remove_unfinished(&self) -> Result<()> {
+        let mut folders = vec![self.collections.clone()];
+        folders.extend(sorted(&self.metadata)?.into_iter().filter(|folder| folder.is_dir()));
+        for folder in folders {
+            let files = sorted(&folder)?.into_iter();
+            files
+                .filter(|file| file.to_string_lossy().ends_with(UNFINISHED))
+                .try_for_each(|file| remove(&file))?;
+        }
+        Ok(())
     }
 
     /// Writes a dictionary's statement.
@@ -91,9 +134,37 @@ impl Store {
         put(&self.folder(database), &self.path(database, dictionary), sql)
     }
 
-    /// Forgets a dictionary, if it is known.
-    pub fn remove(&self, database: &str, dictionary: &str) -> Result<()> {
-        remove(&self.path(database, dictionary))
+    /// Gives a statement another place in one step: a kill leaves it in one of the two.
+    ///
+    /// # Errors
+    /// It stays where it is.
+    pub fn rename(&self, from: &FullName, to: &FullName) -> Result<()> {
+        let paths = [self.path(&from.0, &from.1), self.path(&to.0, &to.1)];
+        if !paths[0].exists() {
+            // What a file of the configuration describes, and could not be made.
+            return Ok(());
+        }
+        self.create_database(&to.0)?;
+        fs::rename(&paths[0], &paths[1]).map_err(|e| failed("rename", &paths[0], &e))?;
+        sync_folders([&paths[0], &paths[1]])
+    }
+
+    /// Lets two statements change places in one step. A name without a statement, such as a table's in RAM, leaves its
+    /// place to the other's.
+    ///
+    /// # Errors
+    /// Both stay where they are.
+    pub fn exchange(&self, one: &FullName, other: &FullName) -> Result<()> {
+        let paths = [self.path(&one.0, &one.1), self.path(&other.0, &other.1)];
+        match [paths[0].exists(), paths[1].exists()] {
+            [true, true] => {
+                renameat_with(CWD, &paths[0], CWD, &paths[1], RenameFlags::EXCHANGE)
+                    .map_err(|e| failed("exchange", &paths[0], &e.into()))?;
+                sync_folders([&paths[0], &paths[1]])
+            }
+            [true, false] => self.rename(one, other),
+            [false, _] => self.rename(other, one),
+        }
     }
 
     /// Reads the named collections.
@@ -116,55 +187,55 @@ impl Store {
 
     /// Forgets a named collection, if it is known.
     pub fn remove_collection(&self, name: &str) -> Result<()> {
-        remove(&self.collection_path(name))
+        let path = self.collection_path(name);
+        remove(&path)?;
+        // Nor does a loss of power bring its passwords back.
+        sync_folders([&path, &path])
     }
 
     /// Keeps a dictionary's statement from being read at the next start, but for [`take_back`](Self::take_back).
-    pub fn set_aside(&self, database: &str, dictionary: &str) -> Result<()> {
-        let path = self.path(database, dictionary);
-        fs::rename(&path, aside(&path)).map_err(|e| failed("rename", &path, &e))
+    pub fn set_aside(&self, (database, name): &FullName) -> Result<()> {
+        let path = self.path(database, name);
+        if !path.exists() {
+            // What a file of the configuration describes, and could not be made.
+            return Ok(());
+        }
+        fs::rename(&path, aside(&path)).map_err(|e| failed("rename", &path, &e))?;
+        sync_folders([&path, &path])
     }
 
     /// Whether there is a statement of a dictionary, be it set aside.
-    pub fn has(&self, database: &str, dictionary: &str) -> bool {
-        let path = self.path(database, dictionary);
+    pub fn has(&self, (database, name): &FullName) -> bool {
+        let path = self.path(database, name);
         path.exists() || aside(&path).exists()
     }
 
     /// The definition of a dictionary that was detached; `None`: there is none of this name.
-    pub fn take_back(&self, database: &str, dictionary: &str) -> Result<Option<Definition>> {
-        let path = self.path(database, dictionary);
+    pub fn read_detached(&self, (database, name): &FullName) -> Result<Option<Definition>> {
+        let path = self.path(database, name);
+        let found = [aside(&path), path].into_iter().find(|path| path.exists());
+        found.map(|path| read_definition(&path, database, name)).transpose()
+    }
+
+    /// Has a dictionary's statement read at the next start again.
+    pub fn take_back(&self, (database, name): &FullName) -> Result<()> {
+        let path = self.path(database, name);
         let aside = aside(&path);
-        if aside.exists() {
-            fs::rename(&aside, &path).map_err(|e| failed("rename", &aside, &e))?;
+        if !aside.exists() {
+            return Ok(());
         }
-        match path.exists() {
-            true => read_definition(&path, database, dictionary).map(Some),
-            false => Ok(None),
-        }
+        fs::rename(&aside, &path).map_err(|e| failed("rename", &aside, &e))?;
+        sync_folders([&path, &path])
     }
 
     /// Makes a database's folder.
     pub fn create_database(&self, name: &str) -> Result<()> {
         let folder = self.folder(name);
-        fs::create_dir_all(&folder).map_err(|e| failed("create folder", &folder, &e))
-    }
-
-    /// Removes a database's folder, with the statements of what was detached.
-    pub fn remove_database(&self, name: &str) -> Result<()> {
-        let folder = self.folder(name);
         if folder.is_dir() {
-            let is_statement = |path: &PathBuf| {
-                path.extension().is_some_and(|extension| extension == "sql" || extension == "detached")
-            };
-            sorted(&folder)?.iter().filter(|path| is_statement(path)).try_for_each(|path| remove(path))?;
+            return Ok(());
         }
-        match fs::remove_dir(&folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::cannot_unlink(format!("Cannot remove {}: {error}", folder.display())))
-            }
-            _ => Ok(()),
-        }
+        fs::create_dir_all(&folder).map_err(|e| failed("create folder", &folder, &e))?;
+        sync_folders([&folder, &folder])
     }
 
     fn collection_path(&self, name: &str) -> PathBuf {
@@ -182,7 +253,7 @@ impl Store {
 
 /// Writes a statement, which may have a password in it, in one step.
 fn put(folder: &Path, path: &Path, sql: &str) -> Result<()> {
-    let unfinished = path.with_extension("sql.tmp");
+    let unfinished = beside(path, UNFINISHED);
     let write = || -> std::io::Result<()> {
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
@@ -199,6 +270,13 @@ fn put(folder: &Path, path: &Path, sql: &str) -> Result<()> {
     })
 }
 
+/// Makes what names the folders of these files have survive a loss of power.
+fn sync_folders(files: [&Path; 2]) -> Result<()> {
+    let folders: BTreeSet<&Path> = files.into_iter().filter_map(Path::parent).collect();
+    let sync = |folder: &Path| File::open(folder)?.sync_all();
+    folders.into_iter().try_for_each(|folder| sync(folder).map_err(|e| failed("sync folder", folder, &e)))
+}
+
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -209,7 +287,19 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 fn aside(path: &Path) -> PathBuf {
-    path.with_extension("sql.detached")
+    beside(path, ".detached")
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// What a file is the statement of that is called so; no name has a dot in that of its file.
+fn name_of(file: &Path, suffix: &str) -> Option<String> {
+    let name = file.file_name()?.to_str()?.strip_suffix(suffix)?;
+    (!name.contains('.')).then(|| unescape(name))?
 }
 
 fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
@@ -298,5 +388,31 @@ mod tests {
         assert_eq!(kept.len(), 2);
         assert_eq!(kept[1].dictionary.as_deref(), Some("broken"));
         assert!(kept[1].definition.is_err());
+    }
+
+    /// Whether a kill comes before or behind the step, as many statements are there, and each is whole.
+    #[test]
+    fn statements_change_places_in_one_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().to_owned()).unwrap();
+        let name = |database: &str, name: &str| (database.to_owned(), name.to_owned());
+        let text = |(database, name): &FullName| fs::read_to_string(store.path(database, name)).ok();
+        let (one, other, nothing) = (name("a", "one"), name("b", "other"), name("c", "nothing"));
+        store.put("a", "one", "1").unwrap();
+        store.put("b", "other", "2").unwrap();
+        store.exchange(&one, &other).unwrap();
+        assert_eq!([text(&one), text(&other)], [Some("2\n".into()), Some("1\n".into())]);
+        // A table in RAM has no file, nor has its database a folder.
+        store.exchange(&nothing, &other).unwrap();
+        assert_eq!([text(&nothing), text(&other)], [Some("1\n".into()), None]);
+        store.exchange(&nothing, &other).unwrap();
+        assert_eq!([text(&nothing), text(&other)], [None, Some("1\n".into())]);
+        store.rename(&other, &nothing).unwrap();
+        assert_eq!([text(&nothing), text(&other)], [Some("1\n".into()), None]);
+        // One that cannot be done leaves both.
+        fs::remove_dir(folder.path().join("metadata/b")).unwrap();
+        fs::write(folder.path().join("metadata/b"), "").unwrap();
+        store.rename(&nothing, &other).unwrap_err();
+        assert_eq!(text(&nothing), Some("1\n".into()));
     }
 }

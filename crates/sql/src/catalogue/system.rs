@@ -290,7 +290,7 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
                     let status = dictionary.status();
                     (status.state.name(), Some(dictionary.definition().clone()), status)
                 }
-                Entry::Unloaded(definition) => ("NOT_LOADED", Some(*definition), Status::default()),
+                Entry::Unloaded(unloaded) => ("NOT_LOADED", Some(*unloaded.definition), Status::default()),
                 Entry::Failed(failure) => {
                     let last_exception = failure.error.to_string();
                     let status = Status { last_exception, error_count: 1, ..Status::default() };

@@ -88,6 +88,7 @@ impl Catalogue {
 
     /// ALTER TABLE .. MODIFY COMMENT, of a table or a dictionary.
     pub fn comment(&self, database: &str, name: &str, comment: String) -> Result<()> {
+        let _changing = self.changing();
         match self.usable(database, name) {
             Some(Entry::Table(table)) => table.set_comment(comment),
             Some(Entry::Open(dictionary)) => {

@@ -1,0 +1,243 @@
+//! The server killed with SIGKILL again and again while a client changes its catalogue.
+//!
+//! What must hold after each kill: a statement that was answered is done, the one that was under way is done or not, and
+//! nothing in between; each dictionary has rows of its own table, none older than itself; and there are files of the
+//! dictionaries that there are, and no others.
+//!
+//! GRANARY_KILLS: how often (12). GRANARY_SEED: another course of events.
+
+use crate::served::Served;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+/// Longest time from a start to the kill, in milliseconds.
+const LIFE_MS_MAX: u64 = 300;
+const DATABASES: [&str; 2] = ["default", "other"];
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const PATHS: [&str; 8] = ["p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"];
+const TABLES: [&str; 2] = ["red", "blue"];
+const KEYS: u64 = 20;
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn of<T: Clone>(&mut self, choice: &[T]) -> Option<T> {
+        (!choice.is_empty()).then(|| choice[self.below(choice.len() as u64) as usize].clone())
+    }
+}
+
+/// A dictionary that there should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Made {
+    table: &'static str,
+    path: &'static str,
+    /// The version of the tables when it was made.
+    version: u64,
+}
+
+type Name = (&'static str, &'static str);
+type Catalogue = BTreeMap<Name, Made>;
+
+impl Made {
+    fn sql(&self, (database, name): Name) -> String {
+        format!(
+            "DICTIONARY {database}.{name} (id UInt64, name String) PRIMARY KEY id \
+             SOURCE(SQLITE(PATH 'tables.db' TABLE '{}')) LIFETIME(0) \
+             LAYOUT(SSD_CACHE(BLOCK_SIZE 4096 FILE_SIZE 262144 WRITE_BUFFER_SIZE 65536 PATH '{}')) \
+             COMMENT '{}'",
+            self.table, self.path, self.version
+        )
+    }
+}
+
+/// The tables that dictionaries read.
+struct Tables {
+    database: rusqlite::Connection,
+    version: u64,
+}
+
+impl Tables {
+    fn new(folder: &Path) -> Tables {
+        let folder = folder.join("user_files");
+        std::fs::create_dir_all(&folder).unwrap();
+        let database = rusqlite::Connection::open(folder.join("tables.db")).unwrap();
+        database.busy_timeout(Duration::from_secs(5)).unwrap();
+        // No file comes and goes beside it.
+        database.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF").unwrap();
+        for table in TABLES {
+            let made = format!(
+                "CREATE TABLE {table} (id INTEGER PRIMARY KEY, name TEXT);
+                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {KEYS})
+                 INSERT INTO {table} SELECT i, '{table} 0 ' || i FROM n;"
+            );
+            database.execute_batch(&made).unwrap();
+        }
+        Tables { database, version: 0 }
+    }
+
+    /// All rows change.
+    fn change(&mut self) {
+        self.version += 1;
+        for table in TABLES {
+            let update = format!("UPDATE {table} SET name = '{table} {} ' || id", self.version);
+            self.database.execute_batch(&update).unwrap();
+        }
+    }
+}
+
+/// A statement, and what there is when it is done.
+fn next(catalogue: &Catalogue, tables: &mut Tables, random: &mut Random) -> Option<(String, Catalogue)> {
+    let all = DATABASES.iter().flat_map(|database| NAMES.iter().map(move |name| (*database, *name)));
+    let (taken, free): (Vec<Name>, Vec<Name>) = all.partition(|name| catalogue.contains_key(name));
+    let unused = |path: &&&'static str| !catalogue.values().any(|made| made.path == **path);
+    let paths: Vec<&'static str> = PATHS.iter().filter(unused).copied().collect();
+    let shown = |(database, name): Name| format!("{database}.{name}");
+    let mut after = catalogue.clone();
+    let sql = match random.below(8) {
+        0 => {
+            let (from, to) = (random.of(&taken)?, random.of(&free)?);
+            let made = after.remove(&from)?;
+            after.insert(to, made);
+            format!("RENAME DICTIONARY {} TO {}", shown(from), shown(to))
+        }
+        1 => {
+            let (one, other) = (random.of(&taken)?, random.of(&taken)?);
+            let [first, second] = [after.remove(&one)?, after.remove(&other)?];
+            after.extend([(one, second), (other, first)]);
+            format!("EXCHANGE DICTIONARIES {} AND {}", shown(one), shown(other))
+        }
+        2 => {
+            let (name, path) = (random.of(&free)?, random.of(&paths)?);
+            tables.change();
+            let made = Made { table: random.of(&TABLES)?, path, version: tables.version };
+            let sql = format!("CREATE {}", made.sql(name));
+            after.insert(name, made);
+            sql
+        }
+        3 => {
+            let name = random.of(&taken)?;
+            // In its own place, in a free one, of its own table or the other.
+            let path = random.of(&[&paths[..], &[catalogue[&name].path; 4]].concat())?;
+            tables.change();
+            let made = Made { table: random.of(&TABLES)?, path, version: tables.version };
+            let sql = format!("CREATE OR REPLACE {}", made.sql(name));
+            after.insert(name, made);
+            sql
+        }
+        4 => {
+            let name = random.of(&taken)?;
+            after.remove(&name);
+            format!("DROP DICTIONARY {}", shown(name))
+        }
+        5 if random.below(4) == 0 && taken.iter().any(|(database, _)| *database == "other") => {
+            after.retain(|(database, _), _| *database != "other");
+            "DROP DATABASE other".to_owned()
+        }
+        _ => {
+            // What was there is read.
+            let name = random.of(&taken)?;
+            format!("SELECT dictGet('{}', 'name', number + 1) FROM numbers({KEYS})", shown(name))
+        }
+    };
+    Some((sql, after))
+}
+
+/// What there is: names, and the statements behind them but for these.
+fn found(served: &Served) -> BTreeSet<(String, String)> {
+    let rows = served.sql("SELECT database, name FROM system.dictionaries");
+    let names = rows.lines().map(|row| row.replace('\t', "."));
+    names
+        .map(|name| {
+            let statement = served.sql(&format!("SHOW CREATE DICTIONARY {name} FORMAT TSVRaw"));
+            assert!(statement.starts_with(&format!("CREATE DICTIONARY {name}")), "{statement}");
+            let quoted: Vec<&str> = statement.split('\'').skip(1).step_by(2).collect();
+            (name, quoted.join(" "))
+        })
+        .collect()
+}
+
+fn expected(catalogue: &Catalogue) -> BTreeSet<(String, String)> {
+    let of = |((database, name), Made { table, path, version }): (&Name, &Made)| {
+        (format!("{database}.{name}"), format!("tables.db {table} {path} {version}"))
+    };
+    catalogue.iter().map(of).collect()
+}
+
+/// The dictionaries have their own rows, and there are their files and no others.
+fn check(served: &Served, catalogue: &Catalogue, tables: &Tables, folder: &Path) {
+    for ((database, name), made) in catalogue {
+        let rows = format!(
+            "SELECT number + 1, dictGet('{database}.{name}', 'name', number + 1) FROM numbers({KEYS})"
+        );
+        for row in served.sql(&rows).lines() {
+            let (key, value) = row.split_once('\t').unwrap();
+            let [table, version, id] = value.split(' ').collect::<Vec<_>>()[..] else { panic!("{row}") };
+            assert_eq!((table, id), (made.table, key), "{database}.{name}, {made:?}");
+            let version: u64 = version.parse().unwrap();
+            let versions = made.version..=tables.version;
+            assert!(versions.contains(&version), "{database}.{name}, {made:?}: version {version}");
+        }
+    }
+    let files = std::fs::read_dir(folder.join("user_files")).unwrap();
+    let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let owners: BTreeSet<String> = files
+        .filter(|file| file != "tables.db")
+        .map(|file| file.split('.').next().unwrap().to_owned())
+        .collect();
+    let paths: BTreeSet<String> = catalogue.values().map(|made| made.path.to_owned()).collect();
+    assert_eq!(owners, paths, "files, and the dictionaries that they may be of: {catalogue:?}");
+}
+
+#[test]
+fn statements_of_the_catalogue_are_whole_or_not_at_all_after_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tables = Tables::new(folder.path());
+    let mut random = Random(setting("GRANARY_SEED", 0x9E37_79B9_7F4A_7C15) | 1);
+    let mut catalogue = Catalogue::new();
+    let kills = setting("GRANARY_KILLS", 12);
+    let (mut statements, mut done) = (0, 0);
+    let mut served = Served::start(folder.path(), &[]);
+    for _ in 0..kills {
+        let life = Duration::from_millis(random.below(LIFE_MS_MAX));
+        let under_way = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(life);
+                served.signal("KILL");
+            });
+            loop {
+                let Some((sql, after)) = next(&catalogue, &mut tables, &mut random) else { continue };
+                let Some(_) = served.try_sql("CREATE DATABASE IF NOT EXISTS other") else {
+                    break (String::new(), catalogue.clone());
+                };
+                match served.try_sql(&sql) {
+                    Some(_) => catalogue = after,
+                    None => break (sql, after),
+                }
+                statements += 1;
+            }
+        });
+        served.wait();
+        served = Served::start(folder.path(), &[]);
+        let found = found(&served);
+        let (sql, after) = under_way;
+        if found == expected(&after) {
+            done += u64::from(found != expected(&catalogue));
+            catalogue = after;
+        }
+        assert_eq!(found, expected(&catalogue), "behind {sql}");
+        check(&served, &catalogue, &tables, folder.path());
+    }
+    println!("{kills} kills, {statements} statements before them; of those under way {done} were done");
+}

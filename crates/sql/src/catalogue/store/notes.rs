@@ -1,0 +1,154 @@
+//! Notes of dictionaries that are made or that leave: their files are nobody's if no statement is there that has them.
+//!
+//! A note lies beside the statements from before the first file is made, or lost, until behind the last one. The next
+//! start finds those that a kill has left, and removes the files that they tell of.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use granary_dialect::{Error, Result};
+use granary_dict::{Definition, parse_create};
+
+use super::{Store, UNFINISHED, beside, failed, put, remove, sorted, sync_folders};
+use crate::catalogue::{DEFAULT_DATABASE, FullName};
+
+/// What the name of a folder ends with whose database was dropped: all in it are notes.
+const DROPPED: &str = ".dropped";
+
+/// What a dictionary is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It is made.
+    Making,
+    /// It was dropped, or makes way for another one.
+    Leaving,
+}
+
+/// A dictionary that was about to do so.
+pub struct Note {
+    file: PathBuf,
+    pub definition: Result<Definition>,
+}
+
+impl Step {
+    const ALL: [Step; 2] = [Step::Making, Step::Leaving];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Step::Making => ".making",
+            Step::Leaving => DROPPED,
+        }
+    }
+}
+
+impl Store {
+    /// Writes a note.
+    pub fn note(&self, (database, name): &FullName, step: Step, sql: &str) -> Result<()> {
+        self.create_database(database)?;
+        put(&self.folder(database), &beside(&self.path(database, name), step.suffix()), sql)
+    }
+
+    /// Makes a dictionary's statement a note, in one step: it is dropped.
+    ///
+    /// # Errors
+    /// It stays.
+    pub fn drop_dictionary(&self, (database, name): &FullName) -> Result<()> {
+        let path = self.path(database, name);
+        if !path.exists() {
+            return Ok(());
+        }
+        fs::rename(&path, beside(&path, DROPPED)).map_err(|e| failed("rename", &path, &e))?;
+        sync_folders([&path, &path])
+    }
+
+    /// Makes the statements of a database notes, in one step: it is dropped.
+    ///
+    /// # Errors
+    /// It stays; one is that there are files in its folder that are none of these.
+    pub fn drop_database(&self, name: &str) -> Result<()> {
+        let folder = self.folder(name);
+        if !folder.exists() {
+            return Ok(());
+        }
+        if let Some(other) = sorted(&folder)?.iter().find(|file| !is_ours(file)) {
+            return Err(Error::cannot_unlink(format!(
+                "Cannot remove {}: {} is no statement",
+                folder.display(),
+                other.display()
+            )));
+        }
+        fs::rename(&folder, beside(&folder, DROPPED)).map_err(|e| failed("rename", &folder, &e))?;
+        sync_folders([&folder, &folder])
+    }
+
+    /// The notes of a dictionary.
+    pub fn notes_of(&self, (database, name): &FullName) -> Vec<Note> {
+        let path = self.path(database, name);
+        let files = Step::ALL.map(|step| beside(&path, step.suffix()));
+        files.into_iter().filter(|file| file.exists()).map(Note::read).collect()
+    }
+
+    /// The notes of a database that was dropped.
+    pub fn notes_of_dropped(&self, database: &str) -> Result<Vec<Note>> {
+        notes_in(&beside(&self.folder(database), DROPPED))
+    }
+
+    /// All notes.
+    pub fn notes(&self) -> Result<Vec<Note>> {
+        let mut notes = Vec::new();
+        for folder in sorted(&self.metadata)?.into_iter().filter(|folder| folder.is_dir()) {
+            notes.extend(notes_in(&folder)?);
+        }
+        Ok(notes)
+    }
+
+    /// Forgets a note, whose files are gone or somebody's.
+    pub fn forget(&self, note: &Note) -> Result<()> {
+        remove(&note.file)?;
+        if let Some(folder) = note.file.parent().filter(|folder| is_dropped(folder)) {
+            // Other notes keep it.
+            let _ = fs::remove_dir(folder);
+        }
+        Ok(())
+    }
+}
+
+impl Note {
+    fn read(file: PathBuf) -> Note {
+        let read = || -> Result<Definition> {
+            let sql = fs::read_to_string(&file).map_err(|e| failed("read", &file, &e))?;
+            let mut definition = parse_create(&sql)?.definition;
+            let database = definition.database.clone();
+            definition.settle(database.as_deref().unwrap_or(DEFAULT_DATABASE));
+            Ok(definition)
+        };
+        let definition = read().map_err(|error| error.at(&file));
+        Note { file, definition }
+    }
+}
+
+fn notes_in(folder: &Path) -> Result<Vec<Note>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let is_note = |file: &PathBuf| {
+        let ends_so = |step: Step| file.to_string_lossy().ends_with(&format!(".sql{}", step.suffix()));
+        is_dropped(folder) || Step::ALL.into_iter().any(ends_so)
+    };
+    let notes = sorted(folder)?.into_iter().filter(is_note).map(Note::read).collect();
+    if is_dropped(folder) {
+        // If there is none.
+        let _ = fs::remove_dir(folder);
+    }
+    Ok(notes)
+}
+
+fn is_dropped(folder: &Path) -> bool {
+    folder.to_string_lossy().ends_with(DROPPED)
+}
+
+/// Whether a file in the folder of a database is one that is made there.
+fn is_ours(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    [".sql", ".sql.detached", ".sql.making", ".sql.dropped", UNFINISHED].iter().any(|end| name.ends_with(end))
+}
