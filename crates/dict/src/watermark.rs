@@ -61,6 +61,6 @@ mod tests {
         assert_eq!(file(2).load(), None);
         assert_eq!(file(1).load().as_deref(), Some("2026-01-01 00:00:00"));
         file(1).save(None);
-        assert!(!file(1).path().exists());
+        assert!(!file(1).path.exists());
     }
 }
