@@ -7,6 +7,7 @@
 //! GRANARY_KILLS: how often (12). GRANARY_SEED: another course of events.
 
 use crate::served::Served;
+use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -21,21 +22,6 @@ const KEYS: u64 = 20;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-
-    fn of<T: Clone>(&mut self, choice: &[T]) -> Option<T> {
-        (!choice.is_empty()).then(|| choice[self.below(choice.len() as u64) as usize].clone())
-    }
 }
 
 /// A dictionary that there should be.
@@ -98,56 +84,56 @@ impl Tables {
 }
 
 /// A statement, and what there is when it is done.
-fn next(catalogue: &Catalogue, tables: &mut Tables, random: &mut Random) -> Option<(String, Catalogue)> {
+fn next(catalogue: &Catalogue, tables: &mut Tables, random: &mut Rng) -> Option<(String, Catalogue)> {
     let all = DATABASES.iter().flat_map(|database| NAMES.iter().map(move |name| (*database, *name)));
     let (taken, free): (Vec<Name>, Vec<Name>) = all.partition(|name| catalogue.contains_key(name));
     let unused = |path: &&&'static str| !catalogue.values().any(|made| made.path == **path);
     let paths: Vec<&'static str> = PATHS.iter().filter(unused).copied().collect();
     let shown = |(database, name): Name| format!("{database}.{name}");
     let mut after = catalogue.clone();
-    let sql = match random.below(8) {
+    let sql = match random.u64(..8) {
         0 => {
-            let (from, to) = (random.of(&taken)?, random.of(&free)?);
+            let (from, to) = (*random.choice(&taken)?, *random.choice(&free)?);
             let made = after.remove(&from)?;
             after.insert(to, made);
             format!("RENAME DICTIONARY {} TO {}", shown(from), shown(to))
         }
         1 => {
-            let (one, other) = (random.of(&taken)?, random.of(&taken)?);
+            let (one, other) = (*random.choice(&taken)?, *random.choice(&taken)?);
             let [first, second] = [after.remove(&one)?, after.remove(&other)?];
             after.extend([(one, second), (other, first)]);
             format!("EXCHANGE DICTIONARIES {} AND {}", shown(one), shown(other))
         }
         2 => {
-            let (name, path) = (random.of(&free)?, random.of(&paths)?);
+            let (name, path) = (*random.choice(&free)?, *random.choice(&paths)?);
             tables.change();
-            let made = Made { table: random.of(&TABLES)?, path, version: tables.version };
+            let made = Made { table: random.choice(TABLES)?, path, version: tables.version };
             let sql = format!("CREATE {}", made.sql(name));
             after.insert(name, made);
             sql
         }
         3 => {
-            let name = random.of(&taken)?;
+            let name = *random.choice(&taken)?;
             // In its own place, in a free one, of its own table or the other.
-            let path = random.of(&[&paths[..], &[catalogue[&name].path; 4]].concat())?;
+            let path = random.choice([&paths[..], &[catalogue[&name].path; 4]].concat())?;
             tables.change();
-            let made = Made { table: random.of(&TABLES)?, path, version: tables.version };
+            let made = Made { table: random.choice(TABLES)?, path, version: tables.version };
             let sql = format!("CREATE OR REPLACE {}", made.sql(name));
             after.insert(name, made);
             sql
         }
         4 => {
-            let name = random.of(&taken)?;
+            let name = *random.choice(&taken)?;
             after.remove(&name);
             format!("DROP DICTIONARY {}", shown(name))
         }
-        5 if random.below(4) == 0 && taken.iter().any(|(database, _)| *database == "other") => {
+        5 if random.u64(..4) == 0 && taken.iter().any(|(database, _)| *database == "other") => {
             after.retain(|(database, _), _| *database != "other");
             "DROP DATABASE other".to_owned()
         }
         _ => {
             // What was there is read.
-            let name = random.of(&taken)?;
+            let name = *random.choice(&taken)?;
             format!("SELECT dictGet('{}', 'name', number + 1) FROM numbers({KEYS})", shown(name))
         }
     };
@@ -204,13 +190,13 @@ fn check(served: &Served, catalogue: &Catalogue, tables: &Tables, folder: &Path)
 fn statements_of_the_catalogue_are_whole_or_not_at_all_after_kills() {
     let folder = tempfile::tempdir().unwrap();
     let mut tables = Tables::new(folder.path());
-    let mut random = Random(setting("GRANARY_SEED", 0x9E37_79B9_7F4A_7C15) | 1);
+    let mut random = Rng::with_seed(setting("GRANARY_SEED", 1));
     let mut catalogue = Catalogue::new();
     let kills = setting("GRANARY_KILLS", 12);
     let (mut statements, mut done) = (0, 0);
     let mut served = Served::start(folder.path(), &[]);
     for _ in 0..kills {
-        let life = Duration::from_millis(random.below(LIFE_MS_MAX));
+        let life = Duration::from_millis(random.u64(..LIFE_MS_MAX));
         let under_way = std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(life);
