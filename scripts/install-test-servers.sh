@@ -40,7 +40,7 @@ command -v qemu-storage-daemon >/dev/null || missing="$missing qemu-system-commo
 PATH="$PATH:/usr/sbin" command -v mkfs.xfs >/dev/null || missing="$missing xfsprogs"
 PATH="$PATH:/usr/sbin" command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"
 # The feature `ublk` is built with it.
-ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1 || missing="$missing libclang-dev"
+ls /usr/lib/llvm-*/lib/libclang.so* >/dev/null 2>&1 || missing="$missing libclang-dev"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi
