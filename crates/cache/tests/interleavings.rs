@@ -239,7 +239,8 @@ fn clearing_races_with_everything() {
     });
 }
 
-/// Who writes the source and then the cache never finds the source's older value there, though others were making it.
+/// A thread that writes to the source and then to the cache does not find the source's older value in the cache, though
+/// other threads were making it.
 #[test]
 fn a_value_that_was_made_does_not_replace_one_that_is_put() {
     random_times(1000, || {

@@ -173,7 +173,7 @@ impl Store {
     /// Takes the files away of a cache that is not open, but for somebody else's.
     ///
     /// # Errors
-    /// Those of [`remove`](Self::remove), and those of [`check_shape`](Self::check_shape).
+    /// The errors of [`remove`](Self::remove) and of [`check_shape`](Self::check_shape).
     pub fn remove_of(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
         let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(()) };
         let flash = flash_options(ssd, definition, environment)?;
@@ -188,7 +188,7 @@ impl Store {
     /// Whether one of the files is there that a cache would have.
     ///
     /// # Errors
-    /// Those of [`check_shape`](Self::check_shape).
+    /// The errors of [`check_shape`](Self::check_shape).
     pub fn has_files(definition: &Definition, environment: &Environment) -> Result<bool, DictError> {
         let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(false) };
         let files = flash_options(ssd, definition, environment)?.files();

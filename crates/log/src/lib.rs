@@ -45,7 +45,7 @@ pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Flights, Io, ReadAhead};
 pub use lock::{Lock, lock as lock_file, patiently};
 pub use log::{Consumer, Failed, Location, Log, LogStats};
-pub use open::{Found, grow};
+pub use open::{Found, grow, sync_folder};
 pub use options::{InDoubt, Options};
 pub use partitions::{state_files, void, void_closed};
 pub use recover::{Opened, Recovered};

@@ -82,7 +82,10 @@ pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
 }
 
 /// Makes the names in the folder of a file survive a loss of power.
-fn sync_folder(file: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The folder cannot be opened or synced.
+pub fn sync_folder(file: &Path) -> io::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

@@ -106,8 +106,8 @@ fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
     flusher.join().unwrap();
 }
 
-/// What is older than a segment that is missing is not served, by the start that finds that out and by the next one,
-/// wherever the first was killed.
+/// Segments older than a missing one are not served: neither by the start that finds it missing nor by the next one, if the
+/// first is killed before it writes its state.
 #[test]
 fn a_start_that_was_killed_before_it_wrote_its_state_forgets_no_hole() {
     let folder = tempfile::tempdir().unwrap();

@@ -50,4 +50,4 @@ pub use rustls::ServerConfig;
 pub use server::{
     Figures, Options, Server, ServerError, Stop, TlsError, UnixSocket, is_activated, serve, tls_configuration,
 };
-pub use volume::VolumeExports;
+pub use volume::{VolumeExports, default_export};

@@ -244,9 +244,9 @@ impl Shared {
         self.checkpointing.lock().expect("no panic under the lock").attempt(|| self.write_checkpoint())
     }
 
-    /// Makes everything durable and writes the map down, unless it is as it was written down.
+    /// Makes everything durable and writes the map down, unless it is as it was written down: then nothing is to be made
+    /// durable either.
     pub fn write_last_checkpoint(&self) -> io::Result<()> {
-        self.commit()?;
         if self.is_untouched() && self.since_checkpoint() == 0 {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use crate::map::{MapKind, Place};
 use granary_log::device::{OpenDeviceError, Space};
-use granary_log::{Geometry, InDoubt, OpenError, Options, SlotOrder};
+use granary_log::{Geometry, InDoubt, OpenError, Options, SlotOrder, sync_folder};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -345,7 +345,7 @@ impl Config {
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             std::fs::rename(&new, path)?;
-            File::open(&files.folder)?.sync_all()
+            sync_folder(path)
         });
         written.map_err(|error| {
             // What is half written means nothing; where it was renamed there is none.

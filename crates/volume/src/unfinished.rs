@@ -1,10 +1,10 @@
 //! What was begun with a closed volume and not done, finished by whoever comes next.
 
 use crate::config::{Config, Error, Files};
-use granary_log::InDoubt;
+use granary_log::{InDoubt, sync_folder};
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Makes a volume larger whose new shape was written down; a volume that has the shape it is to have stays as it is.
 pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
@@ -87,8 +87,6 @@ pub(crate) fn remove(paths: &[PathBuf]) -> Result<(), Error> {
             _ => {}
         }
     }
-    // What is gone does not come back with a loss of power.
-    let folder = paths.first().and_then(|path| path.parent()).filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(Error::io("sync", folder))
+    // What is gone does not come back with a loss of power. All are in one folder.
+    paths.first().map_or(Ok(()), |path| sync_folder(path).map_err(Error::io("sync the folder of", path)))
 }

@@ -351,8 +351,7 @@ impl Volume {
     /// As [`commit`](Self::commit): what was committed before is kept all the same. Where nothing was written there is
     /// nothing to keep, and no error.
     pub fn close(mut self) -> io::Result<()> {
-        // Then the next start does as this one did.
-        self.end().or_else(|error| if self.shared.is_untouched() { Ok(()) } else { Err(error) })
+        self.end_at_no_loss()
     }
 
     /// As [`close`](Self::close), for those who need the map to be written down.
@@ -361,6 +360,11 @@ impl Volume {
     /// As [`commit`](Self::commit).
     pub(crate) fn close_with_map(mut self) -> io::Result<()> {
         self.end()
+    }
+
+    /// Ends. Where nothing was written an end that fails costs nothing: the next start does as this one did.
+    fn end_at_no_loss(&mut self) -> io::Result<()> {
+        self.end().or_else(|error| if self.shared.is_untouched() { Ok(()) } else { Err(error) })
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -403,9 +407,7 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        if let Err(error) = self.end()
-            && !self.shared.is_untouched()
-        {
+        if let Err(error) = self.end_at_no_loss() {
             tracing::error!(%error, volume = self.name(), "the volume could not be closed cleanly");
         }
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use granary_nbd::default_export;
 use granary_volume::{Files, Volume};
 
 use crate::volume::{self, open_with_progress};
@@ -12,9 +13,9 @@ use crate::volume::{self, open_with_progress};
 /// Volumes that are open.
 #[derive(Default)]
 pub struct Opened {
-    /// Those that can be served.
+    /// The volumes that the server exports.
     pub volumes: Vec<Arc<Volume>>,
-    /// Why others could not be opened.
+    /// The errors of the volumes that could not be opened.
     pub refused: Vec<granary_volume::Error>,
     /// The one that clients get who name none. Where it could not be opened, they get none.
     pub default_name: String,
@@ -34,11 +35,8 @@ pub fn open(folder: &Path) -> Result<Opened, Box<dyn Error>> {
         );
         return Err(text.into());
     }
-    let default_name = match &names[..] {
-        [only] => only.name(),
-        _ => "default",
-    };
-    let mut opened = Opened { default_name: default_name.to_owned(), ..Opened::default() };
+    let default_name = default_export(names.iter().map(Files::name)).to_owned();
+    let mut opened = Opened { default_name, ..Opened::default() };
     for files in &names {
         match open_with_progress(&folder, files.name()) {
             Ok(volume) => opened.volumes.push(Arc::new(volume)),

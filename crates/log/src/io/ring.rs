@@ -118,9 +118,9 @@ impl Ring {
             opcode::Read::new(fd, start, len).offset(offset).build()
         };
         let entry = entry.user_data(place as u64);
+        // The kernel holds the file as soon as the entry is submitted; a descriptor closed before is an error of the read.
         // SAFETY: the `len` bytes from `start` lie in the arena, are used by this read alone until it completes (its
-        // places are taken), and whoever drops the ring waits for completion or gives the arena up. The kernel holds
-        // the file as soon as the entry is submitted; a descriptor closed before that is an error of the read.
+        // places are taken), and whoever drops the ring waits for completion or gives the arena up.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the queue has as many entries as there are places");
     }

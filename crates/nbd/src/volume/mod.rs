@@ -14,6 +14,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+/// Returns the name of the default export among these: the only one, or `default`.
+pub fn default_export<'a>(mut names: impl Iterator<Item = &'a str>) -> &'a str {
+    match (names.next(), names.next()) {
+        (Some(only), None) => only,
+        _ => "default",
+    }
+}
+
 /// The volumes of a server by name.
 pub struct VolumeExports {
     volumes: BTreeMap<String, Arc<VolumeExport>>,
@@ -25,11 +33,11 @@ impl VolumeExports {
     pub fn new(volumes: impl IntoIterator<Item = Arc<Volume>>) -> Self {
         let export = |volume: Arc<Volume>| (volume.name().to_owned(), Arc::new(VolumeExport { volume }));
         let volumes: BTreeMap<_, _> = volumes.into_iter().map(export).collect();
-        let only = volumes.keys().next().filter(|_| volumes.len() == 1).cloned();
-        Self { volumes, default_name: only.unwrap_or_else(|| "default".into()) }
+        let default_name = default_export(volumes.keys().map(String::as_str)).to_owned();
+        Self { volumes, default_name }
     }
 
-    /// The same with another default export; if there is no volume of this name, there is none.
+    /// These exports with another default export. Where no volume has the name, clients that name none are refused.
     pub fn with_default(self, name: &str) -> Self {
         Self { default_name: name.to_owned(), ..self }
     }

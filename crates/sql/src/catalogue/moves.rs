@@ -296,9 +296,9 @@ impl Catalogue {
     }
 }
 
-/// Who has a dictionary that is to be closed.
+/// Whether queries use a dictionary that is to be closed.
 enum Use {
-    /// Nobody but the caller.
+    /// No query uses it; the caller has it alone.
     Nobody(Arc<Dictionary>),
     Queries,
     /// It is not open.

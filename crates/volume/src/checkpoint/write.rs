@@ -4,7 +4,8 @@ use super::format::{Header, encode_header, encode_page, encode_trailer};
 use super::of_path;
 use crate::limits::{BLOCKS_MAX, CHECKPOINT_BUFFER_BYTES, CHECKPOINT_PAGE_BLOCKS};
 use crate::map::Map;
-use std::fs::{File, OpenOptions};
+use granary_log::sync_folder;
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -90,11 +91,7 @@ impl Prepared {
     /// If the file cannot be renamed or the folder not synced. Then the former checkpoint may come back.
     pub fn publish(self) -> io::Result<()> {
         std::fs::rename(&self.fresh, &self.path).map_err(of_path(&self.path))?;
-        let folder = match self.path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(of_path(folder))
+        sync_folder(&self.path).map_err(of_path(&self.path))
     }
 }
 
