@@ -43,8 +43,7 @@ impl Hybrid {
         let flash_bytes = geometry.file_bytes();
         let mut admitter =
             Admitter::new(admission, applications, flash_bytes, bytes_per_day, fastrand::u64(..));
-        let free_segments = geometry.segments().saturating_sub(log.durable());
-        admitter.set_free_bytes(free_segments * geometry.segment_bytes());
+        admitter.set_free_bytes((geometry.segments() - log.segments_used()) * geometry.segment_bytes());
         (*admission != Admission::All).then(|| Self {
             writes: admitter.writes(),
             sample_threshold: AtomicU64::new(admitter.sample_threshold()),

@@ -168,6 +168,10 @@ pub const TAKE_BACK_READ_BYTES_MAX: usize = 1 << 20;
 /// How often the device is waited for while what is in one shard's RAM is saved.
 pub const SAVE_TRIES_MAX: usize = 1024;
 
+/// How often all shards' RAM is saved when a cache is closed: each pass may bring back at most [`HOT_PERCENT_MAX`] of what
+/// the one before wrote.
+pub const SAVE_PASSES_MAX: usize = 16;
+
 /// A write budget that is not used is saved for so long, in seconds.
 pub const BUDGET_BURST_SECONDS: f64 = 60.0;
 

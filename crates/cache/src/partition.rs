@@ -242,7 +242,7 @@ impl Partition {
             let geometry = flash.log.geometry();
             stats.flash_bytes = geometry.file_bytes();
             stats.flash_segments = geometry.segments();
-            stats.flash_segments_used = flash.log.head().min(geometry.segments());
+            stats.flash_segments_used = flash.log.segments_used();
             stats.buffer_bytes = log.buffer_bytes;
             stats.bytes_written = log.bytes_written;
             stats.segments_written = log.segments_written;

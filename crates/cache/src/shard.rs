@@ -55,6 +55,9 @@ pub(crate) fn point(
     let pointed = places.point(&flash.log, key, placed, look_alikes);
     if pointed.evicted {
         add(&counters.evicted_index, 1);
+    }
+    if pointed.evicted || pointed.unsure > 0 {
+        // DRAM first, a start finds again what was another key's.
         flash.note_unindexed();
     }
     add(taken_over, pointed.unsure);

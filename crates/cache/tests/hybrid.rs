@@ -165,6 +165,48 @@ fn what_is_hot_on_flash_outlives_the_ring() {
     cache.validate();
 }
 
+/// What a stop saves reclaims segments, and what was read in them comes back to RAM while that is being saved.
+#[test]
+fn a_stop_saves_what_is_hot_in_the_segments_it_reclaims() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Cache::open(dram_first(folder.path(), 2 << 20, Admission::Probability(1.0))).unwrap();
+    let cache = open();
+    for key in 0..20_000 {
+        put(&cache, key, key);
+        if key % 100 == 0 {
+            // No faster than the device.
+            cache.flush().unwrap();
+        }
+    }
+    // The oldest that flash still has, read twice: the first of them fill the segments that are reclaimed next.
+    let there: Vec<u64> = (0..20_000).filter(|key| get(&cache, *key) == Some(*key)).take(1500).collect();
+    let hot: Vec<u64> = there.into_iter().filter(|key| get(&cache, *key) == Some(*key)).collect();
+    assert!(hot.len() > 1400, "{}", hot.len());
+    cache.close().unwrap();
+    let cache = open();
+    let warm = hot.iter().filter(|key| get(&cache, **key) == Some(**key)).count();
+    assert!(warm * 100 > hot.len() * 97, "{warm} of {}", hot.len());
+    cache.validate();
+}
+
+#[test]
+fn a_cleared_cache_uses_no_segments() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(dram_first(folder.path(), 256 << 10, Admission::Probability(1.0))).unwrap();
+    for key in 0..5000 {
+        put(&cache, key, key);
+        if key % 100 == 0 {
+            cache.flush().unwrap();
+        }
+    }
+    assert!(cache.stats().flash_segments_used > 10, "{:?}", cache.stats());
+    cache.clear().unwrap();
+    assert_eq!(cache.stats().flash_segments_used, 0);
+    cache.close().unwrap();
+    let cache = Cache::open(dram_first(folder.path(), 256 << 10, Admission::Probability(1.0))).unwrap();
+    assert_eq!(cache.stats().flash_segments_used, 0);
+}
+
 #[test]
 fn objects_too_large_for_ram_go_to_flash_at_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -191,6 +191,15 @@ impl<F: Framing> Log<F> {
         self.progress.head.load(Ordering::Acquire)
     }
 
+    /// Slots of segments that were opened since the log was made or cleared.
+    pub fn segments_used(&self) -> u64 {
+        let forgotten = match &self.slots {
+            Slots::Fifo(fifo) => fifo.forgotten.load(Ordering::Acquire),
+            Slots::Table(_) => 0,
+        };
+        (self.head() - forgotten).min(self.geometry.segments())
+    }
+
     /// Newest sequence number that was written, as all before it were.
     pub fn durable(&self) -> u64 {
         self.progress.durable.load(Ordering::Acquire)

@@ -93,9 +93,13 @@ impl Samples {
         }
         sample.counts.reads = (sample.counts.reads + 1).min(COUNT_MAX);
         if random.u8(..sample.counts.reads) == 0 {
+            let is_queued = sample.remembered.is_some() && sample.since == self.clock;
             sample.remembered = Some(Example { counts: sample.counts, reads_after: 0 });
             sample.since = self.clock;
-            self.queue.push_back((self.clock, hash));
+            // Reads alone do not move the clock, nor shorten the queue: they must not lengthen it for ever.
+            if !is_queued {
+                self.queue.push_back((self.clock, hash));
+            }
         }
     }
 

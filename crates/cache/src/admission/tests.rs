@@ -152,3 +152,22 @@ fn policies_have_names() {
         assert!(name.parse::<Admission>().unwrap_err().to_string().contains("reject-first"), "{name}");
     }
 }
+
+#[test]
+fn reads_alone_take_no_more_memory() {
+    let mut samples = super::samples::Samples::default();
+    let mut random = fastrand::Rng::with_seed(1);
+    let hashes: Vec<_> = (0..100).map(|n| KeyHasher::with_seed(0).key(&name("k", n)).hash()).collect();
+    for hash in &hashes {
+        samples.on_put(*hash, 100);
+    }
+    let mut read = |samples: &mut super::samples::Samples, times: usize| {
+        (0..times).for_each(|_| hashes.iter().for_each(|hash| samples.on_read(*hash, true, &mut random)));
+        samples.bytes_allocated()
+    };
+    let before = read(&mut samples, 100);
+    assert_eq!(read(&mut samples, 10_000), before);
+    // What was remembered ends as before.
+    samples.on_put(hashes[0], 1 << 30);
+    assert_eq!(std::iter::from_fn(|| samples.next(1)).count(), hashes.len() - 1);
+}

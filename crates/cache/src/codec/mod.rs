@@ -13,6 +13,8 @@ mod frame;
 pub mod fuzzing;
 mod measuring;
 mod stored;
+#[cfg(all(test, not(any(feature = "shuttle", miri))))]
+mod tests;
 mod training;
 mod version;
 mod versions;
@@ -200,6 +202,8 @@ impl Codecs {
             tracing::debug!("too few values, or too different ones, for a dictionary");
             return;
         };
+        // Those that nobody needs any more make room for it.
+        self.retire();
         match self.versions.add(application, dictionary) {
             Ok(()) => {
                 self.counters.trainings.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use crate::framing::{Records, append};
 use crate::headroom::{Headroom, spare_bytes};
 use crate::hybrid::Hybrid;
 use crate::key::{Key, KeyHash, RecordKind};
-use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_TRIES_MAX, SHARDS};
+use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_TRIES_MAX, SHARDS};
 use crate::memory::{Aim, Eviction, Spare, Victim};
 use crate::places::{LookAlikes, Places};
 use crate::policy::concessions;
@@ -151,16 +151,29 @@ impl Shared {
     /// Writes what is in RAM only to flash, the oldest first, as far as the device takes it: the cache is
     /// being closed.
     pub fn save_memory(&self, flash: &Flash, hybrid: &Hybrid) {
-        let saves = hybrid.admitter.lock().expect("no panic under the lock").writes();
-        for shard in (0..SHARDS).filter(|_| saves) {
-            for _ in 0..SAVE_TRIES_MAX {
-                let aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
-                if self.evict(flash, hybrid, shard, aim, Ask::Nobody) {
-                    break;
-                }
-                // What could not be written is counted and forgotten.
-                let _ = flash.log.flush();
+        if !hybrid.admitter.lock().expect("no panic under the lock").writes() {
+            return;
+        }
+        // Segments are reclaimed for what is written here, and what is hot in them comes back to RAM, also to shards
+        // that were saved before.
+        for _ in 0..SAVE_PASSES_MAX {
+            (0..SHARDS).for_each(|shard| self.save_shard(flash, hybrid, shard));
+            // What could not be written is counted and forgotten.
+            let _ = flash.log.flush();
+            if (0..SHARDS).all(|shard| self.lock(shard).memory.dirty() == 0) {
+                return;
             }
+        }
+    }
+
+    fn save_shard(&self, flash: &Flash, hybrid: &Hybrid, shard: usize) {
+        for _ in 0..SAVE_TRIES_MAX {
+            let aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
+            if self.evict(flash, hybrid, shard, aim, Ask::Nobody) {
+                return;
+            }
+            // As for a pass.
+            let _ = flash.log.flush();
         }
     }
 }

@@ -168,6 +168,8 @@ impl Shared {
         if let (Ok(()), Some(hybrid)) = (&cleared, &flash.hybrid) {
             // The writer is held: there is nothing on flash yet.
             hybrid.unindexed_until.store(0, Ordering::Release);
+            let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
+            admitter.set_free_bytes(flash.log.geometry().file_bytes());
         }
         cleared
     }
