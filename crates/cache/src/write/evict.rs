@@ -7,7 +7,9 @@ use crate::framing::{Records, append};
 use crate::headroom::{Headroom, spare_bytes};
 use crate::hybrid::Hybrid;
 use crate::key::{Key, KeyHash, RecordKind};
-use crate::limits::{HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_TRIES_MAX, SHARDS};
+use crate::limits::{
+    HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_TRIES_MAX, SHARDS,
+};
 use crate::memory::{Aim, Eviction, Spare, Victim};
 use crate::places::{LookAlikes, Places};
 use crate::policy::concessions;
