@@ -74,6 +74,9 @@ pub const STOP_REFUSAL_MILLISECONDS: u64 = 1000;
 /// enlarge a buffer.
 pub const LOOK_MILLISECONDS: u64 = 2;
 
+/// Milliseconds after which a volume is asked again how much room it has.
+pub const ROOM_LOOK_MILLISECONDS: u64 = 5;
+
 /// Microseconds that a thread looks for the next request before it sleeps, while requests come that soon.
 pub const PATIENCE_MICROSECONDS_MAX: u64 = 20;
 

@@ -4,6 +4,7 @@
 
 pub mod bytes;
 pub mod fuse;
+pub mod gated;
 pub mod late;
 pub mod logged;
 pub mod programs;

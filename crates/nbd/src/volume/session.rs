@@ -1,0 +1,169 @@
+//! A connection's way to a volume.
+
+use super::VolumeExport;
+use super::changes::{Change, Changes};
+use super::finished::Finished;
+use super::reads::Reads;
+use crate::export::{Command, ExtentState, Session, Tag};
+use crate::limits::COMMANDS_IN_FLIGHT_MAX;
+use crate::protocol::{Completions, Errno};
+use granary_volume::{Io, Operation, Volume};
+use std::borrow::Cow;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// When commands began that are under way, by tag.
+struct Times(Vec<Option<(Operation, Instant)>>);
+
+impl Times {
+    fn begin(&mut self, tag: Tag, command: &Command<'_>) {
+        let operation = match command {
+            Command::Read { .. } => Operation::Read,
+            Command::Write { .. } => Operation::Write,
+            Command::Flush => Operation::Flush,
+            _ => return,
+        };
+        self.0[tag.0 as usize] = Some((operation, Instant::now()));
+    }
+
+    fn end(&mut self, tag: Tag, volume: &Volume) {
+        if let Some((operation, began)) = self.0[tag.0 as usize].take() {
+            volume.note_answered(operation, began.elapsed());
+        }
+    }
+}
+
+/// A connection's way to a volume.
+///
+/// Reads go on while the connection does other things. Changes go to a write buffer where there is room for them, and wait
+/// on a thread of the connection's where there may be none; commits run on the volume's thread.
+pub(super) struct VolumeSession {
+    export: Arc<VolumeExport>,
+    reads: Reads,
+    io: Io,
+    times: Times,
+    changes: Changes,
+    finished: Arc<Finished>,
+    /// Commands that end on other threads.
+    elsewhere: usize,
+}
+
+impl VolumeSession {
+    /// # Errors
+    /// There are no file descriptors left.
+    pub fn new(export: Arc<VolumeExport>) -> io::Result<Self> {
+        let reads = Reads::new(export.volume.config().block_size as usize);
+        let event = reads.event().ok_or(io::ErrorKind::OutOfMemory)?.try_clone_to_owned()?;
+        let finished = Arc::new(Finished::new(event));
+        Ok(Self {
+            reads,
+            io: Io::new(),
+            times: Times(vec![None; COMMANDS_IN_FLIGHT_MAX]),
+            changes: Changes::new(Arc::clone(&export.volume), Arc::clone(&finished)),
+            finished,
+            elsewhere: 0,
+            export,
+        })
+    }
+
+    fn volume(&self) -> &Volume {
+        &self.export.volume
+    }
+
+    fn read(&mut self, tag: Tag, offset: u64, len: u32, completions: &mut Completions) {
+        let volume = &self.export.volume;
+        volume.note_read(len.into());
+        if self.reads.begin(volume, tag, offset, len as usize, completions) {
+            self.times.end(tag, volume);
+        }
+    }
+
+    /// Makes a change, now or later. If it is forced it is completed when it is durable.
+    fn change(&mut self, tag: Tag, change: Change<'_>, is_forced: bool, completions: &mut Completions) {
+        let VolumeExport { volume, room } = &*self.export;
+        let has_room = room.take(volume, change.appended_max(volume.config().block_size));
+        if !has_room && self.changes.is_ready() {
+            self.elsewhere += 1;
+            return self.changes.put(tag, change, is_forced);
+        }
+        let made = change.make(volume, &mut self.io);
+        if let (Ok(()), true) = (&made, is_forced) {
+            return self.commit(tag);
+        }
+        self.times.end(tag, volume);
+        completions.finish(tag, made.map_err(|error| Errno::from(&error)));
+    }
+
+    fn commit(&mut self, tag: Tag) {
+        self.elsewhere += 1;
+        self.finished.push_durable(&self.export.volume, tag);
+    }
+
+    /// Says which parts of a range have content.
+    fn extents(&self, tag: Tag, offset: u64, len: u32, one: bool, completions: &mut Completions) {
+        let size = self.volume().config().block_size;
+        let end = offset + u64::from(len);
+        let mut reply = completions.extents(tag);
+        let mut at = offset;
+        while at < end {
+            let next = self.volume().next_mapped(at / size).map_or(end, |lba| (lba * size).max(at).min(end));
+            let (until, state) = if next > at {
+                (next, ExtentState::Hole)
+            } else {
+                let mut lba = at / size;
+                while lba * size < end && self.volume().next_mapped(lba) == Some(lba) {
+                    lba += 1;
+                }
+                ((lba * size).min(end), ExtentState::Data)
+            };
+            if !reply.push(until - at, state) || one {
+                break;
+            }
+            at = until;
+        }
+        reply.finish();
+    }
+}
+
+impl Session for VolumeSession {
+    fn begin(&mut self, tag: Tag, command: Command<'_>, completions: &mut Completions) {
+        self.times.begin(tag, &command);
+        match command {
+            Command::Read { offset, len } => self.read(tag, offset, len, completions),
+            Command::Write { offset, data, fua } => {
+                let change = Change::Write { offset, data: Cow::Borrowed(data) };
+                self.change(tag, change, fua, completions);
+            }
+            Command::Flush => self.commit(tag),
+            Command::Trim { offset, len, fua } => {
+                self.change(tag, Change::Trim { offset, len: len.into() }, fua, completions);
+            }
+            // Zeroes take no space, whether that is allowed or not: cleaning keeps room for all blocks.
+            Command::WriteZeroes { offset, len, fua, .. } => {
+                self.change(tag, Change::WriteZeroes { offset, len: len.into() }, fua, completions);
+            }
+            Command::Cache { .. } => completions.finish(tag, Ok(())),
+            Command::BlockStatus { offset, len, one } => self.extents(tag, offset, len, one, completions),
+        }
+    }
+
+    fn poll(&mut self, completions: &mut Completions) {
+        if self.reads.is_empty() && self.elsewhere == 0 {
+            return;
+        }
+        let done = self.finished.take();
+        self.elsewhere -= done.len();
+        let Self { reads, export, times, .. } = self;
+        for (tag, outcome) in done {
+            times.end(tag, &export.volume);
+            completions.finish(tag, outcome);
+        }
+        reads.poll(&export.volume, completions, |tag| times.end(tag, &export.volume));
+    }
+
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.finished.event())
+    }
+}

@@ -1,0 +1,141 @@
+//! A volume whose device takes nothing for a while: writes wait for room, and nothing else waits for them.
+
+mod common;
+
+use common::bytes::*;
+use common::gated::GatedDevice;
+use common::serving::Serving;
+use granary_nbd::{Exports, VolumeExports};
+use granary_volume::{Config, Volume};
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const SIZE: u64 = 32 << 20;
+const PIECE: u64 = 64 << 10;
+const READ_COOKIE: u64 = 1 << 40;
+const TRIM_COOKIE: u64 = 2 << 40;
+const FLUSH_COOKIE: u64 = 3 << 40;
+
+struct Full {
+    serving: Serving,
+    device: GatedDevice,
+    volume: Arc<Volume>,
+    _folder: tempfile::TempDir,
+}
+
+impl Full {
+    /// A volume whose device is shut.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config::new(SIZE);
+        let device = GatedDevice::new(config.geometry().unwrap().file_bytes());
+        let volume = Volume::open_on(folder.path(), "disk", &config, Box::new(device.clone())).unwrap();
+        let volume = Arc::new(volume);
+        let serving = Serving::new(VolumeExports::new([Arc::clone(&volume)]).open("").unwrap());
+        device.set_open(false);
+        Self { serving, device, volume, _folder: folder }
+    }
+
+    fn client(&self) -> UnixStream {
+        let mut stream = UnixStream::connect(self.serving.socket()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(&handshake("disk", false)).unwrap();
+        let mut heard = vec![0; GREETING.len() + (20 + 12) + 20];
+        stream.read_exact(&mut heard).unwrap();
+        stream
+    }
+
+    /// Writes until some writes wait; gives how many there are.
+    fn fill(&self, stream: &mut UnixStream) -> u64 {
+        // More than the log has room for, and less than may be in flight.
+        let count = (SIZE + (12 << 20)) / PIECE;
+        for i in 0..count {
+            stream.write_all(&write(0, i, i * PIECE % SIZE, &[i as u8; PIECE as usize])).unwrap();
+        }
+        let until = Instant::now() + Duration::from_secs(20);
+        while self.volume.stats().waits == 0 {
+            assert!(Instant::now() < until, "{:?}", self.volume.stats());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        count
+    }
+}
+
+impl Drop for Full {
+    /// Else a test that fails waits for its volume.
+    fn drop(&mut self) {
+        self.device.set_open(true);
+    }
+}
+
+/// The next reply: its cookie. What is read is passed by.
+fn answer(stream: &mut UnixStream) -> u64 {
+    let mut header = [0; 16];
+    stream.read_exact(&mut header).expect("a reply comes");
+    let (error, cookie) = Heard(&header).simple();
+    assert_eq!(error, 0, "{cookie}");
+    if cookie == READ_COOKIE {
+        stream.read_exact(&mut [0; 512]).unwrap();
+    }
+    cookie
+}
+
+#[test]
+fn reads_go_on_while_writes_wait_for_room_and_trims_come_first() {
+    let full = Full::new();
+    let mut stream = full.client();
+    let writes = full.fill(&mut stream);
+    let behind = [
+        request(0, TRIM, TRIM_COOKIE, 0, 1 << 20),
+        request(0, FLUSH, FLUSH_COOKIE, 0, 0),
+        request(0, READ, READ_COOKIE, 5 * PIECE, 512),
+    ];
+    stream.write_all(&behind.concat()).unwrap();
+    let mut answered = HashSet::new();
+    while !answered.contains(&READ_COOKIE) {
+        assert!(answered.insert(answer(&mut stream)), "each is answered once");
+    }
+    let before = answered.len();
+    assert!(before as u64 - 1 < writes, "writes wait");
+    assert!(!answered.contains(&TRIM_COOKIE) && !answered.contains(&FLUSH_COOKIE));
+    // All that was asked for is done before it ends.
+    stream.write_all(&request(0, DISC, 0, 0, 0)).unwrap();
+    full.device.set_open(true);
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    let mut rest = Heard(&rest);
+    let mut order = Vec::new();
+    while !rest.0.is_empty() {
+        let (error, cookie) = rest.simple();
+        assert_eq!(error, 0, "{cookie}");
+        assert!(answered.insert(cookie), "each is answered once");
+        order.push(cookie);
+    }
+    assert_eq!(answered.len() as u64, writes + 3);
+    let before_trim = order.iter().position(|cookie| *cookie == TRIM_COOKIE).unwrap();
+    let before_trim = order[..before_trim].iter().filter(|cookie| **cookie < writes).count();
+    assert!(before_trim <= 1, "{before_trim} writes that waited came before the trim");
+}
+
+#[test]
+fn others_are_served_while_writes_wait_for_room() {
+    let full = Full::new();
+    let mut writer = full.client();
+    let writes = full.fill(&mut writer);
+    let mut other = full.client();
+    other.write_all(&write(0, 1, 0, &[1; 4096])).unwrap();
+    other.write_all(&request(0, READ, READ_COOKIE, 9 * PIECE, 512)).unwrap();
+    assert_eq!(answer(&mut other), READ_COOKIE);
+    // Who goes away leaves nothing behind, and who has asked is answered.
+    drop(writer);
+    full.device.set_open(true);
+    assert_eq!(answer(&mut other), 1);
+    let until = Instant::now() + Duration::from_secs(20);
+    while full.serving.server.figures().connections > 1 {
+        assert!(Instant::now() < until, "{writes} writes end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
