@@ -2,7 +2,9 @@
 //! Called by the fuzz targets and, with a fixed seed, by the tests.
 
 use crate::export::Exports;
-use crate::limits::{HANDSHAKE_OUTPUT_BYTES_MAX, LARGE_BUFFER_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::limits::{
+    HANDSHAKE_OUTPUT_BYTES_SOFT, LARGE_BUFFER_BYTES_MAX, PAYLOAD_BYTES_MAX, STRING_BYTES_MAX,
+};
 use crate::memory::MemoryExport;
 use crate::protocol::{Budget, Conversation, Ending, Need, TlsPolicy};
 use crate::{Export, SingleExport};
@@ -25,7 +27,10 @@ pub fn say(data: &[u8], piece: usize, taking: usize, policy: TlsPolicy) -> (Vec<
     loop {
         let need = conversation.advance();
         turn += 1;
-        let bound = HANDSHAKE_OUTPUT_BYTES_MAX.max(2 * PAYLOAD_BYTES_MAX as usize);
+        let bound = match conversation.is_transmitting() {
+            true => 2 * PAYLOAD_BYTES_MAX as usize,
+            false => HANDSHAKE_OUTPUT_BYTES_SOFT + 4 * STRING_BYTES_MAX,
+        };
         assert!(conversation.pending().len() <= bound, "{} bytes wait", conversation.pending().len());
         let is_waiting = matches!(need, Need::Room | Need::Nothing(_) | Need::StartTls) || rest.is_empty();
         if is_waiting || turn % taking == 0 {

@@ -13,10 +13,11 @@ pub const OPTION_BYTES_MAX: usize = 64 << 10;
 /// Queries for metadata contexts in one option.
 pub const META_QUERIES_MAX: u32 = 1024;
 
-/// Bytes of replies to options that wait for the client; one that does not take them is disconnected.
-pub const HANDSHAKE_OUTPUT_BYTES_MAX: usize = 16 << 20;
+/// Bytes of replies to options that are gathered before they are sent; no option is answered, and no answer to LIST goes
+/// on, while more of them wait.
+pub const HANDSHAKE_OUTPUT_BYTES_SOFT: usize = 64 << 10;
 
-/// Exports that one answer to LIST names: their names and descriptions stay below [`HANDSHAKE_OUTPUT_BYTES_MAX`].
+/// Exports that one answer to LIST names.
 pub const LISTED_EXPORTS_MAX: usize = 1024;
 
 /// Most bytes that a READ or a WRITE transfers.
@@ -89,7 +90,7 @@ pub const ACCEPT_PAUSE_MILLISECONDS: u64 = 50;
 /// The permissions of a Unix socket unless others are asked for: only the same user may connect.
 pub const SOCKET_MODE_DEFAULT: u32 = 0o700;
 
-const _: () = assert!(LISTED_EXPORTS_MAX * (2 * STRING_BYTES_MAX + 32) <= HANDSHAKE_OUTPUT_BYTES_MAX);
+const _: () = assert!(HANDSHAKE_OUTPUT_BYTES_SOFT <= OUTPUT_BYTES_SOFT);
 const _: () = assert!(OPTION_BYTES_MAX + 16 <= BUFFER_BYTES && 2 * STRING_BYTES_MAX < OPTION_BYTES_MAX);
 const _: () = assert!(PAYLOAD_BYTES_MAX as u64 <= BYTES_IN_FLIGHT_MAX);
 const _: () = assert!(EXTENTS_MAX <= 1 << 20, "the protocol's bound");

@@ -4,9 +4,12 @@ mod common;
 
 use common::bytes::*;
 use common::spoken::Spoken;
-use granary_nbd::limits::{OPTION_BYTES_MAX, OPTIONS_MAX, STRING_BYTES_MAX};
-use granary_nbd::protocol::{Ending, Need};
-use granary_nbd::{Export, MemoryExport, TlsPolicy};
+use granary_nbd::limits::{
+    HANDSHAKE_OUTPUT_BYTES_SOFT, LARGE_BUFFER_BYTES_MAX, LISTED_EXPORTS_MAX, OPTION_BYTES_MAX, OPTIONS_MAX,
+    STRING_BYTES_MAX,
+};
+use granary_nbd::protocol::{Budget, Ending, Need};
+use granary_nbd::{Export, Exports, MemoryExport, TlsPolicy};
 use std::sync::Arc;
 
 const SIZE: u64 = 1 << 20;
@@ -237,4 +240,51 @@ fn a_stopping_server_refuses_options() {
     assert_eq!(answer(&mut spoken, GO, &info("disk", &[])), ERR_SHUTDOWN);
     let (_, ending) = spoken.last(&option(ABORT, &[]));
     assert_eq!(ending, Ending::Goodbye);
+}
+
+/// As many exports as are listed, and one more, with names as long as they can be.
+struct ManyExports;
+
+impl Exports for ManyExports {
+    fn open(&self, _: &str) -> Option<Arc<dyn Export>> {
+        None
+    }
+
+    fn names(&self) -> Vec<(String, String)> {
+        let name = |i| format!("{i:0width$}", width = STRING_BYTES_MAX);
+        (0..=LISTED_EXPORTS_MAX).map(|i| (name(i), "d".repeat(STRING_BYTES_MAX))).collect()
+    }
+}
+
+#[test]
+fn replies_to_options_that_are_not_taken_hold_options_back() {
+    let budget = Arc::new(Budget::new(LARGE_BUFFER_BYTES_MAX));
+    let mut spoken = Spoken::with(Arc::new(ManyExports), TlsPolicy::Off, budget);
+    spoken.ask(&flags(FIXED_NEWSTYLE | NO_ZEROES));
+    let said = [option(LIST, &[]).repeat(3), option(99, &[])].concat();
+    spoken.0.space()[..said.len()].copy_from_slice(&said);
+    spoken.0.arrived(said.len());
+    for _ in 0..3 {
+        assert_eq!(spoken.0.advance(), Need::Room);
+        let waiting = spoken.0.pending().len();
+        let one = 20 + 4 + 2 * STRING_BYTES_MAX;
+        assert!((1..HANDSHAKE_OUTPUT_BYTES_SOFT + one).contains(&waiting), "{waiting} bytes wait");
+    }
+    // Once they are taken, all is answered.
+    let mut heard = spoken.hear();
+    while spoken.0.advance() == Need::Room {
+        heard.extend(spoken.hear());
+    }
+    heard.extend(spoken.hear());
+    let mut heard = Heard(&heard);
+    for _ in 0..3 {
+        for i in 0..LISTED_EXPORTS_MAX {
+            let (kind, data) = heard.option_reply(LIST);
+            let name = &data[4..4 + STRING_BYTES_MAX];
+            assert_eq!((kind, std::str::from_utf8(name).unwrap().parse()), (2, Ok(i)));
+        }
+        assert_eq!(heard.option_reply(LIST), (ACK, &[][..]));
+    }
+    assert_eq!(heard.option_reply(99).0, ERR_UNSUP);
+    assert!(heard.0.is_empty());
 }

@@ -142,6 +142,7 @@ impl Conversation {
                     self.wanted = wire::OPTION_HEADER_BYTES + crate::limits::OPTION_BYTES_MAX;
                     return Need::Input;
                 }
+                Progress::Room => return Need::Room,
                 Progress::StartTls => return Need::StartTls,
                 Progress::Ended(ending) => self.end(ending),
                 Progress::Transmission(target, session) => {

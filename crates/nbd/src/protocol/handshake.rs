@@ -6,7 +6,7 @@ use super::target::Target;
 use super::{Ending, TlsPolicy, wire};
 use crate::export::{Export, Exports, Session};
 use crate::limits::{
-    HANDSHAKE_OUTPUT_BYTES_MAX, LISTED_EXPORTS_MAX, OPTION_BYTES_MAX, OPTIONS_MAX, PAYLOAD_BYTES_MAX,
+    HANDSHAKE_OUTPUT_BYTES_SOFT, LISTED_EXPORTS_MAX, OPTION_BYTES_MAX, OPTIONS_MAX, PAYLOAD_BYTES_MAX,
     STRING_BYTES_MAX,
 };
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub(super) const ALLOCATION_CONTEXT: u32 = 1;
 pub(super) enum Progress {
     /// More of them are needed.
     Waiting,
+    /// What was answered is to be sent first.
+    Room,
     /// TLS begins with the next byte, once the answer was sent.
     StartTls,
     /// Transmission begins with the next byte.
@@ -35,6 +37,8 @@ pub(super) struct Handshake {
     options: u32,
     /// The rest of an option's data that is too long to be kept, and the option.
     skipped: Option<(u32, u32)>,
+    /// The number of the export with which the answer to LIST goes on.
+    listing: Option<usize>,
     structured: bool,
     /// The export for which `base:allocation` is selected.
     allocation: Option<String>,
@@ -53,6 +57,7 @@ impl Handshake {
             client_flags: None,
             options: 0,
             skipped: None,
+            listing: None,
             structured: false,
             allocation: None,
             is_stopping: false,
@@ -82,13 +87,17 @@ impl Handshake {
             self.client_flags = Some(flags);
         }
         loop {
+            if !has_room(output) {
+                return Progress::Room;
+            }
+            if let Some(next) = self.listing.take() {
+                self.list(next, output);
+                continue;
+            }
             match self.step(input, output) {
                 Ok(true) => {}
                 Ok(false) => return Progress::Waiting,
                 Err(progress) => return progress,
-            }
-            if output.pending().len() > HANDSHAKE_OUTPUT_BYTES_MAX {
-                return Progress::Ended(Ending::Violation("answers to options were not taken"));
             }
         }
     }
@@ -176,7 +185,7 @@ impl Handshake {
         }
         match request {
             Ok(OptionRequest::ExportName(_) | OptionRequest::Abort) => unreachable!("answered above"),
-            Ok(OptionRequest::List) => self.list(output),
+            Ok(OptionRequest::List) => self.list(0, output),
             Ok(OptionRequest::StartTls) => return self.start_tls(output),
             Ok(OptionRequest::Info(request)) => {
                 self.info(option, &request, output);
@@ -223,8 +232,14 @@ impl Handshake {
         Target::new(export, self.structured, self.allocation.as_deref() == Some(name))
     }
 
-    fn list(&self, output: &mut Output) {
-        for (name, description) in self.exports.names().iter().take(LISTED_EXPORTS_MAX) {
+    /// Names the exports from the one with this number on, as far as there is room for replies.
+    fn list(&mut self, first: usize, output: &mut Output) {
+        let names = self.exports.names();
+        for (number, (name, description)) in names.iter().enumerate().take(LISTED_EXPORTS_MAX).skip(first) {
+            if !has_room(output) {
+                self.listing = Some(number);
+                return;
+            }
             // A name that no client may ask for would be no use to it.
             if name.len() > STRING_BYTES_MAX {
                 continue;
@@ -326,6 +341,11 @@ impl Handshake {
         }
         reply(output, option, wire::REP_ACK, &[]);
     }
+}
+
+/// Whether replies may be gathered.
+fn has_room(output: &Output) -> bool {
+    output.pending().len() < HANDSHAKE_OUTPUT_BYTES_SOFT
 }
 
 /// A string as long as the protocol allows.

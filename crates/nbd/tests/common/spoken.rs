@@ -3,7 +3,7 @@
 use super::bytes;
 use granary_nbd::limits::LARGE_BUFFER_BYTES_MAX;
 use granary_nbd::protocol::{Budget, Conversation, Ending, Need};
-use granary_nbd::{Export, SingleExport, TlsPolicy};
+use granary_nbd::{Export, Exports, SingleExport, TlsPolicy};
 use std::sync::Arc;
 
 pub struct Spoken(pub Conversation);
@@ -11,19 +11,32 @@ pub struct Spoken(pub Conversation);
 impl Spoken {
     pub fn new(export: Arc<dyn Export>, policy: TlsPolicy) -> Self {
         let budget = Arc::new(Budget::new(LARGE_BUFFER_BYTES_MAX));
-        let mut spoken = Self(Conversation::new(Arc::new(SingleExport(export)), policy, budget));
+        Self::with(Arc::new(SingleExport(export)), policy, budget)
+    }
+
+    /// With a share of a budget.
+    pub fn with(exports: Arc<dyn Exports>, policy: TlsPolicy, budget: Arc<Budget>) -> Self {
+        let mut spoken = Self(Conversation::new(exports, policy, budget));
         assert_eq!(spoken.hear(), bytes::GREETING);
         spoken
     }
 
     /// In transmission, with structured replies or without.
     pub fn transmitting(export: Arc<dyn Export>, structured: bool) -> Self {
-        let name = export.name();
-        let mut spoken = Self::new(export, TlsPolicy::Off);
-        let (_, need) = spoken.say(&bytes::handshake(&name, structured));
+        Self::new(Arc::clone(&export), TlsPolicy::Off).transmit(&export.name(), structured)
+    }
+
+    /// In transmission, with simple replies and a share of a budget.
+    pub fn sharing(export: Arc<dyn Export>, budget: &Arc<Budget>) -> Self {
+        let exports = Arc::new(SingleExport(Arc::clone(&export)));
+        Self::with(exports, TlsPolicy::Off, Arc::clone(budget)).transmit(&export.name(), false)
+    }
+
+    fn transmit(mut self, name: &str, structured: bool) -> Self {
+        let (_, need) = self.say(&bytes::handshake(name, structured));
         assert_eq!(need, Need::Input);
-        assert!(spoken.0.is_transmitting());
-        spoken
+        assert!(self.0.is_transmitting());
+        self
     }
 
     /// Takes what is pending.
