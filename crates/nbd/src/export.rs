@@ -51,7 +51,7 @@ pub trait Export: Send + Sync {
 /// It may be dropped with commands in flight, when the client has gone: what they write may then be written or not.
 pub trait Session {
     /// Begins a command. It is completed in `completions`, by this call or by a later [`poll`](Self::poll), in any
-    /// order and once. What a write is given is borrowed for the call only.
+    /// order and once. What a write is given is borrowed for the call only. The connection is deaf until this returns.
     ///
     /// The command lies within the export, is aligned to its minimum block, is not empty (but for a flush) and does
     /// not change a read-only export: the protocol has checked that.
@@ -81,7 +81,8 @@ pub enum Command<'a> {
         /// The number of bytes.
         len: u32,
     },
-    /// Writes.
+    /// Writes. A long WRITE of a client may come as several, which end at multiples of
+    /// [`WRITE_PART_BYTES`](crate::limits::WRITE_PART_BYTES).
     Write {
         /// The first byte.
         offset: u64,

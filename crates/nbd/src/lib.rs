@@ -29,6 +29,9 @@
 //!   LIST, INFO, GO, structured replies, `base:allocation`, TLS (off, optional or required for all exports).
 //! - Reads longer than 32 MiB get EOVERFLOW where replies are structured, EINVAL where they are simple; longer writes
 //!   are skipped and get EINVAL. TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS know no such bound.
+//! - WRITEs longer than 128 KiB are begun in parts while they arrive, and answered once. Where the client goes before the
+//!   end, some of it may be written.
+//! - Commands go on while WRITEs before them wait, until 256 commands, or 64 MiB of their data, are in flight.
 //! - Requests of no bytes succeed and do nothing, but for BLOCK_STATUS, which has no answer to give: EINVAL.
 //! - A client that sends EOF without DISC gets the replies to what it had asked for.
 //! - A server that stops completes what was begun, and answers ESHUTDOWN to what comes later.

@@ -23,7 +23,10 @@ pub const LISTED_EXPORTS_MAX: usize = 1024;
 /// Most bytes that a READ or a WRITE transfers.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
 
-/// Commands of one connection that are in flight at once; further ones wait in the socket.
+/// A WRITE of more bytes is begun in parts of so many while it arrives. Parts end at multiples of it, and so between blocks.
+pub const WRITE_PART_BYTES: u32 = 128 << 10;
+
+/// Commands of one connection that are in flight at once, parts of WRITEs counted each; further ones wait in the socket.
 pub const COMMANDS_IN_FLIGHT_MAX: usize = 256;
 
 /// Bytes that the READs and WRITEs of one connection in flight may transfer together. One command is always begun.
@@ -36,11 +39,11 @@ pub const FLIGHT_BYTES_MAX: usize = 64 << 10;
 /// Bytes of replies that are gathered before they are sent; no command is begun while more of them wait.
 pub const OUTPUT_BYTES_SOFT: usize = 256 << 10;
 
-/// Size of a connection's input buffer unless a longer WRITE arrives, and the size of both buffers that an idle
-/// connection keeps.
+/// Size of a connection's input buffer, and the most that an idle connection keeps of the buffer of its replies.
 pub const BUFFER_BYTES: usize = 256 << 10;
 
-/// Bytes by which all connections together may exceed their first [`BUFFER_BYTES`] of each buffer.
+/// Bytes that replies and commands in flight of all connections together may take beyond the first [`BUFFER_BYTES`] of
+/// each connection.
 pub const LARGE_BUFFER_BYTES_MAX: usize = 1 << 30;
 
 /// Extents in one answer to BLOCK_STATUS; the client asks again for the rest.
@@ -62,6 +65,10 @@ pub const HANDSHAKE_SECONDS_DEFAULT: u64 = 30;
 /// of a request; unless told otherwise.
 pub const STALL_SECONDS_DEFAULT: u64 = 30;
 
+/// Bytes without which there is no progress in that time, of a client whose replies and commands take more than
+/// [`BUFFER_BYTES`]: it has what others may wait for. Of other clients a single byte is progress.
+pub const STALL_BYTES_MIN: usize = 1 << 20;
+
 /// Seconds that commands in flight have to complete when the server stops.
 pub const STOP_SECONDS: u64 = 30;
 
@@ -71,8 +78,7 @@ pub const STOP_LINGER_MILLISECONDS: u64 = 100;
 /// Milliseconds that a stopping server refuses commands before it disconnects a client that sends more and more.
 pub const STOP_REFUSAL_MILLISECONDS: u64 = 1000;
 
-/// Milliseconds between two looks at a session that has commands in flight and no event, and between two attempts to
-/// enlarge a buffer.
+/// Milliseconds between two looks at a session that has commands in flight and no event, and at memory that others have.
 pub const LOOK_MILLISECONDS: u64 = 2;
 
 /// Milliseconds after which a volume is asked again how much room it has.
@@ -90,6 +96,9 @@ pub const ACCEPT_PAUSE_MILLISECONDS: u64 = 50;
 /// The permissions of a Unix socket unless others are asked for: only the same user may connect.
 pub const SOCKET_MODE_DEFAULT: u32 = 0o700;
 
+const _: () =
+    assert!(WRITE_PART_BYTES as usize + 28 <= BUFFER_BYTES, "a part, or a WRITE that is none, fits");
+const _: () = assert!(WRITE_PART_BYTES.is_multiple_of(MINIMUM_BLOCK_MAX));
 const _: () = assert!(HANDSHAKE_OUTPUT_BYTES_SOFT <= OUTPUT_BYTES_SOFT);
 const _: () = assert!(OPTION_BYTES_MAX + 16 <= BUFFER_BYTES && 2 * STRING_BYTES_MAX < OPTION_BYTES_MAX);
 const _: () = assert!(PAYLOAD_BYTES_MAX as u64 <= BYTES_IN_FLIGHT_MAX);

@@ -220,6 +220,22 @@ fn claims_of_great_lengths_cost_the_server_nothing() {
     assert!(grown < 200 * 600, "200 connections take {grown} KiB");
 }
 
+/// A client that takes something again and again, and less than it has the server keep for it.
+#[test]
+fn large_replies_are_taken_in_time() {
+    let disk = Arc::new(MemoryExport::new("disk", 64 << 20));
+    let serving = Serving::with(disk, |options, _| options.stall_timeout = Duration::from_secs(2));
+    let mut slow = UnixStream::connect(serving.socket()).unwrap();
+    slow.write_all(&[handshake("disk", false), request(0, READ, 1, 0, 32 << 20)].concat()).unwrap();
+    let until = Instant::now() + Duration::from_secs(10);
+    while serving.server.figures().disconnected == 0 {
+        assert!(Instant::now() < until, "others wait for what it has");
+        // It may have been disconnected.
+        let _ = slow.read(&mut [0; 4096]);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 fn resident_kib() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();

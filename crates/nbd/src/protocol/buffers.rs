@@ -6,14 +6,14 @@ use crate::limits::BUFFER_BYTES;
 #[derive(Debug)]
 pub(crate) struct Input {
     /// Initialised as a whole; `start..end` is what is there.
-    bytes: Vec<u8>,
+    bytes: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
 impl Input {
     pub fn new() -> Self {
-        Self { bytes: vec![0; BUFFER_BYTES], start: 0, end: 0 }
+        Self { bytes: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
     /// What has arrived.
@@ -29,22 +29,12 @@ impl Input {
         }
     }
 
-    /// The buffer's size if it is to hold `wanted` bytes at once, once as many have arrived as it can hold now.
-    /// It doubles: a client has to send what it makes the server allocate.
-    pub fn capacity_for(&self, wanted: usize) -> usize {
-        let len = self.bytes.len();
-        if wanted <= len || self.filled().len() < len { len } else { wanted.min(len * 2) }
-    }
-
-    /// Room for bytes that arrive, at least one if the buffer's size suffices for `wanted`.
+    /// Room for bytes that arrive: at least one, unless `wanted` have arrived. They fit into the buffer.
     pub fn space(&mut self, wanted: usize) -> &mut [u8] {
-        let capacity = self.capacity_for(wanted);
+        debug_assert!(wanted <= BUFFER_BYTES);
         if self.start > 0 && (self.end == self.bytes.len() || wanted > self.bytes.len() - self.start) {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
-        }
-        if capacity > self.bytes.len() {
-            self.bytes.resize(capacity, 0);
         }
         &mut self.bytes[self.end..]
     }
@@ -53,17 +43,6 @@ impl Input {
     pub fn arrived(&mut self, len: usize) {
         self.end += len;
         assert!(self.end <= self.bytes.len());
-    }
-
-    pub fn capacity(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Gives back what an idle connection does not need.
-    pub fn shrink(&mut self) {
-        if self.start == self.end && self.bytes.len() > BUFFER_BYTES {
-            *self = Self::new();
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Commands in flight, and the replies of those that are completed.
 
 use super::buffers::Output;
+use super::divided::{DividedWrites, WriteNumber};
 use super::replies::{ExtentsReply, ReadReply};
 use super::request::Request;
 use super::{Errno, wire};
@@ -17,16 +18,25 @@ pub struct Completions {
     pub(super) output: Output,
     pub(super) structured: bool,
     /// By tag.
-    commands: Vec<Option<Request>>,
+    commands: Vec<Option<InFlight>>,
     free: Vec<Tag>,
+    divided: DividedWrites,
     /// What the commands in flight transfer.
     bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    request: Request,
+    /// The WRITE that it is a part of.
+    part_of: Option<WriteNumber>,
 }
 
 impl Completions {
     pub(super) fn new(output: Output, structured: bool) -> Self {
         let free = (0..COMMANDS_IN_FLIGHT_MAX as u32).rev().map(Tag).collect();
-        Self { output, structured, commands: vec![None; COMMANDS_IN_FLIGHT_MAX], free, bytes: 0 }
+        let commands = vec![None; COMMANDS_IN_FLIGHT_MAX];
+        Self { output, structured, commands, free, divided: DividedWrites::default(), bytes: 0 }
     }
 
     /// The number of commands in flight.
@@ -52,37 +62,59 @@ impl Completions {
     }
 
     pub(super) fn begin(&mut self, request: Request) -> Tag {
+        self.begin_command(InFlight { request, part_of: None })
+    }
+
+    fn begin_command(&mut self, command: InFlight) -> Tag {
         let tag = self.free.pop().expect("there was room");
-        self.commands[tag.0 as usize] = Some(request);
-        self.bytes += u64::from(request.transfer());
+        self.commands[tag.0 as usize] = Some(command);
+        self.bytes += u64::from(command.request.transfer());
         tag
     }
 
+    /// Notes that a WRITE is begun in parts.
+    pub(super) fn divide(&mut self, request: &Request) -> WriteNumber {
+        self.divided.begin(request)
+    }
+
+    pub(super) fn begin_part(&mut self, part: Request, part_of: WriteNumber) -> Tag {
+        self.begin_command(InFlight { request: part, part_of: Some(part_of) })
+    }
+
+    /// Whether a part of this WRITE has failed.
+    pub(super) fn has_failed(&self, write: WriteNumber) -> bool {
+        self.divided.has_failed(write)
+    }
+
+    /// Notes what became of a part of a WRITE, which is answered when this was the last.
+    pub(super) fn end_part(&mut self, write: WriteNumber, len: u32, outcome: Outcome) {
+        if let Some((cookie, outcome)) = self.divided.end_part(write, len, outcome) {
+            self.answer(cookie, outcome);
+        }
+    }
+
     /// Takes a command out of flight.
-    pub(super) fn end(&mut self, tag: Tag) -> Request {
-        let request = self.commands[tag.0 as usize].take().expect("the command is in flight");
+    fn end(&mut self, tag: Tag) -> InFlight {
+        let command = self.commands[tag.0 as usize].take().expect("the command is in flight");
         self.free.push(tag);
-        self.bytes -= u64::from(request.transfer());
-        request
+        self.bytes -= u64::from(command.request.transfer());
+        command
     }
 
     /// Completes a command that asked for no data.
     pub fn finish(&mut self, tag: Tag, outcome: Outcome) {
-        match outcome {
-            Ok(()) => {
-                let request = self.end(tag);
-                let wants_data = matches!(request.kind, wire::CMD_READ | wire::CMD_BLOCK_STATUS);
-                assert!(!wants_data, "what asks for data is completed by it");
-                self.succeed(request.cookie);
-            }
-            Err(errno) => self.fail(tag, errno),
+        let InFlight { request, part_of } = self.end(tag);
+        let wants_data = matches!(request.kind, wire::CMD_READ | wire::CMD_BLOCK_STATUS);
+        assert!(outcome.is_err() || !wants_data, "what asks for data is completed by it");
+        match part_of {
+            Some(write) => self.end_part(write, request.len, outcome),
+            None => self.answer(request.cookie, outcome),
         }
     }
 
     /// Completes a command, whichever it is, with an error.
     pub fn fail(&mut self, tag: Tag, errno: Errno) {
-        let request = self.end(tag);
-        self.refuse(request.cookie, errno);
+        self.finish(tag, Err(errno));
     }
 
     /// Completes a READ with all of its data.
@@ -94,19 +126,26 @@ impl Completions {
 
     /// Completes a READ piece by piece, in the order of offsets.
     pub fn read(&mut self, tag: Tag) -> ReadReply<'_> {
-        let request = self.end(tag);
+        let request = self.end(tag).request;
         assert!(request.kind == wire::CMD_READ, "the command is a READ");
         ReadReply::new(self, request)
     }
 
     /// Completes a BLOCK_STATUS extent by extent, in the order of offsets.
     pub fn extents(&mut self, tag: Tag) -> ExtentsReply<'_> {
-        let request = self.end(tag);
+        let request = self.end(tag).request;
         assert!(request.kind == wire::CMD_BLOCK_STATUS, "the command is a BLOCK_STATUS");
         ExtentsReply::new(self, request)
     }
 
-    /// Answers a request that no session has seen, as done.
+    fn answer(&mut self, cookie: u64, outcome: Outcome) {
+        match outcome {
+            Ok(()) => self.succeed(cookie),
+            Err(errno) => self.refuse(cookie, errno),
+        }
+    }
+
+    /// Answers a request without data as done.
     pub(super) fn succeed(&mut self, cookie: u64) {
         self.simple(cookie, 0);
     }

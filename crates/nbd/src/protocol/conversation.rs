@@ -82,7 +82,13 @@ impl Conversation {
 
     /// Whether a request, or an option, has arrived in part.
     pub fn is_partial(&self) -> bool {
-        !self.input.filled().is_empty()
+        let awaits_payload = self.transmission().is_some_and(Transmission::awaits_payload);
+        awaits_payload || !self.input.filled().is_empty()
+    }
+
+    /// Whether it has memory that other connections may wait for.
+    pub fn holds_memory(&self) -> bool {
+        !self.lease.is_empty()
     }
 
     /// Whether an export was chosen.
@@ -181,28 +187,29 @@ impl Conversation {
 
     /// Gives back memory that large requests took, if there were none for a while.
     pub fn tidy(&mut self) {
-        let output = self.output();
-        let capacities = [self.input.capacity(), output.capacity()];
-        if capacities.iter().all(|capacity| *capacity <= BUFFER_BYTES) && self.lease.is_empty() {
+        if self.output().capacity() <= BUFFER_BYTES && self.lease.is_empty() {
             return;
         }
-        let is_quiet = self.in_flight() == 0 && self.wanted <= BUFFER_BYTES && output.pending().is_empty();
-        self.quiet_rounds = if is_quiet { self.quiet_rounds + 1 } else { 0 };
+        self.quiet_rounds = if self.is_quiet() { self.quiet_rounds + 1 } else { 0 };
         if self.quiet_rounds >= QUIET_ROUNDS {
             self.give_back();
         }
     }
 
-    /// Gives back memory that large requests took, if nothing is under way.
+    /// Gives back memory that large requests took, as far as nothing that is under way needs it.
     pub fn give_back(&mut self) {
-        if self.in_flight() > 0 {
-            return;
-        }
         self.quiet_rounds = 0;
-        self.input.shrink();
-        self.output_mut().shrink();
-        let large = |bytes: usize| bytes.saturating_sub(BUFFER_BYTES);
-        self.lease.shrink(large(self.input.capacity()) + large(self.output().capacity()));
+        if self.is_quiet() {
+            self.output_mut().shrink();
+        }
+        let needed = self.transmission().map_or(0, Transmission::memory_in_use);
+        self.lease.shrink(needed);
+    }
+
+    /// Whether nothing large is under way.
+    fn is_quiet(&self) -> bool {
+        let bytes = self.transmission().map_or(0, |transmission| transmission.completions.bytes_in_flight());
+        bytes <= BUFFER_BYTES as u64 && self.output().pending().is_empty()
     }
 
     fn end(&mut self, ending: Ending) {

@@ -1,12 +1,14 @@
 //! The NBD protocol without I/O: bytes in, commands to a session, bytes out.
 //!
 //! [`Conversation`] is one connection. Inside, `handshake` negotiates (with `options` as the decoder), and
-//! `transmission` begins commands (with `request` as the decoder) whose replies `completions` gathers.
+//! `transmission` begins commands (with `request` as the decoder, and `divided` for WRITEs in parts) whose replies
+//! `completions` gathers.
 
 mod budget;
 mod buffers;
 mod completions;
 mod conversation;
+mod divided;
 mod errno;
 pub(crate) mod fuzzing;
 mod handshake;

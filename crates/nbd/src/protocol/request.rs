@@ -43,6 +43,11 @@ impl Request {
         if matches!(self.kind, wire::CMD_READ | wire::CMD_WRITE) { self.len } else { 0 }
     }
 
+    /// Whether it must be durable before it is completed.
+    pub fn is_forced(&self) -> bool {
+        self.flags & wire::CMD_FLAG_FUA != 0
+    }
+
     /// Whether the client wants one chunk, or one extent.
     pub fn is_single(&self) -> bool {
         self.flags & (wire::CMD_FLAG_DF | wire::CMD_FLAG_REQ_ONE) != 0
@@ -81,7 +86,7 @@ impl Request {
         }
         let Self { offset, len, .. } = *self;
         let has = |flag| self.flags & flag != 0;
-        let fua = has(wire::CMD_FLAG_FUA);
+        let fua = self.is_forced();
         Ok(match self.kind {
             wire::CMD_READ => Command::Read { offset, len },
             wire::CMD_WRITE => Command::Write { offset, data: &[], fua },

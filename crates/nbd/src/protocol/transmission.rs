@@ -3,6 +3,7 @@
 use super::budget::Lease;
 use super::buffers::{Input, Output};
 use super::completions::Completions;
+use super::divided::{WriteNumber, behind, first_part, is_divided};
 use super::request::Request;
 use super::target::Target;
 use super::{Ending, Errno, wire};
@@ -13,11 +14,21 @@ pub(super) struct Transmission {
     target: Target,
     session: Box<dyn Session>,
     pub completions: Completions,
-    /// The payload of a refused WRITE that is still to be skipped, and its answer.
-    skipped: Option<Skipped>,
+    /// The data of a WRITE that is still to arrive.
+    payload: Option<Payload>,
     is_stopping: bool,
 }
 
+/// What becomes of a WRITE whose data is taken while it arrives.
+#[derive(Clone, Copy)]
+enum Payload {
+    /// It is skipped, and then answered so.
+    Skipped(Skipped),
+    /// It is begun in parts: what is left of it.
+    Divided(Request, WriteNumber),
+}
+
+#[derive(Clone, Copy)]
 struct Skipped {
     left: u32,
     cookie: u64,
@@ -40,7 +51,7 @@ pub(super) enum Pause {
 impl Transmission {
     pub fn new(target: Target, session: Box<dyn Session>, output: Output) -> Self {
         let completions = Completions::new(output, target.structured);
-        Self { target, session, completions, skipped: None, is_stopping: false }
+        Self { target, session, completions, payload: None, is_stopping: false }
     }
 
     /// From now on commands are refused.
@@ -50,6 +61,11 @@ impl Transmission {
 
     pub fn session(&self) -> &dyn Session {
         &*self.session
+    }
+
+    /// Whether data of a WRITE is still to arrive whose header was taken.
+    pub fn awaits_payload(&self) -> bool {
+        self.payload.is_some()
     }
 
     /// Completes what is ready.
@@ -68,18 +84,12 @@ impl Transmission {
         pause
     }
 
-    /// Begins one request.
+    /// Begins one request, or a part of it.
     fn step(&mut self, input: &mut Input, lease: &mut Lease) -> Option<Pause> {
-        if let Some(skipped) = &mut self.skipped {
-            let len = input.filled().len().min(skipped.left as usize);
-            input.consume(len);
-            skipped.left -= len as u32;
-            if skipped.left > 0 {
-                return Some(Pause::Input(1));
-            }
-            let Skipped { cookie, errno, .. } = self.skipped.take()?;
-            self.completions.refuse(cookie, errno);
-            return None;
+        match self.payload {
+            Some(Payload::Skipped(skipped)) => return self.skip(skipped, input),
+            Some(Payload::Divided(rest, write)) => return self.begin_part(&rest, write, input, lease),
+            None => {}
         }
         if !self.completions.has_room() {
             return Some(Pause::Room);
@@ -105,15 +115,15 @@ impl Transmission {
                 return None;
             }
         };
-        if !self.completions.has_room_for(&request) {
-            return Some(Pause::Room);
+        if is_divided(&request) {
+            input.consume(wire::REQUEST_BYTES);
+            self.payload = Some(Payload::Divided(request, self.completions.divide(&request)));
+            return None;
         }
         let total = wire::REQUEST_BYTES + request.payload() as usize;
-        if !lease.ensure(self.memory(&request, input.capacity_for(total))) {
-            return Some(Pause::Memory);
-        }
-        if input.filled().len() < total {
-            return Some(Pause::Input(total));
+        let pause = self.pause_before(&request, total, input, lease);
+        if pause.is_some() {
+            return pause;
         }
         if request.len == 0 && request.kind != wire::CMD_FLUSH {
             match request.kind {
@@ -135,19 +145,89 @@ impl Transmission {
         None
     }
 
+    /// Begins the next part of a WRITE whose header was taken.
+    fn begin_part(
+        &mut self,
+        rest: &Request,
+        write: WriteNumber,
+        input: &mut Input,
+        lease: &mut Lease,
+    ) -> Option<Pause> {
+        let len = if self.completions.has_failed(write) {
+            // Nothing of the rest can change the answer.
+            let len = input.filled().len().min(rest.len as usize);
+            if len == 0 {
+                return Some(Pause::Input(1));
+            }
+            self.completions.end_part(write, len as u32, Ok(()));
+            len
+        } else {
+            let part = first_part(rest);
+            let len = part.len as usize;
+            let pause = self.pause_before(&part, len, input, lease);
+            if pause.is_some() {
+                return pause;
+            }
+            let tag = self.completions.begin_part(part, write);
+            let data = &input.filled()[..len];
+            let command = Command::Write { offset: part.offset, data, fua: part.is_forced() };
+            self.session.begin(tag, command, &mut self.completions);
+            len
+        };
+        input.consume(len);
+        self.payload = behind(rest, len as u32).map(|rest| Payload::Divided(rest, write));
+        None
+    }
+
+    /// Why a request that takes `total` bytes of the input is not begun yet. It takes memory only once they are there.
+    fn pause_before(
+        &self,
+        request: &Request,
+        total: usize,
+        input: &Input,
+        lease: &mut Lease,
+    ) -> Option<Pause> {
+        if !self.completions.has_room_for(request) {
+            return Some(Pause::Room);
+        }
+        if input.filled().len() < total {
+            return Some(Pause::Input(total));
+        }
+        (!lease.ensure(self.memory_with(request.transfer()))).then_some(Pause::Memory)
+    }
+
+    /// Passes by the data of a WRITE that is refused.
+    fn skip(&mut self, skipped: Skipped, input: &mut Input) -> Option<Pause> {
+        let len = input.filled().len().min(skipped.left as usize);
+        input.consume(len);
+        let left = skipped.left - len as u32;
+        if left > 0 {
+            self.payload = Some(Payload::Skipped(Skipped { left, ..skipped }));
+            return Some(Pause::Input(1));
+        }
+        self.payload = None;
+        self.completions.refuse(skipped.cookie, skipped.errno);
+        None
+    }
+
     /// Answers with an error, once the payload is skipped.
     fn refuse(&mut self, request: &Request, errno: Errno, input: &mut Input) {
         input.consume(wire::REQUEST_BYTES);
-        self.skipped = Some(Skipped { left: request.payload(), cookie: request.cookie, errno });
+        let skipped = Skipped { left: request.payload(), cookie: request.cookie, errno };
+        self.payload = Some(Payload::Skipped(skipped));
     }
 
-    /// The bytes beyond the first [`BUFFER_BYTES`] of each buffer that the connection may take with this request.
-    fn memory(&self, request: &Request, input_capacity: usize) -> usize {
+    /// The bytes beyond the first [`BUFFER_BYTES`] that the connection's replies and commands may take: what is read goes to
+    /// the replies, and what is written is kept where it has to wait.
+    pub fn memory_in_use(&self) -> usize {
+        self.memory_with(0)
+    }
+
+    /// As [`memory_in_use`](Self::memory_in_use), with a command that transfers so many bytes.
+    fn memory_with(&self, transfer: u32) -> usize {
         let output = &self.completions.output;
-        let expected = output.pending().len()
-            + self.completions.bytes_in_flight() as usize
-            + request.transfer() as usize;
-        let large = |bytes: usize| bytes.saturating_sub(BUFFER_BYTES);
-        large(input_capacity) + large(expected.max(output.capacity()))
+        let expected =
+            output.pending().len() + self.completions.bytes_in_flight() as usize + transfer as usize;
+        expected.max(output.capacity()).saturating_sub(BUFFER_BYTES)
     }
 }

@@ -5,7 +5,8 @@ use super::patience::Patience;
 use super::stop::Stop;
 use crate::export::Exports;
 use crate::limits::{
-    IDLE_MILLISECONDS, LOOK_MILLISECONDS, STOP_LINGER_MILLISECONDS, STOP_REFUSAL_MILLISECONDS, STOP_SECONDS,
+    IDLE_MILLISECONDS, LOOK_MILLISECONDS, STALL_BYTES_MIN, STOP_LINGER_MILLISECONDS,
+    STOP_REFUSAL_MILLISECONDS, STOP_SECONDS,
 };
 use crate::protocol::{Budget, Conversation, Ending, Need, TlsPolicy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -39,6 +40,14 @@ pub(super) enum End {
     Broken(io::Error),
 }
 
+/// A client's turn, while it is waited for: to take replies, or to send the rest of a request.
+struct Stall {
+    /// When its turn, or its last progress in it, was.
+    since: Instant,
+    /// Bytes that came or went since then.
+    bytes: usize,
+}
+
 /// What woke a thread that waited.
 enum Wake {
     /// The client has sent something, or has gone.
@@ -56,6 +65,7 @@ pub(super) struct Connection {
     begun: Instant,
     /// When bytes came or went last.
     active: Instant,
+    stall: Option<Stall>,
     stopping: Option<Instant>,
     /// The last read without a sign of readiness found something.
     is_busy: bool,
@@ -74,6 +84,7 @@ impl Connection {
             context,
             begun: now,
             active: now,
+            stall: None,
             stopping: None,
             is_busy: false,
             patience: Patience::default(),
@@ -171,12 +182,14 @@ impl Connection {
         debug_assert!(!space.is_empty(), "there is room for what is needed");
         match self.channel.read(space) {
             Ok(0) => self.conversation.hung_up(),
-            Ok(len) => self.conversation.arrived(len),
+            Ok(len) => {
+                self.conversation.arrived(len);
+                self.note_moved(len);
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-        self.active = Instant::now();
         Ok(true)
     }
 
@@ -196,7 +209,7 @@ impl Connection {
                 Ok(0) if !pending.is_empty() => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(len) => {
                     self.conversation.sent(len);
-                    self.active = Instant::now();
+                    self.note_moved(len);
                     has_sent = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(has_sent),
@@ -206,9 +219,32 @@ impl Connection {
         }
     }
 
+    /// Notes that bytes came or went. They are progress, if they are enough where others may wait for memory.
+    fn note_moved(&mut self, bytes: usize) {
+        self.active = Instant::now();
+        let Some(stall) = &mut self.stall else { return };
+        stall.bytes += bytes;
+        if stall.bytes >= STALL_BYTES_MIN || !self.conversation.holds_memory() {
+            *stall = Stall { since: self.active, bytes: 0 };
+        }
+    }
+
+    /// Notes whether it is the client's turn.
+    fn note_turn(&mut self, need: Need, now: Instant) {
+        let conversation = &self.conversation;
+        let is_awaited =
+            !conversation.pending().is_empty() || need == Need::Input && conversation.is_partial();
+        if !is_awaited {
+            self.stall = None;
+        } else if self.stall.is_none() {
+            self.stall = Some(Stall { since: now, bytes: 0 });
+        }
+    }
+
     /// Waits for what is needed.
     fn wait(&mut self, need: Need) -> io::Result<Wake> {
         let now = Instant::now();
+        self.note_turn(need, now);
         let deadline = match self.deadline(need, now) {
             Ok(deadline) => deadline,
             Err(end) => return Ok(Wake::Over(end)),
@@ -253,10 +289,8 @@ impl Connection {
         if !conversation.is_transmitting() {
             until(self.begun + self.context.handshake_timeout, End::Slow("its handshake took too long"))?;
         }
-        let is_stalled =
-            !conversation.pending().is_empty() || need == Need::Input && conversation.is_partial();
-        if is_stalled {
-            until(self.active + self.context.stall_timeout, End::Slow("it stalled"))?;
+        if let Some(stall) = &self.stall {
+            until(stall.since + self.context.stall_timeout, End::Slow("it stalled"))?;
         }
         if let Some(stopping) = self.stopping {
             let is_idle = conversation.in_flight() == 0 && conversation.pending().is_empty();
