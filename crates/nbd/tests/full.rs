@@ -4,6 +4,7 @@ mod common;
 
 use common::bytes::*;
 use common::gated::GatedDevice;
+use common::random::Random;
 use common::serving::Serving;
 use granary_nbd::{Exports, VolumeExports};
 use granary_volume::{Config, Volume};
@@ -11,6 +12,7 @@ use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const SIZE: u64 = 32 << 20;
@@ -137,5 +139,40 @@ fn others_are_served_while_writes_wait_for_room() {
     while full.serving.server.figures().connections > 1 {
         assert!(Instant::now() < until, "{writes} writes end");
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The device stops at any moment of the cleaning of a full volume. The client has 64 writes in flight, then 100 more.
+#[test]
+fn reads_go_on_whenever_the_device_stops() {
+    let mut random = Random(9);
+    for _ in 0..8 {
+        let full = Full::new();
+        full.device.set_open(true);
+        let mut stream = full.client();
+        let answered = Arc::new(AtomicU64::new(0));
+        let (mut heard, counted) = (stream.try_clone().unwrap(), Arc::clone(&answered));
+        let hears = std::thread::spawn(move || {
+            while answer(&mut heard) != READ_COOKIE {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let before = SIZE / PIECE + 200 + random.below(800);
+        for i in 0..before + 100 {
+            while i < before && i > 64 + answered.load(Ordering::Relaxed) {
+                assert!(!hears.is_finished(), "a reply comes");
+                std::thread::yield_now();
+            }
+            if i == before {
+                full.device.set_open(false);
+            }
+            let offset =
+                if i < SIZE / PIECE { i * PIECE } else { random.below((SIZE - PIECE) / 4096) * 4096 };
+            stream.write_all(&write(0, i, offset, &[i as u8; PIECE as usize])).unwrap();
+        }
+        stream.write_all(&request(0, READ, READ_COOKIE, 5 * PIECE, 512)).unwrap();
+        hears.join().expect("the READ is answered while the device takes nothing");
+        full.device.set_open(true);
+        assert!(full.volume.stats().segments_cleaned > 0, "{:?}", full.volume.stats());
     }
 }

@@ -1,5 +1,6 @@
 //! Changes of a volume: made at once, or by a thread that may wait for room while their connection goes on.
 
+use super::VolumeExport;
 use super::finished::Finished;
 use crate::export::Tag;
 use crate::protocol::Errno;
@@ -89,23 +90,23 @@ impl Shared {
 /// The thread that makes the changes of a connection that may have to wait, one after the other. It is started with the
 /// first of them. Dropped, it gives up those that it has not begun.
 pub(super) struct Changes {
-    volume: Arc<Volume>,
+    export: Arc<VolumeExport>,
     finished: Arc<Finished>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Changes {
-    pub fn new(volume: Arc<Volume>, finished: Arc<Finished>) -> Self {
-        Self { volume, finished, shared: Arc::default(), thread: None }
+    pub fn new(export: Arc<VolumeExport>, finished: Arc<Finished>) -> Self {
+        Self { export, finished, shared: Arc::default(), thread: None }
     }
 
     /// Whether changes can be left to the thread: it runs, or could be started.
     pub fn is_ready(&mut self) -> bool {
         if self.thread.is_none() {
-            let (volume, finished) = (Arc::clone(&self.volume), Arc::clone(&self.finished));
+            let (export, finished) = (Arc::clone(&self.export), Arc::clone(&self.finished));
             let shared = Arc::clone(&self.shared);
-            let run = move || serve(&volume, &finished, &shared);
+            let run = move || serve(&export, &finished, &shared);
             let started = Builder::new().name("nbd-changes".into()).spawn(run);
             let started = started.inspect_err(|error| tracing::warn!(%error, "a connection waits for room"));
             self.thread = started.ok();
@@ -135,9 +136,12 @@ impl Drop for Changes {
     }
 }
 
-fn serve(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
+fn serve(VolumeExport { volume, room }: &VolumeExport, finished: &Arc<Finished>, shared: &Shared) {
     let mut io = Io::new();
     while let Some(Waiting { tag, change, is_forced }) = shared.next() {
+        // The next changes may find some again.
+        room.look(volume);
+        room.spend(change.appended_max(volume.config().block_size));
         match change.make(volume, &mut io) {
             Ok(()) if is_forced => finished.push_durable(volume, tag),
             made => finished.push(tag, made.map_err(|error| Errno::from(&error))),

@@ -32,7 +32,8 @@ impl VolumeExports {
     /// Exports of open volumes. The only one, or the one that is called `default`, is the default export.
     pub fn new(volumes: impl IntoIterator<Item = Arc<Volume>>) -> Self {
         let export = |volume: Arc<Volume>| {
-            (volume.name().to_owned(), Arc::new(VolumeExport { volume, room: Room::default() }))
+            let room = Room::new(&volume);
+            (volume.name().to_owned(), Arc::new(VolumeExport { volume, room }))
         };
         let volumes: BTreeMap<_, _> = volumes.into_iter().map(export).collect();
         let default_name = default_export(volumes.keys().map(String::as_str)).to_owned();

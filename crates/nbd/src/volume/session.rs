@@ -61,7 +61,7 @@ impl VolumeSession {
             reads,
             io: Io::new(),
             times: Times(vec![None; COMMANDS_IN_FLIGHT_MAX]),
-            changes: Changes::new(Arc::clone(&export.volume), Arc::clone(&finished)),
+            changes: Changes::new(Arc::clone(&export), Arc::clone(&finished)),
             finished,
             elsewhere: 0,
             export,
@@ -83,7 +83,7 @@ impl VolumeSession {
     /// Makes a change, now or later. If it is forced it is completed when it is durable.
     fn change(&mut self, tag: Tag, change: Change<'_>, is_forced: bool, completions: &mut Completions) {
         let VolumeExport { volume, room } = &*self.export;
-        let has_room = room.take(volume, change.appended_max(volume.config().block_size));
+        let has_room = room.take(change.appended_max(volume.config().block_size));
         if !has_room && self.changes.is_ready() {
             self.elsewhere += 1;
             return self.changes.put(tag, change, is_forced);
