@@ -82,7 +82,7 @@ impl Flights {
     /// Reads that were begun and not handed over.
     pub fn len(&self) -> usize {
         let in_flight = match &self.backend {
-            Backend::Ring(ring) => ring.in_flight(),
+            Backend::Ring(ring) => ring.begun(),
             Backend::Pool(pool) => pool.in_flight,
             Backend::Plain => 0,
         };

@@ -82,7 +82,12 @@ impl Ring {
         self.refused.then(|| io::Error::other("an earlier read was refused"))
     }
 
-    /// Reads that the kernel may be at.
+    /// Reads that were begun and not finished.
+    pub(super) fn begun(&self) -> usize {
+        self.count
+    }
+
+    /// Of these, the reads that the kernel may be at.
     pub(super) fn in_flight(&self) -> usize {
         self.count - self.reaped.len()
     }
