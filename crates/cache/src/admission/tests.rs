@@ -185,3 +185,19 @@ fn what_others_put_ends_the_examples_of_a_small_application() {
     learners.on_put(hasher.key(&key("small", 1)), 100);
     assert_eq!(learners.examples(b"small:"), 1);
 }
+
+#[test]
+fn what_was_not_written_costs_no_budget() {
+    let day = Some(86_400_000);
+    let mut admitter = Admitter::new(&Admission::All, &Applications::default(), 1 << 20, day, 1);
+    let decide = |admitter: &mut Admitter, now: f64| admitter.decide(&candidate(b"k", 0, 0), now);
+    decide(&mut admitter, 0.0);
+    assert_eq!((0..10).filter(|_| decide(&mut admitter, 10.0) == Verdict::Flash).count(), 10, "10 seconds");
+    assert_eq!(decide(&mut admitter, 10.0), Verdict::Drop);
+    // Behind a slow device each is asked for again and again.
+    for _ in 0..100 {
+        admitter.refund(1000);
+        assert_eq!(decide(&mut admitter, 10.0), Verdict::Flash);
+    }
+    assert_eq!(decide(&mut admitter, 10.0), Verdict::Drop);
+}
