@@ -2,6 +2,7 @@
 //! without HOST and PORT, and with PORT 9000 of this machine, the tables beside the dictionary.
 
 mod client;
+mod columns;
 
 use self::client::{Clickhouse, Place};
 use super::SourceFactory;
