@@ -74,8 +74,15 @@ impl Call {
         Ok(Call { dictionary, attributes: places, shape })
     }
 
-    /// Refuses an array or a map that could be NULL.
-    pub fn check_nullable(&self, kind: Kind, key_arguments: &[FieldRef]) -> Result<()> {
+    /// Refuses a key that could be NULL of which several attributes are wanted, and an array or a map that could be
+    /// NULL.
+    pub fn check_nullable(&self, function: &str, kind: Kind, key_arguments: &[FieldRef]) -> Result<()> {
+        let key = key_arguments.first().filter(|key| !matches!(key.data_type(), DataType::Struct(_)));
+        if self.shape == Shape::Tuple && key.is_some_and(|key| may_be_null(std::slice::from_ref(key))) {
+            let what =
+                format!("Function {function} support nullable key only for single dictionary attribute");
+            return Err(Error::unsupported_method(what));
+        }
         if kind != Kind::GetOrNull && !may_be_null(key_arguments) {
             return Ok(());
         }

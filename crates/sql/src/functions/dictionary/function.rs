@@ -172,7 +172,7 @@ impl ScalarUDFImpl for DictionaryFunction {
             check_default(&call, &args.arg_fields[args.arg_fields.len() - 1])?;
         }
         let key_arguments = &args.arg_fields[self.kind.key_arguments(&call)];
-        call.check_nullable(self.kind, key_arguments)?;
+        call.check_nullable(self.shown(), self.kind, key_arguments)?;
         Ok(call.field(self.shown(), self.kind, key_arguments))
     }
 
