@@ -117,11 +117,16 @@ impl KeyColumn {
                 return Some(seconds.to_string());
             }
             (data_type, value @ Raw::Items(_)) if dialect == Dialect::Clickhouse => {
-                let written = said_in_utc(data_type);
+                let in_utc = said_in_utc(data_type);
+                // A DateTime is written as its number, which it is whatever zone the server reads texts in.
+                let written = in_utc.with_parts(&|plain: &DataType| match plain {
+                    DataType::DateTime { .. } => DataType::UInt64,
+                    other => other.clone(),
+                });
                 print(&written, &value, Style::Calls, &mut text);
-                let value = format!("CAST({text} AS {written})");
+                let value = format!("CAST({text} AS {in_utc})");
                 // What is compared is of one type.
-                return Some(match written == *data_type {
+                return Some(match in_utc == *data_type {
                     true => value,
                     false => format!("CAST({value} AS {data_type})"),
                 });
@@ -253,7 +258,7 @@ mod tests {
         assert_eq!(
             conditions(Dialect::Clickhouse, &times, &[keys_of_times], &[]).unwrap(),
             [
-                "((`t` = CAST(CAST(['2023-10-29 01:30:00'] AS Array(DateTime('UTC'))) AS Array(DateTime('Europe/Berlin')))))"
+                "((`t` = CAST(CAST([1698543000] AS Array(DateTime('UTC'))) AS Array(DateTime('Europe/Berlin')))))"
             ]
         );
         let maps = structure("m Map(String, UInt128), n Nested(a Date)", "m, n");

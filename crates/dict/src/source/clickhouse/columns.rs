@@ -51,19 +51,39 @@ impl Column {
         let expression = match ours.is_nullable() {
             // A cast of a text to Nullable makes NULL of what it cannot read, which is an error here.
             false if is_nullable && is_text(theirs) && *inner != DataType::String => {
-                let value = cast(&format!("ifNull({given}, '{}')", stand_in(inner)), inner, bool_type);
+                let value =
+                    read(&format!("ifNull({given}, '{}')", stand_in(inner)), inner, theirs, bool_type);
                 format!("toNullable(if(isNull({given}), NULL, {value}))")
             }
-            _ => cast(&given, &data_type, bool_type),
+            false if !is_nullable => read(&given, inner, theirs, bool_type),
+            _ => cast(&given, &zoned(&data_type), bool_type),
         };
+        let in_utc = said_in_utc(&data_type);
         match moments == Moments::Texts && data_type.contains(is_moment) {
-            true => {
-                let data_type = said_in_utc(&data_type);
-                Column { expression: cast(&expression, &data_type, bool_type), data_type }
-            }
+            true if in_utc == zoned(&data_type) => Column { expression, data_type: in_utc },
+            true => Column { expression: cast(&expression, &in_utc, bool_type), data_type: in_utc },
             false => Column { expression, data_type },
         }
     }
+}
+
+/// A value in a type that is not Nullable.
+fn read(expression: &str, data_type: &DataType, theirs: &str, bool_type: BoolType) -> String {
+    match zoned(data_type) {
+        // An older server casts texts and days in its own zone, whatever the type says.
+        DataType::DateTime { tz: Some(tz) } if is_text(theirs) || plain(theirs) == "Date" => {
+            format!("toDateTime({expression}, '{tz}')")
+        }
+        zoned => cast(expression, &zoned, bool_type),
+    }
+}
+
+/// The type with a zone where moments have none: what is no moment there is one in UTC.
+fn zoned(data_type: &DataType) -> DataType {
+    data_type.with_parts(&|plain: &DataType| match plain {
+        DataType::DateTime { tz: None } | DataType::DateTime64 { tz: None, .. } => said_in_utc(plain),
+        other => other.clone(),
+    })
 }
 
 fn cast(expression: &str, data_type: &DataType, bool_type: BoolType) -> String {
@@ -161,6 +181,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_moment_there_is_one_in_the_zone_of_the_attribute() {
+        for (ours, theirs, expression) in [
+            ("DateTime", "String", "toDateTime(v, 'UTC')"),
+            ("DateTime('Asia/Tokyo')", "Date", "toDateTime(v, 'Asia/Tokyo')"),
+            ("DateTime('Asia/Tokyo')", "DateTime", "CAST(v AS DateTime('Asia/Tokyo'))"),
+            ("DateTime64(3)", "String", "CAST(v AS DateTime64(3, 'UTC'))"),
+            ("Nullable(DateTime)", "String", "CAST(v AS Nullable(DateTime('UTC')))"),
+            (
+                "DateTime",
+                "Nullable(String)",
+                "toNullable(if(isNull(v), NULL, toDateTime(ifNull(v, '2000-01-01 00:00:00'), 'UTC')))",
+            ),
+        ] {
+            assert_eq!(asked(ours, theirs), expression, "{ours} {theirs}");
+        }
+    }
+
+    #[test]
     fn texts_of_moments_are_in_utc() {
         for (ours, expression, data_type) in [
             (
@@ -168,9 +206,10 @@ mod tests {
                 "CAST(CAST(v AS DateTime('Asia/Tokyo')) AS DateTime('UTC'))",
                 "DateTime('UTC')",
             ),
+            ("DateTime", "CAST(v AS DateTime('UTC'))", "DateTime('UTC')"),
             (
-                "Array(Nullable(DateTime64(3)))",
-                "CAST(CAST(v AS Array(Nullable(DateTime64(3)))) AS Array(Nullable(DateTime64(3, 'UTC'))))",
+                "Array(Nullable(DateTime64(3, 'Asia/Tokyo')))",
+                "CAST(CAST(v AS Array(Nullable(DateTime64(3, 'Asia/Tokyo')))) AS Array(Nullable(DateTime64(3, 'UTC'))))",
                 "Array(Nullable(DateTime64(3, 'UTC')))",
             ),
             ("Date", "CAST(v AS Date)", "Date"),
