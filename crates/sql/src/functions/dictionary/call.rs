@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::logical_expr::ColumnarValue;
 use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
 use granary_dialect::types::type_name;
 use granary_dialect::{Error, Result};
@@ -74,15 +76,24 @@ impl Call {
         Ok(Call { dictionary, attributes: places, shape })
     }
 
-    /// Refuses a key that could be NULL of which several attributes are wanted, and an array or a map that could be
-    /// NULL.
-    pub fn check_nullable(&self, function: &str, kind: Kind, key_arguments: &[FieldRef]) -> Result<()> {
-        let key = key_arguments.first().filter(|key| !matches!(key.data_type(), DataType::Struct(_)));
-        if self.shape == Shape::Tuple && key.is_some_and(|key| may_be_null(std::slice::from_ref(key))) {
-            let what =
-                format!("Function {function} support nullable key only for single dictionary attribute");
-            return Err(Error::unsupported_method(what));
+    /// Refuses keys that are NULL if several attributes are asked for. A type says too little: a column of an outer join
+    /// is said to have NULL, and has defaults instead.
+    pub fn check_key(&self, function: &str, key: &ColumnarValue) -> Result<()> {
+        let has_null = match key {
+            ColumnarValue::Array(array) => array.logical_null_count() > 0,
+            ColumnarValue::Scalar(scalar) => scalar.is_null(),
+        };
+        let is_tuple = matches!(key.data_type(), DataType::Struct(_));
+        match has_null && !is_tuple && self.shape == Shape::Tuple {
+            false => Ok(()),
+            true => Err(Error::unsupported_method(format!(
+                "Function {function} support nullable key only for single dictionary attribute"
+            ))),
         }
+    }
+
+    /// Refuses an array or a map that could be NULL.
+    pub fn check_nullable(&self, kind: Kind, key_arguments: &[FieldRef]) -> Result<()> {
         if kind != Kind::GetOrNull && !may_be_null(key_arguments) {
             return Ok(());
         }

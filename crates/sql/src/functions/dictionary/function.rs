@@ -172,7 +172,7 @@ impl ScalarUDFImpl for DictionaryFunction {
             check_default(&call, &args.arg_fields[args.arg_fields.len() - 1])?;
         }
         let key_arguments = &args.arg_fields[self.kind.key_arguments(&call)];
-        call.check_nullable(self.shown(), self.kind, key_arguments)?;
+        call.check_nullable(self.kind, key_arguments)?;
         Ok(call.field(self.shown(), self.kind, key_arguments))
     }
 
@@ -180,6 +180,7 @@ impl ScalarUDFImpl for DictionaryFunction {
         let call = self.resolve(&constants(&args.args))?;
         let (place, key_arguments) = (self.kind.key(), self.kind.key_arguments(&call));
         let rows = rows(&args.args[place..], args.number_rows);
+        call.check_key(self.shown(), &args.args[place])?;
         let keys =
             keys(&call, &args.arg_fields[key_arguments.clone()], &args.args[key_arguments.clone()], rows)?;
         let answer = look_up(&call, keys)?;
