@@ -171,6 +171,7 @@ impl DefaultPart {
 /// What the dictionary has for all rows of a batch.
 fn look_up_part(call: &Call, answer: FieldRef, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let arguments = &args.args[2..];
+    call.check_key("dictGetOrDefault", &arguments[0])?;
     let rows = rows(arguments, args.number_rows);
     let found = look_up(call, keys(call, &args.arg_fields[2..], arguments, rows)?)?;
     let columns = found.columns.iter().map(|column| with_nulls(Arc::clone(column), &found.nulls));
