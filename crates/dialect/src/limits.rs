@@ -26,6 +26,9 @@ pub(crate) const SELECT_COLUMNS_MAX: usize = 10_000;
 /// Expressions that one ORDER BY sorts by: likewise, 1 second.
 pub(crate) const SORT_COLUMNS_MAX: usize = 1000;
 
+/// Casts among which a value is looked for behind IN; more of them are rows of a subquery.
+pub(crate) const LISTED_ITEMS_MAX: usize = 1000;
+
 /// How deep the tree of a statement is, as ClickHouse's `max_ast_depth` has it; `statement/depth.rs` says what counts.
 pub(crate) const AST_DEPTH_MAX: usize = 1000;
 

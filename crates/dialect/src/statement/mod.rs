@@ -3,12 +3,14 @@
 mod braces;
 mod collection;
 mod command;
+mod composite_text;
 mod create;
 mod data;
 mod depth;
 mod joins;
 mod keys;
 mod named;
+mod parameter_value;
 mod parameters;
 mod preprocess;
 mod query;
