@@ -16,6 +16,8 @@ mod pieces;
 mod query;
 mod sessions;
 mod unread;
+mod url;
+mod url_parameters;
 mod waiting;
 
 use std::sync::Arc;
