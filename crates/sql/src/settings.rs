@@ -25,7 +25,7 @@ pub struct Setting {
 enum Effect {
     /// It is an option of DataFusion's.
     Option(&'static str),
-    /// Statements that are not queries look at it.
+    /// Statements that are not queries look at it, or the server.
     Asked,
     /// It changes nothing: clients send it, and what it stands for is so anyway or does not exist here.
     None,
@@ -117,6 +117,20 @@ pub const KNOWN: &[Setting] = &[
         Effect::Asked,
         "A table that a dictionary reads can neither be dropped nor renamed.",
     ),
+    setting(
+        "http_response_buffer_size",
+        "UInt64",
+        "0",
+        Effect::Asked,
+        "Bytes of an answer that are held back before it begins; at least 1 MiB. An error before that is the whole answer.",
+    ),
+    setting(
+        "http_wait_end_of_query",
+        "Bool",
+        "0",
+        Effect::Asked,
+        "An answer begins when its end is known: an error is the whole answer.",
+    ),
     nothing("add_http_cors_header", "Bool", "0"),
     nothing("allow_deprecated_database_ordinary", "Bool", "0"),
     frozen("allow_experimental_analyzer", "Bool", &["1", "true"]),
@@ -147,9 +161,7 @@ pub const KNOWN: &[Setting] = &[
     nothing("http_headers_progress_interval_ms", "UInt64", "100"),
     nothing("http_max_tries", "UInt64", "10"),
     nothing("http_receive_timeout", "Seconds", "30"),
-    nothing("http_response_buffer_size", "UInt64", "0"),
     nothing("http_send_timeout", "Seconds", "30"),
-    nothing("http_wait_end_of_query", "Bool", "0"),
     only("http_write_exception_in_output_format", "Bool", &["0", "false"]),
     nothing("http_zlib_compression_level", "Int64", "3"),
     nothing("idle_connection_timeout", "UInt64", "3600"),
@@ -290,7 +302,8 @@ pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Resul
                     format!("Setting '{name}' cannot be {value}: it is {} in ClickHouse, too", values[0]);
                 return Err(Error::setting_constraint_violation(message));
             }
-            Effect::Only(_) | Effect::Frozen(_) | Effect::Asked | Effect::None => {}
+            Effect::Asked => drop(option_value(known, value)?),
+            Effect::Only(_) | Effect::Frozen(_) | Effect::None => {}
         }
     }
     Ok(())

@@ -58,7 +58,7 @@ pub async fn look_up(
     dictionary.definition().require_keys()?;
     let rows = form.rows;
     let mut pieces = Pieces::of(&caller.app, body).await;
-    let body = answer::written(Compression::None, Delivery::OrCutOff, move |out| {
+    let body = answer::written(&caller.app, Compression::None, Delivery::OrCutOff, move |out| {
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         let mut keys = dictionary.key_reader(form.keys);
@@ -157,7 +157,7 @@ pub async fn all_rows(
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary(&name)?;
     let rows = form.rows;
-    let body = answer::written(Compression::None, Delivery::OrCutOff, move |out| {
+    let body = answer::written(&caller.app, Compression::None, Delivery::OrCutOff, move |out| {
         let schema = dictionary.definition().rows().schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         for batch in dictionary.resident()? {

@@ -1,6 +1,7 @@
 //! HTTP: which path is whose.
 
 mod answer;
+mod answer_writer;
 mod blocks;
 mod body;
 mod caller;

@@ -20,7 +20,7 @@ use super::sessions::Lease;
 use super::url::Parameters;
 use super::url_parameters::UrlParameters;
 use super::waiting::may_wait;
-use crate::limits::BODY_BYTES_MAX;
+use crate::limits::{ANSWER_BYTES_HELD_MAX, ANSWER_BYTES_HELD_MIN, BODY_BYTES_MAX};
 
 const FORMAT: HeaderName = HeaderName::from_static("x-clickhouse-format");
 const DATABASE: HeaderName = HeaderName::from_static("x-clickhouse-database");
@@ -103,6 +103,30 @@ fn header_or_url<'a>(
     Ok(said.filter(|text| !text.is_empty()).or_else(in_url).filter(|text| !text.is_empty()))
 }
 
+/// When an answer begins, by the URL or else by settings.
+fn delivery(session: &Session, parameters: &Parameters) -> Result<Delivery, Error> {
+    let waits = match parameters.contains_key("wait_end_of_query") {
+        true => is_on(parameters, "wait_end_of_query"),
+        false => session.is_on("http_wait_end_of_query"),
+    };
+    if waits {
+        return Ok(Delivery::Whole);
+    }
+    let said =
+        parameters.get("buffer_size").cloned().or_else(|| session.setting("http_response_buffer_size"));
+    let said = said.unwrap_or_default();
+    let bytes: u64 = said.parse().map_err(|_| {
+        Error::bad_arguments(format!("buffer_size is a number of bytes, and cannot be {said}"))
+    })?;
+    let hold_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(ANSWER_BYTES_HELD_MIN);
+    if hold_bytes > ANSWER_BYTES_HELD_MAX {
+        let message =
+            format!("buffer_size is at most {ANSWER_BYTES_HELD_MAX} bytes here, and cannot be {bytes}");
+        return Err(Error::bad_arguments(message));
+    }
+    Ok(Delivery::AsWritten { hold_bytes })
+}
+
 async fn run(
     caller: Caller,
     parameters: Parameters,
@@ -124,6 +148,7 @@ async fn run(
     };
     let database = header_or_url(&headers, DATABASE, &parameters, "database")?;
     let leased = prepared(&caller, &parameters, database)?;
+    let delivery = delivery(&leased.session, &parameters)?;
     let statements = leased.session.split_bytes(&text)?;
     let [statement] = statements.as_slice() else {
         let message = match statements.len() {
@@ -139,9 +164,7 @@ async fn run(
     let chosen = output.format.unwrap_or(default_format);
     let (progress, written) = (output.progress(), output.written);
     let compression = if is_on(&parameters, "compress") { Compression::Blocks } else { Compression::None };
-    let delivery =
-        if is_on(&parameters, "wait_end_of_query") { Delivery::Whole } else { Delivery::AsWritten };
-    let body = answer::written(compression, delivery, move |out| {
+    let body = answer::written(&caller.app, compression, delivery, move |out| {
         // The session owns what the query reads from. It is free when all is written, before the client is told of the end.
         let _leased = leased;
         if !output.has_columns() {
