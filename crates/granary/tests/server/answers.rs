@@ -14,7 +14,7 @@ fn served() -> (tempfile::TempDir, Served) {
 
 /// Rows that end with an error behind so many; a hundred thousand of them are less than a megabyte.
 fn failing(served: &Served, url: &str, rows: u32) -> Answer {
-    let sql = format!("SELECT number, intDiv(1, toInt64(number) - {rows}) FROM numbers(2 * {rows})");
+    let sql = format!("SELECT number, intDiv(1, toInt64(number) - {rows}) FROM numbers({})", 2 * rows);
     served.post(url, sql.as_bytes())
 }
 
