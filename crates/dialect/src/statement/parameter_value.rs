@@ -89,6 +89,7 @@ fn known(parameter: &Parameter<'_>, type_name: &str, value: &str) -> Result<Stri
             // Of any type, and any number of them.
             format!("SELECT arrayJoin({})", cast())
         })),
+        (DataType::Array(item), Place::Expression) => Ok(in_place(value, item).unwrap_or_else(cast)),
         (DataType::Tuple(_), Place::Set) => {
             let message = format!("IN a parameter of type {type_name}: write it as an Array");
             Err(Error::not_implemented(message))
@@ -190,6 +191,28 @@ fn list(value: &str, item: &DataType) -> Option<String> {
     let literals: Vec<String> = items.iter().map(|text| literal(text, item)).collect::<Option<_>>()?;
     let are_short = literals.iter().all(|literal| !literal.starts_with("CAST"));
     (are_short || literals.len() <= LISTED_ITEMS_MAX).then(|| literals.join(", "))
+}
+
+/// An array of short items as one is written in a query, which some functions want; `None`: its text has to be cast.
+fn in_place(value: &str, item: &DataType) -> Option<String> {
+    let items = items(value, item);
+    let written: Vec<String> = match item {
+        DataType::String => items.iter().map(|text| literal(text, item)).collect::<Option<_>>()?,
+        DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64
+        | DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+            if items.len() <= LISTED_ITEMS_MAX && items.iter().all(|text| is_whole(text, item)) =>
+        {
+            items.iter().map(|text| format!("CAST({} AS {item})", quoted(text))).collect()
+        }
+        _ => return None,
+    };
+    (!written.is_empty()).then(|| format!("[{}]", written.join(", ")))
 }
 
 /// An item of an array as a literal, which is compared as a value of the item's type is.
@@ -347,7 +370,8 @@ mod tests {
     fn what_is_made_of_others_is_cast_as_it_is_written() {
         let cast = |value: &str, type_name: &str| format!("CAST({} AS {type_name})", quoted(value));
         for (type_name, value) in [
-            ("Array(UInt64)", "[1,2]"),
+            ("Array(UInt64)", "[]"),
+            ("Array(UInt64)", "[1,-1]"),
             ("Array(Nullable(UInt64))", "[ 1 , NULL]"),
             ("Array(Float64)", "[nan,-1e3]"),
             ("Array(Tuple(UInt8, String))", "[(1,'a')]"),
@@ -359,7 +383,10 @@ mod tests {
             of("Tuple(a UInt8, b String)", r"(1,'it\'s')").unwrap(),
             cast(r"[(1,'it\'s')]", "Array(Tuple(a UInt8, b String))") + "[1]"
         );
-        assert_eq!(of("Array(LowCardinality(String))", "['a']").unwrap(), cast("['a']", "Array(String)"));
+        assert_eq!(of("Array(LowCardinality(String))", r"['a','\'']").unwrap(), r"['a', '\'']");
+        assert_eq!(of("Array(Int8)", "[1, -2]").unwrap(), "[CAST('1' AS Int8), CAST('-2' AS Int8)]");
+        let many = format!("[{}0]", "1,".repeat(LISTED_ITEMS_MAX));
+        assert_eq!(of("Array(UInt64)", &many).unwrap(), cast(&many, "Array(UInt64)"));
         for (type_name, value, code) in [
             ("Array(String)", "[1,2]", 26),
             ("Array(Date)", "[2020-01-01]", 27),

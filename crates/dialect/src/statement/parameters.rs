@@ -39,12 +39,12 @@ pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Sta
             continue;
         }
         filled += &text[done..offsets.of(token.span.start)];
-        let mut inside = Vec::new();
-        let mut type_name = String::new();
+        let (mut inside, mut type_name, mut is_closed) = (Vec::new(), String::new(), false);
         for inner in rest.by_ref() {
             match inner.token {
                 Token::RBrace => {
                     done = offsets.of(inner.span.end);
+                    is_closed = true;
                     break;
                 }
                 Token::Whitespace(_) if type_name.is_empty() || type_name.ends_with(' ') => {}
@@ -57,7 +57,7 @@ pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Sta
                 }
             }
         }
-        let [Token::Word(name), Token::Colon, _, ..] = inside.as_slice() else {
+        let ([Token::Word(name), Token::Colon, _, ..], true) = (inside.as_slice(), is_closed) else {
             return Err(Error::syntax_error("Syntax error: a query parameter is written {name:Type}"));
         };
         let in_parentheses = is_word(&before[0], "IN")
@@ -143,7 +143,7 @@ mod tests {
                 "INSERT INTO t VALUES ({}, { 'a':{'b':'é'} }), ({1:2})",
             ),
             ("INSERT INTO t VALUES ({}, {'a':1})", "é", "INSERT INTO t VALUES ({}, {'a':1})"),
-            ("f({x:Array(UInt8)})", "[1]", "f(CAST('[1]' AS Array(UInt8)))"),
+            ("f({x:Array(UInt8)})", "[1]", "f([CAST('1' AS UInt8)])"),
             ("k IN {x:Array(String)}", r"['a', 'it\'s']", r"k IN ('a', 'it\'s')"),
             ("k NOT IN ( {x:Array(UInt8)} )", "[1,2]", "k NOT IN ( 1, 2 )"),
             ("k IN ({x:UInt8}, 7)", "5", "k IN (CAST('5' AS UInt8), 7)"),
@@ -160,5 +160,6 @@ mod tests {
         assert_eq!(filled("SELECT {y}", &[]).unwrap_err().code, 62);
         assert_eq!(filled("SELECT {y:}", &[]).unwrap_err().code, 62);
         assert_eq!(filled("SELECT {'a':1}", &[]).unwrap_err().code, 62);
+        assert_eq!(filled("SELECT {x:UInt8}, {x:UInt8", &[("x", "1")]).unwrap_err().code, 62);
     }
 }

@@ -119,17 +119,19 @@ enum Stage {
 impl Chunks {
     /// Makes a chunk of what was gathered.
     fn chunk(&mut self) -> io::Result<()> {
-        let chunk = Bytes::from(std::mem::take(&mut self.gathered));
+        let mut chunk = std::mem::take(&mut self.gathered);
         let hold_bytes = match self.stage {
-            Stage::Begun => return self.send(chunk),
+            Stage::Begun => return self.send(chunk.into()),
             Stage::Held { hold_bytes } => hold_bytes,
             Stage::HeldToTheEnd => ANSWER_BYTES_HELD_MAX,
         };
         if self.chunks.is_closed() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
+        // What is held is no more than what is counted.
+        chunk.shrink_to_fit();
         let (before, more) = (self.bytes_held, chunk.len());
-        self.held.push(chunk);
+        self.held.push(chunk.into());
         self.bytes_held += more;
         if self.bytes_held < hold_bytes {
             return check_room(&self.app, before, more).map_err(|error| self.refuse(error));
