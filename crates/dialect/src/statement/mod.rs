@@ -1,5 +1,6 @@
 //! Text into statements, and the statements that are not queries.
 
+mod array_items;
 mod braces;
 mod collection;
 mod command;
