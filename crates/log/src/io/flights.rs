@@ -2,7 +2,7 @@
 
 use super::event::ring_event;
 use super::extent::{Engine, Extent};
-use super::flight::{ByDescriptor, Flight};
+use super::flight::{ByDescriptor, Flight, Handover};
 use super::pool_flights::PoolFlights;
 use super::ring::Ring;
 use crate::buffer::AlignedBuffer;
@@ -29,9 +29,6 @@ pub struct Flights {
 /// Reads that one call of the kernel takes while completions are handed over one by one: whoever hashes and copies the
 /// bytes takes longer than the call, so the device learns of the next reads early.
 const SUBMITTED_TOGETHER: usize = 2;
-
-/// Takes a read that has completed, by its ticket, and may give one to begin.
-pub(super) type Handover<'a> = dyn FnMut(u64, io::Result<&[u8]>) -> Option<(Extent, u64)> + 'a;
 
 enum Backend {
     Ring(Box<Ring>),

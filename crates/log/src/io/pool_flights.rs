@@ -2,8 +2,7 @@
 
 use super::event::ring_event;
 use super::extent::Extent;
-use super::flight::{ByDescriptor, Flight};
-use super::flights::Handover;
+use super::flight::{ByDescriptor, Flight, Handover};
 use super::pool::{DEPTH, Done, Job, pool};
 use crate::buffer::AlignedBuffer;
 use std::collections::VecDeque;
