@@ -12,6 +12,9 @@ help: ## This list
 run: ## A dictionary of a million users on SSD, filled from SQLite, answers SQL
 	$(CARGO) run $(RELEASE) -p granary -- demo
 
+CACHE_FEATURES := granary-cache/async,granary-cache/serde
+# Of the whole workspace, also where few tests are named: what they need is then built as for all others.
+TEST := $(CARGO) test $(RELEASE) --workspace
 # What a machine lacks keeps some tests from their work: they say so in this file.
 SKIPPED := $(CURDIR)/target/skipped-tests
 
@@ -19,20 +22,18 @@ test: export GRANARY_SKIPPED_TESTS = $(SKIPPED)
 test: ## All tests, with the servers they need
 	scripts/install-test-servers.sh
 	mkdir -p target && : > $(SKIPPED)
-	$(CARGO) test $(RELEASE) --workspace
-	$(CARGO) test $(RELEASE) -p granary-cache --features async,serde --test typed --test asynchronous --test examples
+	$(TEST)
+	$(TEST) --features $(CACHE_FEATURES) --test typed --test asynchronous --test examples
+	$(TEST) --features granary-cache/shuttle,granary-volume/shuttle --test interleavings
+	$(TEST) --features granary-ublk/device --test answers --test device
 	$(CARGO) test $(RELEASE) -p granary-cache --features async,serde --doc
-	$(CARGO) test $(RELEASE) -p granary-cache --features shuttle --test interleavings
-	$(CARGO) test $(RELEASE) -p granary-volume --features shuttle --test interleavings
-	$(CARGO) test $(RELEASE) -p granary-ublk --features device
 	@sort -u $(SKIPPED)
 	@echo "$$(sort -u $(SKIPPED) | wc -l) tests skipped"
 
 lint: ## rustfmt, and clippy with warnings denied, also of what a program may be built without (needs libclang)
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy $(RELEASE) --workspace --all-targets --features granary/ublk -- -D warnings
-	$(CARGO) clippy $(RELEASE) -p granary-cache --features async,serde --all-targets -- -D warnings
-	$(CARGO) clippy $(RELEASE) -p granary-dict --no-default-features -- -D warnings
+	$(CARGO) clippy $(RELEASE) --workspace --all-targets --features granary/ublk,$(CACHE_FEATURES) -- -D warnings
+	$(CARGO) clippy $(RELEASE) --workspace --no-default-features -- -D warnings
 
 deny: ## Licences, banned and duplicate crates, where they come from
 	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

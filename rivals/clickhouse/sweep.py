@@ -4,7 +4,7 @@
     sweep.py [--only NAME] [FOLDER]
 
 Writes FOLDER/*.tsv (crates/sql/tests/conformance unless given), which
-crates/sql/tests/conformance.rs compares with Granary's answers. `make sweep` runs it.
+crates/sql/tests/sql/conformance.rs compares with Granary's answers. `make sweep` runs it.
 
 A file is a list of sections. `= template` begins one: an expression, or a whole query,
 with a `?` where an argument goes. A line below it is one call:

@@ -40,6 +40,8 @@ constructors! {
     cannot_parse_text = 6 "CANNOT_PARSE_TEXT";
     there_is_no_column = 8 "THERE_IS_NO_COLUMN";
     not_found_column = 10 "NOT_FOUND_COLUMN_IN_BLOCK";
+    cannot_parse_escape_sequence = 25 "CANNOT_PARSE_ESCAPE_SEQUENCE";
+    cannot_parse_quoted_string = 26 "CANNOT_PARSE_QUOTED_STRING";
     cannot_parse_input = 27 "CANNOT_PARSE_INPUT_ASSERTION_FAILED";
     cannot_read_array = 130 "CANNOT_READ_ARRAY_FROM_TEXT";
     no_parameters_of_aggregate = 133 "AGGREGATE_FUNCTION_DOESNT_ALLOW_PARAMETERS";

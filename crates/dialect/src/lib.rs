@@ -14,6 +14,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod alone_tests;
 mod error;
 pub mod functions;
 pub mod limits;

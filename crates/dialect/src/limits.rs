@@ -26,6 +26,9 @@ pub(crate) const SELECT_COLUMNS_MAX: usize = 10_000;
 /// Expressions that one ORDER BY sorts by: likewise, 1 second.
 pub(crate) const SORT_COLUMNS_MAX: usize = 1000;
 
+/// Items of a query parameter that are cast one by one, as a list or an array; more of them are cast together.
+pub(crate) const LISTED_ITEMS_MAX: usize = 1000;
+
 /// How deep the tree of a statement is, as ClickHouse's `max_ast_depth` has it; `statement/depth.rs` says what counts.
 pub(crate) const AST_DEPTH_MAX: usize = 1000;
 

@@ -1,7 +1,7 @@
 //! DataFusion's errors in ClickHouse's words.
 //!
 //! Columns, casts and memory have variants of their own. What else is wrong with a query is a text alone: [`PLAN`] and
-//! [`CAST`] are all the texts that are read, as DataFusion 55.2 and Arrow 59 write them. `sql/tests/errors.rs` has a query
+//! [`CAST`] are all the texts that are read, as DataFusion 55.2 and Arrow 59 write them. `sql/tests/sql/errors.rs` has a query
 //! for each, and fails when one is written otherwise. A text that is not known here keeps its own words.
 
 use std::str::FromStr;

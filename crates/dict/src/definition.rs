@@ -28,7 +28,8 @@ pub struct Definition {
     pub lifetime: Lifetime,
     /// COMMENT; empty: none.
     pub comment: String,
-    /// SETTINGS(name = value, ..), kept as written; none of them changes anything here.
+    /// SETTINGS(name = value, ..), kept as written. Those of REGEXP_TREE, and of queries of the tables beside the
+    /// dictionary, are heeded; what would change how a source is read is refused, and others change nothing.
     pub settings: Vec<(String, String)>,
 }
 
@@ -334,6 +335,7 @@ impl Definition {
         }
         self.layout.validate()?;
         self.source.check_layout(&self.layout)?;
+        self.source.check_settings(&self.settings)?;
         self.validate_lookup_key()?;
         if let (LayoutKind::FullLoad(FullLoadLayout::Flat), Key::Complex(_)) =
             (&self.layout.kind, &self.structure.key)

@@ -64,5 +64,5 @@ pub use source::{
 };
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
-pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text};
+pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text, unescape};
 pub use xml::{XmlDictionary, parse_xml, parse_xml_each};

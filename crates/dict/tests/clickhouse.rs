@@ -7,7 +7,9 @@ mod process;
 mod server;
 
 use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array};
-use arrow::datatypes::{Date32Type, Decimal128Type, Float32Type, Int32Type, TimestampSecondType, UInt8Type};
+use arrow::datatypes::{
+    Date32Type, Decimal128Type, Float32Type, Int32Type, TimestampSecondType, UInt8Type, UInt64Type,
+};
 use common::*;
 use granary_dict::{DataType, Dictionary, Environment};
 use server::Server;
@@ -50,6 +52,7 @@ fn clickhouse() {
         server.execute(sql);
     }
     every_type(&server);
+    texts_and_truths(&server);
     arrays(&server);
     many_keys(&server);
     other_keys(&server);
@@ -96,6 +99,53 @@ fn updates(server: &Server) {
         dictionary.take_updates().unwrap();
         assert_eq!(value(), v);
     }
+    moments_that_were_changed(server);
+}
+
+/// A key that is a time is the same moment in the list of changes, whatever the zone of the server.
+fn moments_that_were_changed(server: &Server) {
+    let make = |row: &str| {
+        server.execute("DROP TABLE IF EXISTS `app-1`.moves");
+        server.execute("CREATE TABLE `app-1`.moves (d DateTime, v UInt64, at DateTime) ENGINE = Memory");
+        server.execute(&format!("INSERT INTO `app-1`.moves VALUES {row}"));
+    };
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 1000)";
+    for (zone, array) in [("", None), ("('Europe/Berlin')", Some("Europe/Berlin"))] {
+        // The second of two hours.
+        make("(1698543000, 10, '2026-11-27 10:00:10')");
+        let columns = format!("d DateTime{zone}, v UInt64");
+        let dictionary = open(server, &columns, "d", "TABLE 'moves' UPDATE_FIELD 'at'", layout);
+        let moments = arrow::array::TimestampSecondArray::from(vec![1_698_543_000]);
+        let key: ArrayRef = Arc::new(moments.with_timezone_opt(array));
+        let value = || values(&dictionary.get(&[0], &[Arc::clone(&key)]).unwrap().columns[0])[0];
+        dictionary.take_updates().unwrap();
+        assert_eq!(value(), 10);
+        make("(1698543000, 11, '2026-11-27 10:00:20')");
+        dictionary.take_updates().unwrap();
+        assert_eq!(value(), 11, "{columns}");
+    }
+}
+
+/// What cannot be read is an error, and NULL where the attribute may be NULL; a number is true if it is not 0.
+fn texts_and_truths(server: &Server) {
+    server.execute(
+        "CREATE TABLE `app-1`.words (id UInt64, v Nullable(String), w String, n Int32, m Nullable(Float64)) ENGINE = Log",
+    );
+    server.execute(
+        "INSERT INTO `app-1`.words VALUES (1, '7', '7', 256, 0.5), (2, NULL, 'abc', 0, NULL), (3, 'abc', '8', 65536, 0)",
+    );
+    let open = |columns: &str| open(server, columns, "id", "TABLE 'words'", "CACHE(SIZE_IN_CELLS 1000)");
+    let numbers = open("id UInt64, v UInt64 DEFAULT 5");
+    assert_eq!(values(&numbers.get(&[0], &u64s([1, 2])).unwrap().columns[0]), [7, 5]);
+    let error = numbers.get(&[0], &u64s([3])).unwrap_err();
+    assert!(error.message().contains("Cannot parse") && error.message().contains("abc"), "{error}");
+    let nullable = open("id UInt64, w Nullable(UInt64)").get(&[0], &u64s([1, 2, 3])).unwrap();
+    let read: Vec<Option<u64>> = nullable.columns[0].as_primitive::<UInt64Type>().iter().collect();
+    assert_eq!(read, [Some(7), None, Some(8)]);
+    let truths = open("id UInt64, n Bool, m Bool DEFAULT true").get(&[0, 1], &u64s([1, 2, 3])).unwrap();
+    let truths = |column: usize| truths.columns[column].as_boolean().iter().flatten().collect::<Vec<bool>>();
+    assert_eq!(truths(0), [true, false, true]);
+    assert_eq!(truths(1), [true, true, false]);
 }
 
 fn every_type(server: &Server) {

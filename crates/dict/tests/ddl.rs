@@ -453,6 +453,28 @@ fn a_uuid_is_kept_and_not_shown() {
 }
 
 #[test]
+fn settings_that_would_change_what_is_read_are_refused() {
+    let http = "HTTP(URL 'http://h' FORMAT CSV)";
+    let remote = "CLICKHOUSE(HOST 'h' PORT 8123 TABLE 't')";
+    for (source, settings, is_refused) in [
+        (http, "format_csv_null_representation = 'NULL'", true),
+        (http, "x = 1, format_csv_allow_single_quotes = 1", true),
+        (http, "date_time_input_format = 'best_effort'", true),
+        (http, "format_csv_delimiter = ',', join_use_nulls = 1", false),
+        (remote, "join_use_nulls = 1", true),
+        (remote, "join_use_nulls = 0, max_threads = 1", false),
+        ("CLICKHOUSE(TABLE 't')", "join_use_nulls = 1, max_result_rows = 1", false),
+        ("CLICKHOUSE(TABLE 't')", "transform_null_in = 1", true),
+    ] {
+        let sql = format!(
+            "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id SOURCE({source}) LAYOUT(DIRECT()) SETTINGS({settings})"
+        );
+        let refused = parse_create(&sql).err().map(|error| error.code());
+        assert_eq!(refused, is_refused.then_some(48), "{sql}");
+    }
+}
+
+#[test]
 fn xml_says_the_same_as_ddl() {
     let definitions = parse_xml(XML).unwrap();
     let [users, pairs] = &definitions[..] else { panic!("two dictionaries") };

@@ -356,7 +356,7 @@ fn tab_separated_has_escapes_and_no_quotes() {
     let all = "SELECT * FROM table";
     let types = "SELECT * FROM table LIMIT 1 FORMAT TabSeparatedWithNamesAndTypes";
     // What is expected was written by ClickHouse 26.9.
-    assert_eq!(over("a.tsv", "\"a\t\\N\\t\\\\x\nb\"\t\\N\n", all), "\"a\t\\\\N\\t\\\\x\nb\"\t\\N\n");
+    assert_eq!(over("a.tsv", "\"a\t\\N\\t\\\\x\nb\"\t\\N\n", all), "\"a\t\\t\\\\x\nb\"\t\\N\n");
     assert_eq!(over("b.tsv", "x\n\ny\n", all), "x\n\ny\n");
     assert_eq!(over("c.tsv", "1\t\n2\tx\n", all), "1\t\n2\tx\n");
     assert_eq!(over("d.tsv", "a\\\nb\tc\\x41\\qd\n", all), "a\\nb\tcA\\\\qd\n");

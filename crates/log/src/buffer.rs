@@ -41,6 +41,11 @@ impl AlignedBuffer {
         Self { start, len, owner: None }
     }
 
+    /// Whether the memory belongs to somebody else.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.owner.is_some()
+    }
+
     /// A buffer of memory that belongs to `owner`, with what is in it.
     ///
     /// # Safety

@@ -11,7 +11,7 @@ use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WAIT_FOR_ROOM, WRITE_QUEUE_BYTES_MA
 use crate::segment::Segment;
 use crate::slots::Slots;
 use crate::state::{Identity, Left, StateFile};
-use crate::sync::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
 use crate::synced::Synced;
 use std::collections::VecDeque;
@@ -147,6 +147,8 @@ pub struct Log<F: Framing> {
     pub(crate) requests: Mutex<FlushRequests>,
     pub(crate) requested: Condvar,
     pub(crate) written: Condvar,
+    /// Whether the companion had no room for the last buffer that it was asked for.
+    pub(crate) lacks_buffers: AtomicBool,
     /// Buffers to use again; at most two stay when idle.
     pub(crate) idle: Mutex<Vec<AlignedBuffer>>,
     pub(crate) counters: Counters,
@@ -177,7 +179,16 @@ impl<F: Framing> Log<F> {
     /// Memory for a segment.
     pub(crate) fn new_buffer(&self) -> AlignedBuffer {
         let bytes = self.geometry.segment_bytes() as usize;
-        let lent = self.companion.as_ref().and_then(|companion| companion.buffer(bytes));
+        let Some(companion) = &self.companion else { return AlignedBuffer::zeroed(bytes) };
+        let lent = companion.buffer(bytes);
+        let lacked = self.lacks_buffers.swap(lent.is_none(), Ordering::Relaxed);
+        match (lacked, &lent) {
+            (false, None) => {
+                tracing::warn!("a write buffer has no room in the file in memory: a kill loses it")
+            }
+            (true, Some(_)) => tracing::info!("write buffers are in the file in memory again"),
+            _ => {}
+        }
         lent.unwrap_or_else(|| AlignedBuffer::zeroed(bytes))
     }
 

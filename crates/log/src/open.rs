@@ -14,7 +14,7 @@ use crate::partitions::{Partition, has_bytes, is_name_of_partition, state_files}
 use crate::recover::{self, Opened, Recovered};
 use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
 use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, companion_number, random_number};
-use crate::sync::sync::atomic::AtomicU64;
+use crate::sync::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::sync::{Condvar, Mutex, RwLock};
 use crate::synced::{Synced, unsynced_max};
 use crate::taking_over;
@@ -203,6 +203,10 @@ impl<F: Framing> Log<F> {
             };
             tracing::warn!("{} starts empty: {why}", options.path.display());
         }
+        if left == Left::Unknown {
+            // Without its journal, which is replaced below, nobody may find the content that this gives up.
+            state.give_up().map_err(state_error)?;
+        }
         let own = companions.first().cloned();
         // It goes with the content.
         let named = own.as_ref().map_or(0, |own| own.found());
@@ -216,6 +220,7 @@ impl<F: Framing> Log<F> {
         let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(companion_number, salt));
         let mut recovered = Recovered::default();
         let mut head = 0;
+        let mut gaps = Vec::new();
         if left == Left::Unknown {
             instance = random_number();
         } else {
@@ -230,6 +235,7 @@ impl<F: Framing> Log<F> {
                         taking_over::write_buffers(&framing, &source, buffers, &records, known_head);
                     (recovered, head) = recover::fifo(&framing, &source, records, known_head);
                     recovered.taken_over = taken_over;
+                    gaps = recovered.gaps(head);
                     let scrubbed = match left {
                         Left::Killed => recover::scrub(&framing, &source, head, 0),
                         Left::PowerCut => recover::scrub(&framing, &source, head, unsynced_max(&geometry)),
@@ -245,7 +251,9 @@ impl<F: Framing> Log<F> {
                             %error,
                             "cannot remove what the last process left half written: starting empty"
                         );
+                        state.give_up().map_err(state_error)?;
                         (recovered, head, instance) = (Recovered::default(), 0, random_number());
+                        gaps.clear();
                         companion_number = state::companion_number();
                         own.iter().for_each(|own| drop(own.open(companion_number, salt)));
                     }
@@ -262,22 +270,30 @@ impl<F: Framing> Log<F> {
         }
         // What was lost stays in the journal until the consumer has appended it as deletions.
         let entries = recovered.lost.values().flatten().copied().collect();
-        // Segments in a table have no order in which one can be missed.
-        let durable = if *slots == SlotOrder::Fifo { head } else { 0 };
+        // Segments in a table have no order in which one can be missed. A gap counts as missing until it is filled.
+        let durable = match slots {
+            SlotOrder::Fifo => gaps.first().map_or(head, |gap| gap - 1),
+            SlotOrder::Table { .. } => 0,
+        };
         let carried = journal::Record { sequence: head + 1, durable, entries };
         let mut journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
         if *in_doubt == InDoubt::ServeOlder {
             // Files that are not found after a loss of power would be taken for empty ones.
             sync_folder(state_path).map_err(state_error)?;
-            let source = Source { geometry: &geometry, instance, salt, device: &*device };
-            // The journal has what they held by now.
-            if let Err(error) = recover::fill_holes(&framing, &source, &recovered, head) {
-                tracing::warn!(%error, "cannot mark what a loss of power took: starting empty");
-                (recovered, head, instance) = (Recovered::default(), 0, random_number());
-                journal.clear(instance).map_err(state_error)?;
-                companion_number = state::companion_number();
-                own.iter().for_each(|own| drop(own.open(companion_number, salt)));
-            }
+        }
+        let source = Source { geometry: &geometry, instance, salt, device: &*device };
+        // The journal has what they held by now.
+        let filled = recover::fill(&framing, &source, &gaps).and_then(|()| match *in_doubt {
+            InDoubt::ServeOlder => device.sync(),
+            InDoubt::StartEmpty | InDoubt::Keep => Ok(()),
+        });
+        if let Err(error) = filled {
+            tracing::warn!(%error, "cannot fill the gaps that the last process left: starting empty");
+            state.give_up().map_err(state_error)?;
+            (recovered, head, instance) = (Recovered::default(), 0, random_number());
+            journal.clear(instance).map_err(state_error)?;
+            companion_number = state::companion_number();
+            own.iter().for_each(|own| drop(own.open(companion_number, salt)));
         }
         if own.is_none() {
             companion_number = 0;
@@ -323,6 +339,7 @@ impl<F: Framing> Log<F> {
             requests: Mutex::new(FlushRequests::default()),
             requested: Condvar::new(),
             written: Condvar::new(),
+            lacks_buffers: AtomicBool::new(false),
             idle: Mutex::new(Vec::new()),
             counters: Counters::default(),
         };

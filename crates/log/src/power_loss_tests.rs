@@ -106,6 +106,89 @@ fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
     flusher.join().unwrap();
 }
 
+/// Opens a log, lets `work` be done on it, and ends as a killed process does.
+fn with_killed(options: &Options, work: impl FnOnce(&Log<Bare>)) {
+    let (log, _) = Log::<Bare>::open(Bare, options).unwrap();
+    let log = Arc::new(log);
+    let served = Arc::clone(&log);
+    let flusher = std::thread::spawn(move || served.serve(&Nobody));
+    work(&log);
+    log.abandon();
+    flusher.join().unwrap();
+}
+
+/// A start that gives up the content and is cut short behind its journal leaves no content without one.
+#[test]
+fn a_start_with_other_options_that_fails_brings_nothing_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), InDoubt::ServeOlder);
+    with_killed(&options, |log| {
+        write_segments(log, 1);
+        log.writer().journal(2, &[6]);
+    });
+    // The first of the two files of the journal is replaced, the second one cannot be.
+    let second = folder.path().join("d.journal.1");
+    std::fs::remove_file(&second).unwrap();
+    std::fs::create_dir(&second).unwrap();
+    assert!(Log::<Bare>::open(Bare, &Options { fingerprint: 2, ..options.clone() }).is_err());
+    std::fs::remove_dir(&second).unwrap();
+    let (_, recovered) = Log::<Bare>::open(Bare, &options).unwrap();
+    assert!(recovered.segments.is_empty(), "{:?} came back without what voids it", recovered.segments);
+}
+
+/// A segment that the kill took is missing between two that are there: the first start says what it held, and the next
+/// ones serve what is older, too.
+#[test]
+fn a_gap_is_filled() {
+    for in_doubt in [InDoubt::StartEmpty, InDoubt::ServeOlder] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path(), in_doubt);
+        with_killed(&options, |log| {
+            write_segments(log, 4);
+            log.writer().journal(5, &[6]);
+        });
+        let data = std::fs::File::options().write(true).open(&options.path).unwrap();
+        let sixth = options.geometry.offset(options.geometry.first_block(6));
+        std::os::unix::fs::FileExt::write_all_at(&data, &6u64.to_le_bytes(), sixth).unwrap();
+        drop(data);
+        for start in 0..3 {
+            let (log, recovered) = Log::<Bare>::open(Bare, &options).unwrap();
+            let sequences: Vec<u64> = recovered.segments.iter().map(|(sequence, _)| *sequence).collect();
+            let expected: &[u64] = if start == 0 { &[1, 2, 3, 4, 6] } else { &[1, 2, 3, 4, 5, 6] };
+            assert_eq!(sequences, expected, "start {start}");
+            assert!(recovered.lost.values().flatten().eq(&[6]), "until it was appended as a deletion");
+            log.abandon();
+        }
+    }
+}
+
+/// Has no room.
+#[derive(Debug, Default)]
+struct Full(std::sync::atomic::AtomicU64);
+
+impl crate::Companion for Full {
+    fn found(&self) -> u64 {
+        0
+    }
+    fn open(&self, _: u64, _: u64) -> Vec<(u64, AlignedBuffer)> {
+        Vec::new()
+    }
+    fn buffer(&self, _: usize) -> Option<AlignedBuffer> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        None
+    }
+}
+
+/// A buffer that a kill would lose is none to use again: there may be room by then.
+#[test]
+fn each_segment_asks_for_memory_that_outlives_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = std::sync::Arc::new(Full::default());
+    let options = Options { companions: vec![full.clone()], ..options(folder.path(), InDoubt::StartEmpty) };
+    with_killed(&options, |log| write_segments(log, 10));
+    assert_eq!(full.0.load(std::sync::atomic::Ordering::Relaxed), 10);
+}
+
 /// Segments older than a missing one are not served: neither by the start that finds it missing nor by the next one, if the
 /// first is killed before it writes its state.
 #[test]

@@ -21,6 +21,15 @@ pub struct Recovered<F: Framing> {
     pub on_record: u64,
 }
 
+impl<F: Framing> Recovered<F> {
+    /// The sequence numbers of segments that are missing behind the first that was found, in ascending order.
+    pub(crate) fn gaps(&self, head: u64) -> Vec<u64> {
+        let found: BTreeSet<u64> = self.segments.iter().map(|segment| F::position(segment).0).collect();
+        let behind_first = found.first().map_or(0..0, |first| *first..head + 1);
+        behind_first.filter(|sequence| !found.contains(sequence)).collect()
+    }
+}
+
 /// A log with what it found.
 pub type Opened<F> = (crate::Log<F>, Recovered<F>);
 
@@ -93,18 +102,11 @@ pub(crate) fn scrub<F: Framing>(framing: &F, source: &Source<'_>, head: u64, los
     Ok(())
 }
 
-/// Writes empty segments in place of those that a loss of power took from among others that it left. What they held is
-/// void already, and what is older than they are must not be taken for void at the next start.
-pub(crate) fn fill_holes<F: Framing>(
-    framing: &F,
-    source: &Source<'_>,
-    recovered: &Recovered<F>,
-    head: u64,
-) -> io::Result<()> {
+/// Writes empty segments in place of those that are missing among others that were found. What they held is void already,
+/// and what is older than they are must not be taken for void at the next start.
+pub(crate) fn fill<F: Framing>(framing: &F, source: &Source<'_>, gaps: &[u64]) -> io::Result<()> {
     let (geometry, instance) = (*source.geometry, source.instance);
-    let found: BTreeSet<u64> = recovered.segments.iter().map(|segment| F::position(segment).0).collect();
-    let Some(first) = found.first() else { return Ok(()) };
-    for sequence in (*first..=head).filter(|sequence| !found.contains(sequence)) {
+    for sequence in gaps.iter().copied() {
         let first_block = geometry.first_block(sequence);
         let id = SegmentId { geometry, instance, sequence, first_block };
         let mut blocks = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
@@ -116,7 +118,7 @@ pub(crate) fn fill_holes<F: Framing>(
             source.device.write_at(offset, &[&blocks[bytes]])?;
         }
     }
-    source.device.sync()
+    Ok(())
 }
 
 /// Chooses what may be served again. See docs/format.md, "Recovery".

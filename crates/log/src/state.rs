@@ -148,6 +148,11 @@ impl StateFile {
         self.file.try_clone()
     }
 
+    /// As [`invalidate`](Self::invalidate), of a file that may say nothing already.
+    pub fn give_up(&self) -> io::Result<()> {
+        if self.has_content() { self.invalidate() } else { Ok(()) }
+    }
+
     /// Makes the next open start empty, whatever happens. Truncation needs no space.
     pub fn invalidate(&self) -> io::Result<()> {
         self.file.set_len(0)?;

@@ -143,15 +143,16 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         log.instance.store(random_number(), Ordering::Release);
         let state = log.state.lock().expect("no panic under the lock");
-        if log.synced.is_in_doubt() {
-            state.invalidate()?;
-        } else if let Err(error) = state.write(&log.identity(), Left::Killed, log.head()) {
-            // Rather nothing than what was given up.
-            state.invalidate()?;
-            return Err(error);
-        }
+        let written = match log.synced.is_in_doubt() {
+            true => state.invalidate(),
+            false => state.write(&log.identity(), Left::Killed, log.head()),
+        };
         drop(state);
-        self.state.journal.clear(log.instance())
+        // Rather nothing than what was given up. Also then the journal is of the new instance, whose state may be
+        // written later.
+        let written = written.or_else(|error| log.invalidate().and(Err(error)));
+        let cleared = self.state.journal.clear(log.instance());
+        written.and(cleared)
     }
 
     /// The files of the journal that hold entries which were not synced; they are taken for synced from here on.

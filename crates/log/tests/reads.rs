@@ -182,6 +182,53 @@ fn reads_that_nobody_waits_for_land_once_each() {
 }
 
 #[test]
+fn a_read_that_is_handed_over_makes_room_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = contents();
+    let file = FileDevice::open(&folder.path().join("file"), SIZE).unwrap();
+    let memory = MemoryDevice::new(SIZE);
+    let mut random = Random(9);
+    let total = 10 * READ_DEPTH;
+    let extents: Vec<Extent> = (0..total)
+        .map(|_| {
+            let len = 4096 * (1 + random.below(8) as usize);
+            Extent { offset: random.below((SIZE - len as u64) / 4096 + 1) * 4096, len }
+        })
+        .collect();
+    for device in [&file as &dyn Device, &memory] {
+        device.write_at(0, &[&bytes]).unwrap();
+        for engine in engines() {
+            // As many as are in flight at once, and more than there are buffers for.
+            for depth in [1, 7, READ_DEPTH, 2 * READ_DEPTH] {
+                let mut flights = Flights::new(engine, READ_BYTES_MAX);
+                let mut completed = vec![false; total];
+                let mut begun = depth;
+                extents[..depth].iter().zip(0..).for_each(|(extent, i)| flights.begin(*extent, i));
+                while !flights.is_empty() {
+                    flights.poll_next(device, |ticket, result| {
+                        let i = ticket as usize;
+                        assert!(
+                            !std::mem::replace(&mut completed[i], true),
+                            "{engine:?}: read {i} comes once"
+                        );
+                        let Extent { offset, len } = extents[i];
+                        assert!(result.unwrap() == &bytes[offset as usize..offset as usize + len]);
+                        let next = extents.get(begun).map(|extent| (*extent, begun as u64));
+                        begun += usize::from(next.is_some());
+                        next
+                    });
+                    assert!(flights.len() <= depth, "{engine:?}: one is begun for one that came");
+                    if random.below(2) == 0 {
+                        flights.wait();
+                    }
+                }
+                assert!(completed.iter().all(|completed| *completed), "{engine:?}: {depth}");
+            }
+        }
+    }
+}
+
+#[test]
 fn reads_given_up_in_flight_harm_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");

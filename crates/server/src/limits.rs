@@ -11,7 +11,11 @@ pub const BODY_STEP_BYTES: usize = 1 << 20;
 /// Bytes of a body that a client has to send in a second, beside [`PATIENCE_SECONDS`] that it has anyway.
 pub const BODY_BYTES_PER_SECOND_MIN: f64 = 1024.0;
 
-/// Bytes of an answer that is held back until its end is known.
+/// Bytes of an answer that are held back before it begins, at least: an error before that is the whole answer. As in
+/// ClickHouse.
+pub const ANSWER_BYTES_HELD_MIN: usize = 1 << 20;
+
+/// Bytes of an answer that are held back at most, where a request wants more of them held, or all until its end is known.
 pub const ANSWER_BYTES_HELD_MAX: usize = 256 << 20;
 
 /// Bytes that one compressed block of an answer holds.
@@ -99,6 +103,7 @@ pub const STOP_SECONDS: u64 = 10;
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_REQUEST_MAX);
 const _: () = assert!(2 * WAITING_MAX + LONG_BODIES_MAX + LOOKUPS_AT_ONCE_MAX < LOOKUP_THREADS);
+const _: () = assert!(CHUNK_BYTES <= ANSWER_BYTES_HELD_MIN && ANSWER_BYTES_HELD_MIN <= ANSWER_BYTES_HELD_MAX);
 const _: () = assert!(KEY_BYTES_AT_FIRST < KEY_BYTES_AHEAD as usize);
 /// Lookups that wait for sources, and queries that sleep.
 const WAITING_MAX: usize = granary_dict::limits::LOOKUPS_WAITING_MAX + granary_sql::limits::SLEEPERS_MAX;

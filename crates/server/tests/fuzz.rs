@@ -1,5 +1,6 @@
 //! The fuzz targets on stable: the corpora of `fuzz/corpus` and seeded mutations of them.
 
+#[allow(dead_code, reason = "the server uses more of it")]
 #[path = "../src/http/blocks.rs"]
 mod blocks;
 #[path = "../src/http/claim.rs"]
@@ -8,6 +9,8 @@ mod claim;
 mod head;
 #[path = "../../log/tests/common/mutations.rs"]
 mod mutations;
+#[path = "../src/http/url.rs"]
+mod url;
 
 /// As in the server.
 mod limits {

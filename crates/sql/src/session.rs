@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::memory::{MemoryOptions, QueryMemory};
 use crate::output::Output;
 use crate::rights::Rights;
-use crate::settings::{Settings, apply, check_limits, configuration};
+use crate::settings::{Settings, apply, check_limits, configuration, is_on, value_of};
 use crate::tables::files::{self, InputFormat};
 use crate::tables::given::Lent;
 use crate::tables::piped::Piped;
@@ -229,6 +229,16 @@ impl Session {
     /// The settings that hold for the next statement.
     pub(crate) fn settings(&self) -> Settings {
         self.chosen().settings
+    }
+
+    /// What a setting is for the next statement; `None`: there is no such setting.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        value_of(name, &self.settings())
+    }
+
+    /// Whether a setting that is true or false is true for the next statement.
+    pub fn is_on(&self, name: &str) -> bool {
+        is_on(name, &self.settings())
     }
 
     fn chosen(&self) -> Chosen {

@@ -25,12 +25,14 @@ pub struct Setting {
 enum Effect {
     /// It is an option of DataFusion's.
     Option(&'static str),
-    /// Statements that are not queries look at it.
+    /// Statements that are not queries look at it, or the server.
     Asked,
     /// It changes nothing: clients send it, and what it stands for is so anyway or does not exist here.
     None,
     /// It would change what is answered, and can have these values alone.
     Only(&'static [&'static str]),
+    /// ClickHouse, too, knows it with these values alone.
+    Frozen(&'static [&'static str]),
 }
 
 const fn setting(
@@ -115,14 +117,28 @@ pub const KNOWN: &[Setting] = &[
         Effect::Asked,
         "A table that a dictionary reads can neither be dropped nor renamed.",
     ),
+    setting(
+        "http_response_buffer_size",
+        "UInt64",
+        "0",
+        Effect::Asked,
+        "Bytes of an answer that are held back before it begins; at least 1 MiB. An error before that is the whole answer.",
+    ),
+    setting(
+        "http_wait_end_of_query",
+        "Bool",
+        "0",
+        Effect::Asked,
+        "An answer begins when its end is known: an error is the whole answer.",
+    ),
     nothing("add_http_cors_header", "Bool", "0"),
     nothing("allow_deprecated_database_ordinary", "Bool", "0"),
-    nothing("allow_experimental_analyzer", "Bool", "1"),
+    frozen("allow_experimental_analyzer", "Bool", &["1", "true"]),
     nothing("allow_experimental_bigint_types", "Bool", "1"),
     nothing("allow_experimental_map_type", "Bool", "1"),
     nothing("allow_suspicious_low_cardinality_types", "Bool", "0"),
     nothing("alter_sync", "UInt64", "1"),
-    nothing("any_join_distinct_right_table_keys", "Bool", "0"),
+    only("any_join_distinct_right_table_keys", "Bool", &["0", "false"]),
     nothing("async_insert", "Bool", "0"),
     nothing("cancel_http_readonly_queries_on_client_close", "Bool", "1"),
     only("cast_keep_nullable", "Bool", &["0", "false"]),
@@ -135,7 +151,7 @@ pub const KNOWN: &[Setting] = &[
     only("dictionary_validate_primary_key_type", "Bool", &["0", "false"]),
     nothing("distributed_ddl_output_mode", "DistributedDDLOutputMode", "throw"),
     only("empty_result_for_aggregation_by_empty_set", "Bool", &["0", "false"]),
-    nothing("enable_analyzer", "Bool", "1"),
+    frozen("enable_analyzer", "Bool", &["1", "true"]),
     nothing("enable_http_compression", "Bool", "1"),
     only("extremes", "Bool", &["0", "false"]),
     only("final", "Bool", &["0", "false"]),
@@ -145,10 +161,8 @@ pub const KNOWN: &[Setting] = &[
     nothing("http_headers_progress_interval_ms", "UInt64", "100"),
     nothing("http_max_tries", "UInt64", "10"),
     nothing("http_receive_timeout", "Seconds", "30"),
-    nothing("http_response_buffer_size", "UInt64", "0"),
     nothing("http_send_timeout", "Seconds", "30"),
-    nothing("http_wait_end_of_query", "Bool", "0"),
-    nothing("http_write_exception_in_output_format", "Bool", "0"),
+    only("http_write_exception_in_output_format", "Bool", &["0", "false"]),
     nothing("http_zlib_compression_level", "Int64", "3"),
     nothing("idle_connection_timeout", "UInt64", "3600"),
     only("input_format_null_as_default", "Bool", &["1", "true"]),
@@ -184,7 +198,7 @@ pub const KNOWN: &[Setting] = &[
     only("output_format_json_quote_decimals", "Bool", &["0", "false"]),
     only("output_format_json_quote_denormals", "Bool", &["0", "false"]),
     nothing("output_format_native_write_json_as_string", "Bool", "0"),
-    nothing("output_format_pretty_color", "UInt64Auto", "auto"),
+    only("output_format_pretty_color", "UInt64Auto", &["auto", "0"]),
     only("output_format_write_statistics", "Bool", &["1", "true"]),
     only("prefer_column_name_to_alias", "Bool", &["0", "false"]),
     nothing("prefer_localhost_replica", "Bool", "1"),
@@ -199,7 +213,7 @@ pub const KNOWN: &[Setting] = &[
     nothing("send_progress_in_http_headers", "Bool", "0"),
     nothing("send_timeout", "Seconds", "300"),
     only("session_timezone", "Timezone", &["", "UTC", "Etc/UTC", "GMT"]),
-    nothing("short_circuit_function_evaluation", "ShortCircuitFunctionEvaluation", "enable"),
+    only("short_circuit_function_evaluation", "ShortCircuitFunctionEvaluation", &["enable", "force_enable"]),
     nothing("skip_unavailable_shards", "Bool", "0"),
     nothing("tcp_keep_alive_timeout", "Seconds", "290"),
     nothing("timeout_before_checking_execution_speed", "Seconds", "10"),
@@ -219,6 +233,16 @@ const fn nothing(name: &'static str, type_name: &'static str, default: &'static 
 
 const fn only(name: &'static str, type_name: &'static str, values: &'static [&'static str]) -> Setting {
     setting(name, type_name, values[0], Effect::Only(values), "Can have the value that it has, and no other.")
+}
+
+const fn frozen(name: &'static str, type_name: &'static str, values: &'static [&'static str]) -> Setting {
+    setting(
+        name,
+        type_name,
+        values[0],
+        Effect::Frozen(values),
+        "Can have the value that it has, as in ClickHouse.",
+    )
 }
 
 /// What a setting is, by what SET said last; `None`: there is no such setting.
@@ -253,7 +277,8 @@ fn cores() -> usize {
 /// Applies SETTINGS or SET to a configuration.
 ///
 /// # Errors
-/// UNKNOWN_SETTING, and BAD_ARGUMENTS for a value that a setting cannot have.
+/// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, NOT_IMPLEMENTED and
+/// SETTING_CONSTRAINT_VIOLATION for one that it cannot have here, or anywhere.
 pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Result<()> {
     for (name, value) in settings {
         let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
@@ -272,7 +297,13 @@ pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Resul
                 let message = format!("Setting {name} = '{value}' is not implemented; it can be {allowed}");
                 return Err(Error::not_implemented(message));
             }
-            Effect::Only(_) | Effect::Asked | Effect::None => {}
+            Effect::Frozen(values) if !values.contains(&value.as_str()) => {
+                let message =
+                    format!("Setting '{name}' cannot be {value}: it is {} in ClickHouse, too", values[0]);
+                return Err(Error::setting_constraint_violation(message));
+            }
+            Effect::Asked => drop(option_value(known, value)?),
+            Effect::Only(_) | Effect::Frozen(_) | Effect::None => {}
         }
     }
     Ok(())

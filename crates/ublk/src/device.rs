@@ -53,6 +53,13 @@ pub enum DeviceError {
     },
 }
 
+impl DeviceError {
+    /// What the driver, or its library, said when a device of this volume was made.
+    pub fn refused(volume: &str, error: &UblkError) -> Self {
+        Self::Refused { volume: volume.to_owned(), reason: reason(error) }
+    }
+}
+
 /// A block device of the kernel whose content is a volume. Dropping it removes the device.
 pub struct BlockDevice {
     path: String,
@@ -81,7 +88,7 @@ impl BlockDevice {
         });
         // A thread that ended without a word has failed in the library.
         let started = has_started.recv().unwrap_or(Err(UblkError::QueueIsDown));
-        let path = started.map_err(|error| DeviceError::Refused { volume: name, reason: reason(&error) })?;
+        let path = started.map_err(|error| DeviceError::refused(&name, &error))?;
         Ok(Self { path, stop: Some(stop), thread: Some(thread) })
     }
 
@@ -225,18 +232,5 @@ fn reason(error: &UblkError) -> String {
     match system.kind() {
         io::ErrorKind::PermissionDenied => format!("{system}; ublk devices are root's to make"),
         _ => system.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasons_are_those_of_the_system() {
-        let denied = UblkError::IOError(io::ErrorKind::PermissionDenied.into());
-        assert_eq!(reason(&denied), "permission denied; ublk devices are root's to make");
-        assert!(reason(&UblkError::UringIOError(-1)).ends_with("ublk devices are root's to make"));
-        assert!(reason(&UblkError::OtherError(-28)).starts_with("No space left"));
     }
 }

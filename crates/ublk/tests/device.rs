@@ -1,8 +1,8 @@
-//! The device itself, as far as it can be had: `cargo test -p granary-ublk --features device`.
-#![cfg(feature = "device")]
+//! The device itself, as far as it can be had.
 
 use granary_ublk::{BlockDevice, DeviceError};
 use granary_volume::{Config, Volume};
+use libublk::UblkError;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -38,4 +38,16 @@ fn a_volume_is_a_block_device_or_the_error_says_what_is_missing() {
     let mut found = [0; 8192];
     volume.read(&mut granary_volume::Io::new(), 4096, &mut found).unwrap();
     assert_eq!(found, [7; 8192]);
+}
+
+/// The library's own texts leave out what the system said.
+#[test]
+fn reasons_are_those_of_the_system() {
+    let refused = |error| DeviceError::refused("disk", &error).to_string();
+    let beginning = "cannot make a block device of the volume disk: ";
+    let denied = UblkError::IOError(std::io::ErrorKind::PermissionDenied.into());
+    let because = "permission denied; ublk devices are root's to make";
+    assert_eq!(refused(denied), format!("{beginning}{because}"));
+    assert!(refused(UblkError::UringIOError(-1)).ends_with("ublk devices are root's to make"));
+    assert!(refused(UblkError::OtherError(-28)).starts_with(&format!("{beginning}No space left")));
 }

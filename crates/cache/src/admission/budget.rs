@@ -30,4 +30,9 @@ impl Budget {
         }
         enough
     }
+
+    /// So many bytes that were taken are not written after all.
+    pub fn refund(&mut self, bytes: u64) {
+        self.saved += bytes as f64;
+    }
 }

@@ -35,6 +35,8 @@ pub(super) struct Learners {
     applications: Applications,
     learners: Vec<Learner>,
     lifetime: Lifetime,
+    /// Bytes put, by all applications.
+    clock: u64,
     random: Rng,
 }
 
@@ -45,6 +47,7 @@ impl Learners {
             applications: applications.clone(),
             learners: (0..applications.count()).map(|_| Learner::default()).collect(),
             lifetime: Lifetime::new(flash_bytes),
+            clock: 0,
             random: Rng::with_seed(seed),
         }
     }
@@ -60,10 +63,11 @@ impl Learners {
 
     pub fn on_put(&mut self, key: Key<'_>, bytes: u64) {
         self.lifetime.on_put(bytes);
+        self.clock += bytes;
         let (lifetime, wanted) = (self.lifetime.bytes(), self.options.reads);
         let application = self.applications.of(key.bytes());
         let Learner { samples, svm } = &mut self.learners[application];
-        let cut_short = samples.on_put(key.hash(), bytes);
+        let cut_short = samples.on_put(key.hash(), self.clock);
         let ended = std::iter::from_fn(|| samples.next(lifetime));
         for example in cut_short.into_iter().chain(ended) {
             svm.learn(&features(example.counts), example.reads_after >= wanted);
@@ -84,6 +88,12 @@ impl Learners {
         }
         self.lifetime.on_admit(bytes);
         Verdict::Flash
+    }
+
+    /// Examples that were learnt from, of the application of this key.
+    #[cfg(test)]
+    pub fn examples(&self, key: &[u8]) -> u32 {
+        self.learners[self.applications.of(key)].svm.examples()
     }
 
     pub fn bytes_allocated(&self) -> usize {

@@ -143,6 +143,11 @@ impl Admitter {
         self.budget.as_mut().is_none_or(|budget| budget.spend(bytes, now))
     }
 
+    /// What counts as written was not: the write buffers took no more.
+    pub fn refund(&mut self, bytes: u64) {
+        self.budget.iter_mut().for_each(|budget| budget.refund(bytes));
+    }
+
     /// Bytes of RAM that it takes.
     pub fn bytes_allocated(&self) -> usize {
         match &self.rule {

@@ -36,12 +36,13 @@ struct Sample {
     since: u64,
 }
 
-/// Objects that are watched. Its clock is bytes put.
+/// Objects of an application that are watched. The clock is bytes put, by all applications.
 pub(super) struct Samples {
     below: u64,
     samples: HashMap<KeyHash, Sample>,
     /// (when, which) was remembered, the oldest first.
     queue: VecDeque<(u64, KeyHash)>,
+    /// The time of the application's last put.
     clock: u64,
 }
 
@@ -63,8 +64,9 @@ impl Samples {
         self.below
     }
 
-    pub fn on_put(&mut self, hash: KeyHash, bytes: u64) -> Option<Example> {
-        self.clock += bytes;
+    /// An object is put, `now`. Gives the example that this ends.
+    pub fn on_put(&mut self, hash: KeyHash, now: u64) -> Option<Example> {
+        self.clock = now;
         if sample_hash(hash) >= self.below {
             return None;
         }

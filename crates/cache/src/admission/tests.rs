@@ -159,7 +159,7 @@ fn reads_alone_take_no_more_memory() {
     let mut random = fastrand::Rng::with_seed(1);
     let hashes: Vec<_> = (0..100).map(|n| KeyHasher::with_seed(0).key(&name("k", n)).hash()).collect();
     for hash in &hashes {
-        samples.on_put(*hash, 100);
+        samples.on_put(*hash, 1);
     }
     let mut read = |samples: &mut super::samples::Samples, times: usize| {
         (0..times).for_each(|_| hashes.iter().for_each(|hash| samples.on_read(*hash, true, &mut random)));
@@ -170,4 +170,34 @@ fn reads_alone_take_no_more_memory() {
     // What was remembered ends as before.
     samples.on_put(hashes[0], 1 << 30);
     assert_eq!(std::iter::from_fn(|| samples.next(1)).count(), hashes.len() - 1);
+}
+
+#[test]
+fn what_others_put_ends_the_examples_of_a_small_application() {
+    let small = Applications::new([b"small:".to_vec()]);
+    let mut learners = Learners::new(&Flashield::default(), &small, 1 << 20, 1);
+    let hasher = KeyHasher::with_seed(0);
+    let key = |application: &str, n: u32| name(&format!("{application}:"), n);
+    learners.on_put(hasher.key(&key("small", 0)), 100);
+    learners.on_read(hasher.key(&key("small", 0)), true);
+    (0..40_000).for_each(|n| learners.on_put(hasher.key(&key("other", n)), 1000));
+    assert_eq!(learners.examples(b"small:"), 0);
+    learners.on_put(hasher.key(&key("small", 1)), 100);
+    assert_eq!(learners.examples(b"small:"), 1);
+}
+
+#[test]
+fn what_was_not_written_costs_no_budget() {
+    let day = Some(86_400_000);
+    let mut admitter = Admitter::new(&Admission::All, &Applications::default(), 1 << 20, day, 1);
+    let decide = |admitter: &mut Admitter, now: f64| admitter.decide(&candidate(b"k", 0, 0), now);
+    decide(&mut admitter, 0.0);
+    assert_eq!((0..10).filter(|_| decide(&mut admitter, 10.0) == Verdict::Flash).count(), 10, "10 seconds");
+    assert_eq!(decide(&mut admitter, 10.0), Verdict::Drop);
+    // Behind a slow device each is asked for again and again.
+    for _ in 0..100 {
+        admitter.refund(1000);
+        assert_eq!(decide(&mut admitter, 10.0), Verdict::Flash);
+    }
+    assert_eq!(decide(&mut admitter, 10.0), Verdict::Drop);
 }

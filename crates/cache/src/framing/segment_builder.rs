@@ -65,7 +65,9 @@ impl SegmentBuilder {
         let geometry = &id.geometry;
         let size = geometry.block_size();
         let is_begun = |bytes: &&[u8]| block::noted(bytes).sequence == id.sequence;
-        let begun = blocks.chunks_exact(size).take_while(is_begun).count();
+        // The last block is a summary's, which may be half sealed.
+        let data_max = geometry.blocks_per_segment() as usize - usize::from(summary::has_summary(geometry));
+        let begun = blocks.chunks_exact(size).take(data_max).take_while(is_begun).count();
         // The last block of a summary is sealed first: where it is not, none of these is one of a summary.
         let last = blocks.chunks_exact(size).last()?;
         let trailer = summary::parse_trailer(last, geometry, id.instance, id.first_block)

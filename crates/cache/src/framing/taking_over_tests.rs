@@ -23,7 +23,13 @@ fn records() -> Records {
 }
 
 /// Appends entries of the numbered keys until the segment is full; calls `then` after each.
-fn fill(
+fn fill(id: &SegmentId, blocks: &mut [u8], then: impl FnMut(&SegmentBuilder, &mut [u8])) -> SegmentBuilder {
+    fill_with(&[20, 90, 300, 1400, 5], id, blocks, then)
+}
+
+/// The same with values of these lengths, in turn.
+fn fill_with(
+    lens: &[usize],
     id: &SegmentId,
     blocks: &mut [u8],
     mut then: impl FnMut(&SegmentBuilder, &mut [u8]),
@@ -34,7 +40,7 @@ fn fill(
     let mut builder = records().begin(id);
     for number in 0u64.. {
         let key = number.to_le_bytes();
-        let value = vec![number as u8; [20, 90, 300, 1400, 5][number as usize % 5]];
+        let value = vec![number as u8; lens[number as usize % lens.len()]];
         let stored = StoredValue { codec: Codec::None, bytes: &value };
         let header = HeaderBytes::entry(&key, Some(stored), 0);
         let entry = KeyHasher::with_seed(SALT).hash(&key).summary_entry(RecordKind::Entry);
@@ -107,6 +113,21 @@ fn a_segment_that_was_being_sealed_is_taken_over() {
         );
     }
     assert!(memory == whole, "these are the steps of sealing");
+}
+
+/// Its header says whose it is before the checksum does.
+#[test]
+fn the_only_block_of_a_summary_may_be_half_sealed() {
+    let id = id(BLOCKS as u64);
+    let mut memory = vec![0; BLOCKS * SIZE];
+    let mut builder = fill_with(&[400], &id, &mut memory, |_, _| {});
+    assert_eq!(builder.counts.len(), BLOCKS - 1, "all but one hold data");
+    let entries = builder.entries.clone();
+    let mut whole = memory.clone();
+    let Sealed { summary, .. } = records().seal(&id, &mut builder, &mut whole);
+    assert_eq!(summary, BLOCKS - 1..BLOCKS);
+    memory[summary.start * SIZE + 8..].copy_from_slice(&whole[summary.start * SIZE + 8..]);
+    assert_eq!(taken_over(&id, &memory).map(|(_, entries)| entries), Some(entries));
 }
 
 #[test]

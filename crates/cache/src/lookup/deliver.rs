@@ -183,15 +183,15 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
     fn bad_block(&mut self, flash: &Flash, probes: &[Probe], sequence: u64, bad: Bad, scratch: &mut Scratch) {
-        if bad == Bad::Unread && flash.log.sequence_of(probes[0].place) == sequence {
-            flash.note_unindexed();
-        }
         // The index forgets what is overwritten, and all when the cache is cleared, before the device does: only a block
         // that it still speaks of is damaged.
         let mut damaged = false;
         for probe in probes {
             damaged |= self.forget_place(flash, self.keys[probe.key as usize], probe.place, sequence);
             scratch.false_positives.push(FalsePositive { key: probe.key, place: probe.place, sequence: 0 });
+        }
+        if damaged && bad == Bad::Unread {
+            flash.note_unindexed();
         }
         add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
     }

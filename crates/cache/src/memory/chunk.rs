@@ -46,6 +46,11 @@ impl Chunk {
         Self { bytes: Bytes::Shared(extent), len }
     }
 
+    /// Whether it lies in the arena.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.bytes, Bytes::Shared(_))
+    }
+
     pub fn capacity(&self) -> usize {
         match &self.bytes {
             Bytes::Own(bytes) => bytes.len(),

@@ -219,7 +219,9 @@ impl Memory {
         self.first_sequence += 1;
         self.hand = 0;
         self.chunk_bytes -= chunk.capacity();
-        if chunk.capacity() == self.chunk_bytes() && !self.chunks.is_empty() {
+        // One that took the place of one in the arena gives it up again.
+        let is_at_home = chunk.is_shared() || self.arena.is_none();
+        if is_at_home && chunk.capacity() == self.chunk_bytes() && !self.chunks.is_empty() {
             chunk.empty();
             self.spare.replace(chunk).into_iter().for_each(Chunk::release);
         } else {

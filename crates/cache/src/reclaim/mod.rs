@@ -56,7 +56,11 @@ impl Shared {
         let mut forgotten = 0;
         for (place, summary_entry) in segment.iter() {
             if let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) {
-                forgotten += u64::from(self.shard(hash).places.remove(hash, place));
+                let mut shard = self.shard(hash);
+                let is_forgotten = shard.places.remove(hash, place);
+                // DRAM first, RAM may have got a copy meanwhile, which is the only one from here on.
+                let is_left_in_ram = is_forgotten && self.is_hybrid() && shard.memory.orphan(hash);
+                forgotten += u64::from(is_forgotten && !is_left_in_ram);
             }
         }
         forgotten

@@ -64,6 +64,9 @@ impl Shared {
             self.put_through(flash, &[entry], &mut |_, _| is_written = false);
         }
         if !is_written {
+            if affordable {
+                hybrid.admitter.lock().expect("no panic under the lock").refund(entry.bytes() as u64);
+            }
             self.keep(flash, hybrid, &[entry], refused);
         }
     }

@@ -123,17 +123,20 @@ impl Shared {
                 rejected += 1;
                 return Eviction::Drop;
             }
+            let mut keep = || {
+                if ask == Ask::Policy {
+                    admitter.refund(bytes);
+                }
+                behind = true;
+                Eviction::Keep
+            };
             if places.count(hash) >= SAME_HASH_MAX - 1
                 && !delete_look_alikes(&mut writer, places, hash, &self.counters)
             {
-                behind = true;
-                return Eviction::Keep;
+                return keep();
             }
             let appended = flash.append_entry(&mut writer, hash, &[entry.as_bytes()], entry.value());
-            let Some(placed) = appended else {
-                behind = true;
-                return Eviction::Keep;
-            };
+            let Some(placed) = appended else { return keep() };
             admitted += 1;
             admitted_bytes += entry.len() as u64;
             let (counters, look_alikes) = (&self.counters, LookAlikes::Others);

@@ -1,14 +1,17 @@
 //! Text into statements, and the statements that are not queries.
 
+mod array_items;
 mod braces;
 mod collection;
 mod command;
+mod composite_text;
 mod create;
 mod data;
 mod depth;
 mod joins;
 mod keys;
 mod named;
+mod parameter_value;
 mod parameters;
 mod preprocess;
 mod query;

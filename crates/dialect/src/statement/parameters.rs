@@ -5,17 +5,19 @@ use std::collections::HashMap;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use granary_dict::tokenize;
 
+use super::parameter_value::{Parameter, Place, sql};
 use super::split::{Offsets, Statement, split};
 use super::words::{self, is_word};
 use crate::error::{Error, Result};
 
-/// Values by name, escaped as in TabSeparated; `\N` is NULL.
+/// Values by name, as texts of TabSeparated.
 pub type Parameters = HashMap<String, String>;
 
 /// The statement with the values in it; `None` if it has no parameters.
 ///
 /// # Errors
-/// UNKNOWN_QUERY_PARAMETER for one that was not given, BAD_QUERY_PARAMETER for a value that cannot be of its type.
+/// UNKNOWN_QUERY_PARAMETER for one that was not given and cannot be NULL, BAD_QUERY_PARAMETER and the like for a value
+/// that cannot be of its type.
 pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Statement>> {
     if !statement.tokens.contains(&Token::LBrace) {
         return Ok(None);
@@ -26,31 +28,50 @@ pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Sta
     let (mut filled, mut done) = (String::with_capacity(text.len()), 0);
     let mut rest = tokens.into_iter();
     let may_have_maps = statement.tokens.first().is_some_and(|first| is_word(first, "INSERT"));
+    // The two tokens before this one, the nearer one last.
+    let mut before: [Token; 2] = [Token::EOF, Token::EOF];
     while let Some(token) = rest.next() {
         if token.token != Token::LBrace || may_have_maps && !is_name(next(rest.as_slice())) {
+            if !matches!(token.token, Token::Whitespace(_)) {
+                before.swap(0, 1);
+                before[1] = token.token;
+            }
             continue;
         }
         filled += &text[done..offsets.of(token.span.start)];
-        let mut inside = Vec::new();
+        let (mut inside, mut type_name, mut is_closed) = (Vec::new(), String::new(), false);
         for inner in rest.by_ref() {
             match inner.token {
                 Token::RBrace => {
                     done = offsets.of(inner.span.end);
+                    is_closed = true;
                     break;
                 }
-                Token::Whitespace(_) => {}
-                other => inside.push(other),
+                Token::Whitespace(_) if type_name.is_empty() || type_name.ends_with(' ') => {}
+                Token::Whitespace(_) => type_name.push(' '),
+                other => {
+                    if inside.len() > 1 {
+                        type_name += &of_type(&other);
+                    }
+                    inside.push(other);
+                }
             }
         }
-        let [Token::Word(name), Token::Colon, of_type @ ..] = inside.as_slice() else {
+        let ([Token::Word(name), Token::Colon, _, ..], true) = (inside.as_slice(), is_closed) else {
             return Err(Error::syntax_error("Syntax error: a query parameter is written {name:Type}"));
         };
-        let data_type: String = of_type.iter().map(written).collect();
-        let Some(value) = parameters.get(&name.value) else {
-            let message = format!("Substitution `{}` is not set", name.value);
-            return Err(Error::unknown_query_parameter(message));
+        let in_parentheses = is_word(&before[0], "IN")
+            && before[1] == Token::LParen
+            && next(rest.as_slice()) == Some(&Token::RParen);
+        let follows_in = is_word(&before[1], "IN");
+        let place = if in_parentheses || follows_in { Place::Set } else { Place::Expression };
+        let parameter = Parameter { name: &name.value, type_name: type_name.trim_end(), place };
+        let value = sql(&parameter, parameters.get(&name.value).map(String::as_str))?;
+        filled += &match follows_in && !parameter.is_identifier() {
+            true => format!("({value})"),
+            false => value,
         };
-        filled += &value_text(&name.value, &data_type, value)?;
+        before = [Token::EOF, Token::RBrace];
     }
     if done == 0 {
         return Ok(None);
@@ -72,25 +93,12 @@ fn is_name(token: Option<&Token>) -> bool {
     matches!(token, Some(Token::Word(word)) if word.quote_style.is_none())
 }
 
-/// A value as SQL.
-fn value_text(name: &str, data_type: &str, value: &str) -> Result<String> {
-    let bad = || {
-        let message = format!("Value {value} cannot be parsed as {data_type} for query parameter '{name}'");
-        Error::bad_query_parameter(message)
-    };
-    if value == "\\N" {
-        return Ok("NULL".to_owned());
+/// A token of a type as it is written.
+fn of_type(token: &Token) -> String {
+    match token {
+        Token::Word(word) if word.quote_style.is_some() => words::quoted(&word.value),
+        token => written(token),
     }
-    if data_type == "Identifier" {
-        return Ok(words::quoted(&unescaped(value)));
-    }
-    if data_type.starts_with("Array(") {
-        let tokens = plain_tokens(value).filter(|tokens| are_literals(tokens)).ok_or_else(bad)?;
-        return Ok(tokens.iter().map(written).collect());
-    }
-    let text = quoted(&unescaped(value));
-    // The type stands in the query itself, so whoever wrote it wrote the query.
-    Ok(if data_type == "String" { text } else { format!("CAST({text} AS {data_type})") })
 }
 
 /// A token as it is written in SQL.
@@ -101,54 +109,9 @@ pub(super) fn written(token: &Token) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
+/// A text as a literal.
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
-}
-
-fn plain_tokens(text: &str) -> Option<Vec<Token>> {
-    let tokens = tokenize(text).ok()?.into_iter().map(|token| token.token);
-    Some(tokens.filter(|token| !matches!(token, Token::Whitespace(_) | Token::EOF)).collect())
-}
-
-/// Whether tokens are an array of literals, so that nothing else can come into a query by a value.
-fn are_literals(tokens: &[Token]) -> bool {
-    let mut depth = 0;
-    for (i, token) in tokens.iter().enumerate() {
-        match token {
-            Token::LBracket => depth += 1,
-            Token::RBracket => depth -= 1,
-            Token::Comma | Token::Minus | Token::Number(..) | Token::SingleQuotedString(_) => {}
-            _ => return false,
-        }
-        // It begins with the one bracket that is closed at its end.
-        if (depth == 0) != (i + 1 == tokens.len()) {
-            return false;
-        }
-    }
-    depth == 0 && tokens.first() == Some(&Token::LBracket)
-}
-
-/// TabSeparated's escapes.
-fn unescaped(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(c) = characters.next() {
-        if c != '\\' {
-            plain.push(c);
-            continue;
-        }
-        plain.push(match characters.next() {
-            Some('b') => '\u{8}',
-            Some('f') => '\u{c}',
-            Some('n') => '\n',
-            Some('r') => '\r',
-            Some('t') => '\t',
-            Some('0') => '\0',
-            Some(other) => other,
-            None => '\\',
-        });
-    }
-    plain
 }
 
 #[cfg(test)]
@@ -166,12 +129,13 @@ mod tests {
         for (sql, value, expected) in [
             ("SELECT {x:UInt64}", "5", "SELECT CAST('5' AS UInt64)"),
             ("SELECT { x : String } ,1", "a\\'b\\tc\\\\", "SELECT 'a\\'b\tc\\\\' ,1"),
-            ("SELECT {x:Nullable(UInt8)}", "\\N", "SELECT NULL"),
+            ("SELECT {x:Nullable(UInt8)}", "\\N", "SELECT CAST(NULL AS Nullable(UInt8))"),
+            ("SELECT {y:Nullable(UInt8)}", "1", "SELECT CAST(NULL AS Nullable(UInt8))"),
             ("SELECT {x:DateTime('UTC')}", "5", "SELECT CAST('5' AS DateTime('UTC'))"),
+            ("SELECT {x: Decimal( 9,\n/* two */ 2 ) }", "5", "SELECT CAST('5' AS Decimal( 9, 2 ))"),
             ("SELECT * FROM {x:Identifier}", "t; DROP", "SELECT * FROM `t; DROP`"),
-            ("k IN {x:Array(String)}", "['a', 'b']", "k IN ['a','b']"),
             ("DROP DICTIONARY {x:Identifier}.d /* {x */", "a`b", "DROP DICTIONARY `a\\`b`.d /* {x */"),
-            ("DROP DICTIONARY {x:Identifier}", r"a\\`b", r"DROP DICTIONARY `a\\\`b`"),
+            ("DROP DICTIONARY {x:Identifier}", r"a\tb", r"DROP DICTIONARY `a\\tb`"),
             ("SELECT '{x:String}', {x:String}", "é", "SELECT '{x:String}', 'é'"),
             (
                 "INSERT INTO t VALUES ({}, { 'a':{'b':{x:String}} }), ({1:2})",
@@ -179,31 +143,23 @@ mod tests {
                 "INSERT INTO t VALUES ({}, { 'a':{'b':'é'} }), ({1:2})",
             ),
             ("INSERT INTO t VALUES ({}, {'a':1})", "é", "INSERT INTO t VALUES ({}, {'a':1})"),
+            ("f({x:Array(UInt8)})", "[1]", "f([CAST('1' AS UInt8)])"),
+            ("k IN {x:Array(String)}", r"['a', 'it\'s']", r"k IN ('a', 'it\'s')"),
+            ("k NOT IN ( {x:Array(UInt8)} )", "[1,2]", "k NOT IN ( 1, 2 )"),
+            ("k IN ({x:UInt8}, 7)", "5", "k IN (CAST('5' AS UInt8), 7)"),
+            ("k in {x:UInt8}", "5", "k in (CAST('5' AS UInt8))"),
+            ("k IN {x:Identifier}", "t", "k IN `t`"),
         ] {
             assert_eq!(filled(sql, &[("x", value)]).unwrap(), expected);
         }
     }
 
     #[test]
-    fn a_value_is_never_more_than_a_value() {
-        for value in ["[1] OR 1", "[1],[2]", "[(SELECT 1)]", "1", "[1", "]1[", ""] {
-            assert_eq!(filled("{x:Array(UInt8)}", &[("x", value)]).unwrap_err().code, 457, "{value}");
-        }
-        for value in ["' OR 1 --", "` OR 1 --", "\\\\' OR 1 --", "\\\\` OR 1", "'; DROP TABLE t; --", "\\\\"]
-        {
-            for (data_type, expected) in [
-                ("String", Token::SingleQuotedString(unescaped(value))),
-                ("Identifier", Token::make_word(&unescaped(value), Some('`'))),
-            ] {
-                let text = filled(&format!("{{x:{data_type}}}"), &[("x", value)]).unwrap();
-                let tokens: Vec<Token> =
-                    tokenize(&text).unwrap().into_iter().map(|token| token.token).collect();
-                assert_eq!(tokens[0], expected);
-                assert!(matches!(tokens[1..], [] | [Token::EOF]), "{tokens:?}");
-            }
-        }
+    fn a_parameter_is_written_as_one() {
         assert_eq!(filled("SELECT {y:String}", &[("x", "1")]).unwrap_err().code, 456);
         assert_eq!(filled("SELECT {y}", &[]).unwrap_err().code, 62);
+        assert_eq!(filled("SELECT {y:}", &[]).unwrap_err().code, 62);
         assert_eq!(filled("SELECT {'a':1}", &[]).unwrap_err().code, 62);
+        assert_eq!(filled("SELECT {x:UInt8}, {x:UInt8", &[("x", "1")]).unwrap_err().code, 62);
     }
 }

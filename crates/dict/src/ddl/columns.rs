@@ -1,5 +1,6 @@
 //! The list of columns: `name Type [DEFAULT literal] [EXPRESSION e] [HIERARCHICAL] [BIDIRECTIONAL] ..`, options in any order.
 
+use super::default_text;
 use super::tokens::Tokens;
 use crate::definition::{Attribute, Hierarchy, Injectivity, Literal, ObjectId};
 use crate::error::DictError;
@@ -53,7 +54,13 @@ fn column(tokens: &mut Tokens<'_>) -> Result<Attribute, DictError> {
         }
         given.push(option);
         match option {
-            "DEFAULT" => column.default = Some(literal(tokens, &clause)?),
+            "DEFAULT" => {
+                let literal = literal(tokens, &clause)?;
+                column.default = Some(match column.data_type.inner() {
+                    DataType::String => default_text::as_text(literal).map_err(|e| e.within(&clause))?,
+                    _ => literal,
+                });
+            }
             "EXPRESSION" => column.expression = Some(expression(tokens, &clause)?),
             "INJECTIVE" => column.injectivity = Injectivity::Injective,
             "IS_OBJECT_ID" => column.object_id = ObjectId::Yes,

@@ -1,6 +1,7 @@
 //! CREATE DICTIONARY, read and written.
 
 mod columns;
+mod default_text;
 mod parser;
 mod print;
 mod tokens;

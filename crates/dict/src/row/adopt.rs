@@ -34,6 +34,8 @@ impl DataType {
             (text, other) if text.is_string() && *other != DataType::String => parsed(array, data_type),
             (_, DataType::DateTime64 { precision, .. }) => moments(array, data_type, *precision),
             (theirs, _) if *theirs == data_type.to_arrow() && !data_type.is_wide() => Ok(Arc::clone(array)),
+            // Arrow takes a time without a zone for a local one.
+            (Arrow::Timestamp(..), DataType::DateTime { .. }) => moments(array, data_type, 0),
             (Arrow::FixedSizeBinary(16 | 32), integer) if integer.is_wide() => Ok(integers(array, integer)),
             _ => converted(array, data_type).map_err(failed),
         }
@@ -169,6 +171,9 @@ mod tests {
         assert_eq!(micros(adopted(zone, Float64Array::from(vec![1.5])).unwrap()), [Some(1_500_000)]);
         let texts = StringArray::from(vec![Some("1970-01-01 09:00:01.23456"), None]);
         assert_eq!(micros(adopted(zone, texts).unwrap()), [Some(1_234_500), None]);
+        let plain = TimestampSecondArray::from(vec![7, -1]);
+        let seconds = adopted("DateTime('Asia/Tokyo')", plain).unwrap();
+        assert_eq!(seconds.as_primitive::<TimestampSecondType>().values(), &[7, -1]);
         assert!(adopted(zone, Int64Array::from(vec![i64::MAX])).is_err());
         assert!(adopted(zone, Float64Array::from(vec![f64::INFINITY])).is_err());
         assert!(adopted("DateTime64(9)", TimestampSecondArray::from(vec![10_000_000_000])).is_err());

@@ -2,6 +2,7 @@
 
 use super::kind::SourceKind;
 use super::select::Updates;
+use super::settings::{self, Asked};
 use crate::config::{Collections, Layout, Node, Parameters, Value, Values, shown};
 use crate::definition::Structure;
 use crate::error::DictError;
@@ -121,6 +122,16 @@ impl SourceConfig {
     /// Checks the source against the columns it has to give.
     pub fn validate(&self, structure: &Structure) -> Result<(), DictError> {
         self.values().map_or(Ok(()), |values| self.kind.check(values, structure))
+    }
+
+    /// Refuses SETTINGS that would have other rows read, or other values.
+    pub(crate) fn check_settings(&self, settings: &[(String, String)]) -> Result<(), DictError> {
+        let asked = match self.values() {
+            Some(values) if (self.kind.is_own)(values) => Asked::OwnTables,
+            Some(_) if self.kind.heeds_settings => Asked::Clickhouse,
+            _ => Asked::Other,
+        };
+        settings::check(settings, asked)
     }
 
     /// How rows that were changed are told from others, if it says so.

@@ -43,6 +43,8 @@ pub(crate) struct SourceKind {
     pub parameters: Parameters,
     /// Whether NAME may name a collection that has parameters of it.
     pub takes_collections: bool,
+    /// Whether SETTINGS of a dictionary are those of queries in ClickHouse.
+    pub heeds_settings: bool,
     /// Checks the parameters against each other, and gives those their defaults that depend on others.
     pub complete: fn(&mut Values) -> Result<(), DictError>,
     /// Refuses layouts that the source cannot fill.
@@ -78,6 +80,7 @@ impl SourceKind {
             name,
             parameters: Parameters { groups, ignored: &[], refused: &[] },
             takes_collections: false,
+            heeds_settings: false,
             complete: |_| Ok(()),
             fits: |_| Ok(()),
             validate: |_, _| Ok(()),

@@ -1,6 +1,6 @@
 //! Conditions on keys for the servers that take keys as text inside the statement.
 
-use super::sql::{Dialect, in_utc};
+use super::sql::{Dialect, in_utc, said_in_utc};
 use crate::definition::Structure;
 use crate::error::DictError;
 use crate::limits;
@@ -117,8 +117,19 @@ impl KeyColumn {
                 return Some(seconds.to_string());
             }
             (data_type, value @ Raw::Items(_)) if dialect == Dialect::Clickhouse => {
-                print(data_type, &value, Style::Calls, &mut text);
-                return Some(format!("CAST({text} AS {data_type})"));
+                let in_utc = said_in_utc(data_type);
+                // A DateTime is written as its number, which it is whatever zone the server reads texts in.
+                let written = in_utc.with_parts(&|plain: &DataType| match plain {
+                    DataType::DateTime { .. } => DataType::UInt64,
+                    other => other.clone(),
+                });
+                print(&written, &value, Style::Calls, &mut text);
+                let value = format!("CAST({text} AS {in_utc})");
+                // What is compared is of one type.
+                return Some(match in_utc == *data_type {
+                    true => value,
+                    false => format!("CAST({value} AS {data_type})"),
+                });
             }
             (data_type, value @ Raw::Items(_)) => {
                 print(data_type, &value, Style::Quoted, &mut text);
@@ -238,6 +249,17 @@ mod tests {
         assert_eq!(
             conditions(Dialect::Clickhouse, &arrays, &[keys_of_arrays], &[]).unwrap(),
             [r"((`p` = CAST(['a'] AS Array(String))) OR (`p` = CAST(['it\'s'] AS Array(String))))"]
+        );
+        let times = structure("t Array(DateTime('Europe/Berlin'))", "t");
+        let utc = DataType::parse("Array(DateTime('UTC'))").unwrap();
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["['2023-10-29 01:30:00']"]));
+        let zoned = DataType::parse("Array(DateTime('Europe/Berlin'))").unwrap();
+        let keys_of_times = zoned.adopt(&utc.adopt(&texts).unwrap()).unwrap();
+        assert_eq!(
+            conditions(Dialect::Clickhouse, &times, &[keys_of_times], &[]).unwrap(),
+            [
+                "((`t` = CAST(CAST([1698543000] AS Array(DateTime('UTC'))) AS Array(DateTime('Europe/Berlin')))))"
+            ]
         );
         let maps = structure("m Map(String, UInt128), n Nested(a Date)", "m, n");
         let of = |data_type: &str, text: &str| {

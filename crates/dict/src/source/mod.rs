@@ -23,6 +23,7 @@ mod replicas;
 mod rows;
 mod select;
 mod server;
+mod settings;
 mod sql;
 mod sqlite;
 mod text;

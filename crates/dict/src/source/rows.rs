@@ -182,7 +182,8 @@ impl Rows {
     }
 }
 
-fn batch(arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, DictError> {
+/// The arrays as a batch of so many rows.
+pub(super) fn batch(arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, DictError> {
     let fields: Vec<Field> = arrays
         .iter()
         .enumerate()

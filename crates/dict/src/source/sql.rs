@@ -230,6 +230,22 @@ pub(super) fn in_utc(data_type: &DataType) -> DataType {
     }
 }
 
+/// Whether a type is one of moments.
+pub(super) fn is_moment(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::DateTime { .. } | DataType::DateTime64 { .. })
+}
+
+/// A type whose moments, also those inside of it, are said to be in UTC: a text of it means one moment to whoever reads
+/// it, where a local time may come twice, and one without a zone is that of the reader.
+pub(super) fn said_in_utc(data_type: &DataType) -> DataType {
+    let utc = || Some("UTC".to_string());
+    data_type.with_parts(&|plain: &DataType| match plain {
+        DataType::DateTime { .. } => DataType::DateTime { tz: utc() },
+        DataType::DateTime64 { precision, .. } => DataType::DateTime64 { precision: *precision, tz: utc() },
+        other => other.clone(),
+    })
+}
+
 /// What a source without UPDATE_FIELD says.
 pub(super) fn no_updates() -> DictError {
     DictError::new(Code::UnsupportedMethod, "The source has no UPDATE_FIELD")

@@ -48,6 +48,25 @@ impl DataType {
         matches!(self.inner(), Array(_) | Map(_) | Nested(_) | Tuple(_))
     }
 
+    /// The same type with what it is made of changed, or itself, if it is made of no others.
+    pub(crate) fn with_parts(&self, change: &dyn Fn(&DataType) -> DataType) -> DataType {
+        let inside = |inner: &DataType| Box::new(inner.with_parts(change));
+        match self {
+            DataType::Array(inner) => DataType::Array(inside(inner)),
+            DataType::Map(inner) => DataType::Map(inside(inner)),
+            DataType::Nested(inner) => DataType::Nested(inside(inner)),
+            DataType::Nullable(inner) => DataType::Nullable(inside(inner)),
+            DataType::Tuple(elements) => {
+                let changed = |element: &Element| Element {
+                    name: element.name.clone(),
+                    data_type: element.data_type.with_parts(change),
+                };
+                DataType::Tuple(elements.iter().map(changed).collect())
+            }
+            plain => change(plain),
+        }
+    }
+
     /// Whether a type is one of those that it is made of, or itself.
     pub(crate) fn contains(&self, is_wanted: fn(&DataType) -> bool) -> bool {
         is_wanted(self)

@@ -20,8 +20,8 @@ pub(crate) fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A field without its backslashes, in place of what was there.
-pub(crate) fn unescape(field: &[u8], out: &mut Vec<u8>) {
+/// A field without its backslashes, in place of what was there. `\N` within it is nothing.
+pub fn unescape(field: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let mut rest = field;
     while let Some((&byte, tail)) = rest.split_first() {
@@ -38,6 +38,7 @@ pub(crate) fn unescape(field: &[u8], out: &mut Vec<u8>) {
             b'0' => out.push(0),
             b'a' => out.push(7),
             b'b' => out.push(8),
+            b'N' => {}
             b'v' => out.push(11),
             b'f' => out.push(12),
             b'e' => out.push(27),
@@ -50,6 +51,27 @@ pub(crate) fn unescape(field: &[u8], out: &mut Vec<u8>) {
             _ if letter.is_ascii_control() => out.push(letter),
             // Not an escape: the backslash is a byte like others.
             _ => out.extend_from_slice(&[b'\\', letter]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_lose_their_backslashes() {
+        for (field, plain) in [
+            (&br"\a\b\t\n\v\f\r\e\0"[..], &b"\x07\x08\t\n\x0b\x0c\r\x1b\0"[..]),
+            (br"\x41\xe9\x4", b"A\xe9\\x4"),
+            (br#"\\\'\"\`\/\="#, br#"\'"`/="#),
+            (br"\d+\%\_", br"\d+\%\_"),
+            (br"a\Nb", b"ab"),
+            (br"a\", br"a\"),
+        ] {
+            let mut out = b"before".to_vec();
+            unescape(field, &mut out);
+            assert_eq!(out, plain, "{}", String::from_utf8_lossy(field));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `granary server`, asked over HTTP as curl, ClickHouse and its clients ask.
 
 mod access;
+mod answers;
 mod bodies;
 mod clients;
 mod configured;

@@ -20,9 +20,48 @@ fn parameters_stand_for_values() {
     let sql = "SELECT number FROM numbers(10) WHERE number IN {some:Array(UInt64)}";
     assert_eq!(ask("/?param_some=[3,5]", sql).text(), "3\n5\n");
     let unset = ask("/", "SELECT {n:UInt64}");
-    assert_eq!((unset.status, unset.header("x-clickhouse-exception-code")), (400, "456"));
+    assert_eq!((unset.status, unset.header("x-clickhouse-exception-code")), (500, "456"));
     let bad = ask("/?param_n=abc", "SELECT {n:UInt64}");
-    assert_eq!(bad.status, 400, "{}", bad.text());
+    assert_eq!((bad.status, bad.header("x-clickhouse-exception-code")), (500, "457"), "{}", bad.text());
+    let sql = "SELECT match('123', {re:String}), length({re:String}), {re:Nullable(String)} IS NULL";
+    assert_eq!(ask("/?param_re=%5E%5Cd%2B%24", sql).text(), "1\t5\t0\n");
+    let sql = "SELECT {x:Array(UInt64)} FORMAT RowBinary";
+    assert_eq!(ask("/?param_x=[1,2]", sql).body, b"\x02\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0");
+}
+
+#[test]
+fn a_url_that_is_no_text_is_refused() {
+    let (_folder, served) = served();
+    for url in
+        ["/?query=SELECT+'%FF'", "/?param_x=%C3", "/?%80=1", "/?param_x=%zz", "/dictionary/d?format=%FF"]
+    {
+        let refused = served.post(url, b"SELECT {x:String}");
+        let code = refused.header("x-clickhouse-exception-code").to_owned();
+        assert_eq!((refused.status, code.as_str()), (400, "6"), "{url}: {}", refused.text());
+    }
+    let refused = served.post_as("/?param_x=%FF", b"SELECT {x:String}", &[("x-clickhouse-user", "default")]);
+    assert_eq!(refused.header("x-clickhouse-exception-code"), "6", "{}", refused.text());
+    assert_eq!(served.post("/?param_x=%E2%82%AC", b"SELECT {x:String}").text(), "\u{20ac}\n");
+}
+
+#[test]
+fn headers_come_before_the_url() {
+    let (_folder, served) = served();
+    served.sql("CREATE DATABASE a");
+    served.sql("CREATE DATABASE b");
+    let ask = |url: &str, headers: &[(&str, &str)]| {
+        served.post_as(url, b"SELECT currentDatabase() AS d", headers).text()
+    };
+    let (database, format) = (("x-clickhouse-database", "a"), ("x-clickhouse-format", "JSONEachRow"));
+    assert_eq!(ask("/?database=b", &[database]), "a\n");
+    assert_eq!(ask("/?database=b&default_format=CSV", &[database, format]), "{\"d\":\"a\"}\n");
+    assert_eq!(ask("/?database=b&default_format=CSV", &[]), "\"b\"\n");
+    assert_eq!(ask("/?database=&default_format=", &[]), "default\n");
+    let id = |url: &str| {
+        let answer = served.post_as(url, b"SELECT 1", &[("x-clickhouse-query-id", "of-header")]);
+        answer.header("x-clickhouse-query-id").to_owned()
+    };
+    assert_eq!((id("/").as_str(), id("/?query_id=of-url").as_str()), ("of-header", "of-url"));
 }
 
 #[test]

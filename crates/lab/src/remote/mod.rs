@@ -38,6 +38,8 @@ pub struct Served {
     /// What the clients counted, and what the server says of flash and DRAM; a server that is not Granary's
     /// says nothing of flash. DRAM is what it has allocated, room that is kept free among it.
     pub tally: Tally,
+    /// Objects that the server found, in RAM or on flash: also those that it looks up to delete them.
+    pub found: u64,
     /// Objects that the server did not take.
     pub refused: u64,
     /// Objects that left DRAM unseen by the policy, because the device was behind.
@@ -169,6 +171,7 @@ impl Counted {
                 index_bytes: most.index,
                 ..self.tally
             },
+            found: ["hits_memory", "hits_buffer", "hits_flash"].map(granary).iter().sum(),
             refused: self.refused,
             left_unseen: granary("left_unseen"),
         }

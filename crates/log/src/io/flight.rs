@@ -5,6 +5,9 @@ use crate::device::Device;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+/// Takes a read that has completed, by its ticket, and may give one to begin.
+pub(super) type Handover<'a> = dyn FnMut(u64, io::Result<&[u8]>) -> Option<(Extent, u64)> + 'a;
+
 /// A device that is read by its descriptor.
 #[derive(Clone, Copy)]
 pub(super) struct ByDescriptor<'a> {

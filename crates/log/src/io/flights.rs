@@ -2,7 +2,7 @@
 
 use super::event::ring_event;
 use super::extent::{Engine, Extent};
-use super::flight::{ByDescriptor, Flight};
+use super::flight::{ByDescriptor, Flight, Handover};
 use super::pool_flights::PoolFlights;
 use super::ring::Ring;
 use crate::buffer::AlignedBuffer;
@@ -25,6 +25,10 @@ pub struct Flights {
     buffer_bytes: usize,
     _thread_bound: std::marker::PhantomData<*const ()>,
 }
+
+/// Reads that one call of the kernel takes while completions are handed over one by one: whoever hashes and copies the
+/// bytes takes longer than the call, so the device learns of the next reads early.
+const SUBMITTED_TOGETHER: usize = 2;
 
 enum Backend {
     Ring(Box<Ring>),
@@ -75,7 +79,7 @@ impl Flights {
     /// Reads that were begun and not handed over.
     pub fn len(&self) -> usize {
         let in_flight = match &self.backend {
-            Backend::Ring(ring) => ring.in_flight(),
+            Backend::Ring(ring) => ring.begun(),
             Backend::Pool(pool) => pool.in_flight,
             Backend::Plain => 0,
         };
@@ -92,7 +96,7 @@ impl Flights {
     pub fn wait(&mut self) {
         match &mut self.backend {
             Backend::Ring(ring) if ring.in_flight() > 0 => {
-                if let Err(error) = ring.wait() {
+                if let Err(error) = ring.enter(1) {
                     tracing::error!(%error, "io_uring does not wait for reads");
                 }
             }
@@ -104,10 +108,31 @@ impl Flights {
     /// Sends on their way what can be, and hands over what has completed: `done(ticket, bytes or error)`.
     /// `device` is the same each time. Waits for nothing.
     pub fn poll(&mut self, device: &dyn Device, mut done: impl FnMut(u64, io::Result<&[u8]>)) {
+        self.poll_next(device, |ticket, result| {
+            done(ticket, result);
+            None
+        });
+    }
+
+    /// As [`poll`](Self::poll), for a thread that has more to read: `done` may give a read to [`begin`](Self::begin), with
+    /// its ticket, and the device is at it while the rest of what has completed is handed over.
+    pub fn poll_next(
+        &mut self,
+        device: &dyn Device,
+        mut done: impl FnMut(u64, io::Result<&[u8]>) -> Option<(Extent, u64)>,
+    ) {
+        let buffer_bytes = self.buffer_bytes;
+        self.poll_dyn(device, &mut |ticket, result| {
+            done(ticket, result)
+                .inspect(|(extent, _)| assert!(extent.len <= buffer_bytes, "a read fits its buffer"))
+        });
+    }
+
+    fn poll_dyn(&mut self, device: &dyn Device, done: &mut Handover<'_>) {
         if let Some(by) = ByDescriptor::of(device) {
             match &mut self.backend {
                 Backend::Ring(ring) => {
-                    let Err(error) = poll_ring(ring, &mut self.waiting, by, &mut done) else {
+                    let Err(error) = poll_ring(ring, &mut self.waiting, by, done) else {
                         if let (true, Some(event)) = (ring.has_work(), &self.event) {
                             // The kernel took not all, or did not hand over all that has come: somebody must come again.
                             ring_event(event);
@@ -121,20 +146,24 @@ impl Flights {
                         .as_ref()
                         .map_or(Backend::Plain, |event| Backend::Pool(PoolFlights::new(event)));
                     left.into_iter().for_each(|f| self.waiting.push_front((f.extent, f.ticket)));
-                    return self.poll(device, done);
+                    return self.poll_dyn(device, done);
                 }
-                Backend::Pool(pool) => return pool.poll(&mut self.waiting, by, &mut done),
+                Backend::Pool(pool) => return pool.poll(&mut self.waiting, by, done),
                 Backend::Plain => {}
             }
         }
         // Aligned, for the device may be a file opened with O_DIRECT.
-        let mut buffer = None;
+        let (mut buffer, mut next) = (None, Vec::new());
         while let Some((Extent { offset, len }, ticket)) = self.waiting.pop_front() {
             let buffer = buffer.get_or_insert_with(|| AlignedBuffer::zeroed(self.buffer_bytes));
             let bytes = &mut buffer[..len];
             let result = device.read_at(offset, bytes);
-            done(ticket, result.map(|()| &*bytes));
+            next.extend(done(ticket, result.map(|()| &*bytes)));
         }
+        if let (false, Some(event)) = (next.is_empty(), &self.event) {
+            ring_event(event);
+        }
+        self.waiting.extend(next);
     }
 }
 
@@ -142,38 +171,56 @@ fn poll_ring(
     ring: &mut Ring,
     waiting: &mut VecDeque<(Extent, u64)>,
     by: ByDescriptor<'_>,
-    done: &mut dyn FnMut(u64, io::Result<&[u8]>),
+    done: &mut Handover<'_>,
 ) -> io::Result<()> {
     if let Some(error) = ring.refusal() {
         return Err(error);
     }
     loop {
-        while let Some((extent, ticket)) = waiting.front().copied() {
-            if !ring.begin(by.file, extent, ticket) {
-                break;
-            }
-            waiting.pop_front();
-            // The device is at it while the next one is begun: a disk of a virtual machine does up to a fifth more reads
-            // a second than of reads that it is told of together.
-            if !waiting.is_empty() {
-                ring.submit();
-            }
-        }
+        begin_waiting(ring, waiting, by);
         if ring.has_work() {
             ring.enter(0)?;
         } else {
             ring.collect();
         }
-        let mut completed = 0;
+        let (mut completed, mut given) = (0, 0);
         while let Some(completion) = ring.next() {
             completed += 1;
-            if let Some((ticket, result)) = ring.finish(by, completion) {
-                done(ticket, result);
+            if let Some((ticket, result)) = ring.finish(by, completion)
+                && let Some((extent, ticket)) = done(ticket, result)
+            {
+                given += 1;
+                if !waiting.is_empty() || !ring.begin(by.file, extent, ticket) {
+                    waiting.push_back((extent, ticket));
+                } else if given % SUBMITTED_TOGETHER == 0 {
+                    ring.submit();
+                }
             }
+        }
+        if given > 0 {
+            // Whoever always has more to read comes again: with a fast device this would have no end.
+            begin_waiting(ring, waiting, by);
+            ring.submit();
+            return Ok(());
         }
         // Buffers are free again, or the rest of a read is to be read: both go at once.
         if completed == 0 || (waiting.is_empty() && !ring.has_work()) {
             return Ok(());
+        }
+    }
+}
+
+/// Begins what waits, as far as there are buffers. The last read is not submitted.
+fn begin_waiting(ring: &mut Ring, waiting: &mut VecDeque<(Extent, u64)>, by: ByDescriptor<'_>) {
+    while let Some((extent, ticket)) = waiting.front().copied() {
+        if !ring.begin(by.file, extent, ticket) {
+            break;
+        }
+        waiting.pop_front();
+        // The device is at it while the next one is begun: a disk of a virtual machine does up to a fifth more reads a
+        // second than of reads that it is told of together.
+        if !waiting.is_empty() {
+            ring.submit();
         }
     }
 }

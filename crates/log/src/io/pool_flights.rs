@@ -1,7 +1,8 @@
 //! Reads through the pool that nobody waits for.
 
+use super::event::ring_event;
 use super::extent::Extent;
-use super::flight::{ByDescriptor, Flight};
+use super::flight::{ByDescriptor, Flight, Handover};
 use super::pool::{DEPTH, Done, Job, pool};
 use crate::buffer::AlignedBuffer;
 use std::collections::VecDeque;
@@ -36,7 +37,7 @@ impl PoolFlights {
         &mut self,
         waiting: &mut VecDeque<(Extent, u64)>,
         by: ByDescriptor<'_>,
-        done: &mut dyn FnMut(u64, io::Result<&[u8]>),
+        done: &mut Handover<'_>,
     ) {
         let (mut completed, mut unfinished) = (Vec::new(), Vec::new());
         while let Some(mut answer) = self.early.take().or_else(|| self.answers.1.try_recv().ok()) {
@@ -46,35 +47,53 @@ impl PoolFlights {
                 None => unfinished.push(answer),
             }
         }
-        if !unfinished.is_empty() || !waiting.is_empty() && self.in_flight < DEPTH {
-            match by.file.try_clone_to_owned() {
-                Ok(file) => self.send(unfinished, waiting, &Arc::new(file)),
-                Err(error) => {
-                    let unfinished = unfinished.iter().map(|done| done.flight.ticket);
-                    for ticket in unfinished.chain(waiting.drain(..).map(|(_, ticket)| ticket)) {
-                        done(ticket, Err(io::Error::new(error.kind(), error.to_string())));
-                    }
-                }
-            }
-        }
+        let mut next = self.send(unfinished, waiting, by, done);
         for (Done { flight, buffer, .. }, result) in completed {
-            done(flight.ticket, result.map(|()| &buffer[..flight.extent.len]));
+            next.extend(done(flight.ticket, result.map(|()| &buffer[..flight.extent.len])));
             self.idle.push(buffer);
+        }
+        if !next.is_empty() {
+            waiting.extend(next);
+            let next = self.send(Vec::new(), waiting, by, done);
+            if !next.is_empty() {
+                waiting.extend(next);
+                ring_event(&self.event);
+            }
         }
     }
 
-    /// Sends the rest of what was begun, then what waits, as far as it may be in flight.
-    fn send(&mut self, unfinished: Vec<Done>, waiting: &mut VecDeque<(Extent, u64)>, file: &Arc<OwnedFd>) {
+    /// Sends the rest of what was begun, then what waits, as far as it may be in flight. Without a descriptor for the
+    /// pool all of it fails; gives what `done` has to read next.
+    fn send(
+        &mut self,
+        unfinished: Vec<Done>,
+        waiting: &mut VecDeque<(Extent, u64)>,
+        by: ByDescriptor<'_>,
+        done: &mut Handover<'_>,
+    ) -> Vec<(Extent, u64)> {
+        if unfinished.is_empty() && (waiting.is_empty() || self.in_flight >= DEPTH) {
+            return Vec::new();
+        }
+        let file = match by.file.try_clone_to_owned() {
+            Ok(file) => Arc::new(file),
+            Err(error) => {
+                let unfinished = unfinished.iter().map(|done| done.flight.ticket);
+                let failed = unfinished.chain(waiting.drain(..).map(|(_, ticket)| ticket));
+                let error = || io::Error::new(error.kind(), error.to_string());
+                return failed.filter_map(|ticket| done(ticket, Err(error()))).collect();
+            }
+        };
         for Done { flight, buffer, .. } in unfinished {
-            self.send_one(flight, buffer, file);
+            self.send_one(flight, buffer, &file);
         }
         while self.in_flight < DEPTH
             && let Some((extent, ticket)) = waiting.pop_front()
         {
             let buffer = self.idle.pop().filter(|buffer| buffer.len() >= extent.len);
             let buffer = buffer.unwrap_or_else(|| AlignedBuffer::zeroed(extent.len));
-            self.send_one(Flight::new(extent, ticket), buffer, file);
+            self.send_one(Flight::new(extent, ticket), buffer, &file);
         }
+        Vec::new()
     }
 
     fn send_one(&mut self, flight: Flight, buffer: AlignedBuffer, file: &Arc<OwnedFd>) {

@@ -82,7 +82,12 @@ impl Ring {
         self.refused.then(|| io::Error::other("an earlier read was refused"))
     }
 
-    /// Reads that the kernel may be at.
+    /// Reads that were begun and not finished.
+    pub(super) fn begun(&self) -> usize {
+        self.count
+    }
+
+    /// Of these, the reads that the kernel may be at.
     pub(super) fn in_flight(&self) -> usize {
         self.count - self.reaped.len()
     }
@@ -276,7 +281,7 @@ impl Ring {
 
     /// Waits for a completion, or for several where many reads are in flight: each call of the kernel and
     /// each notice to the device is then for several reads.
-    pub(super) fn wait(&mut self) -> io::Result<()> {
+    fn wait(&mut self) -> io::Result<()> {
         self.enter((self.in_flight() / WAITED_FOR_DIVISOR).max(1))
     }
 }
@@ -351,14 +356,17 @@ mod tests {
         let bytes: Vec<u8> = (0..1 << 20).map(|i: u32| (i / 512 * 7) as u8).collect();
         std::fs::write(&path, &bytes).unwrap();
         let device = crate::device::FileDevice::open(&path, bytes.len() as u64).unwrap();
-        for waits in [false, true] {
+        let extent = |i: u64| Extent { offset: i % 256 * 4096, len: 4096 };
+        for (waits, given) in [(false, 0), (true, 0), (true, 80)] {
             let mut flights = Flights::new(Engine::Ring, READ_BYTES_MAX);
             let mut left: BTreeSet<u64> = BTreeSet::new();
             for round in 0..3 {
-                for i in round * 100..(round + 1) * 100 {
-                    flights.begin(Extent { offset: i % 256 * 4096, len: 4096 }, i);
+                for i in round * 100..(round + 1) * 100 - given {
+                    flights.begin(extent(i), i);
                     left.insert(i);
                 }
+                // Begun by the callback.
+                let mut next = (round + 1) * 100 - given..(round + 1) * 100;
                 // Some are under way.
                 flights.poll(&device, |i, _| assert!(left.remove(&i)));
                 if round == 1
@@ -370,12 +378,17 @@ mod tests {
                     if waits {
                         flights.wait();
                     }
-                    flights.poll(&device, |i, result| {
+                    flights.poll_next(&device, |i, result| {
                         assert!(left.remove(&i), "one answer each");
                         let at = i as usize % 256 * 4096;
                         assert_eq!(result.unwrap(), &bytes[at..at + 4096]);
+                        next.next().map(|i| {
+                            left.insert(i);
+                            (extent(i), i)
+                        })
                     });
                 }
+                assert!(next.is_empty());
             }
             assert!(flights.ring().is_none() && flights.is_empty());
         }

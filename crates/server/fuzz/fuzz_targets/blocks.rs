@@ -1,6 +1,7 @@
 //! ClickHouse's compressed blocks: refused or read, and what is read is the same when it is compressed again.
 #![no_main]
 
+#[allow(dead_code, reason = "the server uses more of it")]
 #[path = "../../src/http/blocks.rs"]
 mod blocks;
 

@@ -4,6 +4,8 @@
 #[path = "../../src/http/claim.rs"]
 mod claim;
 mod head;
+#[path = "../../src/http/url.rs"]
+mod url;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Some((method, headers, uri)) = head::head(bytes) {

@@ -2,57 +2,20 @@
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use granary_sql::Error;
 use granary_sql::format::Format;
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
+use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_stream::{Stream, StreamExt};
 
-use super::blocks::Compressor;
+use super::App;
+use super::answer_writer::{AnswerWriter, Chunk};
 use super::exception::Exception;
-use super::waiting::{Turn, without_a_turn};
-use crate::limits::{ANSWER_BYTES_HELD_MAX, CHUNK_BYTES, CHUNKS_AHEAD};
-
-type Chunk = Result<Bytes, Error>;
-
-/// Where an answer is written. The client that went away is a broken pipe.
-pub struct Writer {
-    gathered: Vec<u8>,
-    chunks: mpsc::Sender<Chunk>,
-}
-
-impl Writer {
-    fn send(&mut self) -> io::Result<()> {
-        let chunk = Bytes::from(std::mem::take(&mut self.gathered));
-        let mut left = match self.chunks.try_send(Ok(chunk)) {
-            Ok(()) => return Ok(()),
-            Err(TrySendError::Closed(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
-            Err(TrySendError::Full(chunk)) => Some(chunk),
-        };
-        let mut is_sent = false;
-        without_a_turn(&mut || {
-            is_sent = left.take().is_some_and(|chunk| self.chunks.blocking_send(chunk).is_ok());
-        });
-        if is_sent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
-    }
-}
-
-impl Write for Writer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.gathered.extend_from_slice(bytes);
-        if self.gathered.len() >= CHUNK_BYTES {
-            self.send()?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.gathered.is_empty() { Ok(()) } else { self.send() }
-    }
-}
+use super::waiting::Turn;
+use crate::limits::CHUNKS_AHEAD;
 
 /// Whether the body is in ClickHouse's compressed blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,8 +27,9 @@ pub enum Compression {
 /// When the body is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// While it is written. An error behind its beginning ends it with a text, as in ClickHouse.
-    AsWritten,
+    /// From so many bytes on while it is written, or at its end. An error before that is the whole answer; a later one
+    /// ends it with a text, as in ClickHouse.
+    AsWritten { hold_bytes: usize },
     /// While it is written. An error behind its beginning breaks the connection: a program that read the text for
     /// rows would find a key in it.
     OrCutOff,
@@ -73,67 +37,34 @@ pub enum Delivery {
     Whole,
 }
 
-/// Runs `write` on a thread that may wait, and gives the body that it writes. An error before the first
-/// chunk is the whole answer; what a later one does, `delivery` says.
+/// Runs `write` on a thread that may wait, and gives the body that it writes. What becomes of an error, `delivery` says.
 pub async fn written(
+    app: &Arc<App>,
     compression: Compression,
     delivery: Delivery,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error> + Send + 'static,
 ) -> Result<Body, Exception> {
     let (chunks, received) = mpsc::channel(CHUNKS_AHEAD);
+    let app = Arc::clone(app);
     let turn = Turn::take().await;
     tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        let mut writer = Writer { gathered: Vec::new(), chunks };
+        let mut writer = AnswerWriter::new(app, compression, delivery, chunks);
         // A panic is an error like any other: silence would be an empty answer, or a short one.
-        let written = catch_unwind(AssertUnwindSafe(|| match compression {
-            Compression::None => write(&mut writer),
-            Compression::Blocks => {
-                let mut compressor = Compressor::new(&mut writer);
-                write(&mut compressor).and_then(|()| Ok(compressor.flush()?))
-            }
-        }));
-        let result =
-            written.unwrap_or_else(|_| Err(Error::logical_error("The query panicked; the log says where")));
-        match result.and_then(|()| Ok(writer.flush()?)) {
-            // Whoever asked has gone away, or everything is sent.
-            Err(error) if !error.is_broken_pipe() => {
-                let _ = writer.chunks.blocking_send(Err(error));
-            }
-            _ => {}
-        }
+        let written = catch_unwind(AssertUnwindSafe(|| write(writer.out())));
+        writer.end(
+            written.unwrap_or_else(|_| Err(Error::logical_error("The query panicked; the log says where"))),
+        );
     });
     let mut received = ReceiverStream::new(received);
-    if delivery == Delivery::Whole {
-        let mut body = Vec::new();
-        while let Some(chunk) = received.next().await {
-            body.extend_from_slice(&chunk?);
-            if body.len() > ANSWER_BYTES_HELD_MAX {
-                let message = format!(
-                    "With wait_end_of_query an answer may have {ANSWER_BYTES_HELD_MAX} bytes; this one has more"
-                );
-                return Err(Error::too_many_rows(message).into());
-            }
-        }
-        return Ok(Body::from(body));
-    }
     match received.next().await {
         None => Ok(Body::empty()),
         Some(Err(error)) => Err(Exception(error)),
         Some(Ok(first)) => {
             let chunks = tokio_stream::once(Ok(first)).chain(received);
-            Ok(Body::from_stream(bytes_of(chunks, delivery)))
+            Ok(Body::from_stream(chunks.map(|chunk: Chunk| chunk.map_err(io::Error::other))))
         }
     }
-}
-
-fn bytes_of(chunks: impl Stream<Item = Chunk>, delivery: Delivery) -> impl Stream<Item = io::Result<Bytes>> {
-    chunks.map(move |chunk| {
-        chunk.or_else(|error| match delivery {
-            Delivery::OrCutOff => Err(io::Error::other(error)),
-            Delivery::AsWritten | Delivery::Whole => Ok(Bytes::from(format!("\n{error}\n"))),
-        })
-    })
 }
 
 /// The media type that ClickHouse gives a format.

@@ -24,6 +24,11 @@ impl<W: Write> Compressor<W> {
         Self { gathered: Vec::new(), out }
     }
 
+    /// Where blocks are written.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     fn block(&mut self) -> io::Result<()> {
         let most = lz4_flex::block::get_maximum_output_size(self.gathered.len());
         let mut block = vec![0; CHECKSUM + HEADER + most];

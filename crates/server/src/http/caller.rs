@@ -75,7 +75,7 @@ fn credentials(parts: &Parts) -> Result<(String, String), Exception> {
         Wrong::NotBasic => {
             Error::authentication_failed("The Authorization header is not Basic with a user and a password")
         }
-        Wrong::Url(what) => Error::bad_arguments(format!("Failed to deserialize query string: {what}")),
+        Wrong::Url(what) => Error::cannot_parse_text(what),
     })?;
     Ok((user.unwrap_or_else(|| DEFAULT_USER.to_owned()), password))
 }

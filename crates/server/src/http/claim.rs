@@ -1,11 +1,11 @@
 //! The user that a request says it is from: in headers, by HTTP's own Basic, or in the URL. Nobody is believed yet.
 
-use std::collections::HashMap;
-
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+
+use super::url;
 
 /// A name, if one is said, and a password, empty if none is.
 pub type Claim = (Option<String>, String);
@@ -36,8 +36,7 @@ pub fn claim(method: &Method, headers: &HeaderMap, uri: &Uri) -> Result<Claim, W
             .map(|(user, password)| (Some(user), password))
             .ok_or(Wrong::NotBasic);
     }
-    let parameters: HashMap<String, String> = serde_urlencoded::from_str(uri.query().unwrap_or_default())
-        .map_err(|error| Wrong::Url(error.to_string()))?;
+    let parameters = url::parameters(uri).map_err(Wrong::Url)?;
     let get = |name: &str| parameters.get(name).cloned();
     Ok((get("user"), get("password").unwrap_or_default()))
 }

@@ -2,13 +2,12 @@
 //! the keys that were found go back, and never a key that was not asked for: ClickHouse's dictHas on a
 //! DIRECT dictionary does not survive one.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Path, Query};
+use axum::extract::Path;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -25,10 +24,10 @@ use super::body::WholeBody;
 use super::caller::Caller;
 use super::exception::Exception;
 use super::pieces::Pieces;
+use super::url::Parameters;
+use super::url_parameters::UrlParameters;
 use super::waiting::may_wait;
 use crate::limits::{KEY_BYTES_PER_LOOKUP, KEYS_PER_LOOKUP, ROWS_PER_WRITE};
-
-type Parameters = Query<HashMap<String, String>>;
 
 /// How keys and rows are written: `?format=`, RowBinary unless it is said.
 struct Form {
@@ -37,7 +36,7 @@ struct Form {
 }
 
 impl Form {
-    fn of(parameters: &HashMap<String, String>) -> Result<Self, Error> {
+    fn of(parameters: &Parameters) -> Result<Self, Error> {
         let rows = parameters.get("format").map_or(Ok(Format::RowBinary), |name| name.parse())?;
         let keys = granary_dict::Format::named(rows.name()).ok_or_else(|| {
             let known: Vec<&str> = granary_dict::Format::names().collect();
@@ -51,7 +50,7 @@ impl Form {
 pub async fn look_up(
     caller: Caller,
     Path(name): Path<String>,
-    Query(parameters): Parameters,
+    UrlParameters(parameters): UrlParameters,
     body: Body,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
@@ -59,7 +58,7 @@ pub async fn look_up(
     dictionary.definition().require_keys()?;
     let rows = form.rows;
     let mut pieces = Pieces::of(&caller.app, body).await;
-    let body = answer::written(Compression::None, Delivery::OrCutOff, move |out| {
+    let body = answer::written(&caller.app, Compression::None, Delivery::OrCutOff, move |out| {
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         let mut keys = dictionary.key_reader(form.keys);
@@ -123,7 +122,7 @@ fn write_found(
 pub async fn refresh(
     caller: Caller,
     Path(name): Path<String>,
-    Query(parameters): Parameters,
+    UrlParameters(parameters): UrlParameters,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
@@ -136,7 +135,7 @@ pub async fn refresh(
 pub async fn invalidate(
     caller: Caller,
     Path(name): Path<String>,
-    Query(parameters): Parameters,
+    UrlParameters(parameters): UrlParameters,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
@@ -153,12 +152,12 @@ pub async fn invalidate(
 pub async fn all_rows(
     caller: Caller,
     Path(name): Path<String>,
-    Query(parameters): Parameters,
+    UrlParameters(parameters): UrlParameters,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary(&name)?;
     let rows = form.rows;
-    let body = answer::written(Compression::None, Delivery::OrCutOff, move |out| {
+    let body = answer::written(&caller.app, Compression::None, Delivery::OrCutOff, move |out| {
         let schema = dictionary.definition().rows().schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
         for batch in dictionary.resident()? {

@@ -1,23 +1,22 @@
 //! What every answer to a query says of the server and of the query, an error too.
 
-use axum::extract::{Query, Request};
+use axum::extract::Request;
+use axum::http::header::InvalidHeaderValue;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use granary_sql::Error;
 
 use super::exception::Exception;
-use super::query::Parameters;
+use super::url;
 
 const TIME_ZONE: HeaderName = HeaderName::from_static("x-clickhouse-timezone");
 const DISPLAY_NAME: HeaderName = HeaderName::from_static("x-clickhouse-server-display-name");
 const QUERY_ID: HeaderName = HeaderName::from_static("x-clickhouse-query-id");
 
-/// Adds the headers by which an answer is known: the query's `query_id` or a new one, and whose it is.
+/// Adds the headers by which an answer is known: the query's id, and whose it is.
 pub async fn identify(request: Request, next: Next) -> Response {
-    let parameters = Query::<Parameters>::try_from_uri(request.uri());
-    let own = parameters.ok().and_then(|Query(mut parameters)| parameters.remove("query_id"));
-    let Ok(query_id) = HeaderValue::from_str(&own.unwrap_or_else(new_query_id)) else {
+    let Ok(query_id) = query_id(&request) else {
         return Exception(Error::bad_arguments("query_id cannot be sent back in a header")).into_response();
     };
     let mut response = next.run(request).await;
@@ -27,6 +26,17 @@ pub async fn identify(request: Request, next: Next) -> Response {
         (QUERY_ID, query_id),
     ]);
     response
+}
+
+/// `query_id` of the URL, or else that of the header, or else a new one.
+fn query_id(request: &Request) -> Result<HeaderValue, InvalidHeaderValue> {
+    // A URL that cannot be read is an error elsewhere.
+    let said = url::parameters(request.uri()).ok().and_then(|mut parameters| parameters.remove("query_id"));
+    match (said, request.headers().get(QUERY_ID)) {
+        (Some(id), _) if !id.is_empty() => HeaderValue::from_str(&id),
+        (None, Some(id)) if !id.is_empty() => Ok(id.clone()),
+        _ => HeaderValue::from_str(&new_query_id()),
+    }
 }
 
 /// A random UUID.

@@ -1,6 +1,7 @@
 //! HTTP: which path is whose.
 
 mod answer;
+mod answer_writer;
 mod blocks;
 mod body;
 mod caller;
@@ -16,6 +17,8 @@ mod pieces;
 mod query;
 mod sessions;
 mod unread;
+mod url;
+mod url_parameters;
 mod waiting;
 
 use std::sync::Arc;

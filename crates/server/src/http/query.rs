@@ -1,10 +1,8 @@
 //! ClickHouse's HTTP interface: a query in the URL, in the body, or begun in one and ended in the other.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::Query;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -19,8 +17,10 @@ use super::caller::Caller;
 use super::dashboard;
 use super::exception::Exception;
 use super::sessions::Lease;
+use super::url::Parameters;
+use super::url_parameters::UrlParameters;
 use super::waiting::may_wait;
-use crate::limits::BODY_BYTES_MAX;
+use crate::limits::{ANSWER_BYTES_HELD_MAX, ANSWER_BYTES_HELD_MIN, BODY_BYTES_MAX};
 
 const FORMAT: HeaderName = HeaderName::from_static("x-clickhouse-format");
 const DATABASE: HeaderName = HeaderName::from_static("x-clickhouse-database");
@@ -49,14 +49,11 @@ const OF_THE_REQUEST: &[&str] = &[
     "wait_end_of_query",
 ];
 
-/// What the URL says behind its question mark.
-pub type Parameters = HashMap<String, String>;
-
 /// GET: the query is in the URL; without one this is the page to look at, or ClickHouse's greeting. Browsers and
 /// caches send it without being asked, so it changes nothing.
 pub async fn run_get(
     mut caller: Caller,
-    Query(parameters): Query<Parameters>,
+    UrlParameters(parameters): UrlParameters,
     headers: HeaderMap,
 ) -> Result<Response, Exception> {
     if !parameters.contains_key("query") {
@@ -72,7 +69,7 @@ pub async fn run_get(
 /// POST: what the URL has of the query comes before the body.
 pub async fn run_post(
     caller: Caller,
-    Query(parameters): Query<Parameters>,
+    UrlParameters(parameters): UrlParameters,
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
@@ -93,6 +90,43 @@ fn is_on(parameters: &Parameters, name: &str) -> bool {
     parameters.get(name).is_some_and(|value| value != "0")
 }
 
+/// What a header says, or else the URL; an empty text says nothing.
+fn header_or_url<'a>(
+    headers: &'a HeaderMap,
+    header: HeaderName,
+    parameters: &'a Parameters,
+    parameter: &str,
+) -> Result<Option<&'a str>, Error> {
+    let said = headers.get(&header).map(|value| std::str::from_utf8(value.as_bytes())).transpose();
+    let said = said.map_err(|_| Error::cannot_parse_text(format!("The header {header} is not UTF-8")))?;
+    let in_url = || parameters.get(parameter).map(String::as_str);
+    Ok(said.filter(|text| !text.is_empty()).or_else(in_url).filter(|text| !text.is_empty()))
+}
+
+/// When an answer begins, by the URL or else by settings.
+fn delivery(session: &Session, parameters: &Parameters) -> Result<Delivery, Error> {
+    let waits = match parameters.contains_key("wait_end_of_query") {
+        true => is_on(parameters, "wait_end_of_query"),
+        false => session.is_on("http_wait_end_of_query"),
+    };
+    if waits {
+        return Ok(Delivery::Whole);
+    }
+    let said =
+        parameters.get("buffer_size").cloned().or_else(|| session.setting("http_response_buffer_size"));
+    let said = said.unwrap_or_default();
+    let bytes: u64 = said.parse().map_err(|_| {
+        Error::bad_arguments(format!("buffer_size is a number of bytes, and cannot be {said}"))
+    })?;
+    let hold_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(ANSWER_BYTES_HELD_MIN);
+    if hold_bytes > ANSWER_BYTES_HELD_MAX {
+        let message =
+            format!("buffer_size is at most {ANSWER_BYTES_HELD_MAX} bytes here, and cannot be {bytes}");
+        return Err(Error::bad_arguments(message));
+    }
+    Ok(Delivery::AsWritten { hold_bytes })
+}
+
 async fn run(
     caller: Caller,
     parameters: Parameters,
@@ -108,12 +142,13 @@ async fn run(
         }
         None => body,
     };
-    let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let default_format = match parameters.get("default_format").map(String::as_str).or(header(FORMAT)) {
+    let default_format = match header_or_url(&headers, FORMAT, &parameters, "default_format")? {
         Some(name) => name.parse()?,
         None => Format::TabSeparated,
     };
-    let leased = prepared(&caller, &parameters, header(DATABASE))?;
+    let database = header_or_url(&headers, DATABASE, &parameters, "database")?;
+    let leased = prepared(&caller, &parameters, database)?;
+    let delivery = delivery(&leased.session, &parameters)?;
     let statements = leased.session.split_bytes(&text)?;
     let [statement] = statements.as_slice() else {
         let message = match statements.len() {
@@ -129,9 +164,7 @@ async fn run(
     let chosen = output.format.unwrap_or(default_format);
     let (progress, written) = (output.progress(), output.written);
     let compression = if is_on(&parameters, "compress") { Compression::Blocks } else { Compression::None };
-    let delivery =
-        if is_on(&parameters, "wait_end_of_query") { Delivery::Whole } else { Delivery::AsWritten };
-    let body = answer::written(compression, delivery, move |out| {
+    let body = answer::written(&caller.app, compression, delivery, move |out| {
         // The session owns what the query reads from. It is free when all is written, before the client is told of the end.
         let _leased = leased;
         if !output.has_columns() {
@@ -170,7 +203,6 @@ fn prepared(
     database: Option<&str>,
 ) -> Result<Arc<Leased>, Exception> {
     let lease = caller.app.sessions.find(caller, parameters)?;
-    let database = parameters.get("database").map(String::as_str).or(database);
     let settings = parameters.iter().filter(|(name, _)| !OF_THE_REQUEST.contains(&name.as_str()));
     let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
     let session = lease.session.for_query(caller.rights.clone(), database, settings)?;

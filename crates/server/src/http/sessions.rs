@@ -9,6 +9,7 @@ use granary_sql::{Error, Session};
 
 use super::App;
 use super::caller::Caller;
+use super::url::Parameters;
 use crate::limits::{SESSION_SECONDS, SESSION_SECONDS_MAX, SESSIONS_MAX};
 
 /// A user and a name.
@@ -76,7 +77,7 @@ impl Sessions {
     /// # Errors
     /// SESSION_IS_LOCKED if another request has it; with `session_check=1` there is none of this name; `session_timeout`
     /// is no number of seconds that is allowed; or as many as may be are in use.
-    pub fn find(&self, caller: &Caller, parameters: &HashMap<String, String>) -> Result<Lease, Error> {
+    pub fn find(&self, caller: &Caller, parameters: &Parameters) -> Result<Lease, Error> {
         let Some(name) = parameters.get("session_id") else {
             return Ok(Lease { session: Arc::new(caller.session()), _place: None });
         };
@@ -118,7 +119,7 @@ impl Sessions {
 }
 
 /// How long a session is kept behind a request.
-fn patience(parameters: &HashMap<String, String>) -> Result<Duration, Error> {
+fn patience(parameters: &Parameters) -> Result<Duration, Error> {
     let Some(text) = parameters.get("session_timeout") else {
         return Ok(Duration::from_secs(SESSION_SECONDS));
     };

@@ -1,13 +1,15 @@
 //! Rows for tables in RAM: those of INSERT with a FORMAT, and what DEFAULT says.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
-use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::compute::{concat_batches, is_not_null, kernels::zip::zip};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::MemTable;
+use datafusion::sql::sqlparser::ast::{Expr, visit_expressions};
 use granary_dialect::rewrite::secret_name;
-use granary_dialect::statement::{ParsedQuery, quoted};
+use granary_dialect::statement::{ParsedQuery, parse_expression, quoted};
 use granary_dialect::types::CLICKHOUSE_TYPE;
 use granary_dialect::{Error, Result};
 use granary_dict::{DataType, Format, RowReader};
@@ -91,7 +93,7 @@ pub(super) fn lend(session: &Session, schema: SchemaRef, rows: Vec<RecordBatch>)
     Ok(session.lend(secret_name(), Arc::new(MemTable::try_new(schema, vec![rows])?)))
 }
 
-/// Rows of the table: a column that was not given is what its DEFAULT says of the others.
+/// Rows of the table: what a row was not given is what the column's DEFAULT says of the row's other columns.
 async fn rows_of(
     session: &Session,
     table: &LocalTable,
@@ -104,40 +106,119 @@ async fn rows_of(
     if table.defaults.is_empty() || names.len() != batch.num_columns() {
         return tables::row_batch(&schema, columns, batch);
     }
-    // A format whose rows need not have all columns leaves NULLs where a column is missing altogether.
-    let is_default = |name: &String| table.defaults.iter().any(|(column, _)| column == name);
-    let is_absent = |array: &ArrayRef| !array.is_empty() && array.logical_null_count() == array.len();
-    let takes_null = |name: &String| schema.field_with_name(name).is_ok_and(Field::is_nullable);
-    let given: Vec<usize> = (0..names.len())
-        .filter(|&i| !is_default(&names[i]) || takes_null(&names[i]) || !is_absent(batch.column(i)))
-        .collect();
-    let given_names: Vec<String> = given.iter().map(|&i| names[i].clone()).collect();
-    let missing: Vec<&(String, String)> =
-        table.defaults.iter().filter(|(name, _)| !given_names.contains(name)).collect();
-    if missing.is_empty() {
-        return tables::row_batch(&schema, columns, batch);
+    let lacking = lacking(table, names, batch)?;
+    // What all rows lack is no column.
+    let is_given = |&place: &usize| {
+        let array = batch.column(place);
+        let is_there = array.logical_null_count() < array.len();
+        is_there || lacking.iter().all(|column| *column.name != names[place])
+    };
+    let given: Vec<usize> = (0..names.len()).filter(is_given).collect();
+    let given_names: Vec<String> = given.iter().map(|&place| names[place].clone()).collect();
+    // Where a value is lacking there is NULL until the end.
+    let field = |(place, field): (usize, &Arc<Field>)| {
+        let is_lacking = lacking.iter().any(|column| column.place == place);
+        field.as_ref().clone().with_nullable(field.is_nullable() || is_lacking)
+    };
+    let fields: Vec<Field> = schema.fields().iter().enumerate().map(field).collect();
+    let fields = Arc::new(Schema::new(fields));
+    let mut rows = tables::row_batch(&fields, Some(&given_names), &batch.project(&given)?)?;
+    let mut left: Vec<&Lacking<'_>> = lacking.iter().collect();
+    while !left.is_empty() {
+        // A DEFAULT may look at columns that have one, too: these come first.
+        let is_ready = |column: &&Lacking<'_>| {
+            left.iter().all(|other| other.place == column.place || !column.looks_at.contains(other.name))
+        };
+        let (ready, later): (Vec<_>, Vec<_>) = left.iter().copied().partition(is_ready);
+        // Those that look at each other know each other as aliases.
+        let (ready, later) = if ready.is_empty() { (later, ready) } else { (ready, later) };
+        rows = with_defaults(session, &schema, &rows, &ready, &left).await?;
+        left = later;
     }
-    let places = given_names.iter().map(|name| {
-        schema
-            .index_of(name)
-            .map_err(|_| Error::no_such_column(format!("No such column {name} in the table")))
-    });
-    let part = Arc::new(schema.project(&places.collect::<Result<Vec<_>>>()?)?);
-    let known = tables::row_batch(&part, Some(&given_names), &batch.project(&given)?)?;
-    let list = given_names
-        .iter()
-        .map(|name| quoted(name))
-        .chain(missing.iter().map(|(name, expression)| format!("({expression}) AS {}", quoted(name))));
-    let list = list.collect::<Vec<_>>().join(", ");
-    let names = [given_names.clone(), missing.iter().map(|(name, _)| name.clone()).collect()].concat();
-    let rows = with_rows(session, known, &list).await?;
-    tables::row_batch(&schema, Some(&names), &rows)
+    Ok(RecordBatch::try_new(schema, rows.columns().to_vec())?)
 }
 
-/// `SELECT list` of some rows, in their order.
+/// A column that was not given, at all or in some rows.
+struct Lacking<'a> {
+    name: &'a String,
+    place: usize,
+    /// Its DEFAULT, and the names in there.
+    expression: &'a str,
+    looks_at: Vec<String>,
+}
+
+/// The columns with a DEFAULT that rows lack. A format whose rows need not have all columns leaves NULLs where one is
+/// missing; in a column that takes NULLs these are values, in any other one they stand for the DEFAULT.
+fn lacking<'a>(table: &'a LocalTable, names: &[String], batch: &RecordBatch) -> Result<Vec<Lacking<'a>>> {
+    let schema = table.schema();
+    let mut lacking = Vec::new();
+    for (name, expression) in &table.defaults {
+        let place = schema.index_of(name)?;
+        let given = names.iter().position(|given| given == name).map(|given| batch.column(given));
+        let has_all = |given: &ArrayRef| schema.field(place).is_nullable() || given.logical_null_count() == 0;
+        if !given.is_some_and(has_all) {
+            lacking.push(Lacking { name, place, expression, looks_at: names_in(expression) });
+        }
+    }
+    Ok(lacking)
+}
+
+/// What may be a column in an expression. One that is none has no names: the query that it comes to stand in says so.
+fn names_in(expression: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let Ok(expression) = parse_expression(expression) else { return names };
+    _ = visit_expressions(&expression, |expr: &Expr| {
+        match expr {
+            Expr::Identifier(name) => names.push(name.value.clone()),
+            // An element of a tuple, or a column whose name has a dot.
+            Expr::CompoundIdentifier(parts) => {
+                let parts: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+                names.extend([parts[0].to_owned(), parts.join(".")]);
+            }
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    names
+}
+
+/// Rows in which some columns have their DEFAULT where they are NULL. It is made of columns that no row lacks.
+async fn with_defaults(
+    session: &Session,
+    schema: &SchemaRef,
+    rows: &RecordBatch,
+    columns: &[&Lacking<'_>],
+    lacking: &[&Lacking<'_>],
+) -> Result<RecordBatch> {
+    let is_known = |place: &usize| lacking.iter().all(|column| column.place != *place);
+    let known: Vec<usize> = (0..rows.num_columns()).filter(is_known).collect();
+    let known = match known.is_empty() {
+        // A table has some columns.
+        true => rows.clone(),
+        false => {
+            let columns = rows.project(&known)?.columns().to_vec();
+            RecordBatch::try_new(Arc::new(schema.project(&known)?), columns)?
+        }
+    };
+    let shown = |column: &&Lacking<'_>| format!("({}) AS {}", column.expression, quoted(column.name));
+    let list = columns.iter().map(shown).collect::<Vec<_>>().join(", ");
+    let defaults = with_rows(session, known, &list).await?;
+    let places: Vec<usize> = columns.iter().map(|column| column.place).collect();
+    let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    let defaults = tables::row_batch(&Arc::new(schema.project(&places)?), Some(&names), &defaults)?;
+    let mut all = rows.columns().to_vec();
+    for (column, default) in columns.iter().zip(defaults.columns()) {
+        let given = &all[column.place];
+        all[column.place] = zip(&is_not_null(given)?, given, default)?;
+    }
+    Ok(RecordBatch::try_new(rows.schema(), all)?)
+}
+
+/// `SELECT list` of some rows, in their order: on one thread, as several would mix them.
 pub(super) async fn with_rows(session: &Session, rows: RecordBatch, list: &str) -> Result<RecordBatch> {
     let lent = lend(session, rows.schema(), vec![rows])?;
-    let mut output = query::run(session, &format!("SELECT {list} FROM `{}`", lent.name())).await?;
+    let text = format!("SELECT {list} FROM `{}` SETTINGS max_threads = 1", lent.name());
+    let mut output = query::run(session, &text).await?;
     let mut batches = Vec::new();
     while let Some(batch) = output.next().await {
         batches.push(batch?);

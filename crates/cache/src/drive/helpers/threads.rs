@@ -14,6 +14,15 @@ mod imp {
         static IO: RefCell<Io> = RefCell::new(Io::new());
     }
 
+    /// Lends `io`, or another one where it is lent already: a helping thread that asks for help while it delivers does the
+    /// other part itself.
+    fn with_free<T>(io: &RefCell<Io>, work: impl FnOnce(&mut Io) -> T) -> T {
+        match io.try_borrow_mut() {
+            Ok(mut io) => work(&mut io),
+            Err(_) => work(&mut Io::new()),
+        }
+    }
+
     /// As many as there are cores beside the one that asks for help; none where there is one core.
     #[derive(Default)]
     pub struct Threads(OnceLock<Option<ThreadPool>>);
@@ -46,7 +55,7 @@ mod imp {
             let pool = self.pool().expect("there is help only where there is a pool");
             let mut answer = None;
             let mine = pool.in_place_scope(|scope| {
-                scope.spawn(|_| answer = Some(IO.with_borrow_mut(theirs)));
+                scope.spawn(|_| answer = Some(IO.with(|io| with_free(io, theirs))));
                 mine()
             });
             (mine, answer.expect("the scope waits for it"))

@@ -1,20 +1,22 @@
 //! CLICKHOUSE(HOST, PORT, USER, PASSWORD, DB, TABLE | QUERY [, WHERE]): SELECTs over ClickHouse's HTTP interface,
 //! answered in RowBinary. Whoever may only read can be the USER: no setting is changed.
 
-use crate::definition::Structure;
+use super::columns::{BoolType, Column, Moments};
+use crate::definition::{Key, KeyColumn, Structure};
 use crate::environment::OwnTables;
 use crate::error::{Code, DictError};
 use crate::source::format::names::Format;
 use crate::source::format::{pass_rows, read_rows};
 use crate::source::literals::conditions;
-use crate::source::rows::Rows;
+use crate::source::rows::{self, Rows};
 use crate::source::select::Select;
 use crate::source::server::Server;
-use crate::source::sql::{self, Dialect, UpdateStatements};
+use crate::source::sql::{self, Dialect, UpdateStatements, is_moment, said_in_utc};
 use crate::source::web::{self, Client};
 use crate::source::{Changes, Source, Tail, Take};
-use crate::types::{DataType, Element};
+use crate::types::DataType;
 use arrow::array::{ArrayRef, RecordBatch};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The tables beside the dictionary, and its SETTINGS.
@@ -71,6 +73,24 @@ impl Answerer {
         }
     }
 
+    /// How moments come in that format.
+    fn moments(&self) -> Moments {
+        match self {
+            Answerer::Http(_) => Moments::Numbers,
+            Answerer::Own(_) => Moments::Texts,
+        }
+    }
+
+    /// Whether the server has Bool, as ClickHouse has since 21.12.
+    fn bool_type(&self) -> Result<BoolType, DictError> {
+        let Answerer::Http(client) = self else { return Ok(BoolType::Known) };
+        let answer = client.post(b"SELECT version() FORMAT TabSeparated")?;
+        let version = String::from_utf8_lossy(&answer).into_owned();
+        let mut numbers = version.trim().split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+        let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        Ok(if version >= FIRST_WITH_BOOL { BoolType::Known } else { BoolType::Unknown })
+    }
+
     fn ask(&self, sql: &str) -> Result<Vec<u8>, DictError> {
         match self {
             Answerer::Http(client) => client.post(sql.as_bytes()),
@@ -78,6 +98,9 @@ impl Answerer {
         }
     }
 }
+
+/// The first version of ClickHouse that has Bool.
+const FIRST_WITH_BOOL: (u32, u32) = (21, 12);
 
 /// One connection.
 pub(super) struct Clickhouse {
@@ -88,7 +111,11 @@ pub(super) struct Clickhouse {
     /// What is selected, and as what it comes.
     list: String,
     columns: Vec<(String, DataType)>,
+    /// What it becomes, key columns first.
+    wanted: Vec<DataType>,
     updates: Option<UpdateStatements>,
+    /// The key as texts of `updates` have it.
+    updated_keys: Structure,
     patience: Duration,
 }
 
@@ -107,33 +134,44 @@ impl Clickhouse {
         let described = answerer.ask(&format!("{statement} LIMIT 0 FORMAT TabSeparatedWithNamesAndTypes"))?;
         let described = String::from_utf8_lossy(&described).into_owned();
         let theirs: Vec<&str> = described.lines().nth(1).unwrap_or_default().split('\t').collect();
-        let ours = structure.key_columns().into_iter().map(|key| key.data_type);
-        let ours = ours.chain(structure.attributes.iter().map(|attribute| attribute.data_type.clone()));
+        let keys = structure.key_columns().into_iter().map(|key| key.data_type);
+        let attributes = structure.attributes.iter().map(|attribute| attribute.data_type.clone());
+        let wanted: Vec<DataType> = keys.chain(attributes).collect();
         if theirs.len() != asked.len() {
             let text = format!("ClickHouse described {} columns, not {}", theirs.len(), asked.len());
             return Err(DictError::new(Code::IncorrectData, text));
         }
-        let columns: Vec<(String, DataType)> = asked
-            .iter()
-            .zip(ours.zip(theirs))
-            .map(|(c, (ours, theirs))| (c.name.clone(), sent(&ours, theirs)))
-            .collect();
+        let is_bool = |data_type: &DataType| *data_type == DataType::Bool;
+        let bool_type = match wanted.iter().any(|data_type| data_type.contains(is_bool)) {
+            true => answerer.bool_type()?,
+            false => BoolType::Known,
+        };
         // No aliases: in ClickHouse they would be seen by the condition, which no index could answer then.
-        let list: Vec<String> = plain
-            .iter()
-            .zip(&columns)
-            .map(|(expression, (_, data_type))| format!("CAST({expression} AS {})", their_name(data_type)))
-            .collect();
-        let keys = &list[..structure.key_columns().len()];
-        let updates = UpdateStatements::new(Dialect::Clickhouse, select, database.as_deref(), keys);
+        let selected = |moments: Moments| -> Vec<Column> {
+            plain
+                .iter()
+                .zip(wanted.iter().zip(&theirs))
+                .map(|(expression, (ours, theirs))| Column::new(expression, ours, theirs, bool_type, moments))
+                .collect()
+        };
+        let list = |columns: &[Column]| -> Vec<String> {
+            columns.iter().map(|column| column.expression.clone()).collect()
+        };
+        let (selected, texts) = (selected(answerer.moments()), selected(Moments::Texts));
+        let keys = list(&texts[..structure.key_columns().len()]);
+        let updates = UpdateStatements::new(Dialect::Clickhouse, select, database.as_deref(), &keys);
+        let list = list(&selected).join(", ");
+        let columns = asked.into_iter().zip(selected).map(|(asked, column)| (asked.name, column.data_type));
         Ok(Clickhouse {
+            columns: columns.collect(),
+            list,
+            wanted,
             updates,
+            updated_keys: key_in_utc(structure),
             answerer,
             database,
             select: select.clone(),
             structure: structure.clone(),
-            list: list.join(", "),
-            columns,
             patience,
         })
     }
@@ -149,7 +187,15 @@ impl Clickhouse {
         let answer = self.answerer.ask(&format!("{statement} FORMAT {}", format.name()))?;
         let mut rows = Rows::of_columns(&self.columns);
         read_rows(format, &answer, &mut rows)?;
-        rows.finish(&[])
+        self.as_wanted(rows.finish(&[])?)
+    }
+
+    /// The same rows with moments in the zones of their columns.
+    fn as_wanted(&self, batch: RecordBatch) -> Result<RecordBatch, DictError> {
+        match self.answerer.moments() {
+            Moments::Numbers => Ok(batch),
+            Moments::Texts => rows::batch(in_zones(&self.wanted, batch.columns())?, batch.num_rows()),
+        }
     }
 }
 
@@ -177,7 +223,9 @@ impl Source for Clickhouse {
                 pass_rows(format, client.post_and_read(statement.as_bytes())?, rows, take)
             }
             Answerer::Own((tables, settings)) => {
-                pass_rows(format, &(tables.0)(&statement, settings)?[..], rows, take)
+                let answer = (tables.0)(&statement, settings)?;
+                let mut take = |batch: RecordBatch| take(self.as_wanted(batch)?);
+                pass_rows(format, &answer[..], rows, &mut take)
             }
         }
     }
@@ -189,7 +237,11 @@ impl Source for Clickhouse {
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
-        updates.ask_changes(&self.structure, watermark, |statement, rows| self.fill(statement, rows))
+        let fill = |statement: &str, rows: &mut Rows| self.fill(statement, rows);
+        Ok(match updates.ask_changes(&self.updated_keys, watermark, fill)? {
+            Changes::Keys(keys) => Changes::Keys(in_zones(&self.wanted, &keys)?),
+            Changes::TooMany => Changes::TooMany,
+        })
     }
 }
 
@@ -201,37 +253,24 @@ impl Clickhouse {
     }
 }
 
-/// The type that a column comes in. Only what can be NULL there is asked for as Nullable, for a cast from String
-/// to that makes NULL of what it cannot read.
-fn sent(ours: &DataType, theirs: &str) -> DataType {
-    match theirs.contains("Nullable(") && !ours.is_composite() {
-        true => DataType::Nullable(Box::new(ours.inner().clone())),
-        false => ours.inner().clone(),
-    }
+/// The structure with the moments of its key in UTC, and nothing else.
+fn key_in_utc(structure: &Structure) -> Structure {
+    let column =
+        |column: &KeyColumn| KeyColumn { data_type: said_in_utc(&column.data_type), ..column.clone() };
+    let key = match &structure.key {
+        Key::Complex(columns) => Key::Complex(columns.iter().map(column).collect()),
+        simple => simple.clone(),
+    };
+    Structure { key, attributes: Vec::new() }
 }
 
-/// The name of a type that the server is asked for. Older ones have no Bool, which is the same byte as UInt8.
-fn their_name(data_type: &DataType) -> String {
-    without_bool(data_type).to_string()
-}
-
-fn without_bool(data_type: &DataType) -> DataType {
-    let inside = |inner: &DataType| Box::new(without_bool(inner));
-    match data_type {
-        DataType::Bool => DataType::UInt8,
-        DataType::Nullable(inner) => DataType::Nullable(inside(inner)),
-        DataType::Array(item) => DataType::Array(inside(item)),
-        DataType::Map(entry) => DataType::Map(inside(entry)),
-        DataType::Nested(item) => DataType::Nested(inside(item)),
-        DataType::Tuple(elements) => {
-            let plain = |element: &Element| Element {
-                name: element.name.clone(),
-                data_type: without_bool(&element.data_type),
-            };
-            DataType::Tuple(elements.iter().map(plain).collect())
-        }
-        plain => plain.clone(),
-    }
+/// The first columns of a structure with their moments in the zones of these types.
+fn in_zones(types: &[DataType], columns: &[ArrayRef]) -> Result<Vec<ArrayRef>, DictError> {
+    let zoned = |(data_type, column): (&DataType, &ArrayRef)| match data_type.contains(is_moment) {
+        true => data_type.adopt(column),
+        false => Ok(Arc::clone(column)),
+    };
+    types.iter().zip(columns).map(zoned).collect()
 }
 
 fn percent_encoded(text: &str) -> String {

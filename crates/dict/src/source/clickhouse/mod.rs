@@ -2,6 +2,7 @@
 //! without HOST and PORT, and with PORT 9000 of this machine, the tables beside the dictionary.
 
 mod client;
+mod columns;
 
 use self::client::{Clickhouse, Place};
 use super::SourceFactory;
@@ -26,6 +27,7 @@ const NATIVE_PORTS: [&str; 2] = ["9000", "9440"];
 
 pub(super) const KIND: SourceKind = SourceKind {
     takes_collections: true,
+    heeds_settings: true,
     complete,
     is_own,
     ..SourceKind::new("CLICKHOUSE", &[SERVER, &[Parameter::flag(SECURE)], SELECT, UPDATES], describe, open)

@@ -1,4 +1,5 @@
-//! CSV: fields between commas, in double quotes where needed (doubled inside), `\N` for NULL.
+//! CSV: fields between commas, in double quotes where needed (doubled inside), `\N` for NULL. Blanks around a field are
+//! none of it, as in ClickHouse.
 
 use super::{Field, FieldSink, KeyCells};
 use crate::error::DictError;
@@ -72,7 +73,16 @@ pub(super) fn read(bytes: &[u8], sink: &mut impl FieldSink) -> Result<(), DictEr
     Ok(())
 }
 
-/// Reads one field; the place behind it.
+fn is_blank(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// The first place from `at` on where no blank is.
+fn behind_blanks(bytes: &[u8], at: usize) -> usize {
+    at + bytes[at..].iter().take_while(|&&byte| is_blank(byte)).count()
+}
+
+/// Reads one field and the blanks around it; the place behind them.
 fn field(
     bytes: &[u8],
     start: usize,
@@ -80,6 +90,7 @@ fn field(
     scratch: &mut Vec<u8>,
     sink: &mut impl FieldSink,
 ) -> Result<usize, DictError> {
+    let start = behind_blanks(bytes, start);
     if bytes.get(start) == Some(&b'"') {
         scratch.clear();
         let mut at = start + 1;
@@ -92,7 +103,7 @@ fn field(
             at += length + 1;
             if bytes.get(at) != Some(&b'"') {
                 sink.field(column, Field::Exact(scratch))?;
-                return Ok(at);
+                return Ok(behind_blanks(bytes, at));
             }
             scratch.push(b'"');
             at += 1;
@@ -104,14 +115,18 @@ fn field(
     if rest.get(length) != Some(&b',') {
         field = field.strip_suffix(b"\r").unwrap_or(field);
     }
+    let end = start + field.len();
+    while let [rest @ .., b' ' | b'\t'] = field {
+        field = rest;
+    }
     sink.field(column, if field == b"\\N" { Field::Null } else { Field::Plain(field) })?;
-    Ok(start + field.len())
+    Ok(end)
 }
 
 /// Where each whole row of `bytes` ends.
 pub(super) fn row_ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
     enum In {
-        /// Nothing of the field has come.
+        /// Nothing of the field has come but blanks.
         Start,
         Plain,
         Quotes,
@@ -126,6 +141,7 @@ pub(super) fn row_ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
             (In::Quotes, _) => (In::Quotes, None),
             (_, b'\n') => (In::Start, Some(at + 1)),
             (_, b',') => (In::Start, None),
+            (In::Start, byte) if is_blank(byte) => (In::Start, None),
             _ => (In::Plain, None),
         };
         place = next;

@@ -1,16 +1,23 @@
 //! Rows as JSON. JSONEachRow: an object for each, columns by name, in any order; an attribute that is missing is NULL
 //! (so the default). JSONCompactEachRow: an array for each, columns in their order or in that of a head. Lines of them,
-//! or, of objects, one array around all. With Strings in the format's name every value is written as a string.
+//! or, of objects, one array around all. With Strings in the format's name every value is written as a string. What is
+//! no string is read as it is written: a number by its digits, an array or an object for a String as it came.
 
-use super::json_value::Json;
+use super::json_row::Row;
 use super::names::{JsonRow, JsonValues};
 use super::{End, KeyCells, Order, Rows, csv};
 use crate::error::DictError;
 use crate::row::Style;
-use serde_json::{Deserializer, Number, Value};
+use crate::types::Shape;
+use serde_json::value::RawValue;
+use serde_json::{Deserializer, Value};
+use std::borrow::Cow;
 
 /// NULL where every value is a string.
 const NULL: &str = "ᴺᵁᴸᴸ";
+
+/// How much of what is no row an error shows.
+const SHOWN_BYTES: usize = 64;
 
 pub(super) fn write_row(
     shape: JsonRow,
@@ -79,6 +86,11 @@ impl Stream {
     /// Reads the whole rows at the beginning of `bytes`, and says where they end.
     pub fn read(&mut self, bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, DictError> {
         let mut read = 0;
+        // A number that is cut off would be a malformed one. No row ends with what numbers are written with.
+        let whole = match end {
+            End::Here => bytes.len(),
+            End::Later => bytes.len() - bytes.iter().rev().take_while(|&&byte| is_of_number(byte)).count(),
+        };
         loop {
             read += self.skip(&bytes[read..])?;
             if read == bytes.len() {
@@ -87,15 +99,16 @@ impl Stream {
                 }
                 return Ok(read);
             }
-            let mut values = Deserializer::from_slice(&bytes[read..]).into_iter::<Json>();
+            self.check_begin(&bytes[read..])?;
+            let mut values = Deserializer::from_slice(&bytes[read..whole]).into_iter::<Row<'_>>();
             match values.next() {
-                Some(Ok(value)) => {
+                Some(Ok(row)) => {
                     let length = values.byte_offset();
-                    self.take(value, rows)?;
+                    self.take(row, rows)?;
                     read += length;
                 }
                 Some(Err(e)) if e.is_eof() && end == End::Later => return Ok(read),
-                Some(Err(e)) => return Err(DictError::parse_text(format!("Malformed JSON: {e}"))),
+                Some(Err(e)) => return Err(malformed(&e)),
                 None => return Ok(bytes.len()),
             }
         }
@@ -123,36 +136,43 @@ impl Stream {
         Ok(bytes.len())
     }
 
-    fn take(&mut self, value: Json, rows: &mut Rows) -> Result<(), DictError> {
-        match (self.shape, value) {
-            (JsonRow::Object, Json::Object(members)) => self.take_object(&members, rows),
-            (JsonRow::Array, Json::Array(items)) if self.head > 0 => {
+    /// Whether a row of the format begins here.
+    fn check_begin(&self, bytes: &[u8]) -> Result<(), DictError> {
+        let (open, wanted) = match self.shape {
+            JsonRow::Object => (b'{', "object"),
+            JsonRow::Array => (b'[', "array"),
+        };
+        if bytes.first() == Some(&open) {
+            return Ok(());
+        }
+        let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]);
+        Err(DictError::parse_text(format!("Expected an {wanted} of JSON, got {shown}")))
+    }
+
+    fn take(&mut self, row: Row<'_>, rows: &mut Rows) -> Result<(), DictError> {
+        match row {
+            Row::Object(members) => self.take_object(&members, rows),
+            Row::Array(items) if self.head > 0 => {
                 // The names come first; of the types nobody takes notice.
                 if self.order.is_none() {
-                    let name = |item: &Json| match item {
-                        Json::Text(text) => text.clone(),
-                        other => other.to_string(),
-                    };
-                    let names: Vec<String> = items.iter().map(name).collect();
+                    let mut names = Vec::new();
+                    for item in items {
+                        names.push(unquoted(item.get())?.into_owned());
+                    }
                     self.order = Some(Order::of_names(&names, rows)?);
                 }
                 self.head -= 1;
                 Ok(())
             }
-            (JsonRow::Array, Json::Array(items)) => self.take_array(&items, rows),
-            (shape, other) => {
-                let shown: String = other.to_string().chars().take(64).collect();
-                let wanted = if shape == JsonRow::Object { "object" } else { "array" };
-                Err(DictError::parse_text(format!("Expected an {wanted} of JSON, got {shown}")))
-            }
+            Row::Array(items) => self.take_array(&items, rows),
         }
     }
 
-    fn take_object(&self, members: &[(String, Json)], rows: &mut Rows) -> Result<(), DictError> {
+    fn take_object(&self, members: &[(String, &RawValue)], rows: &mut Rows) -> Result<(), DictError> {
         for column in 0..rows.width() {
             // Of members with one name the last counts.
             let value =
-                members.iter().rev().find(|(name, _)| name == rows.name(column)).map(|(_, value)| value);
+                members.iter().rev().find(|(name, _)| name == rows.name(column)).map(|(_, value)| *value);
             match value {
                 None if column < rows.key_width() => {
                     return Err(rows.missing_key(column, members.iter().map(|(name, _)| name)));
@@ -165,7 +185,7 @@ impl Stream {
         Ok(())
     }
 
-    fn take_array(&mut self, items: &[Json], rows: &mut Rows) -> Result<(), DictError> {
+    fn take_array(&mut self, items: &[&RawValue], rows: &mut Rows) -> Result<(), DictError> {
         let order = self.order.get_or_insert_with(|| Order::declared(rows));
         if items.len() != order.places.len() {
             let text = format!("Expected {} columns, got {}", order.places.len(), items.len());
@@ -180,25 +200,35 @@ impl Stream {
     }
 }
 
-fn push(values: JsonValues, column: usize, value: &Json, rows: &mut Rows) -> Result<(), DictError> {
-    match value {
-        Json::Null => rows.push_parsed(column, None),
-        Json::Text(text) if values == JsonValues::Strings && text == NULL => rows.push_parsed(column, None),
-        Json::Text(text) => rows.push_parsed(column, Some(text)),
-        Json::Bool(flag) => rows.push_parsed(column, Some(if *flag { "1" } else { "0" })),
-        value if rows.data_type(column).is_exact() && value.has_number(is_rounded) => {
-            let text = format!("{value} may have lost digits as a JSON number: put it in quotes");
-            Err(rows.within(column, DictError::parse_text(text)))
+/// Adds a value by its text, for a String whatever it is, as in ClickHouse.
+fn push(values: JsonValues, column: usize, value: &RawValue, rows: &mut Rows) -> Result<(), DictError> {
+    let is_text = rows.data_type(column).shape() == Shape::Text;
+    match value.get() {
+        "null" => rows.push_parsed(column, None),
+        "true" if !is_text => rows.push_parsed(column, Some("1")),
+        "false" if !is_text => rows.push_parsed(column, Some("0")),
+        raw => {
+            let text = unquoted(raw).map_err(|e| rows.within(column, e))?;
+            let is_null = values == JsonValues::Strings && text == NULL;
+            rows.push_parsed(column, if is_null { None } else { Some(&text) })
         }
-        other => rows.push_parsed(column, Some(&other.to_string())),
     }
 }
 
-/// Digits that every float of 64 bits keeps.
-const FLOAT_DIGITS: usize = 15;
+/// What a string says; of another value, its text.
+fn unquoted(raw: &str) -> Result<Cow<'_, str>, DictError> {
+    match raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        None => Ok(Cow::Borrowed(raw)),
+        Some(text) if !text.contains('\\') => Ok(Cow::Borrowed(text)),
+        Some(_) => serde_json::from_str::<String>(raw).map(Cow::Owned).map_err(|e| malformed(&e)),
+    }
+}
 
-/// Whether the reader may have made another number of one with more digits.
-fn is_rounded(number: &Number) -> bool {
-    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).count();
-    number.is_f64() && digits(&number.to_string()) > FLOAT_DIGITS
+fn malformed(error: &serde_json::Error) -> DictError {
+    DictError::parse_text(format!("Malformed JSON: {error}"))
+}
+
+/// What a number is written with.
+fn is_of_number(byte: u8) -> bool {
+    byte.is_ascii_digit() || b"+-.eE".contains(&byte)
 }

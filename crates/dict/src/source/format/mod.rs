@@ -5,7 +5,7 @@ mod arrow_stream;
 mod csv;
 mod fields;
 mod json;
-mod json_value;
+mod json_row;
 pub(super) mod names;
 mod native;
 mod order;

@@ -128,6 +128,8 @@ fn texts_are_cut_behind_whole_rows() {
         (Csv, "a,\"b\n\"\nc", 7),
         (Csv, "\"a\"\"\n\",b", 0),
         (Csv, "a\"b\n\"c\n", 4),
+        (Csv, "a, \t\"b\n\"\nc", 9),
+        (Csv, "\"a\" \"b\n\"c\n", 7),
         (TabSeparated, "a\\\nb\nc", 5),
         (TabSeparated, "a\\\\\nb", 4),
         (TabSeparated, "\"a\nb\"", 3),
@@ -141,28 +143,43 @@ fn of_texts<const N: usize>(data_type: &str, texts: [&str; N]) -> ArrayRef {
     DataType::parse(data_type).unwrap().adopt(&texts).unwrap()
 }
 
-/// Numbers of more digits than a JSON number has here are refused, and read from texts.
+/// Numbers have all their digits, in quotes and without.
 #[test]
 fn json_loses_no_digits() {
     let attribute = |name: &str, text: &str| Attribute::new(name, DataType::parse(text).unwrap());
     let structure = Structure {
         key: Key::Simple { name: "id".into() },
-        attributes: vec![attribute("w", "UInt128"), attribute("m", "Decimal(76, 3)")],
+        attributes: vec![
+            attribute("w", "UInt128"),
+            attribute("m", "Decimal(76, 3)"),
+            attribute("i", "Int128"),
+            attribute("f", "Decimal(38, 18)"),
+            attribute("n", "Decimal(38, 0)"),
+        ],
     };
     let read = |text: &str| {
         let mut rows = Rows::new(&structure);
         read_rows(Format::JSON_EACH_ROW, text.as_bytes(), &mut rows)?;
         rows.finish(&[])
     };
-    let batch =
-        read(r#"{"id":1,"w":"340282366920938463463374607431768211455","m":"12345678901234567890.123"}"#)
-            .unwrap();
-    assert_eq!(batch.column(1), &of_texts("UInt128", ["340282366920938463463374607431768211455"]));
-    assert_eq!(batch.column(2), &of_texts("Decimal(76, 3)", ["12345678901234567890.123"]));
+    let plain = r#"{"id":1,"w":340282366920938463463374607431768211455,"m":12345678901234567890.123,"i":-170141183460469231731687303715884105728,"f":1.000000000000000001,"n":100000000000000000001}"#;
+    let quoted = r#"{"id":1,"w":"340282366920938463463374607431768211455","m":"12345678901234567890.123","i":"-170141183460469231731687303715884105728","f":"1.000000000000000001","n":"100000000000000000001"}"#;
+    for text in [plain, quoted] {
+        let batch = read(text).unwrap();
+        assert_eq!(batch.column(1), &of_texts("UInt128", ["340282366920938463463374607431768211455"]));
+        assert_eq!(batch.column(2), &of_texts("Decimal(76, 3)", ["12345678901234567890.123"]));
+        assert_eq!(batch.column(3), &of_texts("Int128", ["-170141183460469231731687303715884105728"]));
+        let decimal = |column: usize| batch.column(column).as_primitive::<Decimal128Type>().value(0);
+        assert_eq!(decimal(4), 1_000_000_000_000_000_001);
+        assert_eq!(decimal(5), 100_000_000_000_000_000_001);
+    }
     assert_eq!(read(r#"{"id":1,"m":-12.5}"#).unwrap().column(2), &of_texts("Decimal(76, 3)", ["-12.5"]));
-    for bad in
-        [r#"{"id":1,"w":340282366920938463463374607431768211455}"#, r#"{"id":1,"m":12345678901234567.25}"#]
-    {
+    for bad in [
+        r#"{"id":1,"w":340282366920938463463374607431768211456}"#,
+        r#"{"id":1,"w":1.5}"#,
+        r#"{"id":1,"i":1e3}"#,
+        r#"{"id":1,"n":1e38}"#,
+    ] {
         assert!(read(bad).is_err(), "{bad}");
     }
 }
@@ -270,12 +287,14 @@ fn maps_in_json() {
         batch.column(1),
         &of_texts("Map(String, Array(Map(UInt8, String)))", ["{'b':[{2:'x',1:'7',2:'y'}],'a':[]}"])
     );
-    for bad in [
-        r#"{"id":1,"w":{"z":12345678901234567.25}}"#,
-        r#"{"id":1,"m":[]}"#,
-        r#"{"id":1,"m":{"a":1}}"#,
-        "{\"id\":1,\"m\":{1:[]}}",
-    ] {
+    let batch =
+        read(r#"{"id":1, "w":{"z": 12345678901234567.25 }, "m" : {"b" :[{"2" : 1.10,"1":true}]} }"#).unwrap();
+    assert_eq!(
+        batch.column(1),
+        &of_texts("Map(String, Array(Map(UInt8, String)))", ["{'b':[{2:'1.10',1:'true'}]}"])
+    );
+    assert_eq!(batch.column(2), &of_texts("Map(String, Decimal(40, 2))", ["{'z':12345678901234567.25}"]));
+    for bad in [r#"{"id":1,"m":[]}"#, r#"{"id":1,"m":{"a":1}}"#, "{\"id\":1,\"m\":{1:[]}}"] {
         assert!(read(bad).is_err(), "{bad}");
     }
 }
@@ -475,6 +494,60 @@ fn a_byte_order_mark_is_not_of_the_first_column() {
             texts_by_pieces(format, &format!("\u{feff}\u{feff}{rows}")).is_err(),
             "{format}: one is enough"
         );
+    }
+}
+
+#[test]
+fn blanks_around_fields_of_csv_are_none_of_them() {
+    for (rows, expected) in [
+        ("1, abc\n", "1=abc"),
+        ("2, \"x y\"\n", "2=x y"),
+        ("3,\"a\" \n", "3=a"),
+        ("\"4\" ,b", "4=b"),
+        (" \t5\t ,  a b \t\r\n", "5=a b"),
+        ("6, \" c \"\t\r\n", "6= c "),
+        ("7, \"d\n, \"\"e\"", "7=d\n, \"e"),
+        ("8, \\N \n", "8=NULL"),
+        ("9, \t\n", "9=NULL"),
+        ("10, \"\" \n", "10="),
+    ] {
+        assert_eq!(texts_by_pieces("CSV", rows).unwrap(), [expected], "{rows}");
+        let rows = format!("{rows}\n11,x\n").replace("\n\n", "\n");
+        assert_eq!(texts_by_pieces("CSV", &rows).unwrap(), [expected, "11=x"], "{rows}");
+    }
+    for rows in ["id, s\n1, a\n", " id\t,\t\"s\" \r\n1,a\r\n", "\"s\" ,id \n\"a\" ,1\n"] {
+        assert_eq!(texts_by_pieces("CSVWithNames", rows).unwrap(), ["1=a"], "{rows}");
+    }
+    for bad in ["1, \"a\" b\n", "1, \"a\n"] {
+        assert!(texts_by_pieces("CSV", bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn what_is_no_string_of_json_becomes_one_as_it_came() {
+    for value in [
+        "true",
+        "false",
+        "1.10",
+        "-0",
+        "1E+2",
+        "12345678901234567890123",
+        r#"{"p": 1.10}"#,
+        r#"[ 1.50, "a\n\u0063" ,{"b":-1,"b":null}]"#,
+    ] {
+        let expected = [format!("1={value}")];
+        let rows = format!(r#"{{"s":{value},"id":1}}"#);
+        assert_eq!(texts_by_pieces("JSONEachRow", &rows).unwrap(), expected, "{rows}");
+        let rows = format!("[1, {value} ]");
+        assert_eq!(texts_by_pieces("JSONCompactEachRow", &rows).unwrap(), expected, "{rows}");
+    }
+    for (value, expected) in [("null", "1=NULL"), (r#""1.10""#, "1=1.10"), (r#""\u0063\"\n""#, "1=c\"\n")] {
+        let rows = format!(r#"{{"id":1,"s":{value}}}"#);
+        assert_eq!(texts_by_pieces("JSONEachRow", &rows).unwrap(), [expected], "{rows}");
+    }
+    for bad in ["tru", "1.", "-", "01", "1e", r#""\ud800""#, "{1:2}", "[1", "\"\u{1}\"", "[,]"] {
+        let rows = format!(r#"{{"id":1,"s":{bad}}}"#);
+        assert!(texts_by_pieces("JSONEachRow", &rows).is_err(), "{rows}");
     }
 }
 

@@ -52,13 +52,13 @@ fn reads(lines: &[Line]) -> Report {
     let mut report =
         Report::new(&["workload", "policy", "found on flash: model", "server", "reads for each of these"]);
     for (line, run) in runs(lines) {
-        let share = |tally: &Tally| format!("{:.1} %", 100.0 * tally.flash_hits as f64 / tally.hits as f64);
+        let share = |flash: u64, all: u64| format!("{:.1} %", 100.0 * flash as f64 / all as f64);
         let (model, real) = (&run.exact, &run.real.tally);
         report.row([
             line.name.clone(),
             run.policy.to_owned(),
-            share(model),
-            share(real),
+            share(model.flash_hits, model.hits),
+            share(real.flash_hits, run.real.found),
             format!("{:.3}", real.flash_reads as f64 / real.flash_hits as f64),
         ]);
     }
@@ -155,7 +155,8 @@ Bytes written to flash for each byte that clients store:
 
 ## Reads of flash
 
-Objects found on flash, of all that are found, and what the server reads for each of these, misses' reads among them:
+Objects found on flash, of all that are found, by the server also before it deletes them; and what it reads for each, \
+misses' reads among them:
 
 {reads}
 

@@ -42,43 +42,39 @@ impl Inside {
         let (mut random, mut io, mut block) = (Rng::with_seed(5), Io::new(), vec![0; BLOCK]);
         let mut flights = Flights::new(Engine::Ring, BLOCK);
         let mut pending: Vec<Option<Pending>> = (0..depth).map(|_| None).collect();
-        let mut idle: Vec<usize> = (0..depth).collect();
         let mut times = Vec::new();
         let began = Instant::now();
         let end = began + Duration::from_secs_f64(seconds);
         let failed = |error| Failure::File("a volume in process".to_owned(), error);
-        while Instant::now() < end {
-            while let Some(number) = idle.pop() {
-                let (lba, began) = (random.u64(..self.used / BLOCK as u64), Instant::now());
-                match volume.find(lba, &mut block) {
-                    Found::Copied => {
-                        times.push(began.elapsed());
-                        idle.push(number);
-                    }
-                    Found::OnDevice(stored) => {
-                        flights.begin(volume.extent(stored), number as u64);
-                        pending[number] = Some(Pending { block: lba, stored, began });
-                    }
-                }
+        let mut next = |block: &mut [u8], times: &mut Vec<Duration>| loop {
+            let (lba, began) = (random.u64(..self.used / BLOCK as u64), Instant::now());
+            match volume.find(lba, block) {
+                Found::Copied => times.push(began.elapsed()),
+                Found::OnDevice(stored) => break Pending { block: lba, stored, began },
             }
+        };
+        for (read, number) in pending.iter_mut().zip(0..) {
+            let read = read.insert(next(&mut block, &mut times));
+            flights.begin(volume.extent(read.stored), number);
+        }
+        while Instant::now() < end {
             let mut result = Ok(());
-            flights.poll(volume.device(), |number, bytes| {
+            flights.poll_next(volume.device(), |number, bytes| {
                 let read = pending[number as usize].take().expect("a read that is under way is known");
                 let right = bytes.is_ok_and(|bytes| {
                     block.copy_from_slice(bytes);
                     volume.check(read.block, read.stored, bytes) == Verdict::Right
                 });
-                if !right {
+                if !right && result.is_ok() {
                     // It was moved meanwhile.
                     result = volume.read(&mut io, read.block * BLOCK as u64, &mut block);
                 }
                 times.push(read.began.elapsed());
-                idle.push(number as usize);
+                let read = pending[number as usize].insert(next(&mut block, &mut times));
+                Some((volume.extent(read.stored), number))
             });
             result.map_err(failed)?;
-            if idle.is_empty() {
-                flights.wait();
-            }
+            flights.wait();
         }
         Ok(figures(times, began.elapsed()))
     }

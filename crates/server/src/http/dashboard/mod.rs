@@ -3,9 +3,6 @@
 mod history;
 mod series;
 
-use std::collections::HashMap;
-
-use axum::extract::Query;
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{Html, IntoResponse, Response};
@@ -13,6 +10,7 @@ use granary_sql::Error;
 
 use super::caller::Caller;
 use super::exception::Exception;
+use super::url_parameters::UrlParameters;
 pub use history::History;
 
 const PAGE: &str = include_str!("page.html");
@@ -54,7 +52,7 @@ fn file(content_type: &'static str, text: &'static str) -> Response {
 /// GET `/dashboard/history`: what the page draws over time, behind the Unix second `since`.
 pub async fn history(
     caller: Caller,
-    Query(parameters): Query<HashMap<String, String>>,
+    UrlParameters(parameters): UrlParameters,
 ) -> Result<Response, Exception> {
     let since = parameters.get("since").map_or(Ok(0), |since| since.parse::<u64>());
     let since = since.map_err(|_| Error::bad_arguments("since is not a time in Unix seconds"))?;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::logical_expr::ColumnarValue;
 use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
 use granary_dialect::types::type_name;
 use granary_dialect::{Error, Result};
@@ -72,6 +74,22 @@ impl Call {
             places.push(place);
         }
         Ok(Call { dictionary, attributes: places, shape })
+    }
+
+    /// Refuses keys that are NULL if several attributes are asked for. A type says too little: a column of an outer join
+    /// is said to have NULL, and has defaults instead.
+    pub fn check_key(&self, function: &str, key: &ColumnarValue) -> Result<()> {
+        let has_null = match key {
+            ColumnarValue::Array(array) => array.logical_null_count() > 0,
+            ColumnarValue::Scalar(scalar) => scalar.is_null(),
+        };
+        let is_tuple = matches!(key.data_type(), DataType::Struct(_));
+        match has_null && !is_tuple && self.shape == Shape::Tuple {
+            false => Ok(()),
+            true => Err(Error::unsupported_method(format!(
+                "Function {function} support nullable key only for single dictionary attribute"
+            ))),
+        }
     }
 
     /// Refuses an array or a map that could be NULL.

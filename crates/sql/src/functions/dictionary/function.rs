@@ -180,6 +180,7 @@ impl ScalarUDFImpl for DictionaryFunction {
         let call = self.resolve(&constants(&args.args))?;
         let (place, key_arguments) = (self.kind.key(), self.kind.key_arguments(&call));
         let rows = rows(&args.args[place..], args.number_rows);
+        call.check_key(self.shown(), &args.args[place])?;
         let keys =
             keys(&call, &args.arg_fields[key_arguments.clone()], &args.args[key_arguments.clone()], rows)?;
         let answer = look_up(&call, keys)?;

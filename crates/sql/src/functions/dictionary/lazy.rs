@@ -2,7 +2,7 @@
 //! ClickHouse. A function of DataFusion's gets all of its arguments; CASE evaluates only what it needs.
 
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
@@ -113,6 +113,8 @@ struct DefaultPart {
     part: Part,
     catalogue: Arc<Catalogue>,
     signature: Signature,
+    /// A constant key, and what the dictionary has for it, for as long as the query goes on.
+    constant: OnceLock<(Vec<ScalarValue>, ColumnarValue)>,
 }
 
 impl PartialEq for DefaultPart {
@@ -132,7 +134,7 @@ impl Hash for DefaultPart {
 
 impl DefaultPart {
     fn new(part: Part, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
-        Self { part, catalogue, signature: Signature::variadic_any(volatility) }
+        Self { part, catalogue, signature: Signature::variadic_any(volatility), constant: OnceLock::new() }
     }
 
     fn call(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
@@ -149,6 +151,36 @@ impl DefaultPart {
         let field = call.field(VALUE, Kind::GetOrDefault, key_arguments);
         Arc::new(field.as_ref().clone().with_name(VALUE))
     }
+
+    /// What the dictionary has. A CASE asks twice, for its condition and for its value; the optimiser makes one call of
+    /// these, but not of calls that are volatile. A constant key is looked up once, and has that answer for all rows.
+    fn found(&self, call: &Call, answer: FieldRef, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arguments = &args.args[2..];
+        let key = constants(arguments).into_iter().map(|value| value.cloned()).collect::<Option<Vec<_>>>();
+        let Some(key) = key else { return look_up_part(call, answer, args) };
+        if let Some((_, found)) = self.constant.get().filter(|(known, _)| *known == key) {
+            return Ok(found.clone());
+        }
+        let found = look_up_part(call, answer, args)?;
+        // Of threads that ask at a time one is first, and all go by its answer.
+        let (known, first) = self.constant.get_or_init(|| (key.clone(), found.clone()));
+        Ok(if *known == key { first.clone() } else { found })
+    }
+}
+
+/// What the dictionary has for all rows of a batch.
+fn look_up_part(call: &Call, answer: FieldRef, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let arguments = &args.args[2..];
+    call.check_key("dictGetOrDefault", &arguments[0])?;
+    let rows = rows(arguments, args.number_rows);
+    let found = look_up(call, keys(call, &args.arg_fields[2..], arguments, rows)?)?;
+    let columns = found.columns.iter().map(|column| with_nulls(Arc::clone(column), &found.nulls));
+    let value = as_answer(call, columns.collect::<Result<_>>()?, &answer, rows)?;
+    let is_there =
+        |row: usize| found.found.value(row) || found.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+    let there: BooleanArray = (0..found.found.len()).map(|row| Some(is_there(row))).collect();
+    let columns: Vec<ArrayRef> = vec![value, Arc::new(there)];
+    shaped(Arc::new(StructArray::try_new(found_fields(answer), columns, None)?), arguments)
 }
 
 fn found_fields(answer: FieldRef) -> Fields {
@@ -188,17 +220,7 @@ impl ScalarUDFImpl for DefaultPart {
         let answer = self.answer(&call, &args.arg_fields);
         let rows = rows(&args.args[2..], args.number_rows);
         let array: ArrayRef = match self.part {
-            Part::Found => {
-                let keys = keys(&call, &args.arg_fields[2..], &args.args[2..], rows)?;
-                let found = look_up(&call, keys)?;
-                let columns = found.columns.iter().map(|column| with_nulls(Arc::clone(column), &found.nulls));
-                let value = as_answer(&call, columns.collect::<Result<_>>()?, &answer, rows)?;
-                let is_there = |row: usize| {
-                    found.found.value(row) || found.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
-                };
-                let there: BooleanArray = (0..found.found.len()).map(|row| Some(is_there(row))).collect();
-                Arc::new(StructArray::try_new(found_fields(answer), vec![value, Arc::new(there)], None)?)
-            }
+            Part::Found => return self.found(&call, answer, &args),
             Part::Default => {
                 let last = args.args.len() - 1;
                 let (field, values) = (&args.arg_fields[last], args.args[last].to_array(rows)?);

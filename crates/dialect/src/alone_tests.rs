@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
+use crate::plan::{configuration, optimise, planning};
+use crate::rewrite::{Scope, rewrite};
+use crate::statement::{ParsedQuery, parse_query};
+use crate::text::{Column, Style, shown_name, write_cell};
+use crate::types::type_name;
+use crate::{Result, functions};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
 use datafusion::physical_plan::collect;
 use datafusion::sql::parser::Statement;
-use granary_dialect::plan::{configuration, optimise, planning};
-use granary_dialect::rewrite::{Scope, rewrite};
-use granary_dialect::statement::{ParsedQuery, parse_query};
-use granary_dialect::text::{Column, Style, shown_name, write_cell};
-use granary_dialect::types::type_name;
-use granary_dialect::{Result, functions};
 use granary_dict::Waiting;
 
 /// Somebody in a database of dictionaries.

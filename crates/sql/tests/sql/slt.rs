@@ -29,7 +29,7 @@ impl sqllogictest::DB for Granary {
 }
 
 impl Granary {
-    /// The rows as TabSeparated has them, but quotes without a backslash, and NULL and the empty string spelled as
+    /// The rows as TabSeparated has them, but quotes and backslashes plain, and NULL and the empty string spelled as
     /// sqllogictest does.
     fn answer(&self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
         let mut text = Vec::new();
@@ -49,7 +49,7 @@ impl Granary {
         let cell = |cell: &str| match cell {
             "" => "(empty)".to_owned(),
             "\\N" => "NULL".to_owned(),
-            cell => cell.replace("\\'", "'"),
+            cell => cell.replace("\\'", "'").replace("\\\\", "\\"),
         };
         let text = String::from_utf8(text).expect("TabSeparated of UTF-8 strings");
         let rows = text.lines().map(|line| line.split('\t').map(cell).collect()).collect();

@@ -1,0 +1,186 @@
+//! Texts of arrays, maps and tuples as ClickHouse writes them: what is in quotes, and where such a text ends. A cast
+//! takes a number for a text and a text for a number, and forgives blanks around them.
+
+use granary_dict::DataType;
+
+/// Why a text is not written as its type is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wrong {
+    /// A value of the type has quotes, and here is one without.
+    Unquoted(DataType),
+    /// A value of the type has no quotes, and here is one with them.
+    Quoted(DataType),
+    /// Something follows the value.
+    TooLong,
+    /// A bracket, a comma or a quote is missing.
+    Malformed,
+}
+
+/// Looks at the whole of a text. What numbers and dates in it are is not looked at.
+///
+/// # Errors
+/// See [`Wrong`].
+pub fn check(text: &str, data_type: &DataType) -> Result<(), Wrong> {
+    match skip(text, data_type)? {
+        "" => Ok(()),
+        _ => Err(Wrong::TooLong),
+    }
+}
+
+/// The items of an array that [`check`] has found to be one, each as it is written.
+pub fn items<'a>(text: &'a str, item: &DataType) -> Vec<&'a str> {
+    let mut items = Vec::new();
+    // Of a text that is none, those before the place where it is not.
+    let _ = sequence(text, ['[', ']'], |rest, _| {
+        let behind = skip(rest, item)?;
+        items.push(&rest[..rest.len() - behind.len()]);
+        Ok(behind)
+    });
+    items
+}
+
+/// What is behind the value that a text begins with.
+fn skip<'a>(text: &'a str, data_type: &DataType) -> Result<&'a str, Wrong> {
+    match data_type {
+        DataType::Array(item) | DataType::Nested(item) => {
+            sequence(text, ['[', ']'], |rest, _| skip(rest, item))
+        }
+        DataType::Map(entry) => {
+            let DataType::Tuple(both) = entry.as_ref() else { return Err(Wrong::Malformed) };
+            let [key, value] = both.as_slice() else { return Err(Wrong::Malformed) };
+            sequence(text, ['{', '}'], |rest, _| {
+                let rest = skip(rest, &key.data_type)?.trim_start();
+                let rest = rest.strip_prefix(':').ok_or(Wrong::Malformed)?;
+                skip(rest.trim_start(), &value.data_type)
+            })
+        }
+        DataType::Tuple(elements) => sequence(text, ['(', ')'], |rest, at| {
+            let element = elements.get(at).ok_or(Wrong::Malformed)?;
+            skip(rest, &element.data_type)
+        }),
+        DataType::Nullable(inner) => match bare(text) {
+            Ok((word, rest)) if word.eq_ignore_ascii_case("NULL") => Ok(rest),
+            _ => skip(text, inner),
+        },
+        DataType::String
+        | DataType::Uuid
+        | DataType::Ipv4
+        | DataType::Ipv6
+        | DataType::Date
+        | DataType::Date32 => match text.starts_with('\'') {
+            true => quoted(text),
+            false => Err(Wrong::Unquoted(data_type.clone())),
+        },
+        // A number is a Unix time.
+        DataType::DateTime { .. } | DataType::DateTime64 { .. } | DataType::Bool
+            if text.starts_with('\'') =>
+        {
+            quoted(text)
+        }
+        _ if text.starts_with('\'') => Err(Wrong::Quoted(data_type.clone())),
+        _ => Ok(bare(text)?.1),
+    }
+}
+
+/// What is behind the bracket that closes a text's first one; `item` skips the item with that number.
+fn sequence<'a>(
+    text: &'a str,
+    [open, close]: [char; 2],
+    mut item: impl FnMut(&'a str, usize) -> Result<&'a str, Wrong>,
+) -> Result<&'a str, Wrong> {
+    let mut rest = text.strip_prefix(open).ok_or(Wrong::Malformed)?.trim_start();
+    if let Some(behind) = rest.strip_prefix(close) {
+        return Ok(behind);
+    }
+    for at in 0.. {
+        rest = item(rest, at)?.trim_start();
+        if let Some(behind) = rest.strip_prefix(close) {
+            return Ok(behind);
+        }
+        rest = rest.strip_prefix(',').ok_or(Wrong::Malformed)?.trim_start();
+        // `(1,)`
+        if let Some(behind) = rest.strip_prefix(close).filter(|_| close == ')') {
+            return Ok(behind);
+        }
+    }
+    Err(Wrong::Malformed)
+}
+
+/// What is behind the quote that ends a string.
+fn quoted(text: &str) -> Result<&str, Wrong> {
+    let mut characters = text.chars();
+    characters.next();
+    while let Some(letter) = characters.next() {
+        match letter {
+            '\\' => {
+                characters.next();
+            }
+            '\'' => return Ok(characters.as_str()),
+            _ => {}
+        }
+    }
+    Err(Wrong::Malformed)
+}
+
+/// A value without quotes, and what is behind it.
+fn bare(text: &str) -> Result<(&str, &str), Wrong> {
+    let ends = |letter: char| matches!(letter, ',' | ':' | '\'' | '(' | ')' | '[' | ']' | '{' | '}');
+    let end = text.find(|letter: char| ends(letter) || letter.is_whitespace()).unwrap_or(text.len());
+    if end == 0 { Err(Wrong::Malformed) } else { Ok(text.split_at(end)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(text: &str, data_type: &str) -> Result<(), Wrong> {
+        check(text, &DataType::parse_column(data_type).unwrap())
+    }
+
+    #[test]
+    fn values_are_written_as_their_types_are() {
+        for (data_type, text) in [
+            ("Array(UInt8)", "[]"),
+            ("Array(UInt8)", "[ 1 , 2 ]"),
+            ("Array(String)", r"['a', 'b\'],[', 'it\\']"),
+            ("Array(Array(Nullable(String)))", "[[NULL, 'NULL'],[ ]]"),
+            ("Array(DateTime)", "[1577836800,'2020-01-01 00:00:00']"),
+            ("Array(Float64)", "[nan,-inf,1e3]"),
+            ("Array(Bool)", "[true,0]"),
+            ("Tuple(UInt8, String)", "( 1 , 'x' )"),
+            ("Tuple(UInt8)", "(1,)"),
+            ("Map(String, Array(UInt8))", "{ 'k' : [1] , 'l':[]}"),
+            ("Map(UInt8, Tuple(Date, Decimal(9, 2)))", "{1:('2020-01-01',-1.5)}"),
+        ] {
+            assert_eq!(checked(text, data_type), Ok(()), "{data_type} {text}");
+        }
+        for (data_type, text, wrong) in [
+            ("Array(String)", "['a',1]", Wrong::Unquoted(DataType::String)),
+            ("Array(Nullable(Date))", "[2020-01-01]", Wrong::Unquoted(DataType::Date)),
+            ("Map(String, UInt8)", "{k:1}", Wrong::Unquoted(DataType::String)),
+            ("Array(UInt8)", "['1']", Wrong::Quoted(DataType::UInt8)),
+            ("Array(UInt8)", "[1] ", Wrong::TooLong),
+            ("Array(UInt8)", "[1][2]", Wrong::TooLong),
+            ("Array(UInt8)", "[1,]", Wrong::Malformed),
+            ("Array(UInt8)", "[,1]", Wrong::Malformed),
+            ("Array(UInt8)", "[1 2]", Wrong::Malformed),
+            ("Array(UInt8)", "[f(1)]", Wrong::Malformed),
+            ("Array(UInt8)", " [1]", Wrong::Malformed),
+            ("Array(String)", r"['a\']", Wrong::Malformed),
+            ("Array(String)", "['a''b']", Wrong::Malformed),
+            ("Tuple(UInt8)", "(1,2)", Wrong::Malformed),
+            ("Map(String, UInt8)", "{'k'}", Wrong::Malformed),
+            ("Map(String, UInt8)", "", Wrong::Malformed),
+        ] {
+            assert_eq!(checked(text, data_type), Err(wrong), "{data_type} {text}");
+        }
+    }
+
+    #[test]
+    fn items_are_what_stands_between_commas() {
+        let of = |text, item: &str| items(text, &DataType::parse_column(item).unwrap());
+        assert_eq!(of(r"[ 'a,' ,'b\']' ]", "String"), ["'a,'", r"'b\']'"]);
+        assert_eq!(of("[[1,2],[ 3 ]]", "Array(UInt8)"), ["[1,2]", "[ 3 ]"]);
+        assert!(of("[ ]", "UInt8").is_empty());
+    }
+}

@@ -1,0 +1,99 @@
+//! When an answer begins, and what becomes of an error in the middle of it.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use crate::served::{Answer, Served};
+
+const DIVISION_BY_ZERO: &str = "Code: 153. DB::Exception: Division by zero. (ILLEGAL_DIVISION)\n";
+
+fn served() -> (tempfile::TempDir, Served) {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[]);
+    (folder, served)
+}
+
+/// Rows that end with an error behind so many; a hundred thousand of them are less than a megabyte.
+fn failing(served: &Served, url: &str, rows: u32) -> Answer {
+    let sql = format!("SELECT number, intDiv(1, toInt64(number) - {rows}) FROM numbers({})", 2 * rows);
+    served.post(url, sql.as_bytes())
+}
+
+#[test]
+fn an_error_is_the_whole_answer_until_that_has_begun() {
+    let (_folder, served) = served();
+    for (url, rows) in [
+        ("/?max_threads=1", 70_000),
+        ("/?max_threads=1&buffer_size=20000000", 400_000),
+        ("/?max_threads=1&http_response_buffer_size=20000000", 400_000),
+        ("/?max_threads=1&wait_end_of_query=1", 400_000),
+        ("/?max_threads=1&http_wait_end_of_query=1", 400_000),
+        ("/?max_threads=1&compress=1", 70_000),
+    ] {
+        let failed = failing(&served, url, rows);
+        assert_eq!(failed.header("x-clickhouse-exception-code"), "153", "{url}");
+        assert_eq!((failed.status, failed.text().as_str()), (500, DIVISION_BY_ZERO), "{url}");
+    }
+    for url in [
+        "/?max_threads=1",
+        "/?max_threads=1&buffer_size=1",
+        "/?max_threads=1&wait_end_of_query=0&http_wait_end_of_query=1",
+    ] {
+        let begun = failing(&served, url, 1_000_000);
+        let text = begun.text();
+        assert_eq!((begun.status, &text[..8]), (200, "0\t0\n1\t0\n"), "{url}");
+        let end = format!("\t0\n\n{DIVISION_BY_ZERO}");
+        assert!(text.ends_with(&end), "{url}: {}", &text[text.len() - 200..]);
+    }
+    for wrong in ["buffer_size=many", "buffer_size=1000000000000", "http_response_buffer_size=-1"] {
+        let refused = served.post(&format!("/?{wrong}"), b"SELECT 1");
+        assert_eq!((refused.status, refused.header("x-clickhouse-exception-code")), (400, "36"), "{wrong}");
+    }
+}
+
+#[test]
+fn an_error_in_the_middle_of_compressed_blocks_is_in_one() {
+    let (_folder, served) = served();
+    let begun = failing(&served, "/?max_threads=1&compress=1", 1_000_000);
+    assert_eq!(begun.status, 200);
+    let mut rest = begun.body.as_slice();
+    let mut last = rest;
+    while !rest.is_empty() {
+        let (checksum, method) = (16, 1);
+        let size = rest[checksum + method..][..4].try_into().unwrap();
+        let size = checksum + u32::from_le_bytes(size) as usize;
+        assert!(size <= rest.len(), "{} of {size} bytes", rest.len());
+        (last, rest) = rest.split_at(size);
+    }
+    assert!(last.windows(13).any(|part| part == b"DB::Exception"), "the last block has the error");
+}
+
+#[test]
+fn a_long_answer_is_sent_while_it_is_made() {
+    let (_folder, served) = served();
+    let sql = "SELECT number FROM numbers(1000000000000)";
+    let mut stream = std::net::TcpStream::connect(served.host()).unwrap();
+    let request = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{sql}", sql.len());
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut begun = vec![0; 2 << 20];
+    stream.read_exact(&mut begun).unwrap();
+    assert!(begun.starts_with(b"HTTP/1.1 200 OK\r\n"));
+}
+
+#[test]
+fn what_is_held_back_is_of_the_memory_of_queries() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["--query-memory", "96MiB"]);
+    let long = b"SELECT number, repeat('x', 100) FROM numbers(10000000)";
+    for url in ["/?wait_end_of_query=1", "/?buffer_size=200000000"] {
+        let refused = served.post(url, long);
+        assert_eq!(refused.header("x-clickhouse-exception-code"), "241", "{url}");
+        assert!(refused.text().contains("Memory limit (total) exceeded"), "{url}: {}", refused.text());
+    }
+    // What is allocated is not asked for at each query.
+    let end = Instant::now() + Duration::from_secs(20);
+    while served.post("/", b"SELECT 1").text() != "1\n" {
+        assert!(Instant::now() < end, "the memory is free again");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

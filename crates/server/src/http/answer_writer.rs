@@ -1,0 +1,193 @@
+//! The way of an answer to its client: what is written is held back until there is enough of it for the answer to
+//! begin, since an error before that is the whole answer; then it goes on in chunks.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use granary_sql::Error;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::App;
+use super::answer::{Compression, Delivery};
+use super::blocks::Compressor;
+use super::body::check_room;
+use super::waiting::without_a_turn;
+use crate::limits::{ANSWER_BYTES_HELD_MAX, CHUNK_BYTES};
+
+/// A part of an answer, or why there are no more.
+pub type Chunk = Result<Bytes, Error>;
+
+/// Where an answer is written, and how it ends.
+pub struct AnswerWriter {
+    delivery: Delivery,
+    way: Way,
+}
+
+enum Way {
+    Plain(Chunks),
+    Blocks(Compressor<Chunks>),
+}
+
+impl AnswerWriter {
+    pub fn new(app: Arc<App>, compression: Compression, delivery: Delivery, chunks: Sender<Chunk>) -> Self {
+        let chunks = Chunks {
+            app,
+            gathered: Vec::new(),
+            held: Vec::new(),
+            bytes_held: 0,
+            stage: match delivery {
+                Delivery::OrCutOff => Stage::Begun,
+                Delivery::AsWritten { hold_bytes } => Stage::Held { hold_bytes },
+                Delivery::Whole => Stage::HeldToTheEnd,
+            },
+            refusal: None,
+            chunks,
+        };
+        let way = match compression {
+            Compression::None => Way::Plain(chunks),
+            Compression::Blocks => Way::Blocks(Compressor::new(chunks)),
+        };
+        Self { delivery, way }
+    }
+
+    /// What rows are written to. A client that went away is a broken pipe.
+    pub fn out(&mut self) -> &mut (dyn Write + Send) {
+        match &mut self.way {
+            Way::Plain(chunks) => chunks,
+            Way::Blocks(compressor) => compressor,
+        }
+    }
+
+    fn chunks(&mut self) -> &mut Chunks {
+        match &mut self.way {
+            Way::Plain(chunks) => chunks,
+            Way::Blocks(compressor) => compressor.get_mut(),
+        }
+    }
+
+    /// The end of an answer: what is left of it is sent, and behind an error what `delivery` says.
+    pub fn end(mut self, result: Result<(), Error>) {
+        let result = result.and_then(|()| Ok(self.finish()?));
+        let Err(error) = result else { return };
+        let error = self.chunks().refusal.take().unwrap_or(error);
+        if error.is_broken_pipe() {
+            return;
+        }
+        let is_begun = matches!(self.chunks().stage, Stage::Begun);
+        // Whoever asked may have gone away, and hears of no error.
+        if is_begun && matches!(self.delivery, Delivery::AsWritten { .. }) {
+            let text = format!("\n{error}\n");
+            let _ = self.out().write_all(text.as_bytes()).and_then(|()| self.finish());
+        } else {
+            let _ = self.chunks().chunks.blocking_send(Err(error));
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.out().flush()?;
+        self.chunks().finish()
+    }
+}
+
+/// Gathers bytes, and sends them in chunks.
+struct Chunks {
+    app: Arc<App>,
+    /// What is not yet a chunk.
+    gathered: Vec<u8>,
+    /// Chunks that wait for the answer to begin, and their bytes.
+    held: Vec<Bytes>,
+    bytes_held: usize,
+    stage: Stage,
+    /// Why an answer was refused in the middle: an error of I/O does not say.
+    refusal: Option<Error>,
+    chunks: Sender<Chunk>,
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    /// The answer begins when there are so many bytes of it.
+    Held {
+        hold_bytes: usize,
+    },
+    /// It begins when all of it is there.
+    HeldToTheEnd,
+    Begun,
+}
+
+impl Chunks {
+    /// Makes a chunk of what was gathered.
+    fn chunk(&mut self) -> io::Result<()> {
+        let mut chunk = std::mem::take(&mut self.gathered);
+        let hold_bytes = match self.stage {
+            Stage::Begun => return self.send(chunk.into()),
+            Stage::Held { hold_bytes } => hold_bytes,
+            Stage::HeldToTheEnd => ANSWER_BYTES_HELD_MAX,
+        };
+        if self.chunks.is_closed() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        // What is held is no more than what is counted.
+        chunk.shrink_to_fit();
+        let (before, more) = (self.bytes_held, chunk.len());
+        self.held.push(chunk.into());
+        self.bytes_held += more;
+        if self.bytes_held < hold_bytes {
+            return check_room(&self.app, before, more).map_err(|error| self.refuse(error));
+        }
+        match self.stage {
+            Stage::HeldToTheEnd => Err(self.refuse(Error::too_many_rows(format!(
+                "With wait_end_of_query an answer may have {ANSWER_BYTES_HELD_MAX} bytes; this one has more"
+            )))),
+            _ => self.begin(),
+        }
+    }
+
+    fn refuse(&mut self, error: Error) -> io::Error {
+        self.held.clear();
+        self.refusal = Some(error);
+        io::Error::other("the answer is refused")
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.stage = Stage::Begun;
+        std::mem::take(&mut self.held).into_iter().try_for_each(|chunk| self.send(chunk))
+    }
+
+    fn send(&self, chunk: Bytes) -> io::Result<()> {
+        let mut left = match self.chunks.try_send(Ok(chunk)) {
+            Ok(()) => return Ok(()),
+            Err(TrySendError::Closed(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
+            Err(TrySendError::Full(chunk)) => Some(chunk),
+        };
+        let mut is_sent = false;
+        without_a_turn(&mut || {
+            is_sent = left.take().is_some_and(|chunk| self.chunks.blocking_send(chunk).is_ok());
+        });
+        if is_sent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    }
+
+    /// Sends all that was written.
+    fn finish(&mut self) -> io::Result<()> {
+        if !self.gathered.is_empty() {
+            self.chunk()?;
+        }
+        if matches!(self.stage, Stage::Begun) { Ok(()) } else { self.begin() }
+    }
+}
+
+impl Write for Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.gathered.extend_from_slice(bytes);
+        if self.gathered.len() >= CHUNK_BYTES {
+            self.chunk()?;
+        }
+        Ok(bytes.len())
+    }
+
+    /// Nothing: what is written goes on when there is enough of it, or at the end.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! What a URL says behind its question mark.
+
+use std::collections::HashMap;
+
+use http::Uri;
+
+/// Values by name.
+pub type Parameters = HashMap<String, String>;
+
+/// All of them. Of a name that is there twice the last one counts.
+///
+/// # Errors
+/// What cannot be read, without the value, which may be a password.
+pub fn parameters(uri: &Uri) -> Result<Parameters, String> {
+    let parts = uri.query().unwrap_or_default().split('&').filter(|part| !part.is_empty());
+    let parameters = parts.map(|part| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let name = decoded(name).map_err(|why| format!("A name in the URL cannot be read: {why}"))?;
+        match decoded(value) {
+            Ok(value) => Ok((name, value)),
+            Err(why) => Err(format!("The value of {name} in the URL cannot be read: {why}")),
+        }
+    });
+    parameters.collect()
+}
+
+fn decoded(text: &str) -> Result<String, &'static str> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                let (Some(high), Some(low)) = (digit(), digit()) else {
+                    return Err(
+                        "two hexadecimal digits must follow a percent sign; it is itself written %25",
+                    );
+                };
+                (high * 16 + low) as u8
+            }
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Vec<(String, String)>, String> {
+        let uri = format!("/?{query}").parse().unwrap();
+        let mut all: Vec<_> = parameters(&uri)?.into_iter().collect();
+        all.sort();
+        Ok(all)
+    }
+
+    #[test]
+    fn names_and_values_are_decoded() {
+        let pairs = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+            all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        for (query, expected) in [
+            ("", &[][..]),
+            ("a=1&b=2", &[("a", "1"), ("b", "2")]),
+            ("&a=1&&b", &[("a", "1"), ("b", "")]),
+            ("a=1&a=2", &[("a", "2")]),
+            ("a=x=y", &[("a", "x=y")]),
+            ("q=SELECT+1%2B1%20%5c", &[("q", "SELECT 1+1 \\")]),
+            ("%C3%A9=%e2%82%ac%00", &[("\u{e9}", "\u{20ac}\0")]),
+        ] {
+            assert_eq!(read(query).unwrap(), pairs(expected), "{query}");
+        }
+        assert_eq!(parameters(&Uri::from_static("/")).unwrap(), Parameters::new());
+    }
+
+    #[test]
+    fn what_is_no_text_is_refused() {
+        for query in ["param_x=%FF", "a=1&b=%C3", "%80=1", "x=%ED%A0%80"] {
+            assert!(read(query).unwrap_err().ends_with("it is not UTF-8"), "{query}");
+        }
+        for query in ["a=%", "a=%4", "a=%zz", "a=%4%41", "a=%+1", "%g0=1"] {
+            assert!(read(query).unwrap_err().contains("%25"), "{query}");
+        }
+        let told = read("password=secret%FF").unwrap_err();
+        assert!(told.contains("password") && !told.contains("secret"), "{told}");
+    }
+}
