@@ -81,11 +81,8 @@ pub const STOP_REFUSAL_MILLISECONDS: u64 = 1000;
 /// Milliseconds between two looks at a session that has commands in flight and no event, and at memory that others have.
 pub const LOOK_MILLISECONDS: u64 = 2;
 
-/// Milliseconds that what a volume says of its room counts, unless it is used up before.
-pub const ROOM_MILLISECONDS: u64 = 1000;
-
-/// Milliseconds between two looks at the room of a volume.
-pub const ROOM_LOOK_MILLISECONDS: u64 = 1;
+/// Milliseconds that a connection waits for room in a volume, and does nothing else, before it leaves the change to a thread.
+pub const ROOM_PATIENCE_MILLISECONDS: u64 = 5;
 
 /// Microseconds that a thread looks for the next request before it sleeps, while requests come that soon.
 pub const PATIENCE_MICROSECONDS_MAX: u64 = 20;

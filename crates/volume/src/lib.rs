@@ -37,3 +37,4 @@ pub use granary_log::{Engine, Extent, Flights, Io};
 pub use read::{Found, Stored, Verdict};
 pub use stats::{Operation, Stats};
 pub use volume::{Progress, Volume};
+pub use write::Patience;

@@ -10,6 +10,7 @@ use crate::limits::CHECKSUM_BYTES;
 use crate::read::{Found, Stored, Verdict};
 use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
+use crate::write::Patience;
 use granary_log::device::Device;
 use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Opened};
 use std::io;
@@ -224,9 +225,17 @@ impl Volume {
     /// # Errors
     /// The device refuses writes, or has no space left. EINVAL: they lie beyond the end.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.try_write(io, offset, data, Patience::Long)
+    }
+
+    /// As [`write`](Self::write), with this patience.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and `WouldBlock`.
+    pub fn try_write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience) -> io::Result<()> {
         self.check_range(offset, data.len() as u64)?;
         self.shared.ready_to_append()?;
-        self.shared.write(io, offset, data)
+        self.shared.write(io, offset, data, patience)
     }
 
     /// Makes bytes zero. Whole blocks take no space from then on.
@@ -234,9 +243,17 @@ impl Volume {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
+        self.try_write_zeroes(io, offset, len, Patience::Long)
+    }
+
+    /// As [`write_zeroes`](Self::write_zeroes), with this patience.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and `WouldBlock`.
+    pub fn try_write_zeroes(&self, io: &mut Io, offset: u64, len: u64, patience: Patience) -> io::Result<()> {
         self.check_range(offset, len)?;
         self.shared.ready_to_append()?;
-        self.shared.write_zeroes(io, offset, len)
+        self.shared.write_zeroes(io, offset, len, patience)
     }
 
     /// Gives back the space of whole blocks within a range of bytes: they are zero from then on.
@@ -244,9 +261,17 @@ impl Volume {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.try_trim(offset, len, Patience::Long)
+    }
+
+    /// As [`trim`](Self::trim), with this patience.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and `WouldBlock`.
+    pub fn try_trim(&self, offset: u64, len: u64, patience: Patience) -> io::Result<()> {
         self.check_range(offset, len)?;
         self.shared.ready_to_append()?;
-        self.shared.trim(offset, len)
+        self.shared.trim(offset, len, patience)
     }
 
     /// Makes everything durable that was written before the call.

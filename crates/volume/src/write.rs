@@ -6,24 +6,41 @@ use crate::map::mapped;
 use crate::shared::{Shared, SlotUse};
 use granary_log::Io;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long a change waits for room.
+#[derive(Clone, Copy, Debug)]
+pub enum Patience {
+    /// Until it is clear that there is none.
+    Long,
+    /// So long for each segment that it needs. Then it fails with `WouldBlock`, and a part of it may be made.
+    Short(Duration),
+}
 
 impl Shared {
     /// Writes bytes anywhere. Blocks of which a part is written are read and written as a whole.
-    pub fn write(&self, io: &mut Io, mut offset: u64, mut data: &[u8]) -> io::Result<()> {
+    pub fn write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience) -> io::Result<()> {
+        let written = self.write_all(io, offset, data, patience);
+        if !written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            self.counters.writes.fetch_add(1, Ordering::Relaxed);
+            self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
+        }
+        written
+    }
+
+    fn write_all(&self, io: &mut Io, mut offset: u64, mut data: &[u8], patience: Patience) -> io::Result<()> {
         let size = self.block_size() as u64;
-        self.counters.writes.fetch_add(1, Ordering::Relaxed);
-        self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
         while !data.is_empty() {
             let (lba, within) = (offset / size, (offset % size) as usize);
             let len = if within == 0 && data.len() >= self.block_size() {
                 let len = data.len() - data.len() % self.block_size();
-                self.write_blocks(lba, &data[..len])?;
+                self.write_blocks(lba, &data[..len], patience)?;
                 len
             } else {
                 let len = data.len().min(self.block_size() - within);
-                self.write_part(io, lba, within, &data[..len])?;
+                self.write_part(io, lba, within, &data[..len], patience)?;
                 len
             };
             (offset, data) = (offset + len as u64, &data[len..]);
@@ -32,7 +49,7 @@ impl Shared {
     }
 
     /// Writes whole blocks.
-    fn write_blocks(&self, lba: u64, data: &[u8]) -> io::Result<()> {
+    fn write_blocks(&self, lba: u64, data: &[u8], patience: Patience) -> io::Result<()> {
         let size = self.block_size();
         for (first, data) in (lba..).step_by(BLOCKS_LOCKED_MAX).zip(data.chunks(BLOCKS_LOCKED_MAX * size)) {
             let mut hashes = [0; BLOCKS_LOCKED_MAX];
@@ -56,14 +73,21 @@ impl Shared {
                 if next.is_none() {
                     break;
                 }
-                self.wait_for_room()?;
+                self.wait_for_room(patience)?;
             }
         }
         Ok(())
     }
 
     /// Writes a part of a block: what the rest of it is when the whole is written is what it was when it was read.
-    fn write_part(&self, io: &mut Io, lba: u64, within: usize, data: &[u8]) -> io::Result<()> {
+    fn write_part(
+        &self,
+        io: &mut Io,
+        lba: u64,
+        within: usize,
+        data: &[u8],
+        patience: Patience,
+    ) -> io::Result<()> {
         let mut block = vec![0; self.block_size()];
         loop {
             let before = self.version(lba);
@@ -84,7 +108,7 @@ impl Shared {
                 return Ok(());
             }
             drop(writer);
-            self.wait_for_room()?;
+            self.wait_for_room(patience)?;
         }
     }
 
@@ -101,36 +125,48 @@ impl Shared {
     }
 
     /// Makes bytes zero. Whole blocks take no space from then on.
-    pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
+    pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64, patience: Patience) -> io::Result<()> {
         let size = self.config.block_size;
         let (end, zeroes) = (offset + len, vec![0; self.block_size()]);
         let (first, behind) = (offset.div_ceil(size), end / size);
         if first > behind {
-            return self.write_zeroed_part(io, offset, end, &zeroes);
+            return self.write_zeroed_part(io, offset..end, &zeroes, patience);
         }
-        self.write_zeroed_part(io, offset, first * size, &zeroes)?;
-        self.unmap(first, behind - first)?;
-        self.write_zeroed_part(io, behind * size, end, &zeroes)
+        self.write_zeroed_part(io, offset..first * size, &zeroes, patience)?;
+        self.unmap(first, behind - first, patience)?;
+        self.write_zeroed_part(io, behind * size..end, &zeroes, patience)
     }
 
     /// Writes zeroes to a part of a block, unless it has none but zeroes.
-    fn write_zeroed_part(&self, io: &mut Io, offset: u64, end: u64, zeroes: &[u8]) -> io::Result<()> {
+    fn write_zeroed_part(
+        &self,
+        io: &mut Io,
+        Range { start: offset, end }: Range<u64>,
+        zeroes: &[u8],
+        patience: Patience,
+    ) -> io::Result<()> {
         let size = self.config.block_size;
         if offset == end || self.map.get(offset / size).is_none() {
             return Ok(());
         }
-        self.write_part(io, offset / size, (offset % size) as usize, &zeroes[..(end - offset) as usize])
+        self.write_part(
+            io,
+            offset / size,
+            (offset % size) as usize,
+            &zeroes[..(end - offset) as usize],
+            patience,
+        )
     }
 
     /// Gives back the space of whole blocks within a range of bytes; the rest of the range is left as it is.
-    pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
+    pub fn trim(&self, offset: u64, len: u64, patience: Patience) -> io::Result<()> {
         let size = self.config.block_size;
         let (first, behind) = (offset.div_ceil(size), (offset + len) / size);
-        self.unmap(first, behind.saturating_sub(first))
+        self.unmap(first, behind.saturating_sub(first), patience)
     }
 
     /// Unmaps blocks: they are zero.
-    fn unmap(&self, mut lba: u64, count: u64) -> io::Result<()> {
+    fn unmap(&self, mut lba: u64, count: u64, patience: Patience) -> io::Result<()> {
         let end = lba + count;
         // What is not mapped needs no entry.
         while let Some((first, _)) = mapped(&*self.map, lba..end).next() {
@@ -142,7 +178,7 @@ impl Shared {
             });
             let Some(block) = block else {
                 drop(writer);
-                self.wait_for_room()?;
+                self.wait_for_room(patience)?;
                 continue;
             };
             let slot = self.slot_of_block(block);
@@ -156,17 +192,22 @@ impl Shared {
     }
 
     /// Waits until another segment can be opened.
-    fn wait_for_room(&self) -> io::Result<()> {
+    fn wait_for_room(&self, patience: Patience) -> io::Result<()> {
         // Where there was none for so long, the writes behind do not wait as long one after the other.
         let no_room = self.no_room.load(Ordering::Relaxed);
-        let deadline = Instant::now() + if no_room { ROOM_LOOK_AGAIN } else { ROOM_WAIT_MAX };
+        let (most, ending) = match patience {
+            Patience::Short(most) => (most, io::ErrorKind::WouldBlock.into()),
+            Patience::Long if no_room => (ROOM_LOOK_AGAIN, rustix::io::Errno::NOSPC.into()),
+            Patience::Long => (ROOM_WAIT_MAX, rustix::io::Errno::NOSPC.into()),
+        };
+        let deadline = Instant::now() + most;
         self.counters.waits.fetch_add(1, Ordering::Relaxed);
         loop {
             self.cleaner.wake();
             if let Some(error) = self.log.write_failure() {
                 return Err(error);
             }
-            if self.log.wait_for_room(Instant::now() + ROOM_LOOK_AGAIN) {
+            if self.log.wait_for_room(deadline.min(Instant::now() + ROOM_LOOK_AGAIN)) {
                 self.no_room.store(false, Ordering::Relaxed);
                 return Ok(());
             }
@@ -175,8 +216,9 @@ impl Shared {
                 return Err(error);
             }
             if Instant::now() >= deadline {
-                self.no_room.store(true, Ordering::Relaxed);
-                return Err(rustix::io::Errno::NOSPC.into());
+                let is_long = matches!(patience, Patience::Long);
+                self.no_room.store(no_room || is_long, Ordering::Relaxed);
+                return Err(ending);
             }
         }
     }

@@ -1,10 +1,9 @@
 //! Changes of a volume: made at once, or by a thread that may wait for room while their connection goes on.
 
-use super::VolumeExport;
 use super::finished::Finished;
 use crate::export::Tag;
 use crate::protocol::Errno;
-use granary_volume::{Io, Volume};
+use granary_volume::{Io, Patience, Volume};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
@@ -19,20 +18,12 @@ pub(super) enum Change<'a> {
 }
 
 impl Change<'_> {
-    /// Makes it. It may wait for room.
-    pub fn make(&self, volume: &Volume, io: &mut Io) -> io::Result<()> {
+    /// Makes it, with so much patience where there is no room.
+    pub fn make(&self, volume: &Volume, io: &mut Io, patience: Patience) -> io::Result<()> {
         match self {
-            Self::Write { offset, data } => volume.write(io, *offset, data),
-            Self::WriteZeroes { offset, len } => volume.write_zeroes(io, *offset, *len),
-            Self::Trim { offset, len } => volume.trim(*offset, *len),
-        }
-    }
-
-    /// The bytes that it may append to the log, in blocks of this size: parts of blocks are written as whole ones.
-    pub fn appended_max(&self, block_size: u64) -> u64 {
-        match self {
-            Self::Write { data, .. } => data.len() as u64 + 2 * block_size,
-            Self::WriteZeroes { .. } | Self::Trim { .. } => 2 * block_size,
+            Self::Write { offset, data } => volume.try_write(io, *offset, data, patience),
+            Self::WriteZeroes { offset, len } => volume.try_write_zeroes(io, *offset, *len, patience),
+            Self::Trim { offset, len } => volume.try_trim(*offset, *len, patience),
         }
     }
 
@@ -57,6 +48,8 @@ struct Queue {
     /// Trims: they make room, and come before writes, which may have to wait for it.
     first: VecDeque<Waiting>,
     then: VecDeque<Waiting>,
+    /// Changes that are not made, the one that is under way among them.
+    left: usize,
     ends: bool,
 }
 
@@ -90,23 +83,28 @@ impl Shared {
 /// The thread that makes the changes of a connection that may have to wait, one after the other. It is started with the
 /// first of them. Dropped, it gives up those that it has not begun.
 pub(super) struct Changes {
-    export: Arc<VolumeExport>,
+    volume: Arc<Volume>,
     finished: Arc<Finished>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Changes {
-    pub fn new(export: Arc<VolumeExport>, finished: Arc<Finished>) -> Self {
-        Self { export, finished, shared: Arc::default(), thread: None }
+    pub fn new(volume: Arc<Volume>, finished: Arc<Finished>) -> Self {
+        Self { volume, finished, shared: Arc::default(), thread: None }
+    }
+
+    /// Whether some wait: those that come next have no room either.
+    pub fn are_waiting(&self) -> bool {
+        self.thread.is_some() && self.shared.lock().left > 0
     }
 
     /// Whether changes can be left to the thread: it runs, or could be started.
     pub fn is_ready(&mut self) -> bool {
         if self.thread.is_none() {
-            let (export, finished) = (Arc::clone(&self.export), Arc::clone(&self.finished));
+            let (volume, finished) = (Arc::clone(&self.volume), Arc::clone(&self.finished));
             let shared = Arc::clone(&self.shared);
-            let run = move || serve(&export, &finished, &shared);
+            let run = move || serve(&volume, &finished, &shared);
             let started = Builder::new().name("nbd-changes".into()).spawn(run);
             let started = started.inspect_err(|error| tracing::warn!(%error, "a connection waits for room"));
             self.thread = started.ok();
@@ -118,6 +116,7 @@ impl Changes {
     pub fn put(&self, tag: Tag, change: Change<'_>, is_forced: bool) {
         let waiting = Waiting { tag, change: change.into_owned(), is_forced };
         let mut queue = self.shared.lock();
+        queue.left += 1;
         match waiting.change {
             Change::Trim { .. } => queue.first.push_back(waiting),
             _ => queue.then.push_back(waiting),
@@ -136,13 +135,12 @@ impl Drop for Changes {
     }
 }
 
-fn serve(VolumeExport { volume, room }: &VolumeExport, finished: &Arc<Finished>, shared: &Shared) {
+fn serve(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
     let mut io = Io::new();
     while let Some(Waiting { tag, change, is_forced }) = shared.next() {
-        // The next changes may find some again.
-        room.look(volume);
-        room.spend(change.appended_max(volume.config().block_size));
-        match change.make(volume, &mut io) {
+        let made = change.make(volume, &mut io, Patience::Long);
+        shared.lock().left -= 1;
+        match made {
             Ok(()) if is_forced => finished.push_durable(volume, tag),
             made => finished.push(tag, made.map_err(|error| Errno::from(&error))),
         }

@@ -3,12 +3,10 @@
 mod changes;
 mod finished;
 mod reads;
-mod room;
 mod session;
 
 use crate::export::{Export, Exports, Session};
 use granary_volume::Volume;
-use room::Room;
 use session::VolumeSession;
 use std::collections::BTreeMap;
 use std::io;
@@ -31,10 +29,7 @@ pub struct VolumeExports {
 impl VolumeExports {
     /// Exports of open volumes. The only one, or the one that is called `default`, is the default export.
     pub fn new(volumes: impl IntoIterator<Item = Arc<Volume>>) -> Self {
-        let export = |volume: Arc<Volume>| {
-            let room = Room::new(&volume);
-            (volume.name().to_owned(), Arc::new(VolumeExport { volume, room }))
-        };
+        let export = |volume: Arc<Volume>| (volume.name().to_owned(), Arc::new(VolumeExport { volume }));
         let volumes: BTreeMap<_, _> = volumes.into_iter().map(export).collect();
         let default_name = default_export(volumes.keys().map(String::as_str)).to_owned();
         Self { volumes, default_name }
@@ -63,7 +58,6 @@ impl Exports for VolumeExports {
 /// One volume.
 struct VolumeExport {
     volume: Arc<Volume>,
-    room: Room,
 }
 
 impl Export for VolumeExport {
@@ -89,6 +83,6 @@ impl Export for VolumeExport {
     }
 
     fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>> {
-        Ok(Box::new(VolumeSession::new(self)?))
+        Ok(Box::new(VolumeSession::new(Arc::clone(&self.volume))?))
     }
 }

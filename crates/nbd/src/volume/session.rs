@@ -1,18 +1,17 @@
 //! A connection's way to a volume.
 
-use super::VolumeExport;
 use super::changes::{Change, Changes};
 use super::finished::Finished;
 use super::reads::Reads;
 use crate::export::{Command, ExtentState, Session, Tag};
-use crate::limits::COMMANDS_IN_FLIGHT_MAX;
+use crate::limits::{COMMANDS_IN_FLIGHT_MAX, ROOM_PATIENCE_MILLISECONDS};
 use crate::protocol::{Completions, Errno};
-use granary_volume::{Io, Operation, Volume};
+use granary_volume::{Io, Operation, Patience, Volume};
 use std::borrow::Cow;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// When commands began that are under way, by tag.
 struct Times(Vec<Option<(Operation, Instant)>>);
@@ -38,9 +37,9 @@ impl Times {
 /// A connection's way to a volume.
 ///
 /// Reads go on while the connection does other things. Changes go to a write buffer where there is room for them, and wait
-/// on a thread of the connection's where there may be none; commits run on the volume's thread.
+/// on a thread of the connection's where there is none for a moment; commits run on the volume's thread.
 pub(super) struct VolumeSession {
-    export: Arc<VolumeExport>,
+    volume: Arc<Volume>,
     reads: Reads,
     io: Io,
     times: Times,
@@ -53,27 +52,23 @@ pub(super) struct VolumeSession {
 impl VolumeSession {
     /// # Errors
     /// There are no file descriptors left.
-    pub fn new(export: Arc<VolumeExport>) -> io::Result<Self> {
-        let reads = Reads::new(export.volume.config().block_size as usize);
+    pub fn new(volume: Arc<Volume>) -> io::Result<Self> {
+        let reads = Reads::new(volume.config().block_size as usize);
         let event = reads.event().ok_or(io::ErrorKind::OutOfMemory)?.try_clone_to_owned()?;
         let finished = Arc::new(Finished::new(event));
         Ok(Self {
             reads,
             io: Io::new(),
             times: Times(vec![None; COMMANDS_IN_FLIGHT_MAX]),
-            changes: Changes::new(Arc::clone(&export), Arc::clone(&finished)),
+            changes: Changes::new(Arc::clone(&volume), Arc::clone(&finished)),
             finished,
             elsewhere: 0,
-            export,
+            volume,
         })
     }
 
-    fn volume(&self) -> &Volume {
-        &self.export.volume
-    }
-
     fn read(&mut self, tag: Tag, offset: u64, len: u32, completions: &mut Completions) {
-        let volume = &self.export.volume;
+        let volume = &self.volume;
         volume.note_read(len.into());
         if self.reads.begin(volume, tag, offset, len as usize, completions) {
             self.times.end(tag, volume);
@@ -82,38 +77,43 @@ impl VolumeSession {
 
     /// Makes a change, now or later. If it is forced it is completed when it is durable.
     fn change(&mut self, tag: Tag, change: Change<'_>, is_forced: bool, completions: &mut Completions) {
-        let VolumeExport { volume, room } = &*self.export;
-        let has_room = room.take(change.appended_max(volume.config().block_size));
-        if !has_room && self.changes.is_ready() {
-            self.elsewhere += 1;
-            return self.changes.put(tag, change, is_forced);
+        let mut made = Err(io::ErrorKind::WouldBlock.into());
+        if !self.changes.are_waiting() {
+            let patience = Patience::Short(Duration::from_millis(ROOM_PATIENCE_MILLISECONDS));
+            made = change.make(&self.volume, &mut self.io, patience);
         }
-        let made = change.make(volume, &mut self.io);
+        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            if self.changes.is_ready() {
+                self.elsewhere += 1;
+                return self.changes.put(tag, change, is_forced);
+            }
+            made = change.make(&self.volume, &mut self.io, Patience::Long);
+        }
         if let (Ok(()), true) = (&made, is_forced) {
             return self.commit(tag);
         }
-        self.times.end(tag, volume);
+        self.times.end(tag, &self.volume);
         completions.finish(tag, made.map_err(|error| Errno::from(&error)));
     }
 
     fn commit(&mut self, tag: Tag) {
         self.elsewhere += 1;
-        self.finished.push_durable(&self.export.volume, tag);
+        self.finished.push_durable(&self.volume, tag);
     }
 
     /// Says which parts of a range have content.
     fn extents(&self, tag: Tag, offset: u64, len: u32, one: bool, completions: &mut Completions) {
-        let size = self.volume().config().block_size;
+        let size = self.volume.config().block_size;
         let end = offset + u64::from(len);
         let mut reply = completions.extents(tag);
         let mut at = offset;
         while at < end {
-            let next = self.volume().next_mapped(at / size).map_or(end, |lba| (lba * size).max(at).min(end));
+            let next = self.volume.next_mapped(at / size).map_or(end, |lba| (lba * size).max(at).min(end));
             let (until, state) = if next > at {
                 (next, ExtentState::Hole)
             } else {
                 let mut lba = at / size;
-                while lba * size < end && self.volume().next_mapped(lba) == Some(lba) {
+                while lba * size < end && self.volume.next_mapped(lba) == Some(lba) {
                     lba += 1;
                 }
                 ((lba * size).min(end), ExtentState::Data)
@@ -155,12 +155,12 @@ impl Session for VolumeSession {
         }
         let done = self.finished.take();
         self.elsewhere -= done.len();
-        let Self { reads, export, times, .. } = self;
+        let Self { reads, volume, times, .. } = self;
         for (tag, outcome) in done {
-            times.end(tag, &export.volume);
+            times.end(tag, volume);
             completions.finish(tag, outcome);
         }
-        reads.poll(&export.volume, completions, |tag| times.end(tag, &export.volume));
+        reads.poll(volume, completions, |tag| times.end(tag, volume));
     }
 
     fn event(&self) -> Option<BorrowedFd<'_>> {
