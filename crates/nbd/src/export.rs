@@ -26,7 +26,9 @@ pub trait Export: Send + Sync {
     fn size(&self) -> u64;
 
     /// Whether WRITE, TRIM and WRITE_ZEROES are refused.
-    fn read_only(&self) -> bool;
+    fn read_only(&self) -> bool {
+        false
+    }
 
     /// The block size of which offsets and lengths must be multiples: a power of two up to 65 536. Others are refused.
     fn minimum_block(&self) -> u32 {
@@ -34,10 +36,14 @@ pub trait Export: Send + Sync {
     }
 
     /// The block size from which on requests are efficient: a power of two of at least 512.
-    fn preferred_block(&self) -> u32;
+    fn preferred_block(&self) -> u32 {
+        4096
+    }
 
     /// A description for people.
-    fn description(&self) -> Option<String>;
+    fn description(&self) -> Option<String> {
+        None
+    }
 
     /// Makes a connection's way to the export. It is called on the connection's own thread.
     ///

@@ -103,10 +103,6 @@ impl Export for MemoryExport {
         self.minimum_block
     }
 
-    fn preferred_block(&self) -> u32 {
-        4096
-    }
-
     fn description(&self) -> Option<String> {
         Some(format!("{} bytes of memory", self.size))
     }

@@ -77,15 +77,6 @@ impl Export for Parts {
     fn size(&self) -> u64 {
         64 << 20
     }
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn preferred_block(&self) -> u32 {
-        4096
-    }
-    fn description(&self) -> Option<String> {
-        None
-    }
     fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>> {
         Ok(Box::new(PartsSession(self)))
     }
@@ -160,15 +151,6 @@ impl Export for Busy {
     }
     fn size(&self) -> u64 {
         self.0.size()
-    }
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn preferred_block(&self) -> u32 {
-        4096
-    }
-    fn description(&self) -> Option<String> {
-        None
     }
     fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>> {
         let inner = Arc::clone(&self.0).session()?;

@@ -340,15 +340,6 @@ impl Export for FailingDisk {
     fn size(&self) -> u64 {
         SIZE
     }
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn preferred_block(&self) -> u32 {
-        4096
-    }
-    fn description(&self) -> Option<String> {
-        None
-    }
     fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>> {
         Ok(Box::new(FailingDisk))
     }

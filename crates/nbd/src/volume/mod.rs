@@ -69,10 +69,6 @@ impl Export for VolumeExport {
         self.volume.config().size
     }
 
-    fn read_only(&self) -> bool {
-        false
-    }
-
     fn preferred_block(&self) -> u32 {
         self.volume.config().block_size as u32
     }

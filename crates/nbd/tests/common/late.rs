@@ -38,9 +38,6 @@ impl Export for LateExport {
     fn preferred_block(&self) -> u32 {
         self.inner.preferred_block()
     }
-    fn description(&self) -> Option<String> {
-        None
-    }
     fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>> {
         let inner = Arc::clone(&self.inner).session()?;
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
