@@ -27,7 +27,7 @@ fn fill(id: &SegmentId, blocks: &mut [u8], then: impl FnMut(&SegmentBuilder, &mu
     fill_with(&[20, 90, 300, 1400, 5], id, blocks, then)
 }
 
-/// The same with values of these lengths, in turn.
+/// Appends entries whose values have these lengths, in turn, until the segment is full; calls `then` after each.
 fn fill_with(
     lens: &[usize],
     id: &SegmentId,

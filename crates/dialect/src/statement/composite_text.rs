@@ -39,7 +39,7 @@ pub fn items<'a>(text: &'a str, item: &DataType) -> Vec<&'a str> {
     items
 }
 
-/// What is behind the value that a text begins with.
+/// Returns the rest of a text behind the value of this type that it begins with.
 fn skip<'a>(text: &'a str, data_type: &DataType) -> Result<&'a str, Wrong> {
     match data_type {
         DataType::Array(item) | DataType::Nested(item) => {
@@ -82,7 +82,8 @@ fn skip<'a>(text: &'a str, data_type: &DataType) -> Result<&'a str, Wrong> {
     }
 }
 
-/// What is behind the bracket that closes a text's first one; `item` skips the item with that number.
+/// Returns the rest of a text behind the sequence in brackets that it begins with. `item` returns the rest behind the item
+/// with that number.
 fn sequence<'a>(
     text: &'a str,
     [open, close]: [char; 2],
@@ -106,7 +107,7 @@ fn sequence<'a>(
     Err(Wrong::Malformed)
 }
 
-/// What is behind the quote that ends a string.
+/// Returns the rest of a text behind the quoted string that it begins with.
 fn quoted(text: &str) -> Result<&str, Wrong> {
     let mut characters = text.chars();
     characters.next();

@@ -158,7 +158,7 @@ fn ends_in_an_escape(text: &str) -> bool {
     false
 }
 
-/// What is in the parentheses behind a name.
+/// Returns the arguments of the type `name(..)`; `None`: the type is another one.
 fn inside<'a>(name: &str, type_name: &'a str) -> Option<&'a str> {
     let arguments = type_name.strip_prefix(name)?.trim_start();
     Some(arguments.strip_prefix('(')?.strip_suffix(')')?.trim())

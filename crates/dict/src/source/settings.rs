@@ -7,7 +7,7 @@ type Setting = (&'static str, &'static [&'static str]);
 
 const ON: &[&str] = &["1", "true"];
 const OFF: &[&str] = &["0", "false"];
-/// Those of a setting that is not listed.
+/// The harmless values of a setting that is not listed: none is known.
 const UNKNOWN: &[&str] = &[];
 const NONE: &[&str] = &["", "0"];
 
@@ -74,7 +74,7 @@ const QUERIES: &[Setting] = &[
 /// The one of them that queries of the tables beside the dictionary heed.
 const JOIN_USE_NULLS: &str = "join_use_nulls";
 
-/// Who is asked.
+/// The kind of source that the settings are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// A ClickHouse, which is sent no settings.

@@ -48,7 +48,7 @@ impl DataType {
         matches!(self.inner(), Array(_) | Map(_) | Nested(_) | Tuple(_))
     }
 
-    /// The same type with what it is made of changed, or itself, if it is made of no others.
+    /// Returns the type with `change` applied to each plain type in it, which may be the type itself.
     pub(crate) fn with_parts(&self, change: &dyn Fn(&DataType) -> DataType) -> DataType {
         let inside = |inner: &DataType| Box::new(inner.with_parts(change));
         match self {

@@ -16,7 +16,7 @@ pub(super) fn first_part(rest: &Request) -> Request {
     Request { len: rest.len.min(WRITE_PART_BYTES - within), ..*rest }
 }
 
-/// What is left of a WRITE behind its first `len` bytes; `None`: nothing.
+/// Returns a WRITE without its first `len` bytes; `None`: it has no more.
 pub(super) fn behind(rest: &Request, len: u32) -> Option<Request> {
     let left = rest.len - len;
     (left > 0).then(|| Request { offset: rest.offset + u64::from(len), len: left, ..*rest })

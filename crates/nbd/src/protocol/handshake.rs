@@ -18,7 +18,7 @@ pub(super) const ALLOCATION_CONTEXT: u32 = 1;
 pub(super) enum Progress {
     /// More of them are needed.
     Waiting,
-    /// What was answered is to be sent first.
+    /// The replies that were gathered have to be sent before the next option is answered.
     Room,
     /// TLS begins with the next byte, once the answer was sent.
     StartTls,

@@ -190,7 +190,7 @@ impl Clickhouse {
         self.as_wanted(rows.finish(&[])?)
     }
 
-    /// The same rows with moments in the zones of their columns.
+    /// Returns the rows of an answer with their moments in the time zones of the columns that were asked for.
     fn as_wanted(&self, batch: RecordBatch) -> Result<RecordBatch, DictError> {
         match self.answerer.moments() {
             Moments::Numbers => Ok(batch),

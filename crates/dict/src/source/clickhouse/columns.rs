@@ -112,7 +112,7 @@ fn is_text(theirs: &str) -> bool {
     plain.starts_with("String") || plain.starts_with("FixedString(")
 }
 
-/// The same of numbers.
+/// Whether a type of theirs, or the one inside of it, is one of numbers.
 fn is_number(theirs: &str) -> bool {
     let is_named = |name: &&str| plain(theirs).starts_with(name);
     ["UInt", "Int8", "Int16", "Int32", "Int64", "Int128", "Int256", "Float", "Decimal"].iter().any(is_named)
