@@ -218,6 +218,13 @@ impl<F: Framing> Log<F> {
             state.write(&identity, Left::Killed, known_head).map_err(state_error)?;
         }
         let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(companion_number, salt));
+        // Gives up what was found after all; the numbers of the instance and the companion that begin.
+        let start_empty = || {
+            state.give_up()?;
+            let companion = state::companion_number();
+            own.iter().for_each(|own| drop(own.open(companion, salt)));
+            Ok((random_number(), companion))
+        };
         let mut recovered = Recovered::default();
         let mut head = 0;
         let mut gaps = Vec::new();
@@ -251,11 +258,9 @@ impl<F: Framing> Log<F> {
                             %error,
                             "cannot remove what the last process left half written: starting empty"
                         );
-                        state.give_up().map_err(state_error)?;
-                        (recovered, head, instance) = (Recovered::default(), 0, random_number());
+                        (instance, companion_number) = start_empty().map_err(state_error)?;
+                        (recovered, head) = (Recovered::default(), 0);
                         gaps.clear();
-                        companion_number = state::companion_number();
-                        own.iter().for_each(|own| drop(own.open(companion_number, salt)));
                     }
                 }
                 SlotOrder::Table { .. } => {
@@ -289,11 +294,9 @@ impl<F: Framing> Log<F> {
         });
         if let Err(error) = filled {
             tracing::warn!(%error, "cannot fill the gaps that the last process left: starting empty");
-            state.give_up().map_err(state_error)?;
-            (recovered, head, instance) = (Recovered::default(), 0, random_number());
+            (instance, companion_number) = start_empty().map_err(state_error)?;
+            (recovered, head) = (Recovered::default(), 0);
             journal.clear(instance).map_err(state_error)?;
-            companion_number = state::companion_number();
-            own.iter().for_each(|own| drop(own.open(companion_number, salt)));
         }
         if own.is_none() {
             companion_number = 0;

@@ -26,9 +26,9 @@ pub struct Flights {
     _thread_bound: std::marker::PhantomData<*const ()>,
 }
 
-/// Reads that one call of the kernel takes while completions are handed over one by one: whoever hashes and copies the
+/// Reads given by [`Flights::poll_next`]'s callback that one call of the kernel takes: whoever hashes and copies the
 /// bytes takes longer than the call, so the device learns of the next reads early.
-const SUBMITTED_TOGETHER: usize = 2;
+const GIVEN_SUBMITTED_TOGETHER: usize = 2;
 
 enum Backend {
     Ring(Box<Ring>),
@@ -192,7 +192,7 @@ fn poll_ring(
                 given += 1;
                 if !waiting.is_empty() || !ring.begin(by.file, extent, ticket) {
                     waiting.push_back((extent, ticket));
-                } else if given % SUBMITTED_TOGETHER == 0 {
+                } else if given % GIVEN_SUBMITTED_TOGETHER == 0 {
                     ring.submit();
                 }
             }
