@@ -85,17 +85,26 @@ impl<F: Framing> Log<F> {
         if sealed.iter().all(|sealed| sealed.data == whole) {
             let readers: Vec<_> = batch.iter().map(|segment| segment.read()).collect();
             let parts: Vec<&[u8]> = readers.iter().map(|reader| reader.bytes(whole.clone())).collect();
-            let Err(error) = self.write_blocks(batch[0].first_block(), &parts) else { return batch.len() };
+            let written = self.write_blocks(batch[0].first_block(), &parts);
             drop(readers);
+            let Err(error) = written else {
+                self.count_written(batch.len());
+                return batch.len();
+            };
             return batch.iter().position(|segment| is_tried_again(segment, &error)).unwrap_or(batch.len());
         }
         let again = batch.iter().zip(sealed).position(|(segment, Sealed { data, summary })| {
             // The data first: a summary on the device says that all it speaks of is there too.
             let data = self.write_part(segment, data);
             let written = data.and_then(|()| self.write_part(segment, summary));
+            let written = written.inspect(|()| self.count_written(1));
             written.is_err_and(|error| is_tried_again(segment, &error))
         });
         again.unwrap_or(batch.len())
+    }
+
+    fn count_written(&self, segments: usize) {
+        self.counters.segments_written.fetch_add(segments as u64, Ordering::Relaxed);
     }
 
     /// Tells the consumer that the device did not take a segment.
@@ -128,9 +137,10 @@ impl<F: Framing> Log<F> {
     }
 
     fn write_blocks(&self, first_block: u64, parts: &[&[u8]]) -> io::Result<()> {
+        self.device.write_at(self.geometry.offset(first_block), parts)?;
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         self.counters.bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.device.write_at(self.geometry.offset(first_block), parts)
+        Ok(())
     }
 
     /// Tells those who wait that the oldest segment could not be written, and rests; `true`: the log ends.
@@ -149,7 +159,6 @@ impl<F: Framing> Log<F> {
         if batch.is_empty() {
             return;
         }
-        self.counters.segments_written.fetch_add(batch.len() as u64, Ordering::Relaxed);
         // Before they count as written: later changes are journalled as if nothing of these were in RAM.
         batch.iter().for_each(|segment| segment.end());
         let mut buffers = self.buffers.write().expect("no panic under the lock");

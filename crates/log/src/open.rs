@@ -238,10 +238,8 @@ impl<F: Framing> Log<F> {
                         Left::Clean => Vec::new(),
                         _ => journal::read(state_path, instance).map_err(state_error)?,
                     };
-                    let taken_over =
-                        taking_over::write_buffers(&framing, &source, buffers, &records, known_head);
+                    taking_over::write_buffers(&framing, &source, buffers, &records, known_head);
                     (recovered, head) = recover::fifo(&framing, &source, records, known_head);
-                    recovered.taken_over = taken_over;
                     gaps = recovered.gaps(head);
                     let scrubbed = match left {
                         Left::Killed => recover::scrub(&framing, &source, head, 0),

@@ -14,9 +14,6 @@ pub struct Recovered<F: Framing> {
     /// (sequence number, journal entries) of changes whose segments never reached the device: older records
     /// with these entries are void.
     pub lost: BTreeMap<u64, Vec<u64>>,
-    /// The sequence numbers of segments that were in write buffers when the process was killed, in ascending order.
-    /// Whatever was under way then may be in them, or not.
-    pub taken_over: Vec<u64>,
     /// The sequence number up to which the state file said that everything was on the device.
     pub on_record: u64,
 }
@@ -35,7 +32,7 @@ pub type Opened<F> = (crate::Log<F>, Recovered<F>);
 
 impl<F: Framing> Default for Recovered<F> {
     fn default() -> Self {
-        Self { segments: Vec::new(), lost: BTreeMap::new(), taken_over: Vec::new(), on_record: 0 }
+        Self { segments: Vec::new(), lost: BTreeMap::new(), on_record: 0 }
     }
 }
 

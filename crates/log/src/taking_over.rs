@@ -10,19 +10,16 @@ use std::io;
 use std::ops::Range;
 
 /// Writes segments that were in buffers and are not on the device; those that cannot be taken over are lost. `known_head`:
-/// everything up to this one is on the device, or was given up. Returns the sequence numbers of the others, in ascending
-/// order: whatever was under way at the kill may be in them.
+/// everything up to this one is on the device, or was given up.
 pub(crate) fn write_buffers<F: Framing>(
     framing: &F,
     source: &Source<'_>,
     buffers: Vec<(u64, AlignedBuffer)>,
     records: &[journal::Record],
     known_head: u64,
-) -> Vec<u64> {
+) {
     let floor = records.iter().map(|record| record.durable).fold(known_head, u64::max);
     let mut buffers: BTreeMap<u64, AlignedBuffer> = buffers.into_iter().collect();
-    // A buffer is ended before its segment counts as written.
-    let sequences = buffers.keys().copied().filter(|sequence| *sequence > floor).collect();
     for (sequence, memory) in &mut buffers {
         if *sequence <= floor || is_on_device(framing, source, *sequence) {
             continue;
@@ -48,7 +45,6 @@ pub(crate) fn write_buffers<F: Framing>(
         }
     }
     buffers.values().for_each(AlignedBuffer::end);
-    sequences
 }
 
 fn is_on_device<F: Framing>(framing: &F, source: &Source<'_>, sequence: u64) -> bool {

@@ -4,7 +4,7 @@ use super::io::Io;
 use crate::flash::Flash;
 use crate::key::Key;
 use crate::limits::{LONG_BYTES_AT_ONCE, LOOKUP_ROUNDS_MAX};
-use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, Scratch, Workspace};
+use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, Reach, Scratch, Workspace};
 use crate::shared::Shared;
 use granary_log::ReadAhead;
 
@@ -65,7 +65,7 @@ pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
 ) {
     lookup.fetch_buffered(flash, scratch);
     let longest = Io::extent_bytes_max(flash.log.geometry().block_size());
-    lookup.plan_reads(flash, begun, longest, scratch);
+    lookup.plan_reads(flash, begun, (Reach::Segments, longest), scratch);
     let extents = std::mem::take(&mut scratch.extents);
     reads.read_many(&extents, |read, bytes| {
         lookup.take_read(flash, begun, (read, extents[read]), bytes.unwrap_or(&[]), scratch);

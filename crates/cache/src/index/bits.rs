@@ -76,12 +76,66 @@ fn at_most(bytes: u64, n: u64) -> usize {
     (((tops & TOP_BITS) >> 7).wrapping_mul(LOW_BITS) >> 56) as usize
 }
 
-/// Where the bit is that has `n` ones below it. The word has more than `n`.
-///
+/// How a one of a word is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Select {
+    /// By the processor's instruction that deals bits out over the ones of a word.
+    Deposit,
+    /// By sums over bytes and bits.
+    Broadword,
+}
+
+impl Select {
+    /// The faster one on this processor.
+    pub fn of_processor() -> Self {
+        // AMD's Zen 1 and 2 have the instruction, in microcode; they have neither of the others, unlike what came later and
+        // most of Intel's.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if is_x86_feature_detected!("bmi2")
+            && (is_x86_feature_detected!("vaes") || is_x86_feature_detected!("avx512f"))
+        {
+            return Self::Deposit;
+        }
+        Self::Broadword
+    }
+
+    /// Where the bit is that has `n` ones below it. The word has more than `n`.
+    #[inline]
+    pub fn find(self, word: u64, n: usize) -> usize {
+        match self {
+            Self::Deposit => deposit_select(word, n),
+            Self::Broadword => broadword_select(word, n),
+        }
+    }
+}
+
+/// Inlined where its caller is built for any processor, which the compiler's own function for the instruction is not.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+fn deposit_select(word: u64, n: usize) -> usize {
+    let bit: u64;
+    // SAFETY: `Select::Deposit` is made where the processor has both instructions; they touch two registers.
+    unsafe {
+        std::arch::asm!(
+            "pdep {bit}, {bit}, {word}",
+            "tzcnt {bit}, {bit}",
+            bit = inout(reg) 1u64 << n => bit,
+            word = in(reg) word,
+            options(pure, nomem, nostack),
+        );
+    }
+    bit as usize
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn deposit_select(word: u64, n: usize) -> usize {
+    broadword_select(word, n)
+}
+
 /// Sums over bytes tell which byte has the bit, and sums over its bits which bit it is, without a branch (Vigna,
 /// Broadword Implementation of Rank/Select Queries, 2008).
 #[inline]
-pub(super) fn select(word: u64, n: usize) -> usize {
+fn broadword_select(word: u64, n: usize) -> usize {
     let pairs = word - ((word >> 1) & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + ((pairs >> 2) & 0x3333_3333_3333_3333);
     // How many ones each byte and those below it have.
@@ -106,7 +160,9 @@ mod tests {
             for word in [word, word & word >> 7, !(word & word << 9), 1 << (round % 64), u64::MAX] {
                 let ones = (0..64).filter(|bit| word >> bit & 1 == 1);
                 for (n, bit) in ones.enumerate() {
-                    assert_eq!(select(word, n), bit, "one {n} of {word:#x}");
+                    for select in [Select::Broadword, Select::of_processor()] {
+                        assert_eq!(select.find(word, n), bit, "{select:?}: one {n} of {word:#x}");
+                    }
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! A group is the entries whose fingerprint has one quotient, so that the quotient is not kept with each entry: it takes
 //! one bit for the entry and one for its group. Groups are written as a one for each entry and a zero at the end.
 
-use super::bits::{Line, close_gap, load, low_bits, open_gap, select, store};
+use super::bits::{Line, close_gap, load, low_bits, open_gap, store};
 use super::shape::{GROUPS_MAX, Shape};
 use crate::limits::BUCKET_BYTES;
 
@@ -60,7 +60,7 @@ impl Shape {
     fn slots_of(&self, line: &Line, group: usize) -> (usize, usize) {
         let groups = self.groups(line);
         // After the zero that ends the group before it.
-        let begin = if group == 0 { 0 } else { select(!groups, group - 1) + 1 };
+        let begin = if group == 0 { 0 } else { self.select.find(!groups, group - 1) + 1 };
         (begin - group, (groups >> begin).trailing_ones() as usize)
     }
 
@@ -121,7 +121,7 @@ impl Shape {
 
     /// What a slot holds that is taken.
     pub fn get(&self, line: &Line, slot: usize) -> Slot {
-        let group = select(self.groups(line), slot) - slot;
+        let group = self.select.find(self.groups(line), slot) - slot;
         self.decode(group, self.field(line, slot))
     }
 
@@ -161,7 +161,7 @@ impl Shape {
     /// Takes an entry out; those after it move up.
     pub fn remove(&self, line: &mut Line, slot: usize) {
         let groups = self.groups(line);
-        let bit = select(groups, slot);
+        let bit = self.select.find(groups, slot);
         close_gap(line, self.field_at(slot), self.field_bits);
         let below = groups & low_bits(bit);
         self.set_groups(line, below | (groups ^ below ^ (1 << bit)) >> 1);

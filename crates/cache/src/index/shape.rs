@@ -1,6 +1,6 @@
 //! How the bits of a table are dealt out at a given size.
 
-use super::bits::{FIELD_BITS_MAX, low_bits};
+use super::bits::{FIELD_BITS_MAX, Select, low_bits};
 use super::divisor::Divisor;
 use crate::limits::{
     BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, GROWTH_DIVISOR, HASH_BITS, OBJECT_BYTES_EXPECTED_MIN, SHARDS,
@@ -80,6 +80,7 @@ pub(super) struct Shape {
     pub groups_mask: u64,
     pub field_bits: u32,
     pub field_mask: u64,
+    pub select: Select,
 }
 
 /// Most groups of a bucket: with more, some are empty whatever it holds.
@@ -124,6 +125,7 @@ impl Shape {
             groups_mask: low_bits(groups + slots),
             field_bits,
             field_mask: low_bits(field_bits as usize),
+            select: Select::of_processor(),
         }
     }
 

@@ -62,10 +62,25 @@ impl BegunReads {
     }
 }
 
+/// How far one read may go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Over segments that lie side by side.
+    Segments,
+    /// To the end of a segment.
+    OneSegment,
+}
+
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
-    /// Lists the reads that bring the blocks of the probes on the device, those that were begun first; none is longer
-    /// than `longest` bytes, and what was not begun is of one segment.
-    pub fn plan_reads(&self, flash: &Flash, begun: &BegunReads, longest: usize, scratch: &mut Scratch) {
+    /// Lists the reads that bring the blocks of the probes on the device, those that were begun first; the others go as far
+    /// as `reach` says, and are `longest` bytes at most.
+    pub fn plan_reads(
+        &self,
+        flash: &Flash,
+        begun: &BegunReads,
+        (reach, longest): (Reach, usize),
+        scratch: &mut Scratch,
+    ) {
         let geometry = flash.log.geometry();
         let size = geometry.block_size();
         let Scratch { probes, on_device, reads, extents, .. } = scratch;
@@ -88,10 +103,11 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     continue;
                 }
                 blocks += 1;
-                let is_segments = reads.last().is_some_and(|read| read.segment == s);
+                let is_in_reach =
+                    reach == Reach::Segments || reads.last().is_some_and(|read| read.segment == s);
                 match extents[begun.extents.len()..].last_mut() {
                     Some(last)
-                        if is_segments
+                        if is_in_reach
                             && last.offset + last.len as u64 == offset
                             && last.len + size <= longest =>
                     {

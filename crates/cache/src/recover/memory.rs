@@ -69,22 +69,17 @@ impl Shared {
         );
     }
 
-    /// Write-through, the hashes that write buffers had records of at the kill: a change that was under way may be there,
-    /// and RAM have what was before it. `None`: they cannot be read any more.
+    /// Write-through, the hashes that the segments have records of which a change that was under way may be in: RAM may
+    /// have what was before it. `None`: they cannot be read any more.
     fn under_way(&self, recovered: &Recovered<Records>) -> Option<HashSet<KeyHash>> {
         let Some(flash) = self.flash.as_ref().filter(|flash| flash.hybrid.is_none()) else {
             return Some(HashSet::new());
         };
-        if self.arena.as_ref().is_none_or(|arena| !arena.was_under_way()) {
+        let Some(first) = self.arena.as_ref().and_then(|arena| arena.under_way_from()) else {
             return Some(HashSet::new());
-        }
-        if self.arena.as_ref().is_some_and(|arena| arena.was_taking_over()) {
-            // What the write buffers had is on the device by now, among all the rest.
-            return None;
-        }
-        let is_meant = |segment: &&Summary| recovered.taken_over.binary_search(&segment.sequence).is_ok();
+        };
         let mut hashes = HashSet::new();
-        for segment in recovered.segments.iter().filter(is_meant) {
+        for segment in recovered.segments.iter().filter(|segment| segment.sequence >= first) {
             let again = if segment.is_whole() { None } else { Some(again::whole(flash, segment)?) };
             let entries = &again.as_ref().unwrap_or(segment).entries;
             hashes.extend(entries.iter().map(|entry| parse_summary_entry(*entry).0));

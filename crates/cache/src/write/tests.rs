@@ -1,5 +1,13 @@
+//! What happens while a put has appended its entries and not published them yet.
+
+#[path = "../../../log/tests/common/skip.rs"]
+mod skip;
+
+use crate::limits::DEFAULT_MEMORY_FOLDER;
 use crate::{Cache, Engine, Entry, FlashOptions, Io, Key, KeyHasher, Options, Outcome};
-use std::time::Duration;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// What is put at once is published at the end; by then the flusher may have emptied slots of the first
 /// of it for what comes next.
@@ -49,4 +57,73 @@ fn what_the_ring_passed_before_it_was_published_is_not_published() {
         });
         assert_eq!(stats.entries, found, "{blocks} blocks: the index has what can be found and no more");
     }
+}
+
+fn files(folders: &[&Path]) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
+}
+
+/// A batch that is longer than a segment is killed when segments of it are on the device, and RAM has still what was before.
+#[test]
+fn after_a_kill_in_a_long_batch_each_start_finds_the_same() {
+    const KEYS: u64 = 40;
+    const SEGMENT: u64 = 16 << 10;
+    let Ok(memory) = tempfile::tempdir_in(DEFAULT_MEMORY_FOLDER) else {
+        return skip::skipped("a folder on tmpfs");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut flash = FlashOptions::new(folder.path().join("c"), 64 * SEGMENT);
+    (flash.block_size, flash.write_buffer_size) = (512, SEGMENT);
+    flash.memory_folder = Some(memory.path().to_owned());
+    let options = Options { flash: Some(flash), memory_bytes: 1 << 20, ..Options::default() };
+    let open = || Cache::open(options.clone()).unwrap();
+    let cache = open();
+    let names: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
+    let put = |cache: &Cache, version: u8| {
+        let value = [version; 1000];
+        let of = |name| Entry { key: cache.key(name), value: Some(&value), expires_at: 0 };
+        let entries: Vec<Entry<'_>> = names.iter().map(|name| of(name)).collect();
+        cache.put_many(&entries);
+    };
+    put(&cache, 1);
+    cache.flush().unwrap();
+    let written = cache.stats().bytes_written;
+    let first = names.iter().map(|name| cache.key(name)).min_by_key(|key| key.hash()).unwrap();
+    let left = std::thread::scope(|scope| {
+        let shard = cache.partitions[0].shared.shard(first.hash());
+        let putting = scope.spawn(|| put(&cache, 2));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while cache.stats().bytes_written < written + 2 * SEGMENT {
+            assert!(Instant::now() < deadline, "two segments are full and are written");
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!putting.is_finished(), "it waits for the lock of the shard");
+        let left = files(&[folder.path(), memory.path()]);
+        drop(shard);
+        left
+    });
+    cache.close().unwrap();
+    for (path, bytes) in left {
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let found = |cache: &Cache| {
+        let keys: Vec<Key<'_>> = names.iter().map(|name| cache.key(name)).collect();
+        let mut found = vec![0; keys.len()];
+        cache.get_many(&mut Io::with_engine(Engine::Plain), &keys, 1, |i, outcome| {
+            if let Outcome::Hit { value, .. } = outcome {
+                found[i] = value[0];
+            }
+        });
+        found
+    };
+    let cache = open();
+    let after_the_kill = found(&cache);
+    assert!(!after_the_kill.contains(&0), "{after_the_kill:?}");
+    cache.close().unwrap();
+    // RAM has none of it any more.
+    assert_eq!(found(&open()), after_the_kill);
 }

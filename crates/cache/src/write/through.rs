@@ -36,8 +36,8 @@ impl Shared {
         refused: &mut Refused<'_>,
     ) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
-        let under_way = self.arena.as_ref().map(|arena| arena.begin_change());
         let mut writer = flash.log.writer();
+        let under_way = self.arena.as_ref().map(|arena| arena.begin_change(writer.next_sequence()));
         // Deletions that wait come first: no later record may be found without them.
         let room = putting.retry(&mut writer);
         if entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64
@@ -99,8 +99,8 @@ impl Shared {
     /// Deletes keys; `then` is called with each, by its number, while nobody else can change it.
     pub fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>], mut then: impl FnMut(&mut Shard, usize)) {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
-        let under_way = self.arena.as_ref().map(|arena| arena.begin_change());
         let mut writer = flash.log.writer();
+        let under_way = self.arena.as_ref().map(|arena| arena.begin_change(writer.next_sequence()));
         putting.retry(&mut writer);
         putting.journal(&mut writer, keys.iter().map(|key| (*key, None)));
         // Before anybody sees it: the segment may be found again that was open meanwhile, and should have it then.

@@ -12,12 +12,6 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The word of a change that is under way, while something is put or deleted.
-pub(super) const CHANGING: u64 = 1;
-
-/// The same word while a start takes over what such a change left.
-const TAKING_OVER: u64 = 2;
-
 /// The file of a partition's RAM tier, mapped.
 ///
 /// Invariants:
@@ -28,8 +22,8 @@ pub(crate) struct Arena {
     pub(super) mapping: Arc<Mapping>,
     pub(super) layout: Layout,
     checksum_seed: u64,
-    /// What the process before was killed at: 0, [`CHANGING`] or [`TAKING_OVER`].
-    was_under_way: u64,
+    /// The first segment of the change that the process before was killed at, or 0.
+    under_way_from: u64,
     /// Lock order: after a shard's.
     free: Mutex<Free>,
     /// The write buffers that nobody has.
@@ -104,13 +98,8 @@ impl Arena {
             }
         };
         let [under_way, _] = mapping.words(layout.under_way_at() as usize);
-        let was_under_way = u64::from_le(under_way.load(Ordering::Acquire));
-        if was_under_way != 0 {
-            // Until all is taken over: then write buffers do not say any more what it was.
-            under_way.store(TAKING_OVER.to_le(), Ordering::Release);
-        }
         let arena = Arc::new(Self {
-            was_under_way,
+            under_way_from: u64::from_le(under_way.load(Ordering::Acquire)),
             claim,
             mapping: Arc::new(mapping),
             layout,
@@ -131,14 +120,10 @@ impl Arena {
         Some((arena, chunks))
     }
 
-    /// Whether the process before was killed while it put or deleted something, or took over what one had left that was.
-    pub fn was_under_way(&self) -> bool {
-        self.was_under_way != 0
-    }
-
-    /// Whether the process before was killed while it took that over.
-    pub fn was_taking_over(&self) -> bool {
-        self.was_under_way > CHANGING
+    /// The first segment that may have records of what the process before was killed at putting or deleting; a start that
+    /// was killed before it had taken that over counts for nothing. `None`: it was at nothing.
+    pub fn under_way_from(&self) -> Option<u64> {
+        (self.under_way_from > 0).then_some(self.under_way_from)
     }
 
     pub fn checksum_seed(&self) -> u64 {

@@ -1,13 +1,14 @@
 //! Write buffers in the file: what is in them outlives the process. The directory has for each the sequence number of the
-//! segment that it holds, or 0, in the first 8 of its 16 bytes. Behind it stands, so too, whether a change is under way.
+//! segment that it holds, or 0, in the first 8 of its 16 bytes. Behind it stands, so too, the first segment that a change
+//! which is under way may be in.
 
-use super::arena::{Arena, CHANGING};
+use super::arena::Arena;
 use super::directory::ENTRY_SIZE;
 use granary_log::{AlignedBuffer, BufferOwner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// A change that is under way, until it is dropped: write buffers may have it, and RAM what was before it.
+/// A change that is under way, until it is dropped: segments may have it, and RAM what was before it.
 pub(crate) struct UnderWay<'a>(&'a Arena);
 
 impl Drop for UnderWay<'_> {
@@ -23,9 +24,9 @@ struct Buffer {
 }
 
 impl Arena {
-    /// Notes that a change is under way. There is one at a time.
-    pub fn begin_change(&self) -> UnderWay<'_> {
-        self.under_way().store(CHANGING.to_le(), Ordering::Release);
+    /// Notes that a change is under way whose records go to this segment and later ones. There is one at a time.
+    pub fn begin_change(&self, first_sequence: u64) -> UnderWay<'_> {
+        self.under_way().store(first_sequence.to_le(), Ordering::Release);
         // Before anything of the change is in a write buffer.
         fence(Ordering::SeqCst);
         UnderWay(self)

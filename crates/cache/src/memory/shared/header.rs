@@ -87,7 +87,7 @@ impl Layout {
         self.directory_at() + self.units * super::directory::ENTRY_SIZE as u64
     }
 
-    /// Where it stands whether a change is under way: as many bytes, behind the write buffers' directory.
+    /// Where it stands from which segment on a change is under way: as many bytes, behind the write buffers' directory.
     pub fn under_way_at(&self) -> u64 {
         self.buffer_directory_at() + self.buffers.number * super::directory::ENTRY_SIZE as u64
     }
