@@ -201,7 +201,7 @@ impl Cache {
                 stored,
                 |entry| entry.key,
                 |stored| self.put_stored(stored, &mut refused),
-                |key| self.delete_stored(&[key]),
+                |keys| self.delete_stored(keys),
             );
         });
     }
@@ -311,7 +311,7 @@ impl Cache {
             keys,
             |key| *key,
             |keys| self.delete_stored(keys),
-            |key| self.delete_stored(&[key]),
+            |keys| self.delete_stored(keys),
         );
     }
 
@@ -329,7 +329,8 @@ impl Cache {
     }
 
     /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
-    /// What is put or removed meanwhile may or may not be seen, and what is moved may be seen twice. No entry
+    /// What is put or removed meanwhile may or may not be seen, and what is moved from RAM to flash or the other way may be
+    /// seen twice or not at all. No entry
     /// over several blocks is read twice; the order is that of the device, after what is in RAM only, one
     /// partition after the other.
     pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
@@ -372,10 +373,15 @@ impl Cache {
     /// # Errors
     /// The operating system refuses: readers find nothing, but after a crash some of it may be there again.
     pub fn clear(&self) -> Result<(), Error> {
+        let stored = self.flights.stored();
         self.flights.overtake_all();
-        let cleared = self.in_all(Partition::clear);
+        let mut cleared = self.in_all(Partition::clear);
         // Those who found something after that and before it was cleared.
         self.flights.overtake_all();
+        if self.flights.stored() != stored {
+            cleared = self.in_all(Partition::clear).and(cleared);
+            self.flights.overtake_all();
+        }
         cleared.map_err(|source| Error::Clear { path: self.path.clone(), source })
     }
 

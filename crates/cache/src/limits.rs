@@ -89,8 +89,9 @@ pub const SHARED_ENTRIES_MIN: usize = 1024;
 #[cfg(any(feature = "shuttle", miri))]
 pub const SHARED_ENTRIES_MIN: usize = 2;
 
-/// Made values that are remembered as stored, for puts and removals that go on at the same time.
-pub const MADE_LATELY: usize = 64;
+/// Made values that are remembered as stored, for puts and removals that go on at the same time: 8 bytes each. A batch
+/// during which more are stored is deleted.
+pub const MADE_LATELY: usize = 16_384;
 
 /// Entries of one hash that the index holds: their two buckets have room for some 34, and a lookup
 /// reads a block for each.

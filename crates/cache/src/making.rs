@@ -66,7 +66,7 @@ impl MakingFlights {
         if lately.is_empty() {
             *lately = vec![None; MADE_LATELY].into();
         }
-        let stored = self.stored.load(Ordering::SeqCst);
+        let stored = self.stored();
         lately[stored as usize % MADE_LATELY] = Some(key);
         self.stored.store(stored + 1, Ordering::SeqCst);
     }
@@ -79,30 +79,35 @@ impl MakingFlights {
         items: &[T],
         key: impl Fn(&T) -> Key<'a>,
         change: impl FnOnce(&[T]),
-        mut delete: impl FnMut(Key<'a>),
+        delete: impl FnOnce(&[Key<'a>]),
     ) {
-        let mut stored = self.stored.load(Ordering::SeqCst);
+        let before = self.stored();
         self.overtake(items.iter().map(|item| key(item).bytes()));
         change(items);
-        loop {
-            // Those who began to make a value after the keys were overtaken and before they were changed.
-            self.overtake(items.iter().map(|item| key(item).bytes()));
-            let before = std::mem::replace(&mut stored, self.stored.load(Ordering::SeqCst));
-            if stored == before {
-                return;
-            }
-            for key in items.iter().map(&key) {
-                if self.may_have_stored(before, key.hash()) {
-                    delete(key);
-                }
-            }
+        // Those who began to make a value after the keys were overtaken and before they were changed. Who begins from here
+        // on makes it of what is there after the change.
+        self.overtake(items.iter().map(|item| key(item).bytes()));
+        if self.stored() == before {
+            return;
         }
+        let keys = items.iter().map(key);
+        let in_doubt: Vec<Key<'a>> = keys.filter(|key| self.may_have_stored(before, key.hash())).collect();
+        if !in_doubt.is_empty() {
+            delete(&in_doubt);
+            // Those who have found meanwhile what is deleted now, and would give it to others.
+            self.overtake(in_doubt.iter().map(Key::bytes));
+        }
+    }
+
+    /// How many made values were stored.
+    pub fn stored(&self) -> u64 {
+        self.stored.load(Ordering::SeqCst)
     }
 
     /// Whether a made value of this key may have been stored since there were `before`.
     fn may_have_stored(&self, before: u64, key: KeyHash) -> bool {
         let lately = lock(&self.stored_lately);
-        let stored = self.stored.load(Ordering::SeqCst);
+        let stored = self.stored();
         stored - before > MADE_LATELY as u64
             || (before..stored).any(|n| lately[n as usize % MADE_LATELY] == Some(key))
     }
@@ -113,30 +118,30 @@ impl MakingFlights {
             return;
         }
         for key in keys {
-            let flight = self.take_out(key, |_| true);
-            if let Some(flight) = flight {
-                lock(&flight.state).is_overtaken = true;
-            }
+            let flight = lock(&self.flights).get(key).cloned();
+            flight.iter().for_each(|flight| self.overtake_flight(key, flight));
         }
+    }
+
+    /// Waits until the flight's value is stored, if that goes on. Only then is it taken out: whoever finds none changes the
+    /// key at once.
+    fn overtake_flight(&self, key: &[u8], flight: &Arc<Making>) {
+        lock(&flight.state).is_overtaken = true;
+        self.take_out(key, flight);
     }
 
     /// All keys change.
     pub fn overtake_all(&self) {
-        let mut flights = lock(&self.flights);
-        let all = std::mem::take(&mut *flights);
-        self.count.store(0, Ordering::SeqCst);
-        drop(flights);
-        all.into_values().for_each(|flight| lock(&flight.state).is_overtaken = true);
+        let all = lock(&self.flights).clone();
+        all.iter().for_each(|(key, flight)| self.overtake_flight(key, flight));
     }
 
-    fn take_out(&self, key: &[u8], is_meant: impl Fn(&Arc<Making>) -> bool) -> Option<Arc<Making>> {
+    fn take_out(&self, key: &[u8], flight: &Arc<Making>) {
         let mut flights = lock(&self.flights);
-        let flight = flights.get(key).filter(|flight| is_meant(flight)).cloned();
-        if flight.is_some() {
+        if flights.get(key).is_some_and(|found| Arc::ptr_eq(found, flight)) {
             flights.remove(key);
             self.count.store(flights.len(), Ordering::SeqCst);
         }
-        flight
     }
 }
 
@@ -185,7 +190,7 @@ impl Making {
         impl Drop for End<'_> {
             fn drop(&mut self) {
                 let Self(flight, flights, key) = self;
-                flights.take_out(key, |found| Arc::ptr_eq(found, flight));
+                flights.take_out(key, flight);
                 let mut state = lock(&flight.state);
                 state.has_ended = true;
                 let wakers = std::mem::take(&mut state.wakers);
@@ -202,6 +207,9 @@ impl Making {
 mod tests {
     use super::*;
     use crate::cache::Cache;
+    use crate::entry::Entry;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
 
     #[test]
     fn nobody_joins_after_a_change_what_began_while_it_went_on() {
@@ -229,7 +237,7 @@ mod tests {
                     cache.flights.note_stored(cache.key(b"b").hash());
                     (0..others).for_each(|_| cache.flights.note_stored(cache.key(b"c").hash()));
                 },
-                |key| deleted.push(key.bytes()),
+                |keys| deleted.extend(keys.iter().map(|key| key.bytes())),
             );
             // More than are remembered may be of any key.
             let expected: &[&[u8]] = if others < MADE_LATELY { &[b"b"] } else { &[b"a", b"b"] };
@@ -250,8 +258,69 @@ mod tests {
                 put(b"key");
                 cache.remove(b"key");
             },
-            |key| cache.delete_many(&[key]),
+            |keys| cache.delete_many(keys),
         );
         assert_eq!(cache.get(b"key"), None);
+    }
+
+    /// While a made value is being stored, one changer waits for that; the next one finds it waiting.
+    #[test]
+    fn each_of_several_changers_waits_for_a_value_that_is_being_stored() {
+        let cache = Cache::builder().memory(1 << 20).open().unwrap();
+        for changers in [[false, false], [true, false], [false, true]] {
+            let Joined::Mine(flight) = cache.flights.join(b"key") else { panic!("nobody makes it") };
+            let change = |clears| match clears {
+                true => cache.clear().unwrap(),
+                false => cache.insert(b"key", b"new").unwrap(),
+            };
+            std::thread::scope(|scope| {
+                flight.unless_overtaken(|| {
+                    let of = |clears| scope.spawn(move || change(clears));
+                    let waiting = changers.map(|clears| {
+                        let changer = of(clears);
+                        // It comes to the flight before the next one does.
+                        std::thread::sleep(Duration::from_millis(20));
+                        changer
+                    });
+                    assert!(waiting.iter().all(|changer| !changer.is_finished()), "{changers:?}");
+                    cache.put_made(Entry { key: cache.key(b"key"), value: Some(b"old"), expires_at: 0 });
+                });
+            });
+            assert_ne!(cache.get(b"key").as_deref(), Some(&b"old"[..]), "{changers:?}");
+            drop(flight.end_at_drop(&cache.flights, b"key"));
+            cache.remove(b"key");
+        }
+    }
+
+    /// Other keys' values are made all the time: a put ends, and what it put is there.
+    #[test]
+    fn a_batch_is_put_while_values_of_other_keys_are_made() {
+        let cache = Cache::builder().memory(64 << 20).open().unwrap();
+        let names: Vec<[u8; 8]> = (0..20_000u64).map(u64::to_le_bytes).collect();
+        let has_ended = AtomicBool::new(false);
+        let make = |from: u64| {
+            for other in from.. {
+                if has_ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                let key = other.to_le_bytes();
+                let made = cache.get_or_insert_with(&key, || {
+                    std::thread::sleep(Duration::from_micros(50));
+                    Ok::<_, ()>(key.to_vec())
+                });
+                made.unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            [1 << 32, 1 << 33].map(|from| scope.spawn(move || make(from)));
+            for _ in 0..10 {
+                let entry = |name| Entry { key: cache.key(name), value: Some(b"put"), expires_at: 0 };
+                let entries: Vec<Entry<'_>> = names.iter().map(|name| entry(name)).collect();
+                assert_eq!(cache.put_many(&entries), []);
+            }
+            has_ended.store(true, Ordering::SeqCst);
+        });
+        let found = names.iter().filter(|name| cache.get(*name).is_some()).count();
+        assert!(found * 10 > names.len() * 9, "{found}");
     }
 }

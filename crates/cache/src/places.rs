@@ -49,11 +49,12 @@ impl Places {
         self.table.prefetch(self.bits(hash));
     }
 
-    /// Visits the places that may hold an entry of this hash, each with whether it was found lately; marks them as found.
+    /// Visits the places that may hold an entry of this hash, each with whether it was found lately; `marks`: they are from
+    /// now on.
     #[inline]
-    pub fn find(&mut self, hash: KeyHash, visit: impl FnMut(u64, bool)) {
+    pub fn find(&mut self, hash: KeyHash, marks: bool, visit: impl FnMut(u64, bool)) {
         let bits = self.bits(hash);
-        self.table.find(bits, visit);
+        self.table.find(bits, marks, visit);
     }
 
     /// Whether an entry of this hash is at `place`; if so, whether it was found lately.

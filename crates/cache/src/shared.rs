@@ -44,7 +44,8 @@ impl VersionUser for Shared {
     fn uses(&self, version: u32) -> bool {
         let on_flash = || {
             self.flash.as_ref().is_some_and(|flash| {
-                let oldest = flash.log.head().saturating_sub(flash.log.geometry().segments());
+                // After a kill those before the newest may be gone, and older ones be served again.
+                let oldest = flash.log.vouched().saturating_sub(flash.log.geometry().segments());
                 flash.versions.is_used_since(version, oldest)
             })
         };

@@ -26,7 +26,6 @@ impl Decoder {
             id => Some(versions.get(id)?),
         };
         self.value.clear();
-        self.value.shrink_to(DECODED_BYTES_KEPT);
         let len = match stored.codec {
             Codec::None | Codec::Unknown(_) => return None,
             Codec::Zstd | Codec::ZstdBlock => {
@@ -61,6 +60,14 @@ impl Decoder {
             }
         };
         (len == raw_len).then_some(&self.value[..])
+    }
+
+    /// Gives up room that a long value took.
+    pub(super) fn shrink(&mut self) {
+        for room in [&mut self.frame, &mut self.value] {
+            room.clear();
+            room.shrink_to(DECODED_BYTES_KEPT);
+        }
     }
 
     /// Bytes of RAM that it takes.

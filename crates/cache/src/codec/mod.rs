@@ -221,7 +221,8 @@ impl Codecs {
         spare.unwrap_or_default()
     }
 
-    pub fn take_back(&self, decoder: Decoder) {
+    pub fn take_back(&self, mut decoder: Decoder) {
+        decoder.shrink();
         let mut spare = self.decoders.lock().expect("no panic under the lock");
         if spare.len() < SPARE_DECODERS_MAX {
             spare.push(decoder);

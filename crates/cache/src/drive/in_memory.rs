@@ -17,6 +17,8 @@ pub(crate) fn get_many_in_memory(
     let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
     let Workspace { scratch, resolved } = &mut *workspace;
     let mut lookup = Lookup::new(shared, keys, resolved, now, sink);
+    // That other lookup is the one that finds them.
+    lookup.marks_found = false;
     scratch.begin();
     lookup.plan(scratch, 0..keys.len());
     lookup.count();

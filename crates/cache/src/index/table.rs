@@ -129,19 +129,19 @@ impl Table {
         }
     }
 
-    /// The places that may hold the entry, each with whether it was found lately; marks them as found.
+    /// The places that may hold the entry, each with whether it was found lately; `marks`: they are from now on.
     #[inline]
-    pub fn find(&mut self, hash: u64, mut visit: impl FnMut(u64, bool)) {
-        let mut marks = [(0, 0); 4];
+    pub fn find(&mut self, hash: u64, marks: bool, mut visit: impl FnMut(u64, bool)) {
+        let mut found = [(0, 0); 4];
         let mut marked = 0;
         self.matches(hash, |bucket, slot, place, recent| {
             visit(place, recent);
-            if !recent && marked < marks.len() {
-                marks[marked] = (bucket, slot);
+            if !recent && marks && marked < found.len() {
+                found[marked] = (bucket, slot);
                 marked += 1;
             }
         });
-        for &(bucket, slot) in &marks[..marked] {
+        for &(bucket, slot) in &found[..marked] {
             let (shape, line) = self.line_mut(bucket);
             shape.set_recent(line, slot, true);
         }

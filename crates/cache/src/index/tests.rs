@@ -17,7 +17,7 @@ impl Random {
 
 fn found(table: &mut Table, hash: u64) -> Vec<u64> {
     let mut places = Vec::new();
-    table.find(hash, |place, _| places.push(place));
+    table.find(hash, true, |place, _| places.push(place));
     places
 }
 

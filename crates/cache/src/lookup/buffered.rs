@@ -1,11 +1,11 @@
 //! The second step, for what lies in write buffers and in blocks of the RAM tier: it is looked through at once.
 
-use super::Lookup;
 use super::deliver::search_block;
 use super::order::order;
 use super::outcome::{Outcome, Tier};
 use super::probe::{FalsePositive, OnDevice, Probe};
 use super::scratch::Scratch;
+use super::{Lookup, ReadBlocks};
 use crate::blocks::{Blocks, Find, Saving};
 use crate::flash::Flash;
 use crate::framing::block::{self, payload_size};
@@ -66,8 +66,9 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         let blocks = self.shared.blocks.as_ref()?;
         let capacity = blocks.capacity();
         let are_many = |probes: &[Probe]| probes.chunk_by(|a, b| a.place == b.place).count() > capacity;
-        self.passes_blocks_by = probes.len() > capacity && are_many(probes);
-        (!self.passes_blocks_by).then_some(blocks)
+        let is_crowd = probes.len() > capacity && are_many(probes);
+        self.read_blocks = if is_crowd { ReadBlocks::Noted } else { ReadBlocks::Kept };
+        (!is_crowd).then_some(blocks)
     }
 
     /// Looks a block of the RAM tier through for the keys that are looked for there; `false`: it is not in RAM, or an entry

@@ -1,11 +1,11 @@
 //! The third step: a block that has come is checked, the keys are found in it, and their entries are handed over.
 
-use super::Lookup;
 use super::outcome::{Outcome, Tier};
 use super::probe::{FalsePositive, LongEntry, Probe};
 use super::reads::{BegunReads, BlocksOfRead};
 use super::scratch::Scratch;
 use super::search::Search;
+use super::{Lookup, ReadBlocks};
 use crate::blocks::{Block, Saving};
 use crate::flash::Flash;
 use crate::framing::Placed;
@@ -91,7 +91,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 
     /// Counts a block that was not in RAM, and has the RAM tier keep it.
     fn keep_block(&mut self, bytes: &[u8], sequence: u64, probes: &[Probe]) {
-        let Some(blocks) = &self.shared.blocks else { return };
+        let Some(blocks) = self.shared.blocks.as_ref().filter(|_| self.read_blocks != ReadBlocks::Told)
+        else {
+            return;
+        };
         let place = probes[0].place;
         let misses = &mut self.counts.of_blocks;
         misses.reads += 1;
@@ -104,7 +107,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             }
         };
         misses.ghost_entries += i64::from(saving != Saving::NotEntries);
-        if self.passes_blocks_by {
+        if self.read_blocks == ReadBlocks::Noted {
             blocks.note(place);
         } else {
             let block = Block { place, sequence, bytes, saving };

@@ -45,8 +45,21 @@ pub(crate) struct Lookup<'a, S> {
     decoder: Option<Decoder>,
     /// The admission policy wants to know of keys that drew less.
     sample_threshold: u64,
-    /// It reads more blocks than the RAM tier keeps: they would only take each other's place.
-    passes_blocks_by: bool,
+    /// Entries that the index finds count as found lately.
+    pub marks_found: bool,
+    pub read_blocks: ReadBlocks,
+}
+
+/// What the RAM tier does with the blocks that a lookup reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ReadBlocks {
+    /// It keeps those that are worth it.
+    #[default]
+    Kept,
+    /// It remembers that they were read: they are more than it keeps, and would only take each other's place.
+    Noted,
+    /// Nothing: another lookup has told it of them.
+    Told,
 }
 
 impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
@@ -70,7 +83,8 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
             counts: Counts::default(),
             decoder: None,
             sample_threshold,
-            passes_blocks_by: false,
+            marks_found: true,
+            read_blocks: ReadBlocks::default(),
         }
     }
 

@@ -21,7 +21,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             let Scratch { answers, candidates, probes, .. } = scratch;
             let has_flash = self.shared.flash.is_some();
             let asked = [Asked { hash: key.hash(), key: start }];
-            let mut planning = Planning { keys: self.keys, has_flash, answers, candidates, probes };
+            let marks_found = self.marks_found;
+            let mut planning =
+                Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };
             planning.plan(&mut self.shared.shard(key.hash()), &asked);
             return self.deliver_answers(scratch);
         }
@@ -37,7 +39,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     let rest = &by_shard.of(shard)[planned..];
                     let asked = &rest[..rest.len().min(LOCKED_LOOKUPS)];
                     let has_flash = self.shared.flash.is_some();
-                    let mut planning = Planning { keys: self.keys, has_flash, answers, candidates, probes };
+                    let marks_found = self.marks_found;
+                    let mut planning =
+                        Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };
                     planned += planning.plan(&mut self.shared.lock(shard), asked);
                     if scratch.answers.are_many() {
                         self.deliver_answers(scratch);
@@ -70,7 +74,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             } else {
                 let before = probes.len();
                 let digest = KeyDigest::of(key.bytes());
-                shard.places.find(key.hash(), |place, recent| {
+                shard.places.find(key.hash(), self.marks_found, |place, recent| {
                     if last || tried.iter().all(|tried| tried.place != place) {
                         probes.push(Probe { place, key: i, digest, recent });
                     }
@@ -97,6 +101,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 struct Planning<'a> {
     keys: &'a [Key<'a>],
     has_flash: bool,
+    marks_found: bool,
     answers: &'a mut Answers,
     candidates: &'a mut [Candidates; 2],
     probes: &'a mut Vec<Probe>,
@@ -154,7 +159,7 @@ impl Planning<'_> {
         let before = self.probes.len();
         if self.has_flash {
             let digest = KeyDigest::of(key.bytes());
-            shard.places.find(hash, |place, recent| {
+            shard.places.find(hash, self.marks_found, |place, recent| {
                 self.probes.push(Probe { place, key: i, digest, recent });
             });
         }

@@ -8,7 +8,7 @@ use crate::flash::Flash;
 use crate::framing::block::{blocks_spanned, copy_payloads, payload_size};
 use crate::key::Key;
 use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
-use crate::lookup::{ArrivedBlock, FalsePositive, LongEntry, Lookup, Outcome, Probe, Scratch};
+use crate::lookup::{ArrivedBlock, FalsePositive, LongEntry, Lookup, Outcome, Probe, ReadBlocks, Scratch};
 use crate::shared::Shared;
 use granary_log::Extent;
 use granary_log::sync::sync::atomic::AtomicBool;
@@ -49,8 +49,9 @@ impl<'a> Arriving<'a> {
         for same in read.probes.chunk_by(|a, b| a.place == b.place) {
             let at = (geometry.offset(same[0].place) - read.extent.offset) as usize;
             let bytes = bytes.get(at..at + geometry.block_size());
-            for some in same.chunks(SIDE_BY_SIDE) {
-                self.arrive_block(io, scratch, &read, some, bytes, sink);
+            let blocks = std::iter::once(read.blocks).chain(std::iter::repeat(ReadBlocks::Told));
+            for (some, blocks) in same.chunks(SIDE_BY_SIDE).zip(blocks) {
+                self.arrive_block(io, scratch, (&read, blocks), some, bytes, sink);
                 self.has_come(scratch, some, sink);
             }
         }
@@ -75,7 +76,7 @@ impl<'a> Arriving<'a> {
         &mut self,
         io: &mut Io,
         scratch: &mut Scratch,
-        read: &Read,
+        (read, blocks): (&Read, ReadBlocks),
         same: &[Probe],
         bytes: Option<&[u8]>,
         sink: &mut dyn FnMut(u64, Outcome<'_>),
@@ -88,6 +89,7 @@ impl<'a> Arriving<'a> {
         let resolved: [AtomicBool; SIDE_BY_SIDE] = std::array::from_fn(|i| AtomicBool::new(of(i).answered));
         let sink = |i, outcome: Outcome<'_>| sink(of(i).ticket, outcome);
         let mut lookup = Lookup::new(self.shared, &keys[..same.len()], &resolved, self.now, sink);
+        lookup.read_blocks = blocks;
         scratch.begin();
         let block = ArrivedBlock { bytes, instance: read.instance, sequence: read.sequence };
         lookup.take_block(self.flash, block, &probes[..same.len()], scratch);

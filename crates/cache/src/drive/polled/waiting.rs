@@ -1,7 +1,7 @@
 //! Keys that wait for reads, and reads that keys wait for: two tables whose places are used again.
 
 use crate::key::{Key, KeyHash};
-use crate::lookup::{FalsePositive, Probe};
+use crate::lookup::{FalsePositive, Probe, ReadBlocks};
 use granary_log::Extent;
 
 /// A key whose lookup goes on.
@@ -32,6 +32,8 @@ pub(super) struct Read {
     pub extent: Extent,
     pub sequence: u64,
     pub instance: u64,
+    /// What becomes of its blocks.
+    pub blocks: ReadBlocks,
     /// By place; their keys are numbers of [`Waiting`].
     pub probes: Vec<Probe>,
     /// It is of all blocks of one entry, whose record has so many bytes.
@@ -94,7 +96,7 @@ impl Tables {
         });
         let read = &mut self.reads[id as usize];
         read.probes.clear();
-        read.record_len = None;
+        (read.record_len, read.blocks) = (None, ReadBlocks::Kept);
         (read.extent, read.sequence, read.instance) = (extent, sequence, instance);
         id
     }
