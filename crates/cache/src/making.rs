@@ -312,7 +312,9 @@ mod tests {
             }
         };
         std::thread::scope(|scope| {
-            [1 << 32, 1 << 33].map(|from| scope.spawn(move || make(from)));
+            for from in [1 << 32, 1 << 33] {
+                scope.spawn(move || make(from));
+            }
             for _ in 0..10 {
                 let entry = |name| Entry { key: cache.key(name), value: Some(b"put"), expires_at: 0 };
                 let entries: Vec<Entry<'_>> = names.iter().map(|name| entry(name)).collect();

@@ -7,7 +7,7 @@ use super::again;
 use crate::codec::{OwnedValue, StoredValue};
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
-use crate::framing::{Records, Summary};
+use crate::framing::Records;
 use crate::key::{KeyHash, parse_summary_entry};
 use crate::limits::{PUT_CHUNK, SHARDS, WRITE_AGAIN_SECONDS_MAX};
 use crate::memory::shared::FoundChunk;
