@@ -20,7 +20,7 @@ pub(super) struct Slot {
 
 /// What the entries of one fingerprint have in common.
 #[derive(Clone, Copy)]
-struct Fingerprint {
+pub(super) struct Fingerprint {
     group: usize,
     /// The field of place 0 that was not found lately.
     least: u64,
@@ -31,6 +31,16 @@ impl Shape {
     fn fingerprint(&self, tag: u64, other: bool) -> Fingerprint {
         let (group, rest) = self.rests.divide(tag << 1 | u64::from(other));
         Fingerprint { group: group as usize, least: (rest * self.places.get()) << 1 }
+    }
+
+    /// Those of a tag in its home bucket and in the other one, by one division.
+    #[inline]
+    pub fn fingerprints(&self, tag: u64) -> [Fingerprint; 2] {
+        let home = self.fingerprint(tag, false);
+        let least = home.least + (self.places.get() << 1);
+        let is_next_group = least == self.group_size.get() << 1;
+        let group = home.group + usize::from(is_next_group);
+        [home, Fingerprint { group, least: if is_next_group { 0 } else { least } }]
     }
 
     /// The entry as a number, by which a bucket is in order.
@@ -79,10 +89,14 @@ impl Shape {
         store(line, self.field_at(slot), self.field_mask, field);
     }
 
-    /// Calls `visit(slot, place, recent)` for each entry that has this tag and lies in this one of its buckets.
+    /// Calls `visit(slot, place, recent)` for each entry that has this fingerprint.
     #[inline]
-    pub fn matches(&self, line: &Line, tag: u64, other: bool, mut visit: impl FnMut(usize, u64, bool)) {
-        let Fingerprint { group, least } = self.fingerprint(tag, other);
+    pub fn matches(
+        &self,
+        line: &Line,
+        Fingerprint { group, least }: Fingerprint,
+        mut visit: impl FnMut(usize, u64, bool),
+    ) {
         let (first, slots) = self.slots_of(line, group);
         let place = |slot: usize| self.field(line, slot).wrapping_sub(least) >> 1;
         let looks_alike = |i: usize| u64::from(place(first + i) < self.places.get()) << i;
@@ -168,7 +182,7 @@ impl Shape {
     }
 
     /// Writes a bucket that has these entries' numbers, in any order.
-    pub fn write(&self, bucket: &mut [u8; BUCKET_BYTES], numbers: &[u64]) {
+    pub fn write(&self, line: &mut Line, numbers: &[u64]) {
         // Where the next entry of each group goes: first, how many the group before has.
         let mut next = [0u8; GROUPS_MAX + 1];
         let group_of = |number: u64| self.group_size.divide(number >> 1);
@@ -190,7 +204,7 @@ impl Shape {
             // What goes beyond that word, if anything does.
             words[bit / 64 + 1] |= field >> 1 >> (63 - bit % 64);
         }
-        for (bytes, word) in bucket.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        for (bytes, word) in line.0.as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *bytes = word.to_le_bytes();
         }
     }
@@ -198,7 +212,6 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bits::LINE_BYTES;
     use super::*;
     use crate::index::{Capacity, Growth};
 
@@ -221,8 +234,7 @@ mod tests {
         ] {
             let capacity = Capacity { places, entries: u64::MAX, hash_bits, growth: Growth::Quick };
             let shape = Shape::new(&capacity, buckets);
-            let mut line = [0; LINE_BYTES];
-            line[BUCKET_BYTES..].fill(0xA5);
+            let mut line = Line([0; BUCKET_BYTES]);
             let mut random = 5u64;
             let mut model: Vec<Slot> = Vec::new();
             let mut full = 0;
@@ -266,18 +278,18 @@ mod tests {
                 let mut put = model.clone();
                 put.sort_by_key(|entry| entry.place.wrapping_mul(random));
                 let numbers = Vec::from_iter(put.iter().map(|entry| shape.number(*entry)));
-                let mut written = [0; LINE_BYTES];
-                shape.write(written.first_chunk_mut().unwrap(), &numbers);
+                let mut written = Line([0; BUCKET_BYTES]);
+                shape.write(&mut written, &numbers);
                 let entries = Vec::from_iter(shape.entries(&written).map(|(_, entry)| entry));
                 assert_eq!(entries, sorted(&shape, &put));
                 let mut found = Vec::new();
-                shape.matches(&line, entry.tag, entry.other, |slot, place, recent| {
+                let fingerprint = shape.fingerprints(entry.tag)[usize::from(entry.other)];
+                shape.matches(&line, fingerprint, |slot, place, recent| {
                     assert_eq!((place, recent), (model[slot].place, model[slot].recent));
                     found.push(slot);
                 });
                 let same = |slot: &usize| (model[*slot].tag, model[*slot].other) == (entry.tag, entry.other);
                 assert_eq!(found, Vec::from_iter((0..model.len()).filter(same)));
-                assert_eq!(line[BUCKET_BYTES..], [0xA5; 8], "the next bucket is left alone");
             }
             assert!(full > 100, "full {full} times");
         }

@@ -1,9 +1,9 @@
 //! All entries of a table dealt out over other buckets.
 
+use super::bits::Line;
 use super::bucket::Slot;
 use super::placing::choose;
 use super::shape::{Capacity, Shape};
-use crate::limits::BUCKET_BYTES;
 
 /// Buckets that are being filled, in no order: each is written once, when it has all that it gets.
 pub(super) struct Dealing {
@@ -32,18 +32,14 @@ impl Dealing {
         true
     }
 
-    /// The table's bytes.
-    pub fn finish(self) -> (Shape, Vec<u8>) {
-        let mut bytes = vec![0; self.shape.bytes()];
-        let (buckets, _) = bytes.as_chunks_mut::<BUCKET_BYTES>();
+    /// The table's buckets.
+    pub fn finish(self) -> (Shape, Vec<Line>) {
+        let mut lines = self.shape.lines();
         let numbers = self.numbers.chunks_exact(self.shape.slots);
-        for ((bucket, numbers), taken) in buckets.iter_mut().zip(numbers).zip(&self.taken) {
-            // One without entries is zeroes already, which need not be touched.
-            if *taken > 0 {
-                self.shape.write(bucket, &numbers[..usize::from(*taken)]);
-            }
+        for ((line, numbers), taken) in lines.iter_mut().zip(numbers).zip(&self.taken) {
+            self.shape.write(line, &numbers[..usize::from(*taken)]);
         }
-        (self.shape, bytes)
+        (self.shape, lines)
     }
 
     fn has_room(&self, bucket: usize) -> bool {

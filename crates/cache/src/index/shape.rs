@@ -1,6 +1,6 @@
 //! How the bits of a table are dealt out at a given size.
 
-use super::bits::{FIELD_BITS_MAX, Select, low_bits};
+use super::bits::{FIELD_BITS_MAX, Line, Select, low_bits};
 use super::divisor::Divisor;
 use crate::limits::{
     BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, GROWTH_DIVISOR, HASH_BITS, OBJECT_BYTES_EXPECTED_MIN, SHARDS,
@@ -129,9 +129,9 @@ impl Shape {
         }
     }
 
-    pub fn bytes(&self) -> usize {
-        // One load reads 8 bytes from where a field begins.
-        self.buckets * BUCKET_BYTES + 8
+    /// Its buckets, without entries.
+    pub fn lines(&self) -> Vec<Line> {
+        vec![Line([0; BUCKET_BYTES]); self.buckets]
     }
 
     /// (home bucket, tag) of a hash: quotient and remainder by the stride.

@@ -1,6 +1,6 @@
 //! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. Knows no lock.
 
-use super::bits::{LINE_BYTES, Line};
+use super::bits::Line;
 use super::bucket::Slot;
 use super::dealing::Dealing;
 use super::placing::choose;
@@ -18,7 +18,7 @@ use crate::prefetch::prefetch;
 pub(crate) struct Table {
     capacity: Capacity,
     shape: Shape,
-    bytes: Vec<u8>,
+    lines: Vec<Line>,
     len: usize,
     hot: usize,
     /// The bucket that is cooled next.
@@ -45,7 +45,7 @@ impl Table {
 
     fn with_buckets(capacity: Capacity, buckets: usize) -> Self {
         let shape = Shape::new(&capacity, buckets);
-        Self { capacity, shape, bytes: vec![0; shape.bytes()], len: 0, hot: 0, hand: 0, coming: 0 }
+        Self { capacity, shape, lines: shape.lines(), len: 0, hot: 0, hand: 0, coming: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -57,7 +57,7 @@ impl Table {
     }
 
     pub fn bytes_allocated(&self) -> usize {
-        self.bytes.capacity()
+        self.lines.capacity() * BUCKET_BYTES
     }
 
     pub fn hash_bits(&self) -> u32 {
@@ -75,15 +75,12 @@ impl Table {
 
     #[inline]
     fn line(&self, bucket: usize) -> &Line {
-        let at = bucket * BUCKET_BYTES;
-        (&self.bytes[at..at + LINE_BYTES]).try_into().expect("sizes agree")
+        &self.lines[bucket]
     }
 
     #[inline]
     fn line_mut(&mut self, bucket: usize) -> (&Shape, &mut Line) {
-        let at = bucket * BUCKET_BYTES;
-        let line = &mut self.bytes[at..at + LINE_BYTES];
-        (&self.shape, line.try_into().expect("sizes agree"))
+        (&self.shape, &mut self.lines[bucket])
     }
 
     fn take(&mut self, bucket: usize, slot: usize) {
@@ -115,15 +112,15 @@ impl Table {
     /// Has the processor fetch both buckets of a hash.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        self.targets(hash).0.into_iter().for_each(|bucket| prefetch(self.line(bucket)));
+        self.targets(hash).0.into_iter().for_each(|bucket| prefetch(&self.line(bucket).0));
     }
 
     /// Calls `visit(bucket, slot, place, recent)` for every slot that looks like the hash's.
     #[inline]
     fn matches(&self, hash: u64, mut visit: impl FnMut(usize, usize, u64, bool)) {
         let (buckets, tag) = self.targets(hash);
-        for (other, bucket) in buckets.into_iter().enumerate() {
-            self.shape.matches(self.line(bucket), tag, other == 1, |slot, place, recent| {
+        for (bucket, fingerprint) in buckets.into_iter().zip(self.shape.fingerprints(tag)) {
+            self.shape.matches(self.line(bucket), fingerprint, |slot, place, recent| {
                 visit(bucket, slot, place, recent);
             });
         }
@@ -264,7 +261,7 @@ impl Table {
         if self.len as u64 >= self.capacity.entries {
             inserted.evicted = self.evict(hash, &age).or(inserted.evicted);
         }
-        while !self.try_insert(hash, place, false) {
+        while !self.try_insert(hash, place) {
             if (self.slots() as u64) < self.capacity.entries.saturating_mul(2) {
                 // A large batch seldom comes alone: the next one finds room, too.
                 let coming = self.coming + self.coming.min(EXPECTED_AHEAD_MAX);
@@ -294,13 +291,13 @@ impl Table {
     }
 
     /// Inserts where there is room or where moving one entry makes some.
-    fn try_insert(&mut self, hash: u64, place: u64, recent: bool) -> bool {
+    fn try_insert(&mut self, hash: u64, place: u64) -> bool {
         let (buckets, tag) = self.targets(hash);
         let taken = buckets.map(|bucket| self.taken(bucket));
         let Some(chosen) = choose(self.shape.slots, taken, |i| self.make_room(buckets[*i])) else {
             return false;
         };
-        self.fill(buckets[chosen], Slot { tag, other: chosen == 1, recent, place });
+        self.fill(buckets[chosen], Slot { tag, other: chosen == 1, recent: false, place });
         true
     }
 
@@ -358,7 +355,7 @@ impl Table {
             let mut all = true;
             self.for_each(|hash, entry| all = all && dealing.deal(hash, entry.recent, entry.place));
             if all {
-                (self.shape, self.bytes) = dealing.finish();
+                (self.shape, self.lines) = dealing.finish();
                 return;
             }
             buckets += (buckets / 64).max(1);

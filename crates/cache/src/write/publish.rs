@@ -1,6 +1,6 @@
 //! Lets readers find what is in the log: by the index and the RAM tier, shard after shard.
 
-use crate::batch::ByShard;
+use crate::batch::{Asked, ByShard};
 use crate::drive::Working;
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
@@ -32,18 +32,18 @@ impl Shared {
             for shard in shards {
                 let mut locked = self.lock(shard);
                 locked.places.table.expect(coming[shard]);
-                for some in by_shard.of(shard).chunks(SIDE_BY_SIDE) {
-                    some.iter().for_each(|asked| locked.places.prefetch(asked.hash));
-                    for asked in some {
-                        let i = asked.key as usize;
-                        if self.publish(flash, &mut locked, entries[i], placed[i]) == Neighbours::Some {
-                            let mut beside = beside.lock().expect("no panic under the lock");
-                            Vec::push(&mut beside, i);
-                        }
+                let asked = by_shard.of(shard);
+                asked.iter().take(SIDE_BY_SIDE).for_each(|asked| locked.places.prefetch(asked.hash));
+                for (n, Asked { key, .. }) in asked.iter().enumerate() {
+                    asked.get(n + SIDE_BY_SIDE).iter().for_each(|ahead| locked.places.prefetch(ahead.hash));
+                    let i = *key as usize;
+                    if self.publish(flash, &mut locked, entries[i], placed[i]) == Neighbours::Some {
+                        let mut beside = beside.lock().expect("no panic under the lock");
+                        Vec::push(&mut beside, i);
                     }
                 }
-                let keys = by_shard.of(shard).len();
-                add(&self.counters.look_alikes_expected, locked.places.look_alikes_expected(keys));
+                let expected = locked.places.look_alikes_expected(asked.len());
+                add(&self.counters.look_alikes_expected, expected);
                 locked.places.table.expect(0);
             }
         };
