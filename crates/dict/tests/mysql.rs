@@ -61,6 +61,7 @@ fn mysql() {
     composite(&server);
     conditions_and_queries(&server);
     replicas(&server);
+    statements_are_closed(&server);
     wrong_settings(&server);
     a_statement_that_takes_too_long_is_ended(&server);
     an_error_in_the_middle_leaves_nothing(&server);
@@ -253,6 +254,19 @@ fn replicas(server: &Server) {
     asks_the_next_replica(server.port, |source| {
         open(server, "id UInt64, name String", "id", source, "DIRECT()")
     });
+}
+
+fn statements_are_closed(server: &Server) {
+    let columns = "id UInt64, local DateTime('Asia/Tokyo')";
+    let direct = open(server, columns, "id", "TABLE 'users'", "DIRECT()");
+    let layout = "COMPLEX_KEY_DIRECT()";
+    let by_time = open(server, "local DateTime('Asia/Tokyo'), id UInt64", "local", "TABLE 'users'", layout);
+    let noon = [of_text(&DataType::parse("DateTime('Asia/Tokyo')").unwrap(), "2024-02-29 12:00:01")];
+    for id in 1..=100 {
+        assert!(found(&direct.has(&u64s([id])).unwrap())[0]);
+        assert!(found(&by_time.has(&noon).unwrap())[0]);
+    }
+    assert_eq!(server.prepared(), 0);
 }
 
 fn wrong_settings(server: &Server) {

@@ -58,7 +58,7 @@ impl Mysql {
             .tcp_connect_timeout(Some(CONNECT_TIMEOUT.min(patience)))
             .read_timeout(Some(patience + GRACE))
             .write_timeout(Some(patience + GRACE))
-            // Statements hold their keys: none comes twice.
+            // Statements hold their keys: none comes twice, and each is closed behind its rows.
             .stmt_cache_size(0);
         let mut connection = Conn::new(options).map_err(|e| {
             let text = format!("Cannot connect to MySQL at {}:{}: {}", server.host, server.port, said(&e));
@@ -99,7 +99,9 @@ impl Mysql {
         }
         let statement = self.connection.prep(self.statement(None)).map_err(error)?;
         let columns = statement.columns();
-        Ok(columns.iter().take(keys.len()).map(|column| !is_moment(column.column_type())).collect())
+        let locals = columns.iter().take(keys.len()).map(|column| !is_moment(column.column_type())).collect();
+        self.connection.close(statement).map_err(error)?;
+        Ok(locals)
     }
 
     fn statement(&self, condition: Option<&str>) -> String {
@@ -118,7 +120,8 @@ fn pass(
     rows: &mut Rows,
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {
-    let answer = connection.exec_iter(statement, ()).map_err(error)?;
+    let statement = connection.prep(statement).map_err(error)?;
+    let answer = connection.exec_iter(&statement, ()).map_err(error)?;
     let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
     for row in answer {
         for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
@@ -126,7 +129,8 @@ fn pass(
         }
         then(rows)?;
     }
-    Ok(())
+    // The client leaves it open, and the server has room for so many for all its clients.
+    connection.close(statement).map_err(error)
 }
 
 impl Source for Mysql {
