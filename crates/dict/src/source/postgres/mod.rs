@@ -2,6 +2,7 @@
 //! [SSLMODE '..' [SSLROOTCERT '..']] TABLE '..' | QUERY '..' [WHERE '..']).
 
 mod client;
+mod driver;
 mod tls;
 
 use self::client::{Database, Postgres};
