@@ -63,6 +63,7 @@ fn mysql() {
     replicas(&server);
     statements_are_closed(&server);
     wrong_settings(&server);
+    a_connection_that_the_server_has_ended_is_made_anew(&server);
     a_statement_that_takes_too_long_is_ended(&server);
     an_error_in_the_middle_leaves_nothing(&server);
     updates(&server);
@@ -279,6 +280,20 @@ fn wrong_settings(server: &Server) {
     let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
     assert!(error.code() == 279 && error.message().contains("Access denied for user"), "{error}");
     assert!(!error.message().contains("wrong-word"), "{error}");
+}
+
+fn a_connection_that_the_server_has_ended_is_made_anew(server: &Server) {
+    server.execute("SET GLOBAL wait_timeout = 1");
+    let layout = "CACHE(SIZE_IN_CELLS 8 MAX_THREADS_FOR_UPDATES 1)";
+    let dictionary = open(server, "id UInt64, name String", "id", "TABLE 'users'", layout);
+    for id in [1, 2] {
+        let answer = dictionary.get(&[0], &u64s([id])).unwrap();
+        assert_eq!(texts(&answer.columns[0]), [format!("user {id}")]);
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    let status = dictionary.status();
+    assert_eq!((status.source_requests, status.source_errors), (2, 0));
+    server.execute("SET GLOBAL wait_timeout = 28800");
 }
 
 fn a_statement_that_takes_too_long_is_ended(server: &Server) {

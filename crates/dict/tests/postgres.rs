@@ -55,6 +55,7 @@ fn postgres() {
     replicas(&server);
     updates(&server);
     wrong_settings(&server);
+    a_connection_that_the_server_has_ended_is_made_anew(&server);
     a_server_that_falls_silent_is_given_up(&server);
     outage(&mut server);
 }
@@ -292,6 +293,20 @@ fn wrong_settings(server: &Server) {
     let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
     assert!(error.message().contains("password authentication failed"), "{error}");
     assert!(!error.message().contains("wrong"), "{error}");
+}
+
+fn a_connection_that_the_server_has_ended_is_made_anew(server: &Server) {
+    server.execute("ALTER ROLE granary SET idle_session_timeout = '1s'");
+    let layout = "CACHE(SIZE_IN_CELLS 8 MAX_THREADS_FOR_UPDATES 1)";
+    let dictionary = open(server, "id UInt64, name String", "id", "TABLE 'users'", layout);
+    for id in [1, 2] {
+        let answer = dictionary.get(&[0], &u64s([id])).unwrap();
+        assert_eq!(texts(&answer.columns[0]), [format!("user {id}")]);
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    let status = dictionary.status();
+    assert_eq!((status.source_requests, status.source_errors), (2, 0));
+    server.execute("ALTER ROLE granary RESET idle_session_timeout");
 }
 
 fn a_server_that_falls_silent_is_given_up(server: &Server) {

@@ -44,6 +44,7 @@ fn redis() {
     many_keys(&server);
     hashes(&server);
     errors(&server);
+    a_connection_that_the_server_has_ended_is_made_anew(&server);
     outage(&mut server);
 }
 
@@ -147,6 +148,17 @@ fn errors(server: &Server) {
     }
     assert!(dictionary.status().last_exception.contains("no whole answer within 200 ms"));
     redis::cmd("CLIENT").arg("UNPAUSE").exec(&mut connection).unwrap();
+}
+
+fn a_connection_that_the_server_has_ended_is_made_anew(server: &Server) {
+    let layout = "CACHE(SIZE_IN_CELLS 8 MAX_THREADS_FOR_UPDATES 1)";
+    let dictionary = open(server, "id UInt64, name String", "id", "", layout);
+    for (id, name) in [(1, "one"), (2, "two")] {
+        assert_eq!(texts(&dictionary.get(&[0], &u64s([id])).unwrap().columns[0]), [name]);
+        server.execute(0, &["CLIENT KILL TYPE normal"]);
+    }
+    let status = dictionary.status();
+    assert_eq!((status.source_requests, status.source_errors), (2, 0));
 }
 
 fn outage(server: &mut Server) {

@@ -1,13 +1,14 @@
 //! One conversation over HTTP: a request with a body, an answer that is read whole. What HTTP and CLICKHOUSE
 //! share.
 
+use super::lost::is_broken;
 use super::tls::Trusted;
 use crate::config::HIDDEN;
 use crate::error::{Code, DictError};
 use crate::limits;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -173,9 +174,4 @@ pub(super) fn shown_url(url: &str, hidden: &str) -> String {
 /// `Authorization: Basic ..`.
 pub(super) fn basic(user: &str, password: &str) -> (&'static str, String) {
     ("Authorization", format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}"))))
-}
-
-fn is_broken(e: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    matches!(e.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }

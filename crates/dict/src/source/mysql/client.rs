@@ -6,6 +6,7 @@ use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::source::literals::conditions;
+use crate::source::lost::{io_cause, is_broken};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
 use crate::source::server::Server;
@@ -23,6 +24,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 /// ER_STATEMENT_TIMEOUT of MariaDB and ER_QUERY_TIMEOUT of MySQL.
 const OVERDUE: [u16; 2] = [1969, 3024];
+/// ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED of MariaDB, ER_CLIENT_INTERACTION_TIMEOUT of MySQL: the server's last words.
+const FAREWELLS: [u16; 3] = [1053, 1927, 4031];
 
 /// One connection.
 pub(super) struct Mysql {
@@ -249,7 +252,14 @@ fn error(e: Error) -> DictError {
         Error::MySqlError(server) if OVERDUE.contains(&server.code) => Code::TimeoutExceeded,
         _ => Code::PocoException,
     };
-    DictError::new(code, format!("MySQL: {}", said(&e)))
+    let is_lost = match &e {
+        Error::IoError(e) => is_broken(e),
+        // A farewell that came before anything was asked is out of sync.
+        Error::CodecError(e) => io_cause(e).is_none_or(is_broken),
+        Error::MySqlError(server) => FAREWELLS.contains(&server.code),
+        _ => false,
+    };
+    DictError::new(code, format!("MySQL: {}", said(&e))).of_lost_connection(is_lost)
 }
 
 /// The server's message, or that of the connection.

@@ -2,10 +2,12 @@
 //! dropped while it waits for an answer would wait for its end.
 
 use crate::error::{Code, DictError};
+use crate::source::lost::{io_cause, is_broken};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, Error, Socket};
 
@@ -111,7 +113,11 @@ impl Drop for Driver {
 
 /// What a server or a connection says.
 pub(super) fn error(e: &Error) -> DictError {
+    let ends = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT];
+    let is_broken = || e.is_closed() || io_cause(e).is_some_and(is_broken);
+    let is_lost = e.code().map_or_else(is_broken, |code| ends.contains(code));
     DictError::new(Code::PostgresqlConnectionFailure, format!("PostgreSQL: {}", said(e)))
+        .of_lost_connection(is_lost)
 }
 
 /// The server's message, or that of the connection.

@@ -92,7 +92,8 @@ impl Redis {
         }
         pipeline.query(&mut self.connection).map_err(|e| match e.is_timeout() {
             true => self.overdue(),
-            false => DictError::new(Code::InternalRedisError, format!("Redis: {e}")),
+            false => DictError::new(Code::InternalRedisError, format!("Redis: {e}"))
+                .of_lost_connection(e.is_connection_dropped()),
         })
     }
 
