@@ -64,6 +64,8 @@ pub enum Code {
     ChildWasNotExitedNormally = 302,
     /// `INVALID_CONFIG_PARAMETER`
     InvalidConfigParameter = 318,
+    /// `VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE`
+    ValueIsOutOfRangeOfDataType = 321,
     /// `SUPPORT_IS_DISABLED`
     SupportIsDisabled = 344,
     /// `CANNOT_PARSE_UUID`
@@ -139,6 +141,7 @@ impl Code {
             Code::MongodbCannotAuthenticate => "MONGODB_CANNOT_AUTHENTICATE",
             Code::ChildWasNotExitedNormally => "CHILD_WAS_NOT_EXITED_NORMALLY",
             Code::InvalidConfigParameter => "INVALID_CONFIG_PARAMETER",
+            Code::ValueIsOutOfRangeOfDataType => "VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE",
             Code::SupportIsDisabled => "SUPPORT_IS_DISABLED",
             Code::CannotParseUuid => "CANNOT_PARSE_UUID",
             Code::DataTypeCannotHaveArguments => "DATA_TYPE_CANNOT_HAVE_ARGUMENTS",
