@@ -6,7 +6,7 @@ mod process;
 #[path = "common/mariadb.rs"]
 mod server;
 
-use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Float32Array, Int32Array, Int64Array};
 use arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, TimestampSecondType, UInt8Type,
 };
@@ -59,6 +59,7 @@ fn mysql() {
     zero_dates_and_bad_bytes(&server);
     many_keys(&server);
     composite(&server);
+    floats(&server);
     conditions_and_queries(&server);
     replicas(&server);
     statements_are_closed(&server);
@@ -236,6 +237,26 @@ fn composite(server: &Server) {
     let nullable = open(server, "a Nullable(Int32), v UInt64", "a", "TABLE 'holes'", layout);
     let a: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(3), Some(4)]));
     assert_eq!(values(&nullable.get(&[0], &[a]).unwrap().columns[0]), [5, 6, 0]);
+}
+
+/// A FLOAT is compared in 64 bits; so is a DOUBLE, which has 0.1 itself.
+fn floats(server: &Server) {
+    server.execute("CREATE TABLE app.floats (f float, d double, v bigint)");
+    server.execute("INSERT INTO app.floats VALUES (0.1, 0.1, 5), (1e30, 1e30, 6), (-1.5, -1.5, 7)");
+    let keys: ArrayRef = Arc::new(Float32Array::from(vec![0.1, 1e30, -1.5, 0.2]));
+    for key in ["f", "d"] {
+        let columns = format!("{key} Float32, v UInt64");
+        let dictionary = open(server, &columns, key, "TABLE 'floats'", "COMPLEX_KEY_DIRECT()");
+        assert_eq!(
+            values(&dictionary.get(&[0], std::slice::from_ref(&keys)).unwrap().columns[0]),
+            [5, 6, 7, 0],
+            "{key}"
+        );
+    }
+    let columns = "f Float32, v Int64, d Float64";
+    let pairs = open(server, columns, "(f, v)", "TABLE 'floats'", "COMPLEX_KEY_DIRECT()");
+    let v: ArrayRef = Arc::new(Int64Array::from(vec![5, 6, 7, 5]));
+    assert_eq!(found(&pairs.has(&[keys, v]).unwrap()), [true, true, true, false]);
 }
 
 fn conditions_and_queries(server: &Server) {
