@@ -71,7 +71,7 @@ impl Connection {
         let mut total = 0;
         while self.is_readable() && total < READ_BYTES {
             let session = self.session.as_mut().expect("no turn is under way");
-            if !session.wants_input() {
+            if !session.wants_input() || session.has_a_turn() {
                 break;
             }
             match self.channel.read(buffer) {
