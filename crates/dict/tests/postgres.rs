@@ -51,6 +51,7 @@ fn postgres() {
     padded_texts(&server);
     many_keys(&server);
     composite(&server);
+    keys_that_a_column_cannot_have(&server);
     conditions_and_queries(&server);
     replicas(&server);
     updates(&server);
@@ -261,6 +262,36 @@ fn composite(server: &Server) {
     let a: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(3), Some(4)]));
     let answer = nullable.get(&[0], &[a]).unwrap();
     assert_eq!(values(&answer.columns[0]), [5, 6, 0]);
+}
+
+/// They are absent, and keep nobody from the others.
+fn keys_that_a_column_cannot_have(server: &Server) {
+    server.execute("CREATE TYPE mood AS ENUM ('sad', 'it''s ok')");
+    for (theirs, good, bad) in [
+        ("uuid", "00112233-4455-6677-8899-aabbccddeeff", "no uuid"),
+        ("mood", "it's ok", "glad"),
+        ("date", "2024-02-29", "2023-02-29"),
+        ("date", "0044-03-15 BC", "soon"),
+        ("timestamp", "2024-02-29 12:00:00.5", "2024-02-29 12:61:00"),
+        ("timestamptz", "2024-02-29 12:00:00+00", "2024-02-29 12:00:00+99"),
+        ("time", "12:00:00", "25:00:00"),
+        ("bool", "true", "maybe"),
+        ("inet", "10.0.0.1/8", "10.0.0.256"),
+        ("cidr", "10.0.0.0/8", "10.0.0.1/8"),
+        ("macaddr", "08:00:2b:01:02:03", "08"),
+        ("numeric", "1.50", "one"),
+        ("float4", "0.1", "1e39"),
+        ("float8", "0.1", "1e-400"),
+    ] {
+        server.execute(&format!("CREATE TABLE named (k {theirs}, v int8)"));
+        let quoted = good.replace('\'', "''");
+        server.execute(&format!("INSERT INTO named VALUES ('{quoted}', 5)"));
+        let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+        let dictionary = open(server, "k String, v UInt64", "k", "TABLE 'named'", layout);
+        let keys = strings(&[bad, good, "nul\0"]);
+        assert_eq!(found(&dictionary.has(&[keys]).unwrap()), [false, true, false], "{theirs}");
+        server.execute("DROP TABLE named");
+    }
 }
 
 fn conditions_and_queries(server: &Server) {

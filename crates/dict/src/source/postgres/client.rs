@@ -4,6 +4,7 @@
 //! too: one path for all types, and the server does the converting.
 
 use super::driver::{Session, error};
+use super::keys::holds;
 use super::tls::SslMode;
 use crate::definition::Structure;
 use crate::error::DictError;
@@ -161,8 +162,8 @@ impl Source for Postgres {
         for row in 0..keys[0].len() {
             let values = cells.iter().map(|(written, cells)| text(written, cells.get(row)));
             let values: Vec<Option<String>> = values.collect();
-            // A key that the column's type cannot hold is not in the table; the cast would fail the request.
-            if values.iter().zip(&self.key_types).all(|(value, theirs)| holds(theirs, value.as_deref())) {
+            let mut held = values.iter().zip(&self.key_types).zip(&columns);
+            if held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref())) {
                 bound.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
             }
         }
@@ -309,17 +310,4 @@ fn text(data_type: &DataType, value: Raw<'_>) -> Option<String> {
         value => print(data_type, &value, Style::Quoted, &mut text),
     }
     Some(text)
-}
-
-/// Whether a value can be cast to the type of its column.
-fn holds(theirs: &Type, value: Option<&str>) -> bool {
-    let Some(value) = value else { return true };
-    match *theirs {
-        Type::INT2 => value.parse::<i16>().is_ok(),
-        Type::INT4 => value.parse::<i32>().is_ok(),
-        Type::INT8 => value.parse::<i64>().is_ok(),
-        Type::OID => value.parse::<u32>().is_ok(),
-        // PostgreSQL's text has no NUL.
-        _ => !value.contains('\0'),
-    }
 }

@@ -3,6 +3,7 @@
 
 mod client;
 mod driver;
+mod keys;
 mod tls;
 
 use self::client::{Database, Postgres};
