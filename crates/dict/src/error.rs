@@ -64,6 +64,8 @@ pub enum Code {
     ChildWasNotExitedNormally = 302,
     /// `INVALID_CONFIG_PARAMETER`
     InvalidConfigParameter = 318,
+    /// `VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE`
+    ValueIsOutOfRangeOfDataType = 321,
     /// `SUPPORT_IS_DISABLED`
     SupportIsDisabled = 344,
     /// `CANNOT_PARSE_UUID`
@@ -139,6 +141,7 @@ impl Code {
             Code::MongodbCannotAuthenticate => "MONGODB_CANNOT_AUTHENTICATE",
             Code::ChildWasNotExitedNormally => "CHILD_WAS_NOT_EXITED_NORMALLY",
             Code::InvalidConfigParameter => "INVALID_CONFIG_PARAMETER",
+            Code::ValueIsOutOfRangeOfDataType => "VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE",
             Code::SupportIsDisabled => "SUPPORT_IS_DISABLED",
             Code::CannotParseUuid => "CANNOT_PARSE_UUID",
             Code::DataTypeCannotHaveArguments => "DATA_TYPE_CANNOT_HAVE_ARGUMENTS",
@@ -168,6 +171,7 @@ impl Code {
 pub struct DictError {
     kind: Code,
     message: String,
+    is_lost_connection: bool,
 }
 
 /// The error for what `clause` names and the program was built without.
@@ -180,7 +184,7 @@ pub(crate) fn built_without(clause: &str, name: &str, feature: &str) -> DictErro
 impl DictError {
     /// `message` is a sentence without its full stop.
     pub fn new(kind: Code, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
+        Self { kind, message: message.into(), is_lost_connection: false }
     }
     /// ClickHouse's error number.
     pub fn code(&self) -> i32 {
@@ -197,6 +201,15 @@ impl DictError {
     /// The message alone.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// Whether a source's server had ended the connection: on a new one it may answer.
+    pub(crate) fn is_lost_connection(&self) -> bool {
+        self.is_lost_connection
+    }
+    /// The same error, which says whether the connection was ended.
+    pub(crate) fn of_lost_connection(self, is_lost_connection: bool) -> Self {
+        Self { is_lost_connection, ..self }
     }
 
     pub(crate) fn bad_arguments(message: impl Into<String>) -> Self {

@@ -6,7 +6,7 @@ mod process;
 #[path = "common/clickhouse.rs"]
 mod server;
 
-use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Float32Array, Int32Array, Int64Array};
 use arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Int32Type, TimestampSecondType, UInt8Type, UInt64Type,
 };
@@ -56,6 +56,7 @@ fn clickhouse() {
     arrays(&server);
     many_keys(&server);
     other_keys(&server);
+    floats(&server);
     conditions_and_queries(&server);
     errors(&server);
     updates(&server);
@@ -221,6 +222,25 @@ fn other_keys(server: &Server) {
     let moments = arrow::array::TimestampSecondArray::from(vec![1_709_208_000, 1_709_208_001]);
     let moments: ArrayRef = Arc::new(moments.with_timezone("America/New_York"));
     assert_eq!(values(&days.get(&[0], &[moments]).unwrap().columns[0]), [7, 0]);
+}
+
+/// A Float32 is compared in 64 bits.
+fn floats(server: &Server) {
+    server.execute("CREATE TABLE `app-1`.floats (f Float32, d Float64, v Int64) ENGINE = Log");
+    server.execute("INSERT INTO `app-1`.floats VALUES (0.1, 0.1, 5), (1e30, 1e30, 6), (-1.5, -1.5, 7)");
+    let keys: ArrayRef = Arc::new(Float32Array::from(vec![0.1, 1e30, -1.5, 0.2]));
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 1000)";
+    for key in ["f", "d"] {
+        let dictionary = open(server, &format!("{key} Float32, v UInt64"), key, "TABLE 'floats'", layout);
+        assert_eq!(
+            values(&dictionary.get(&[0], std::slice::from_ref(&keys)).unwrap().columns[0]),
+            [5, 6, 7, 0],
+            "{key}"
+        );
+    }
+    let pairs = open(server, "f Float32, v Int64, d Float64", "(f, v)", "TABLE 'floats'", layout);
+    let v: ArrayRef = Arc::new(Int64Array::from(vec![5, 6, 7, 5]));
+    assert_eq!(found(&pairs.has(&[keys, v]).unwrap()), [true, true, true, false]);
 }
 
 fn conditions_and_queries(server: &Server) {

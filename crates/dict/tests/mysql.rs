@@ -6,7 +6,7 @@ mod process;
 #[path = "common/mariadb.rs"]
 mod server;
 
-use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Float32Array, Int32Array, Int64Array};
 use arrow::datatypes::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int32Type, TimestampSecondType, UInt8Type,
 };
@@ -59,9 +59,12 @@ fn mysql() {
     zero_dates_and_bad_bytes(&server);
     many_keys(&server);
     composite(&server);
+    floats(&server);
     conditions_and_queries(&server);
     replicas(&server);
+    statements_are_closed(&server);
     wrong_settings(&server);
+    a_connection_that_the_server_has_ended_is_made_anew(&server);
     a_statement_that_takes_too_long_is_ended(&server);
     an_error_in_the_middle_leaves_nothing(&server);
     updates(&server);
@@ -236,6 +239,26 @@ fn composite(server: &Server) {
     assert_eq!(values(&nullable.get(&[0], &[a]).unwrap().columns[0]), [5, 6, 0]);
 }
 
+/// A FLOAT is compared in 64 bits; so is a DOUBLE, which has 0.1 itself.
+fn floats(server: &Server) {
+    server.execute("CREATE TABLE app.floats (f float, d double, v bigint)");
+    server.execute("INSERT INTO app.floats VALUES (0.1, 0.1, 5), (1e30, 1e30, 6), (-1.5, -1.5, 7)");
+    let keys: ArrayRef = Arc::new(Float32Array::from(vec![0.1, 1e30, -1.5, 0.2]));
+    for key in ["f", "d"] {
+        let columns = format!("{key} Float32, v UInt64");
+        let dictionary = open(server, &columns, key, "TABLE 'floats'", "COMPLEX_KEY_DIRECT()");
+        assert_eq!(
+            values(&dictionary.get(&[0], std::slice::from_ref(&keys)).unwrap().columns[0]),
+            [5, 6, 7, 0],
+            "{key}"
+        );
+    }
+    let columns = "f Float32, v Int64, d Float64";
+    let pairs = open(server, columns, "(f, v)", "TABLE 'floats'", "COMPLEX_KEY_DIRECT()");
+    let v: ArrayRef = Arc::new(Int64Array::from(vec![5, 6, 7, 5]));
+    assert_eq!(found(&pairs.has(&[keys, v]).unwrap()), [true, true, true, false]);
+}
+
 fn conditions_and_queries(server: &Server) {
     for source in [
         "TABLE 'users' WHERE 'id > 10 OR id = 3'",
@@ -255,6 +278,19 @@ fn replicas(server: &Server) {
     });
 }
 
+fn statements_are_closed(server: &Server) {
+    let columns = "id UInt64, local DateTime('Asia/Tokyo')";
+    let direct = open(server, columns, "id", "TABLE 'users'", "DIRECT()");
+    let layout = "COMPLEX_KEY_DIRECT()";
+    let by_time = open(server, "local DateTime('Asia/Tokyo'), id UInt64", "local", "TABLE 'users'", layout);
+    let noon = [of_text(&DataType::parse("DateTime('Asia/Tokyo')").unwrap(), "2024-02-29 12:00:01")];
+    for id in 1..=100 {
+        assert!(found(&direct.has(&u64s([id])).unwrap())[0]);
+        assert!(found(&by_time.has(&noon).unwrap())[0]);
+    }
+    assert_eq!(server.prepared(), 0);
+}
+
 fn wrong_settings(server: &Server) {
     let dictionary = open(server, "id UInt64, nosuch String", "id", "TABLE 'users'", "DIRECT()");
     let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
@@ -265,6 +301,20 @@ fn wrong_settings(server: &Server) {
     let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
     assert!(error.code() == 279 && error.message().contains("Access denied for user"), "{error}");
     assert!(!error.message().contains("wrong-word"), "{error}");
+}
+
+fn a_connection_that_the_server_has_ended_is_made_anew(server: &Server) {
+    server.execute("SET GLOBAL wait_timeout = 1");
+    let layout = "CACHE(SIZE_IN_CELLS 8 MAX_THREADS_FOR_UPDATES 1)";
+    let dictionary = open(server, "id UInt64, name String", "id", "TABLE 'users'", layout);
+    for id in [1, 2] {
+        let answer = dictionary.get(&[0], &u64s([id])).unwrap();
+        assert_eq!(texts(&answer.columns[0]), [format!("user {id}")]);
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    let status = dictionary.status();
+    assert_eq!((status.source_requests, status.source_errors), (2, 0));
+    server.execute("SET GLOBAL wait_timeout = 28800");
 }
 
 fn a_statement_that_takes_too_long_is_ended(server: &Server) {

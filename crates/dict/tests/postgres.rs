@@ -3,6 +3,8 @@
 #[path = "common/certificate.rs"]
 mod certificate;
 mod common;
+#[path = "common/proxy.rs"]
+mod proxy;
 #[path = "common/postgres.rs"]
 mod server;
 
@@ -10,8 +12,10 @@ use arrow::array::{ArrayRef, AsArray, Int32Array};
 use arrow::datatypes::{Date32Type, Decimal128Type, Float64Type, TimestampSecondType};
 use common::*;
 use granary_dict::{DataType, Dictionary, Environment, parse_create};
+use proxy::Proxy;
 use server::Server;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn open(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -> Dictionary {
     let folder = std::env::temp_dir();
@@ -47,10 +51,13 @@ fn postgres() {
     padded_texts(&server);
     many_keys(&server);
     composite(&server);
+    keys_that_a_column_cannot_have(&server);
     conditions_and_queries(&server);
     replicas(&server);
     updates(&server);
     wrong_settings(&server);
+    a_connection_that_the_server_has_ended_is_made_anew(&server);
+    a_server_that_falls_silent_is_given_up(&server);
     outage(&mut server);
 }
 
@@ -257,6 +264,36 @@ fn composite(server: &Server) {
     assert_eq!(values(&answer.columns[0]), [5, 6, 0]);
 }
 
+/// They are absent, and keep nobody from the others.
+fn keys_that_a_column_cannot_have(server: &Server) {
+    server.execute("CREATE TYPE mood AS ENUM ('sad', 'it''s ok')");
+    for (theirs, good, bad) in [
+        ("uuid", "00112233-4455-6677-8899-aabbccddeeff", "no uuid"),
+        ("mood", "it's ok", "glad"),
+        ("date", "2024-02-29", "2023-02-29"),
+        ("date", "0044-03-15 BC", "soon"),
+        ("timestamp", "2024-02-29 12:00:00.5", "2024-02-29 12:61:00"),
+        ("timestamptz", "2024-02-29 12:00:00+00", "2024-02-29 12:00:00+99"),
+        ("time", "12:00:00", "25:00:00"),
+        ("bool", "true", "maybe"),
+        ("inet", "10.0.0.1/8", "10.0.0.256"),
+        ("cidr", "10.0.0.0/8", "10.0.0.1/8"),
+        ("macaddr", "08:00:2b:01:02:03", "08"),
+        ("numeric", "1.50", "one"),
+        ("float4", "0.1", "1e39"),
+        ("float8", "0.1", "1e-400"),
+    ] {
+        server.execute(&format!("CREATE TABLE named (k {theirs}, v int8)"));
+        let quoted = good.replace('\'', "''");
+        server.execute(&format!("INSERT INTO named VALUES ('{quoted}', 5)"));
+        let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+        let dictionary = open(server, "k String, v UInt64", "k", "TABLE 'named'", layout);
+        let keys = strings(&[bad, good, "nul\0"]);
+        assert_eq!(found(&dictionary.has(&[keys]).unwrap()), [false, true, false], "{theirs}");
+        server.execute("DROP TABLE named");
+    }
+}
+
 fn conditions_and_queries(server: &Server) {
     let columns = "id UInt64, score Float64";
     for source in [
@@ -287,6 +324,54 @@ fn wrong_settings(server: &Server) {
     let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
     assert!(error.message().contains("password authentication failed"), "{error}");
     assert!(!error.message().contains("wrong"), "{error}");
+}
+
+fn a_connection_that_the_server_has_ended_is_made_anew(server: &Server) {
+    server.execute("ALTER ROLE granary SET idle_session_timeout = '1s'");
+    let layout = "CACHE(SIZE_IN_CELLS 8 MAX_THREADS_FOR_UPDATES 1)";
+    let dictionary = open(server, "id UInt64, name String", "id", "TABLE 'users'", layout);
+    for id in [1, 2] {
+        let answer = dictionary.get(&[0], &u64s([id])).unwrap();
+        assert_eq!(texts(&answer.columns[0]), [format!("user {id}")]);
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    let status = dictionary.status();
+    assert_eq!((status.source_requests, status.source_errors), (2, 0));
+    server.execute("ALTER ROLE granary RESET idle_session_timeout");
+}
+
+fn a_server_that_falls_silent_is_given_up(server: &Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let open = |port: u16| {
+        let sql = format!(
+            "CREATE DICTIONARY p (id UInt64, name String) PRIMARY KEY id \
+             SOURCE(POSTGRESQL(HOST '127.0.0.1' PORT {port} USER 'granary' PASSWORD 'secret' DB 'postgres' TABLE 'users')) \
+             LAYOUT(CACHE(SIZE_IN_CELLS 1000 QUERY_WAIT_TIMEOUT_MILLISECONDS 500)) LIFETIME(1000)"
+        );
+        Dictionary::open(definition(&sql), &environment).unwrap()
+    };
+    let gives_up = |dictionary: &Dictionary, error: &str| {
+        let asked = Instant::now();
+        assert_eq!(dictionary.get(&[0], &u64s([2])).unwrap_err().code(), 159);
+        while dictionary.status().source_errors == 0 {
+            assert!(asked.elapsed() < Duration::from_millis(2000), "it is waited for still");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let said = dictionary.status().last_exception;
+        assert!(said.contains(error), "{said}");
+    };
+    let proxy = Proxy::before(server.port);
+    let dictionary = open(proxy.port);
+    assert_eq!(texts(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), ["user 1"]);
+    proxy.fall_silent();
+    gives_up(&dictionary, "PostgreSQL: no whole answer within 1000 ms. (TIMEOUT_EXCEEDED)");
+    // The thread that asked has a new connection.
+    let answer = comes_back(&clock, || dictionary.get(&[0], &u64s([2])));
+    assert_eq!(texts(&answer.columns[0]), ["user 2"]);
+    // One that takes connections and says nothing at all.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    gives_up(&open(silent.local_addr().unwrap().port()), "no answer within 1000 ms");
 }
 
 fn outage(server: &mut Server) {

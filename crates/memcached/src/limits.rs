@@ -63,6 +63,9 @@ pub const BUFFER_BYTES_KEPT: usize = 16 << 10;
 /// Keys that one look into the cache takes, from all connections of a thread.
 pub const KEYS_PER_BATCH: usize = 512;
 
+/// Keys of reads that one connection looks up in a turn, so that others have theirs.
+pub const KEYS_PER_TURN: usize = 16 * KEYS_PER_BATCH;
+
 /// Bytes of values that one look into the cache gathers; keys beyond are looked up again.
 pub const BATCH_BYTES_MAX: usize = 4 << 20;
 

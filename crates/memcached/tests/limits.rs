@@ -146,6 +146,42 @@ fn idle_connections_are_closed_where_asked_for() {
     assert!(Client::new(server.address()).lines("stats").contains("STAT idle_kicks 1\n"));
 }
 
+/// However slowly a client takes its replies, it is not idle; one that takes nothing is.
+#[test]
+fn who_takes_replies_slowly_is_not_idle() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(folder.path());
+    options.idle_seconds = 1;
+    let server = Server::start(&options).unwrap();
+    let value = "v".repeat(1_000_000);
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines(&format!("set a 0 0 {}\n{value}", value.len())), "STORED\n");
+    let reply = format!("VALUE a 0 {}\r\n{value}\r\n", value.len()).repeat(16) + "END\r\n";
+    let ask = || {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(format!("get{}\r\n", " a".repeat(16)).as_bytes()).unwrap();
+        stream
+    };
+    let (mut slow, mut deaf) = (ask(), ask());
+    let (mut heard, mut piece) = (Vec::new(), vec![0; 1 << 16]);
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(6) {
+        let len = slow.read(&mut piece).unwrap();
+        heard.extend_from_slice(&piece[..len]);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(heard.len() < 4_000_000, "it was slow");
+    heard.resize(reply.len(), 0);
+    let begun = heard.iter().position(|byte| *byte == 0).unwrap();
+    slow.read_exact(&mut heard[begun..]).unwrap();
+    assert!(heard == reply.as_bytes());
+    // What it was sent before it was closed may still come.
+    let mut rest = Vec::new();
+    let _ = deaf.read_to_end(&mut rest);
+    assert!(rest.len() < reply.len(), "it was closed");
+}
+
 #[test]
 fn users_say_who_they_are_as_in_memcached() {
     let folder = tempfile::tempdir().unwrap();

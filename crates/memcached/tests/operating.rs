@@ -131,6 +131,25 @@ fn items_are_listed_as_in_memcached() {
     assert_eq!(clients[1].lines("flush_all\nlru_crawler metadump all"), "OK\nEND\n");
 }
 
+/// A key in base64 is one however its item is changed: raw, it would be no line.
+#[test]
+fn binary_keys_are_listed_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&options(folder.path())).unwrap();
+    let mut client = Client::new(server.address());
+    for (request, reply) in [
+        ("ms AAEC 1 b\nx\nms AAEC 1 b MA\ny\nmg AAEC b k v", "HD\nHD\nVA 2 kAAEC b\nxy\n"),
+        ("ms AAED 1 b\n9\nma AAED b v k\nmg AAED b k", "HD\nVA 2 kAAED b\n10\nHD kAAED b\n"),
+        ("ma AAEE b N0 J5\nmg AAEE b k v", "HD\nVA 1 kAAEE b\n5\n"),
+        ("mg AAEF b N0 k\nmg AAEF b k", "HD kAAEF b W\nHD kAAEF b Z\n"),
+    ] {
+        assert_eq!(client.lines(request), reply, "{request}");
+    }
+    let mut keys = list(server.address(), "lru_crawler mgdump all", "mg ");
+    keys.sort();
+    assert_eq!(keys, ["AAEC b", "AAED b", "AAEE b", "AAEF b"]);
+}
+
 /// A list of many items, most of them on flash, while others are served; whoever asked for it takes its time.
 #[test]
 fn a_long_list_holds_up_nobody() {

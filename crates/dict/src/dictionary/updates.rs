@@ -205,7 +205,7 @@ impl Dictionary {
 
     fn ask_source<T: Send + 'static>(
         &self,
-        call: impl FnOnce(&mut dyn crate::source::Source) -> Result<T, DictError> + Send + 'static,
+        call: impl FnMut(&mut dyn crate::source::Source) -> Result<T, DictError> + Send + 'static,
     ) -> Result<T, DictError> {
         let update = &self.definition.layout.update;
         call_source(&self.core.pool, &self.core.loader, update, call)

@@ -180,11 +180,12 @@ impl Loader {
         lock(&self.backoff).left(self.clock.elapsed())
     }
 
-    /// One call of the source; its failure or success is remembered, its connection dropped after a failure.
+    /// One call of the source; its failure or success is remembered, its connection dropped after a failure. On a
+    /// connection that was kept and has been ended meanwhile it is none: the call is made again, on a new one.
     pub fn ask<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,
-        call: impl FnOnce(&mut dyn Source) -> Result<T, DictError>,
+        call: impl FnMut(&mut dyn Source) -> Result<T, DictError>,
     ) -> Result<T, DictError> {
         let failures_before = lock(&self.backoff).failures();
         let answer = self.ask_apart(slot, call);
@@ -201,10 +202,27 @@ impl Loader {
     pub fn ask_apart<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,
-        call: impl FnOnce(&mut dyn Source) -> Result<T, DictError>,
+        mut call: impl FnMut(&mut dyn Source) -> Result<T, DictError>,
     ) -> Result<T, DictError> {
         self.counters.source_requests.add(1);
         let _entered = self.counters.source_under_way.enter();
+        let was_kept = slot.is_some();
+        let mut answer = self.call(slot, &mut call);
+        if was_kept && answer.as_ref().is_err_and(DictError::is_lost_connection) {
+            answer = self.call(slot, &mut call);
+        }
+        if answer.is_err() {
+            self.counters.source_errors.add(1);
+        }
+        answer
+    }
+
+    /// Calls the source over the connection that is kept, or a new one.
+    fn call<T>(
+        &self,
+        slot: &mut Option<Box<dyn Source>>,
+        call: &mut impl FnMut(&mut dyn Source) -> Result<T, DictError>,
+    ) -> Result<T, DictError> {
         let answer = caught("The source's client", || {
             let source = match slot {
                 Some(source) => source,
@@ -214,7 +232,6 @@ impl Loader {
         });
         if answer.is_err() {
             *slot = None;
-            self.counters.source_errors.add(1);
         }
         answer
     }

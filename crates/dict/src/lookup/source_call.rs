@@ -15,7 +15,7 @@ pub(crate) fn call_source<T: Send + 'static>(
     pool: &Pool,
     loader: &Arc<Loader>,
     update: &UpdateSettings,
-    call: impl FnOnce(&mut dyn Source) -> Result<T, DictError> + Send + 'static,
+    call: impl FnMut(&mut dyn Source) -> Result<T, DictError> + Send + 'static,
 ) -> Result<T, DictError> {
     let (answer, answers) = channel();
     let deadline = begin(pool, loader, update, move |loader, connection| {

@@ -234,14 +234,17 @@ impl Column {
         self.len += count;
     }
 
-    /// Adds NULL; the type is Nullable.
+    /// Adds NULL; the type is Nullable. A tuple is never NULL: it has its elements' defaults instead, as in ClickHouse.
     pub fn push_null(&mut self) {
         match &mut self.values {
             Values::Fixed { width, bytes } => bytes.extend_zeros(*width),
             Values::Bits(bits) => bits.append(false),
             Values::Text { ends, bytes, .. } => ends.push(bytes.len() as i32),
             Values::Lists { ends, .. } => ends.push(*ends.last().expect("they begin with 0")),
-            Values::Tuples(_) => unreachable!("a tuple is never NULL"),
+            Values::Tuples(_) => {
+                let defaults = Cell::of_type(self.data_type.inner());
+                return self.push_cell(&defaults);
+            }
         }
         assert!(self.data_type.is_nullable(), "only a Nullable column takes NULL");
         let none_yet = || {

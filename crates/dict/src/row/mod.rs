@@ -20,6 +20,7 @@ mod decode;
 mod encode;
 mod key;
 mod list;
+mod range;
 mod value;
 
 pub(crate) use cell::Cell;

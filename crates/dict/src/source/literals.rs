@@ -68,8 +68,15 @@ impl Condition {
         let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
         match (values.as_deref(), dialect) {
             // ClickHouse takes a single array in an IN for the list itself.
-            (Some([value]), _) if !columns[0].is_composite() => append(&mut self.listed, ", ", value),
-            (Some(values @ [_, _, ..]), Dialect::Clickhouse) => {
+            (Some([value]), _) if !columns[0].is_composite() => {
+                append(&mut self.listed, ", ", value);
+                if let Some(widened) = columns[0].widened(row) {
+                    append(&mut self.listed, ", ", &widened);
+                }
+            }
+            (Some(values @ [_, _, ..]), Dialect::Clickhouse)
+                if columns.iter().all(|column| column.widened(row).is_none()) =>
+            {
                 append(&mut self.listed, ", ", &format!("({})", values.join(", ")));
             }
             _ => {
@@ -98,10 +105,24 @@ impl Condition {
 
 impl KeyColumn {
     fn equality(&self, dialect: Dialect, row: usize) -> String {
-        match self.literal(dialect, row) {
-            Some(value) => format!("{} = {value}", self.name),
-            None => format!("{} IS NULL", self.name),
+        match (self.literal(dialect, row), self.widened(row)) {
+            (Some(value), None) => format!("{} = {value}", self.name),
+            (Some(value), Some(widened)) => format!("{} IN ({value}, {widened})", self.name),
+            (None, _) => format!("{} IS NULL", self.name),
         }
+    }
+
+    /// A Float32 with all its digits, where its literal has fewer: servers compare in 64 bits, in which the float
+    /// nearest to 0.1 is 0.10000000149011612. A column of 64 bits has 0.1 itself.
+    fn widened(&self, row: usize) -> Option<String> {
+        let (DataType::Float32, Raw::Fixed(raw)) = (self.data_type.inner(), self.cells.get(row)) else {
+            return None;
+        };
+        let (mut short, mut long) = (String::new(), String::new());
+        print_fixed(&DataType::Float32, raw, &mut short);
+        let value = f64::from(f32::from_le_bytes(*raw.first_chunk()?));
+        print_fixed(&DataType::Float64, &value.to_le_bytes(), &mut long);
+        (long != short).then_some(long)
     }
 
     /// A value as the server reads it; `None`: NULL.
@@ -183,7 +204,7 @@ fn append(list: &mut String, separator: &str, item: &str) {
 mod tests {
     use super::*;
     use crate::parse_create;
-    use arrow::array::{Date32Array, Int64Array, StringArray, UInt64Array};
+    use arrow::array::{Date32Array, Float32Array, Int64Array, StringArray, UInt64Array};
     use std::sync::Arc;
 
     fn structure(columns: &str, key: &str) -> Structure {
@@ -285,6 +306,27 @@ mod tests {
         assert_eq!(
             conditions(Dialect::Mysql, &three, &keys, &[true, false, false]).unwrap(),
             ["((`t` = '1970-01-01 03:00:01.5000' AND `i` = '1.2.3.4' AND `n` = 7))"]
+        );
+    }
+
+    #[test]
+    fn floats_are_written_with_few_digits_and_with_all() {
+        let floats = |values: &[Option<f32>]| Arc::new(Float32Array::from(values.to_vec())) as ArrayRef;
+        let one = structure("f Nullable(Float32)", "f");
+        for dialect in [Dialect::Mysql, Dialect::Clickhouse] {
+            let keys = floats(&[Some(0.1), Some(-1.5), Some(2.5e-7), None]);
+            assert_eq!(
+                conditions(dialect, &one, &[keys], &[]).unwrap(),
+                [
+                    "(`f` IN (0.1, 0.10000000149011612, -1.5, 0.00000025, 0.0000002499999993688107) OR (`f` IS NULL))"
+                ]
+            );
+        }
+        let two = structure("f Float32, id Int64", "f, id");
+        let keys = [floats(&[Some(0.1), Some(2.0)]), Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef];
+        assert_eq!(
+            conditions(Dialect::Clickhouse, &two, &keys, &[]).unwrap(),
+            ["((`f`, `id`) IN ((2, 2)) OR (`f` IN (0.1, 0.10000000149011612) AND `id` = 1))"]
         );
     }
 

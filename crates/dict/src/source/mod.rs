@@ -10,6 +10,7 @@ mod format;
 mod http;
 mod kind;
 mod literals;
+mod lost;
 mod moment;
 #[cfg(feature = "mongodb")]
 mod mongodb;

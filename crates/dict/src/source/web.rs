@@ -1,13 +1,14 @@
 //! One conversation over HTTP: a request with a body, an answer that is read whole. What HTTP and CLICKHOUSE
 //! share.
 
+use super::lost::is_broken;
 use super::tls::Trusted;
 use crate::config::HIDDEN;
 use crate::error::{Code, DictError};
 use crate::limits;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 use ureq::http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -24,6 +25,8 @@ pub(super) struct Client {
     shown: String,
     headers: Vec<(HeaderName, HeaderValue)>,
     patience: Duration,
+    /// How long an answer that is read whole may be, unpacked.
+    answer_bytes_max: u64,
 }
 
 impl Client {
@@ -63,14 +66,22 @@ impl Client {
             url,
             headers: headers.collect::<Result<_, DictError>>()?,
             patience,
+            answer_bytes_max: limits::ANSWER_BYTES_MAX,
         })
     }
 
     /// The answer to a body that is sent in chunks.
     pub fn post(&self, body: &[u8]) -> Result<Vec<u8>, DictError> {
-        let mut response = self.posted(body)?;
-        let body = response.body_mut().with_config();
-        body.limit(limits::ANSWER_BYTES_MAX).read_to_vec().map_err(|e| self.error(e))
+        let answer = reader(self.posted(body)?);
+        let (mut bytes, most) = (Vec::new(), self.answer_bytes_max);
+        answer.take(most + 1).read_to_end(&mut bytes).map_err(|e| self.error(e.into()))?;
+        match bytes.len() as u64 > most {
+            false => Ok(bytes),
+            true => {
+                let text = format!("{}: an answer of more than {most} bytes", self.shown);
+                Err(DictError::new(Code::LimitExceeded, text))
+            }
+        }
     }
 
     /// The same, read while it comes.
@@ -108,19 +119,19 @@ impl Client {
             Err(Error::Io(e)) if is_broken(&e) => ask(),
             other => other,
         };
-        let mut response = response.map_err(|e| self.error(e))?;
+        let response = response.map_err(|e| self.error(e))?;
         let status = response.status();
         if status == StatusCode::OK {
             return Ok(response);
         }
-        let body = response.body_mut().with_config();
         let code = match status.is_redirection() {
             true => Code::TooManyRedirects,
             false => Code::ReceivedErrorFromRemoteIoServer,
         };
-        // As much as fits into a message.
-        let body = body.limit(limits::STDERR_TAIL_BYTES as u64).lossy_utf8(true);
-        let said = body.read_to_string().unwrap_or_default();
+        // As much as fits into a message, or came.
+        let mut said = Vec::new();
+        let _ = reader(response).take(limits::STDERR_TAIL_BYTES as u64).read_to_end(&mut said);
+        let said = String::from_utf8_lossy(&said);
         let colon = if said.trim().is_empty() { "" } else { ": " };
         Err(DictError::new(code, format!("{} answered {status}{colon}{}", self.shown, said.trim())))
     }
@@ -131,9 +142,6 @@ impl Client {
                 let text = format!("{}: no whole answer within {} ms", self.shown, self.patience.as_millis());
                 return DictError::new(Code::TimeoutExceeded, text);
             }
-            Error::BodyExceedsLimit(limit) => {
-                (Code::LimitExceeded, format!("an answer of more than {limit} bytes"))
-            }
             Error::BadUri(_) | Error::Http(_) => (Code::BadArguments, e.to_string()),
             other => (Code::NetworkError, other.to_string()),
         };
@@ -143,7 +151,7 @@ impl Client {
 }
 
 fn reader(response: Response<Body>) -> impl Read {
-    response.into_body().into_with_config().limit(u64::MAX).reader()
+    response.into_body().into_reader()
 }
 
 /// Servers are trusted whose certificates the system trusts.
@@ -175,7 +183,49 @@ pub(super) fn basic(user: &str, password: &str) -> (&'static str, String) {
     ("Authorization", format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}"))))
 }
 
-fn is_broken(e: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    matches!(e.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    /// Answers one request with so many packed zeros.
+    fn zeros(status: &'static str, count: usize) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+            packed.write_all(&vec![b'0'; count]).unwrap();
+            let packed = packed.finish().unwrap();
+            let (mut client, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"0\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                request.push(byte[0]);
+            }
+            let length = packed.len();
+            write!(client, "HTTP/1.1 {status}\r\nContent-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n")
+                .unwrap();
+            client.write_all(&packed).unwrap();
+        });
+        url
+    }
+
+    #[test]
+    fn an_answer_is_as_long_as_it_is_unpacked() {
+        let ask = |status, count| {
+            let patience = Duration::from_secs(20);
+            let client = Client::new(zeros(status, count), std::iter::empty(), patience).unwrap();
+            Client { answer_bytes_max: 100_000, ..client }.post(b"keys")
+        };
+        assert_eq!(ask("200 OK", 100_000).unwrap(), vec![b'0'; 100_000]);
+        let error = ask("200 OK", 100_001).unwrap_err();
+        assert_eq!(error.kind(), Code::LimitExceeded);
+        assert!(error.message().ends_with("an answer of more than 100000 bytes"), "{error}");
+        let said = ask("500 Internal Server Error", 10_000_000).unwrap_err();
+        assert!(said.message().len() < limits::STDERR_TAIL_BYTES + 100, "{}", said.message().len());
+        assert!(said.message().ends_with("0000"), "what came of it is said");
+    }
 }

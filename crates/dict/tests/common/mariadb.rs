@@ -42,6 +42,12 @@ impl Server {
         connect(self.port).unwrap().query(sql).unwrap()
     }
 
+    /// Prepared statements of all clients that are not closed.
+    pub fn prepared(&self) -> u64 {
+        let sql = "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'";
+        connect(self.port).unwrap().query_first::<(String, u64), _>(sql).unwrap().unwrap().1
+    }
+
     /// Stops the server at once; connections break.
     pub fn stop(&mut self) {
         self.process.kill();

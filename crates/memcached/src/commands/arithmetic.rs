@@ -1,6 +1,6 @@
 //! `incr` and `decr`.
 
-use crate::item::Item;
+use crate::item::{Header, Item};
 use crate::protocol::{Direction, unsigned};
 use crate::store::{Change, Hand};
 
@@ -28,7 +28,8 @@ pub fn count(
     };
     hand.data.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     if hand.data.len() > item.data.len() {
-        let header = hand.header(item.header.flags, item.header.deadline);
+        let Header { flags, deadline, key_form, .. } = item.header;
+        let header = Header { key_form, ..hand.header(flags, deadline) };
         return Ok((Change::Write(header), value));
     }
     hand.data.resize(item.data.len(), b' ');

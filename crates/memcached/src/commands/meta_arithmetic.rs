@@ -30,7 +30,8 @@ pub fn meta_arithmetic(
         },
         Looked::Miss(_) if flags.vivify.is_some() => {
             hand.data.extend_from_slice(itoa::Buffer::new().format(flags.initial).as_bytes());
-            (Change::Write(hand.header(0, Deadline::NEVER)), flags.initial, false)
+            let header = Header { key_form: flags.key_form, ..hand.header(0, Deadline::NEVER) };
+            (Change::Write(header), flags.initial, false)
         }
         Looked::Miss(_) => return (refuse(meta, b"NF", out), false),
     };

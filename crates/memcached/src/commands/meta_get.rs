@@ -130,6 +130,7 @@ pub fn meta_get(
         Looked::Miss(_) if meta.flags.vivify.is_some() => {
             let mut header = hand.header(0, Deadline::NEVER);
             header.cas = meta.flags.explicit_cas.unwrap_or(header.cas);
+            header.key_form = meta.flags.key_form;
             let item = Item { header, data: &[] };
             let header = show(meta, item, Origin::Made, Shown { last_read: None, now }, out);
             (Change::Write(header), true)

@@ -101,7 +101,7 @@ fn stale(put: &Put<'_>, terms: &Terms, there: &Header, hand: &mut Hand<'_>) -> (
 }
 
 fn join(put: &Put<'_>, terms: &Terms, item: Item<'_>, hand: &mut Hand<'_>) -> (Change, (Verdict, u64)) {
-    let Header { flags, deadline, .. } = item.header;
+    let Header { flags, deadline, key_form, .. } = item.header;
     let len = item.data.len() + put.data.len();
     if Store::item_bytes(&put.key, flags, len) > terms.item_bytes_max {
         return refuse(Verdict::Refused);
@@ -110,5 +110,5 @@ fn join(put: &Put<'_>, terms: &Terms, item: Item<'_>, hand: &mut Hand<'_>) -> (C
         if put.mode == Mode::Append { (item.data, put.data) } else { (put.data, item.data) };
     hand.data.extend_from_slice(first);
     hand.data.extend_from_slice(second);
-    write(hand.header(flags, deadline), terms)
+    write(Header { key_form, ..hand.header(flags, deadline) }, terms)
 }

@@ -134,13 +134,15 @@ impl Engine {
 
     /// Carries out what these clients sent, as far as it has arrived and they take the replies. Reads and
     /// plain `set`s go together, whoever's they are; each client's requests keep their order. What is no
-    /// read waits until the reads before it have come from the device, which is at a later turn.
+    /// read waits until the reads before it have come from the device, which is at a later turn; and so do reads of
+    /// very many keys, for which others would wait.
     pub fn turn(&mut self, sessions: &mut [Session], now: u32) {
         self.shared.store.tick(now);
+        sessions.iter_mut().for_each(Session::begin_turn);
         self.answer_ready(sessions, now);
         self.end_stalls(sessions);
         self.dump(sessions, now);
-        while sessions.iter().any(Session::may_read) {
+        while sessions.iter().any(|session| session.keys_left() > 0) {
             let mut progress = self.read_many(sessions, now);
             self.stall_writes(sessions);
             progress |= self.set_many(sessions, now);

@@ -2,7 +2,7 @@
 
 use super::session::{Cursor, Input, may_be_read};
 use crate::commands;
-use crate::protocol::{Meta, MetaFlags, Numbered, Request, Step, Taken, keys_from};
+use crate::protocol::{Meta, MetaFlags, Numbered, Request, Step, keys_from};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -52,14 +52,12 @@ pub(super) fn gather<'a>(
             return done;
         }
         let at = done.len;
-        let (request, len) = match input.next_after(at) {
-            Step::Request(request, Taken { len, .. }) => (request, len),
-            _ => return done,
-        };
+        let Step::Request(request, taken) = input.next_after(at) else { return done };
         match request {
             Request::Get { keys, numbered } => {
                 for (resume, key) in keys_from(keys, done.resume) {
                     if gathered >= keys_max {
+                        input.know(at, keys, numbered, taken);
                         return Cursor { len: at, resume };
                     }
                     gathered += 1;
@@ -73,7 +71,7 @@ pub(super) fn gather<'a>(
             }
             _ => return done,
         }
-        done = Cursor { len: at + len, resume: 0 };
+        done = Cursor { len: at + taken.len, resume: 0 };
     }
 }
 

@@ -38,17 +38,17 @@ impl Engine {
         if !sessions.iter().any(|session| may_be_read(session.not_begun())) {
             return false;
         }
-        let begun: Vec<Option<Cursor>> =
-            sessions.iter().map(|session| session.may_read().then(|| session.begun())).collect();
+        let begun: Vec<(Cursor, usize)> =
+            sessions.iter().map(|session| (session.begun(), session.keys_left())).collect();
         let waits: Vec<bool> = sessions.iter().map(Session::is_pending).collect();
         let numbers: Vec<usize> = sessions.iter().map(|session| session.number).collect();
         let mut parts: Vec<(&Input, &mut Output)> =
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
         let (mut pieces, mut gathered, mut asking) = (Vec::new(), 0, Vec::<Asking>::new());
-        for (session, begun) in begun.into_iter().enumerate() {
-            let Some(begun) = begun else { continue };
+        for (session, (begun, keys_left)) in begun.into_iter().enumerate() {
+            let keys_max = keys_left.min(KEYS_PER_BATCH - gathered);
             let first = pieces.len();
-            let cursor = gather(parts[session].0, begun, KEYS_PER_BATCH - gathered, &mut pieces);
+            let cursor = gather(parts[session].0, begun, keys_max, &mut pieces);
             let keys = pieces[first..].iter().filter(|piece| piece.key().is_some()).count();
             // What waits is known by its keys.
             if keys > 0 || (pieces.len() > first && !waits[session]) {
@@ -95,7 +95,8 @@ impl Engine {
             is_progress |= given > 0;
             asking.cursor = stopped.unwrap_or(asking.cursor);
         }
-        for Asking { session, cursor, pending, .. } in asking {
+        for Asking { session, cursor, pending, keys, .. } in asking {
+            sessions[session].take_keys(keys.len());
             match pending {
                 Some(id) => sessions[session].wait_for(id, cursor),
                 None => sessions[session].go_behind(cursor),

@@ -3,11 +3,12 @@
 use super::connections::{Doing, Peer};
 use super::dumping::Dump;
 use crate::limits::{
-    BUFFER_BYTES_KEPT, FETCHES_MAX, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PENDING_READS_MAX,
-    WRITE_STALL_MILLISECONDS,
+    BUFFER_BYTES_KEPT, FETCHES_MAX, KEYS_PER_TURN, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PENDING_READS_MAX,
+    READ_BYTES, WRITE_STALL_MILLISECONDS,
 };
-use crate::protocol::{Access, Decoder, Ending, Step, Taken};
+use crate::protocol::{Access, Decoder, Ending, Numbered, Request, Step, Taken};
 use crate::store::KeyVersion;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +23,20 @@ pub(super) struct Input {
     decoder: Decoder,
     /// Bytes of keys of the request that comes next which were answered already.
     pub resume: usize,
+    /// A `get` of many keys that was cut into words, and of which some keys are to be looked up later.
+    known: Cell<Option<KnownGet>>,
+}
+
+/// Where the keys of a `get` are.
+#[derive(Clone, Copy, Debug)]
+struct KnownGet {
+    /// Where it begins, in bytes since the session began.
+    at: u64,
+    /// Bytes before its keys, and those of the keys.
+    before: usize,
+    keys: usize,
+    numbered: Numbered,
+    taken: Taken,
 }
 
 impl Input {
@@ -42,12 +57,26 @@ impl Input {
 
     /// The next step.
     pub fn next(&self) -> Step<'_> {
-        self.decoder.next(self.rest())
+        self.next_after(0)
     }
 
     /// The step that begins `skip` bytes further on, after steps that were requests without more.
     pub fn next_after(&self, skip: usize) -> Step<'_> {
-        self.decoder.next(&self.rest()[skip..])
+        let rest = &self.rest()[skip..];
+        match self.known.get() {
+            Some(KnownGet { at, before, keys, numbered, taken }) if at == self.passed + skip as u64 => {
+                Step::Request(Request::Get { keys: &rest[before..before + keys], numbered }, taken)
+            }
+            _ => self.decoder.next(rest),
+        }
+    }
+
+    /// Remembers the `get` that begins `skip` bytes further on, which is gone on with: a line of many keys is cut into
+    /// words once.
+    pub fn know(&self, skip: usize, keys: &[u8], numbered: Numbered, taken: Taken) {
+        let before = keys.as_ptr() as usize - self.rest()[skip..].as_ptr() as usize;
+        let at = self.passed + skip as u64;
+        self.known.set(Some(KnownGet { at, before, keys: keys.len(), numbered, taken }));
     }
 
     /// Goes on behind a step.
@@ -118,6 +147,8 @@ pub struct Session {
     pub(super) fetching: Option<KeyVersion>,
     /// How often in a row the next request waited for its key.
     fetches: usize,
+    /// Keys of reads that it may still look up in this turn.
+    keys_left: usize,
     pub(super) write_stall: WriteStall,
     /// The list of all items that it is being sent.
     pub(super) dump: Option<Dump>,
@@ -139,7 +170,8 @@ impl Session {
     /// For a client that has just connected.
     pub fn new(item_bytes_max: usize, access: Access, number: usize) -> Self {
         let decoder = Decoder::new(item_bytes_max, access);
-        let input = Input { bytes: Vec::new(), begin: 0, passed: 0, decoder, resume: 0 };
+        let (bytes, known) = (Vec::new(), Cell::new(None));
+        let input = Input { bytes, begin: 0, passed: 0, decoder, resume: 0, known };
         let (pending, begun) = (VecDeque::new(), Cursor::default());
         let output = Output::default();
         Self {
@@ -152,6 +184,7 @@ impl Session {
             begun,
             fetching: None,
             fetches: 0,
+            keys_left: KEYS_PER_TURN,
             write_stall: WriteStall::None,
             dump: None,
             peer: None,
@@ -191,6 +224,21 @@ impl Session {
             input.bytes.reserve_exact(self.wanted - input.bytes.len());
         }
         input.bytes.extend_from_slice(bytes);
+    }
+
+    /// Its turn begins.
+    pub(super) fn begin_turn(&mut self) {
+        self.keys_left = KEYS_PER_TURN;
+    }
+
+    /// Keys that it may look up now; 0: its turn is over, or it waits.
+    pub(super) fn keys_left(&self) -> usize {
+        if self.may_read() { self.keys_left } else { 0 }
+    }
+
+    /// So many keys are looked up.
+    pub(super) fn take_keys(&mut self, count: usize) {
+        self.keys_left -= count;
     }
 
     /// Goes on behind what was answered.
@@ -251,6 +299,11 @@ impl Session {
             && !self.is_stalled()
             && !self.is_dumping()
             && (may_begin || !self.is_pending())
+    }
+
+    /// Whether so much waits for the next turn that no more is to be read before.
+    pub fn has_a_turn(&self) -> bool {
+        self.may_step() && self.input.rest().len() >= READ_BYTES
     }
 
     /// Has the next request wait for write buffers, if it changes something and has not waited its time already.
@@ -333,6 +386,7 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pieces::gather;
     use super::*;
 
     fn session(input: &[u8]) -> Session {
@@ -363,5 +417,17 @@ mod tests {
         let mut reads = session(b"get a\r\nset a 0 0 1\r\nx\r\n");
         reads.stall_writes(now);
         assert!(!reads.is_stalled() && reads.may_read());
+    }
+
+    #[test]
+    fn a_line_of_many_keys_is_cut_into_words_once() {
+        let session = session(b"mn\r\nget a bb  ccc\r\nget d\r\n");
+        let mut pieces = Vec::new();
+        let from = Cursor { len: 4, resume: 0 };
+        let cursor = gather(&session.input, from, 2, &mut pieces);
+        assert_eq!(cursor, Cursor { len: 4, resume: 6 });
+        assert!(session.input.known.get().is_some_and(|known| known.at == 4));
+        assert_eq!(session.input.next_after(4), session.input.decoder.next(&session.input.rest()[4..]));
+        assert_eq!(session.input.next(), session.input.decoder.next(session.input.rest()));
     }
 }

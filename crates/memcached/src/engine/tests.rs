@@ -113,3 +113,19 @@ fn a_client_that_goes_while_its_key_is_read_leaves_nothing() {
     assert_eq!(run(&mut engine, &mut next)[0], "6\r\nVALUE n 0 1\r\n6\r\nEND\r\n");
     assert_eq!(engine.pending.waiting(), 0);
 }
+
+#[test]
+fn others_have_their_turn_during_a_get_of_very_many_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engine = engine(folder.path());
+    let mut sessions = [0, 1].map(|number| engine.shared().session(number));
+    let many = format!("get{}\r\n", " k".repeat(400_000));
+    sessions[0].receive(many.as_bytes());
+    sessions[1].receive(b"get x\r\nset x 0 0 1\r\ny\r\n");
+    engine.turn(&mut sessions, 1_000);
+    assert_eq!(sessions[1].replies(), b"END\r\nSTORED\r\n");
+    assert!(sessions[0].may_step() && sessions[0].replies().is_empty(), "it goes on at its next turn");
+    assert!(sessions[0].has_a_turn(), "no more is read before");
+    let told = run(&mut engine, &mut sessions);
+    assert_eq!(told[0], "END\r\n");
+}

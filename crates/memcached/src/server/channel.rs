@@ -8,6 +8,8 @@ use std::sync::Arc;
 pub(super) struct Channel {
     pub stream: Stream,
     tls: Option<Box<ServerConnection>>,
+    /// Bytes that went out, TLS's own among them.
+    sent: u64,
 }
 
 impl Channel {
@@ -15,12 +17,17 @@ impl Channel {
     /// A configuration that serves nobody.
     pub fn new(stream: Stream, tls: Option<&Arc<ServerConfig>>) -> Result<Self, rustls::Error> {
         let tls = tls.map(|tls| ServerConnection::new(Arc::clone(tls))).transpose()?;
-        Ok(Self { stream, tls: tls.map(Box::new) })
+        Ok(Self { stream, tls: tls.map(Box::new), sent: 0 })
     }
 
     /// Whether a read that does not fill its buffer has read all there was.
     pub fn reads_all(&self) -> bool {
         self.tls.is_none()
+    }
+
+    /// How many bytes went out so far: the client took those before.
+    pub fn bytes_sent(&self) -> u64 {
+        self.sent
     }
 
     /// Whether bytes that were written wait for the client to take them.
@@ -32,7 +39,7 @@ impl Channel {
     pub fn send(&mut self) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
-                tls.write_tls(&mut self.stream)?;
+                self.sent += tls.write_tls(&mut self.stream)? as u64;
             }
         }
         Ok(())
@@ -53,7 +60,7 @@ impl Channel {
             let processed = tls.process_new_packets().map_err(io::Error::other);
             while tls.wants_write() {
                 match tls.write_tls(&mut self.stream) {
-                    Ok(_) => {}
+                    Ok(len) => self.sent += len as u64,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) => return Err(error),
                 }
@@ -68,7 +75,9 @@ impl Channel {
     /// Writes as much as the client, or TLS, takes.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.tls.is_none() {
-            return self.stream.write(bytes);
+            let len = self.stream.write(bytes)?;
+            self.sent += len as u64;
+            return Ok(len);
         }
         // What waits goes first, so that no more than TLS's own buffer waits.
         self.send()?;

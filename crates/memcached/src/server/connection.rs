@@ -40,7 +40,7 @@ pub(super) struct Connection {
     readiness: Readiness,
     /// It is on the list of connections to look at.
     pub is_listed: bool,
-    /// Second of the last bytes that came.
+    /// Second of the last bytes that came, or that the client made room for.
     pub active_at: u32,
     /// How often others had their turn before all was read.
     pub yields: u64,
@@ -71,7 +71,7 @@ impl Connection {
         let mut total = 0;
         while self.is_readable() && total < READ_BYTES {
             let session = self.session.as_mut().expect("no turn is under way");
-            if !session.wants_input() {
+            if !session.wants_input() || session.has_a_turn() {
                 break;
             }
             match self.channel.read(buffer) {
@@ -95,7 +95,8 @@ impl Connection {
     }
 
     /// Sends what waits, as far as the client takes it. Gives its length.
-    pub fn write(&mut self) -> usize {
+    pub fn write(&mut self, now: u32) -> usize {
+        let before = self.channel.bytes_sent();
         let session = self.session.as_mut().expect("no turn is under way");
         let mut total = 0;
         while !session.replies().is_empty() && self.readiness != Readiness::Broken {
@@ -117,7 +118,15 @@ impl Connection {
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => self.readiness = Readiness::Broken,
             _ => {}
         }
+        if self.channel.bytes_sent() > before {
+            self.active_at = now;
+        }
         total
+    }
+
+    /// Whether it does nothing, and has done nothing for longer than this.
+    pub fn is_idle(&self, now: u32, seconds: u64) -> bool {
+        u64::from(now.saturating_sub(self.active_at)) > seconds && !self.is_busy()
     }
 
     /// Whether the client has not taken all of its replies.
@@ -132,7 +141,7 @@ impl Connection {
     }
 
     /// Whether it waits for its turn, or for the device.
-    pub fn is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         self.is_listed || self.is_pending() || self.session.as_ref().is_some_and(Session::is_stalled)
     }
 

@@ -207,7 +207,7 @@ impl Worker {
                 fates.push(Fate::Close);
                 continue;
             }
-            written += connection.write();
+            written += connection.write(now);
             fates.push(connection.fate());
         }
         engine.counters().bytes_read.add(read as u64);
@@ -249,10 +249,18 @@ impl Worker {
         }
         self.swept_at = now;
         for slot in 0..self.connections.len() {
-            let Some(connection) = &self.connections[slot] else { continue };
-            if u64::from(now.saturating_sub(connection.active_at)) > idle_seconds && !connection.is_busy() {
+            let Some(connection) = &mut self.connections[slot] else { continue };
+            if !connection.is_idle(now, idle_seconds) {
+                continue;
+            }
+            // The system tells late of room for replies: a client that takes them bit by bit is not idle.
+            let written = connection.write(now);
+            self.engine.counters().bytes_written.add(written as u64);
+            if connection.is_idle(now, idle_seconds) {
                 self.engine.counters().idle_kicks.add(1);
                 self.close(slot);
+            } else {
+                self.list(slot);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray};
+use datafusion::arrow::array::{ArrayRef, Date32Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use granary_sql::format::{self, Format};
@@ -164,4 +164,15 @@ fn a_file_may_be_replaced_and_must_be_there_and_parquet() {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
     write_columns(&path, &[("other", ids)], 50);
     assert!(granary.answer(sql).unwrap_err().message.contains("Column id of the key is missing"));
+}
+
+#[test]
+fn a_date_that_the_type_does_not_have_is_refused() {
+    let granary = Granary::new();
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let dates: ArrayRef = Arc::new(Date32Array::from(vec![0, -7154]));
+    write_columns(&granary.file("d.parquet"), &[("id", ids), ("day", dates)], 10);
+    granary.create("d", "id UInt64, day Date", "id", "d.parquet", "DIRECT()");
+    let error = granary.answer("SELECT dictGet('d', 'day', toUInt64(2))").unwrap_err();
+    assert!(error.message.contains("Value -7154 is out of the range of Date"), "{}", error.message);
 }

@@ -85,7 +85,8 @@ pub(in crate::source) fn push(batch: &RecordBatch, rows: &mut Rows) -> Result<()
     for (place, array) in order.places.iter().zip(batch.columns()) {
         let Some(column) = *place else { continue };
         let data_type = rows.data_type(column).clone();
-        let array = data_type.adopt(array).map_err(|e| rows.within(column, e))?;
+        let adopted = data_type.adopt(array).and_then(|array| data_type.check_range(&array).map(|()| array));
+        let array = adopted.map_err(|e| rows.within(column, e))?;
         let cells = Cells::new(data_type.inner(), &array)?;
         for row in 0..array.len() {
             rows.column(column).push(cells.get(row));

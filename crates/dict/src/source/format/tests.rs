@@ -586,3 +586,41 @@ fn json_with_values_in_strings_and_rows_in_arrays() {
     let short = texts_by_pieces("JSONCompactEachRow", "[1]").unwrap_err().to_string();
     assert!(short.contains("Expected 2 columns, got 1"), "{short}");
 }
+
+#[test]
+fn dates_and_times_of_arrow_that_a_type_does_not_have_are_refused() {
+    let read = |name: &str, array: ArrayRef| {
+        let data_type = structure().attributes.iter().find(|a| a.name == name).unwrap().data_type.clone();
+        let columns = [("id".to_string(), DataType::UInt64), (name.to_string(), data_type)];
+        let keys: [ArrayRef; 2] = [Arc::new(UInt64Array::from(vec![1])), array];
+        read_all(Format::ArrowStream, &write_keys(Format::ArrowStream, &columns, &keys).unwrap())
+    };
+    read("d", Arc::new(Date32Array::from(vec![65_535]))).unwrap();
+    read("t", Arc::new(TimestampSecondArray::from(vec![i64::from(u32::MAX)]))).unwrap();
+    let error = read("d", Arc::new(Date32Array::from(vec![-7154]))).unwrap_err();
+    assert_eq!(error.name(), "VALUE_IS_OUT_OF_RANGE_OF_DATA_TYPE");
+    assert!(error.message().contains("Column d of the source: Value -7154"), "{error}");
+    let error = read("t", Arc::new(TimestampSecondArray::from(vec![7_258_118_400]))).unwrap_err();
+    assert!(error.message().contains("Column t of the source: Value 7258118400"), "{error}");
+}
+
+/// As in ClickHouse; and what one row lacks is none of the next row's.
+#[test]
+fn a_tuple_that_is_not_there_has_the_defaults_of_its_elements() {
+    let tuple =
+        DataType::parse_column("Tuple(UInt8, Nullable(UInt8), Tuple(Date32, Array(String)))").unwrap();
+    let columns = [("a".to_string(), DataType::UInt8), ("t".to_string(), tuple.clone())];
+    let defaults = "(0, NULL, ('1900-01-01', []))";
+    let texts: ArrayRef = Arc::new(StringArray::from(vec![defaults, "(1, 2, ('2024-02-29', ['x']))"]));
+    let expected = tuple.adopt(&texts).unwrap();
+    for (format, text) in [
+        ("JSONEachRow", "{\"a\":1}\n{\"a\":2,\"t\":[1,2,[\"2024-02-29\",[\"x\"]]]}"),
+        ("JSONEachRow", "{\"a\":1,\"t\":null}\n{\"a\":2,\"t\":[1,2,[\"2024-02-29\",[\"x\"]]]}"),
+        ("TabSeparated", "1\t\\N\n2\t(1,2,('2024-02-29',['x']))\n"),
+        ("CSV", "1,\n2,\"(1,2,('2024-02-29',['x']))\"\n"),
+    ] {
+        let reader = RowReader::of_columns(Format::named(format).unwrap(), &columns);
+        let arrays = reader.read_all(text.as_bytes()).unwrap();
+        assert_eq!(arrays[1].to_data(), expected.to_data(), "{format} {text}");
+    }
+}

@@ -6,6 +6,7 @@ use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::source::literals::conditions;
+use crate::source::lost::{io_cause, is_broken};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
 use crate::source::server::Server;
@@ -23,6 +24,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 /// ER_STATEMENT_TIMEOUT of MariaDB and ER_QUERY_TIMEOUT of MySQL.
 const OVERDUE: [u16; 2] = [1969, 3024];
+/// ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED of MariaDB, ER_CLIENT_INTERACTION_TIMEOUT of MySQL: the server's last words.
+const FAREWELLS: [u16; 3] = [1053, 1927, 4031];
 
 /// One connection.
 pub(super) struct Mysql {
@@ -58,7 +61,7 @@ impl Mysql {
             .tcp_connect_timeout(Some(CONNECT_TIMEOUT.min(patience)))
             .read_timeout(Some(patience + GRACE))
             .write_timeout(Some(patience + GRACE))
-            // Statements hold their keys: none comes twice.
+            // Statements hold their keys: none comes twice, and each is closed behind its rows.
             .stmt_cache_size(0);
         let mut connection = Conn::new(options).map_err(|e| {
             let text = format!("Cannot connect to MySQL at {}:{}: {}", server.host, server.port, said(&e));
@@ -99,7 +102,9 @@ impl Mysql {
         }
         let statement = self.connection.prep(self.statement(None)).map_err(error)?;
         let columns = statement.columns();
-        Ok(columns.iter().take(keys.len()).map(|column| !is_moment(column.column_type())).collect())
+        let locals = columns.iter().take(keys.len()).map(|column| !is_moment(column.column_type())).collect();
+        self.connection.close(statement).map_err(error)?;
+        Ok(locals)
     }
 
     fn statement(&self, condition: Option<&str>) -> String {
@@ -118,7 +123,8 @@ fn pass(
     rows: &mut Rows,
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {
-    let answer = connection.exec_iter(statement, ()).map_err(error)?;
+    let statement = connection.prep(statement).map_err(error)?;
+    let answer = connection.exec_iter(&statement, ()).map_err(error)?;
     let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
     for row in answer {
         for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
@@ -126,7 +132,8 @@ fn pass(
         }
         then(rows)?;
     }
-    Ok(())
+    // The client leaves it open, and the server has room for so many for all its clients.
+    connection.close(statement).map_err(error)
 }
 
 impl Source for Mysql {
@@ -245,7 +252,14 @@ fn error(e: Error) -> DictError {
         Error::MySqlError(server) if OVERDUE.contains(&server.code) => Code::TimeoutExceeded,
         _ => Code::PocoException,
     };
-    DictError::new(code, format!("MySQL: {}", said(&e)))
+    let is_lost = match &e {
+        Error::IoError(e) => is_broken(e),
+        // A farewell that came before anything was asked is out of sync.
+        Error::CodecError(e) => io_cause(e).is_none_or(is_broken),
+        Error::MySqlError(server) => FAREWELLS.contains(&server.code),
+        _ => false,
+    };
+    DictError::new(code, format!("MySQL: {}", said(&e))).of_lost_connection(is_lost)
 }
 
 /// The server's message, or that of the connection.

@@ -3,9 +3,11 @@
 //! Values travel as PostgreSQL's own text in both directions (`::text`), which is what ClickHouse's COPY does
 //! too: one path for all types, and the server does the converting.
 
+use super::driver::{Session, error};
+use super::keys::holds;
 use super::tls::SslMode;
 use crate::definition::Structure;
-use crate::error::{Code, DictError};
+use crate::error::DictError;
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
 use crate::source::rows::Rows;
@@ -16,13 +18,16 @@ use crate::source::tls::{self, Check};
 use crate::source::{Changes, Source, Tail, Take};
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use postgres::types::{Kind, ToSql, Type};
-use postgres::{Client, Config, NoTls, Row};
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio_postgres::types::{Kind, ToSql, Type};
+use tokio_postgres::{Config, NoTls, Row, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection that is idle for so long is looked after, and given up if nobody answers.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_TRIES: u32 = 3;
 
 /// What is asked of each server.
 pub(super) struct Database {
@@ -38,7 +43,7 @@ pub(super) struct Database {
 
 /// One connection.
 pub(super) struct Postgres {
-    client: Client,
+    session: Session,
     structure: Structure,
     key_types: Vec<Type>,
     select_keys: String,
@@ -52,7 +57,9 @@ impl Postgres {
         let (schema, authorities) = (schema.as_deref(), authorities.as_deref());
         let mut options = Config::new();
         options.host(&server.host).port(server.port).user(&server.user).dbname(&server.database);
-        options.connect_timeout(CONNECT_TIMEOUT).application_name("granary").keepalives(true);
+        options.application_name("granary").tcp_user_timeout(*patience);
+        options.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
+        options.keepalives_retries(KEEPALIVE_TRIES);
         if !server.password.is_empty() {
             options.password(&server.password);
         }
@@ -64,32 +71,32 @@ impl Postgres {
             (SslMode::VerifyFull, _) => Some(Check::Name),
         };
         options.ssl_mode(match ssl_mode {
-            SslMode::Disable => postgres::config::SslMode::Disable,
-            SslMode::Prefer => postgres::config::SslMode::Prefer,
-            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => postgres::config::SslMode::Require,
+            SslMode::Disable => config::SslMode::Disable,
+            SslMode::Prefer => config::SslMode::Prefer,
+            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => config::SslMode::Require,
         });
         let connected = match check {
-            None => options.connect(NoTls),
-            Some(check) => options.connect(MakeRustlsConnect::new(tls::client(check, authorities)?)),
+            None => Session::connect(&options, NoTls, *patience),
+            Some(check) => {
+                let tls = MakeRustlsConnect::new(tls::client(check, authorities)?);
+                Session::connect(&options, tls, *patience)
+            }
         };
-        let mut client = connected.map_err(|e| {
-            let text =
-                format!("Cannot connect to PostgreSQL at {}:{}: {}", server.host, server.port, said(&e));
-            DictError::new(Code::PostgresqlConnectionFailure, text)
+        let mut session = connected.map_err(|e| {
+            e.within(format_args!("Cannot connect to PostgreSQL at {}:{}", server.host, server.port))
         })?;
-        client
-            .batch_execute(&format!(
-                "SET statement_timeout = {}; SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET extra_float_digits = 3; \
-                 SET default_transaction_read_only = on",
-                patience.as_millis().clamp(1, i32::MAX as u128)
-            ))
-            .map_err(error)?;
+        let Session { client, driver } = &mut session;
+        driver.wait(client.batch_execute(&format!(
+            "SET statement_timeout = {}; SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET extra_float_digits = 3; \
+             SET default_transaction_read_only = on",
+            patience.as_millis().clamp(1, i32::MAX as u128)
+        )))?;
         let columns = sql::columns(Dialect::Standard, structure);
         let statement =
             |list: &str, condition| sql::statement(Dialect::Standard, select, schema, list, condition);
         let plain: Vec<String> = columns.iter().map(|c| c.expression.clone()).collect();
         // The server's own types decide how keys are bound and how columns are shown.
-        let described = client.prepare(&statement(&plain.join(", "), None)).map_err(error)?;
+        let described = driver.wait(client.prepare(&statement(&plain.join(", "), None)))?;
         let types: Vec<Type> = described.columns().iter().map(|column| column.type_().clone()).collect();
         let wanted = structure.key_columns().into_iter().map(|key| key.data_type);
         let wanted: Vec<DataType> =
@@ -108,35 +115,29 @@ impl Postgres {
             select_all: statement(&list, None),
             key_types,
             structure: structure.clone(),
-            client,
+            session,
         })
-    }
-
-    fn select(
-        &mut self,
-        all: &str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<RecordBatch>, DictError> {
-        let mut rows = Rows::new(&self.structure);
-        fill(&mut self.client, all, parameters, &mut rows)?;
-        Ok(vec![rows.finish(&[])?])
     }
 }
 
 /// The rows of a statement whose columns are all text.
 fn fill(
-    client: &mut Client,
+    session: &mut Session,
     statement: &str,
     parameters: &[&(dyn ToSql + Sync)],
     rows: &mut Rows,
 ) -> Result<(), DictError> {
-    let statement = client.prepare(statement).map_err(error)?;
-    client.query(&statement, parameters).map_err(error)?.iter().try_for_each(|row| push(row, rows))
+    let Session { client, driver } = session;
+    let answer = driver.wait(async {
+        let statement = client.prepare(statement).await?;
+        client.query(&statement, parameters).await
+    })?;
+    answer.iter().try_for_each(|row| push(row, rows))
 }
 
 fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
     for column in 0..rows.width() {
-        let text: Option<&str> = row.try_get(column).map_err(error)?;
+        let text: Option<&str> = row.try_get(column).map_err(|e| error(&e))?;
         rows.push_parsed(column, text)?;
     }
     Ok(())
@@ -161,42 +162,51 @@ impl Source for Postgres {
         for row in 0..keys[0].len() {
             let values = cells.iter().map(|(written, cells)| text(written, cells.get(row)));
             let values: Vec<Option<String>> = values.collect();
-            // A key that the column's type cannot hold is not in the table; the cast would fail the request.
-            if values.iter().zip(&self.key_types).all(|(value, theirs)| holds(theirs, value.as_deref())) {
+            let mut held = values.iter().zip(&self.key_types).zip(&columns);
+            if held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref())) {
                 bound.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
             }
         }
         let parameters: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|c| c as &(dyn ToSql + Sync)).collect();
-        let statement = self.select_keys.clone();
-        self.select(&statement, &parameters)
+        let mut rows = Rows::new(&self.structure);
+        self.session.driver.begin();
+        fill(&mut self.session, &self.select_keys, &parameters, &mut rows)?;
+        Ok(vec![rows.finish(&[])?])
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         // A portal gives rows when they are asked for; what would come by itself had to be taken to its end.
-        let mut transaction = self.client.transaction().map_err(error)?;
-        let statement = transaction.prepare(&self.select_all).map_err(error)?;
-        let portal = transaction.bind(&statement, &[]).map_err(error)?;
+        let Postgres { session: Session { client, driver }, select_all, .. } = self;
+        driver.begin();
+        let transaction = driver.wait(client.transaction())?;
+        let statement = driver.wait(transaction.prepare(select_all))?;
+        let portal = driver.wait(transaction.bind(&statement, &[]))?;
         let mut rows = Rows::new(&self.structure);
         loop {
             let answer =
-                transaction.query_portal(&portal, limits::RESIDENT_BATCH_ROWS as i32).map_err(error)?;
+                driver.wait(transaction.query_portal(&portal, limits::RESIDENT_BATCH_ROWS as i32))?;
             if answer.is_empty() {
-                return transaction.commit().map_err(error);
+                return driver.wait(transaction.commit());
             }
             answer.iter().try_for_each(|row| push(row, &mut rows))?;
             rows.pour(1, take)?;
+            // Who takes the rows has time of their own for that.
+            driver.begin();
         }
     }
 
     fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
-        updates.ask_tail(watermark, |statement, rows| fill(&mut self.client, statement, &[], rows))
+        self.session.driver.begin();
+        updates.ask_tail(watermark, |statement, rows| fill(&mut self.session, statement, &[], rows))
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
-        let client = &mut self.client;
-        updates.ask_changes(&self.structure, watermark, |statement, rows| fill(client, statement, &[], rows))
+        self.session.driver.begin();
+        updates.ask_changes(&self.structure, watermark, |statement, rows| {
+            fill(&mut self.session, statement, &[], rows)
+        })
     }
 }
 
@@ -300,30 +310,4 @@ fn text(data_type: &DataType, value: Raw<'_>) -> Option<String> {
         value => print(data_type, &value, Style::Quoted, &mut text),
     }
     Some(text)
-}
-
-/// Whether a value can be cast to the type of its column.
-fn holds(theirs: &Type, value: Option<&str>) -> bool {
-    let Some(value) = value else { return true };
-    match *theirs {
-        Type::INT2 => value.parse::<i16>().is_ok(),
-        Type::INT4 => value.parse::<i32>().is_ok(),
-        Type::INT8 => value.parse::<i64>().is_ok(),
-        Type::OID => value.parse::<u32>().is_ok(),
-        // PostgreSQL's text has no NUL.
-        _ => !value.contains('\0'),
-    }
-}
-
-fn error(e: postgres::Error) -> DictError {
-    DictError::new(Code::PostgresqlConnectionFailure, format!("PostgreSQL: {}", said(&e)))
-}
-
-/// The server's message, or that of the connection.
-fn said(e: &postgres::Error) -> String {
-    match (e.as_db_error(), std::error::Error::source(e)) {
-        (Some(server), _) => server.to_string(),
-        (None, Some(cause)) => format!("{e}: {cause}"),
-        (None, None) => e.to_string(),
-    }
 }

@@ -2,6 +2,8 @@
 //! [SSLMODE '..' [SSLROOTCERT '..']] TABLE '..' | QUERY '..' [WHERE '..']).
 
 mod client;
+mod driver;
+mod keys;
 mod tls;
 
 use self::client::{Database, Postgres};

@@ -11,7 +11,7 @@ use crate::types::{DataType, print_fixed, text_to_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use redis::{
     Client, Connection, ConnectionAddr, FromRedisValue, IntoConnectionInfo, RedisConnectionInfo, RedisError,
-    TlsCertificates,
+    RedisResult, TlsCertificates,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ impl Redis {
         }
         pipeline.query(&mut self.connection).map_err(|e| match e.is_timeout() {
             true => self.overdue(),
-            false => DictError::new(Code::InternalRedisError, format!("Redis: {e}")),
+            false => error(&e),
         })
     }
 
@@ -131,9 +131,11 @@ impl Redis {
             for (key, fields) in &fields {
                 pipeline.cmd("HMGET").arg(key).arg(fields);
             }
-            let values: Vec<Vec<Option<Vec<u8>>>> = self.ask(&pipeline)?;
-            for ((key, fields), values) in fields.iter().zip(&values) {
-                for (field, value) in fields.iter().zip(values) {
+            // Each is answered by itself.
+            pipeline.ignore_errors();
+            let answers: Vec<RedisResult<Vec<Option<Vec<u8>>>>> = self.ask(&pipeline)?;
+            for ((key, fields), answer) in fields.iter().zip(answers) {
+                for (field, value) in fields.iter().zip(&unless_no_hash(answer)?) {
                     push(rows, &[key, field], value.as_deref())?;
                 }
             }
@@ -203,6 +205,19 @@ impl Source for Redis {
         }
         rows.pour(1, take)
     }
+}
+
+/// What lies where a hash is asked for and is none has no fields.
+fn unless_no_hash<T: Default>(answer: RedisResult<T>) -> Result<T, DictError> {
+    answer.or_else(|e| match e.code() {
+        Some("WRONGTYPE") => Ok(T::default()),
+        _ => Err(error(&e)),
+    })
+}
+
+fn error(e: &RedisError) -> DictError {
+    DictError::new(Code::InternalRedisError, format!("Redis: {e}"))
+        .of_lost_connection(e.is_connection_dropped())
 }
 
 /// A row, unless there is no value.

@@ -1,7 +1,8 @@
 //! SQLITE(PATH, TABLE | QUERY [, WHERE]): a database file, opened read-only.
 
+use super::deadline::{Deadline, error};
 use crate::definition::Structure;
-use crate::error::{Code, DictError};
+use crate::error::DictError;
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
 use crate::source::rows::Rows;
@@ -29,14 +30,21 @@ pub(super) struct Sqlite {
     /// A single key column is bound as one array; several go through a temporary table.
     insert: Option<String>,
     updates: Option<UpdateStatements>,
+    deadline: Deadline,
 }
 
 impl Sqlite {
-    pub fn open(path: &Path, select: &Select, structure: &Structure) -> Result<Sqlite, DictError> {
+    pub fn open(
+        path: &Path,
+        select: &Select,
+        structure: &Structure,
+        patience: Duration,
+    ) -> Result<Sqlite, DictError> {
         let failed = |e: rusqlite::Error| error(e).within(format_args!("SQLite database {}", path.display()));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIMEOUT.min(patience)).map_err(failed)?;
+        let deadline = Deadline::of(&mut connection, patience).map_err(failed)?;
         // Otherwise the name of a column that does not exist is taken for a string, and is every row's value.
         for misspelled in [DbConfig::SQLITE_DBCONFIG_DQS_DML, DbConfig::SQLITE_DBCONFIG_DQS_DDL] {
             connection.set_db_config(misspelled, false).map_err(failed)?;
@@ -80,6 +88,7 @@ impl Sqlite {
             connection,
             insert,
             updates,
+            deadline,
         })
     }
 
@@ -101,9 +110,10 @@ impl Sqlite {
         rows: &mut Rows,
         mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
     ) -> Result<(), DictError> {
-        let mut statement = self.connection.prepare_cached(statement).map_err(error)?;
-        let mut answer = statement.query(parameters).map_err(error)?;
-        while let Some(row) = answer.next().map_err(error)? {
+        let failed = |e| self.deadline.error(e);
+        let mut statement = self.connection.prepare_cached(statement).map_err(failed)?;
+        let mut answer = statement.query(parameters).map_err(failed)?;
+        while let Some(row) = answer.next().map_err(failed)? {
             for column in 0..rows.width() {
                 push(rows, column, row.get_ref(column).map_err(error)?)?;
             }
@@ -115,6 +125,7 @@ impl Sqlite {
 
 impl Source for Sqlite {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        self.deadline.begin();
         let columns = self.structure.key_columns();
         let cells = columns
             .iter()
@@ -129,31 +140,40 @@ impl Source for Sqlite {
             let values: Vec<Value> = rows.filter_map(key).flatten().collect();
             return self.select(&self.select_keys, [Rc::new(values)]);
         };
+        let failed = |e| self.deadline.error(e);
         // The transaction is on the temporary database alone and ends before the source is read.
-        let transaction = self.connection.unchecked_transaction().map_err(error)?;
-        transaction.execute("DELETE FROM temp.granary_keys", []).map_err(error)?;
-        let mut statement = transaction.prepare_cached(insert).map_err(error)?;
+        let transaction = self.connection.unchecked_transaction().map_err(failed)?;
+        transaction.execute("DELETE FROM temp.granary_keys", []).map_err(failed)?;
+        let mut statement = transaction.prepare_cached(insert).map_err(failed)?;
         for key in rows.filter_map(key) {
-            statement.execute(rusqlite::params_from_iter(key)).map_err(error)?;
+            statement.execute(rusqlite::params_from_iter(key)).map_err(failed)?;
         }
         drop(statement);
-        transaction.commit().map_err(error)?;
+        transaction.commit().map_err(failed)?;
         self.select(&self.select_keys, [])
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         let mut rows = Rows::new(&self.structure);
-        self.pass(&self.select_all, [], &mut rows, |rows| rows.pour(limits::RESIDENT_BATCH_ROWS, take))?;
+        self.deadline.begin();
+        self.pass(&self.select_all, [], &mut rows, |rows| {
+            rows.pour(limits::RESIDENT_BATCH_ROWS, take)?;
+            // Who takes the rows has time of their own for that.
+            self.deadline.begin();
+            Ok(())
+        })?;
         rows.pour(1, take)
     }
 
     fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        self.deadline.begin();
         updates.ask_tail(watermark, |statement, rows| self.fill(statement, [], rows))
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
+        self.deadline.begin();
         updates.ask_changes(&self.structure, watermark, |statement, rows| self.fill(statement, [], rows))
     }
 }
@@ -204,8 +224,4 @@ fn push(rows: &mut Rows, column: usize, value: ValueRef<'_>) -> Result<(), DictE
         },
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => rows.push_bytes(column, bytes),
     }
-}
-
-fn error(e: rusqlite::Error) -> DictError {
-    DictError::new(Code::SqliteEngineError, format!("SQLite: {e}"))
 }

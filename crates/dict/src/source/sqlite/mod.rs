@@ -1,6 +1,7 @@
 //! SQLITE(PATH '..' TABLE '..' | QUERY '..' [WHERE '..']): a database file.
 
 mod client;
+mod deadline;
 
 use self::client::Sqlite;
 use super::kind::{Opening, SourceKind};
@@ -18,6 +19,6 @@ fn describe(values: &Values) -> String {
 
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
     let path = opening.environment.resolve(values.text("PATH"))?;
-    let (select, structure) = (Select::of(values), opening.structure);
-    Ok(Arc::new(move || Ok(Box::new(Sqlite::open(&path, &select, &structure)?))))
+    let (select, structure, patience) = (Select::of(values), opening.structure, opening.patience);
+    Ok(Arc::new(move || Ok(Box::new(Sqlite::open(&path, &select, &structure, patience)?))))
 }

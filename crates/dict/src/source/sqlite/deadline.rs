@@ -1,0 +1,54 @@
+//! How long a request may take: SQLite works on the thread that asks, and looks at the clock now and then.
+
+use crate::error::{Code, DictError};
+use rusqlite::{Connection, ErrorCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Instructions of SQLite's machine between two looks at the clock: some tenths of a millisecond.
+const LOOK_EVERY: i32 = 10_000;
+
+/// The deadline of the request that a connection runs.
+pub(super) struct Deadline {
+    opened: Instant,
+    patience: Duration,
+    /// Milliseconds since the connection was opened.
+    ends: Arc<AtomicU64>,
+}
+
+impl Deadline {
+    pub fn of(connection: &mut Connection, patience: Duration) -> rusqlite::Result<Deadline> {
+        let (opened, ends) = (Instant::now(), Arc::<AtomicU64>::default());
+        let deadline = Deadline { opened, patience, ends: Arc::clone(&ends) };
+        deadline.begin();
+        let is_over = move || milliseconds(opened.elapsed()) > ends.load(Ordering::Relaxed);
+        connection.progress_handler(LOOK_EVERY, Some(is_over))?;
+        Ok(deadline)
+    }
+
+    /// Begins a request, which has so much time.
+    pub fn begin(&self) {
+        self.ends.store(milliseconds(self.opened.elapsed() + self.patience), Ordering::Relaxed);
+    }
+
+    /// What SQLite says, or that it took too long.
+    pub fn error(&self, e: rusqlite::Error) -> DictError {
+        match e.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => {
+                let text = format!("SQLite: no whole answer within {} ms", self.patience.as_millis());
+                DictError::new(Code::TimeoutExceeded, text)
+            }
+            _ => error(e),
+        }
+    }
+}
+
+/// What SQLite says.
+pub(super) fn error(e: rusqlite::Error) -> DictError {
+    DictError::new(Code::SqliteEngineError, format!("SQLite: {e}"))
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
