@@ -108,6 +108,12 @@ impl From<OpenError> for Error {
                 option: "size",
                 reason: format!("it takes {wants} bytes of {}, which has {has}", path.display()),
             },
+            OpenError::Older { path } => Self::Damaged {
+                path,
+                reason: "it and the log are copies from before the map was written down: put the last ones of both back, \
+                         or all three of one copy"
+                    .to_owned(),
+            },
             error => Self::Log(error),
         }
     }

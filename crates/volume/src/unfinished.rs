@@ -12,7 +12,7 @@ pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
     let before = Config::read(files)?;
     // Only its note is left where the shape is the new one, which the volume may have been used with since.
     if before != after {
-        granary_log::grow(&before.log_options(files, InDoubt::Keep)?, &after.geometry()?)?;
+        granary_log::grow(&before.log_options(files, InDoubt::Keep(None))?, &after.geometry()?)?;
     }
     if after.device.is_none() {
         let data = files.data();

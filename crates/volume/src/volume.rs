@@ -12,7 +12,7 @@ use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::write::Patience;
 use granary_log::device::Device;
-use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Opened};
+use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Newest, Opened, Options};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -70,8 +70,10 @@ impl Volume {
         let config = Config::read(&files)?;
         crate::unfinished::present(&files, &config)?;
         config.device.as_deref().map_or(Ok(()), |device| hold.claim(device))?;
-        let options = config.log_options(&files, InDoubt::Keep)?;
-        let open = |framing| Log::open(framing, &options).map_err(Error::from);
+        let options = config.log_options(&files, InDoubt::Keep(None))?;
+        let open = |framing, newest| {
+            Log::open(framing, &Options { in_doubt: InDoubt::Keep(newest), ..options }).map_err(Error::from)
+        };
         let is_formatted = config.formatted;
         let volume = Self::start(files.clone(), config, Arc::clone(hold), open, progress)?;
         if !is_formatted && files.checkpoint().exists() && volume.shared.log.head() > 0 {
@@ -94,9 +96,12 @@ impl Volume {
     ) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
         let hold = Arc::new(Hold::take(&files)?);
-        let in_doubt = if files.state_file().exists() { InDoubt::Keep } else { InDoubt::StartEmpty };
-        let options = config.log_options(&files, in_doubt)?;
-        let open = |framing| Log::open_on(framing, device, &options).map_err(Error::from);
+        let (options, is_there) =
+            (config.log_options(&files, InDoubt::StartEmpty)?, files.state_file().exists());
+        let open = |framing, newest| {
+            let in_doubt = if is_there { InDoubt::Keep(newest) } else { InDoubt::StartEmpty };
+            Log::open_on(framing, device, &Options { in_doubt, ..options }).map_err(Error::from)
+        };
         Self::start(files, config.clone(), hold, open, &mut |_, _| {})
     }
 
@@ -104,7 +109,7 @@ impl Volume {
         files: Files,
         config: Config,
         hold: Arc<Hold>,
-        open: impl FnOnce(Blocks) -> Result<Opened<Blocks>, Error>,
+        open: impl FnOnce(Blocks, Option<Newest>) -> Result<Opened<Blocks>, Error>,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
         let path = files.checkpoint();
@@ -130,7 +135,8 @@ impl Volume {
                 Some(header)
             }
         };
-        let (log, recovered) = open(framing.clone())?;
+        let newest = header.map(|header| Newest { instance: header.instance, sequence: header.sequence });
+        let (log, recovered) = open(framing.clone(), newest)?;
         if header.is_some_and(|header| header.instance != log.instance()) {
             return Err(damaged("it is the map of another volume"));
         }
