@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     pub checkpoint_first: AtomicBool,
     /// Held by whoever does, or writes it down because it is time.
     pub checkpointing: Mutex<Retry>,
-    /// The last write that waited for room waited in vain.
+    /// A write waited for room in vain, and no segment was freed since.
     pub no_room: AtomicBool,
     pub cleaner: Wake,
     pub opened: Instant,
@@ -204,6 +204,9 @@ impl Shared {
             return Err(error);
         }
         self.log.framing().synced.fetch_max(full, Ordering::AcqRel);
+        if !emptied.is_empty() {
+            self.no_room.store(false, Ordering::Relaxed);
+        }
         for slot in emptied {
             self.checksums.invalidate(slot as u32);
             let state = &self.slots[slot as usize];

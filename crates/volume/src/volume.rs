@@ -231,7 +231,7 @@ impl Volume {
     /// # Errors
     /// The device refuses writes, or has no space left. EINVAL: they lie beyond the end.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.try_write(io, offset, data, Patience::Long)
+        self.try_write(io, offset, data, Patience::LONG)
     }
 
     /// As [`write`](Self::write), with this patience.
@@ -249,7 +249,7 @@ impl Volume {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
-        self.try_write_zeroes(io, offset, len, Patience::Long)
+        self.try_write_zeroes(io, offset, len, Patience::LONG)
     }
 
     /// As [`write_zeroes`](Self::write_zeroes), with this patience.
@@ -267,7 +267,7 @@ impl Volume {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.try_trim(offset, len, Patience::Long)
+        self.try_trim(offset, len, Patience::LONG)
     }
 
     /// As [`trim`](Self::trim), with this patience.

@@ -13,10 +13,15 @@ use std::time::{Duration, Instant};
 /// How long a change waits for room.
 #[derive(Clone, Copy, Debug)]
 pub enum Patience {
-    /// Until it is clear that there is none.
-    Long,
+    /// So long for each segment that it needs. Then there is none (ENOSPC).
+    Long(Duration),
     /// So long for each segment that it needs. Then it fails with `WouldBlock`, and a part of it may be made.
     Short(Duration),
+}
+
+impl Patience {
+    /// Until it is clear that there is none.
+    pub const LONG: Self = Self::Long(ROOM_WAIT_MAX);
 }
 
 impl Shared {
@@ -194,11 +199,12 @@ impl Shared {
     /// Waits until another segment can be opened.
     fn wait_for_room(&self, patience: Patience) -> io::Result<()> {
         // Where there was none for so long, the writes behind do not wait as long one after the other.
-        let no_room = self.no_room.load(Ordering::Relaxed);
         let (most, ending) = match patience {
             Patience::Short(most) => (most, io::ErrorKind::WouldBlock.into()),
-            Patience::Long if no_room => (ROOM_LOOK_AGAIN, rustix::io::Errno::NOSPC.into()),
-            Patience::Long => (ROOM_WAIT_MAX, rustix::io::Errno::NOSPC.into()),
+            Patience::Long(most) => {
+                let is_known = self.no_room.load(Ordering::Relaxed);
+                (if is_known { ROOM_LOOK_AGAIN } else { most }, rustix::io::Errno::NOSPC.into())
+            }
         };
         let deadline = Instant::now() + most;
         self.counters.waits.fetch_add(1, Ordering::Relaxed);
@@ -216,8 +222,9 @@ impl Shared {
                 return Err(error);
             }
             if Instant::now() >= deadline {
-                let is_long = matches!(patience, Patience::Long);
-                self.no_room.store(no_room || is_long, Ordering::Relaxed);
+                if let Patience::Long(_) = patience {
+                    self.no_room.store(true, Ordering::Relaxed);
+                }
                 return Err(ending);
             }
         }

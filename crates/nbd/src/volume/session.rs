@@ -87,7 +87,7 @@ impl VolumeSession {
                 self.elsewhere += 1;
                 return self.changes.put(tag, change, is_forced);
             }
-            made = change.make(&self.volume, &mut self.io, Patience::Long);
+            made = change.make(&self.volume, &mut self.io, Patience::LONG);
         }
         if let (Ok(()), true) = (&made, is_forced) {
             return self.commit(tag);
