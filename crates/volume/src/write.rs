@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 /// How long a change waits for room.
 #[derive(Clone, Copy, Debug)]
 pub enum Patience {
-    /// So long for each segment that it needs. Then there is none (ENOSPC).
+    /// So long for each segment that it needs, beside the time that the map is written down in. Then there is none
+    /// (ENOSPC).
     Long(Duration),
     /// So long for each segment that it needs. Then it fails with `WouldBlock`, and a part of it may be made.
     Short(Duration),
@@ -198,22 +199,20 @@ impl Shared {
 
     /// Waits until another segment can be opened.
     fn wait_for_room(&self, patience: Patience) -> io::Result<()> {
-        // Where there was none for so long, the writes behind do not wait as long one after the other.
-        let (most, ending) = match patience {
-            Patience::Short(most) => (most, io::ErrorKind::WouldBlock.into()),
-            Patience::Long(most) => {
-                let is_known = self.no_room.load(Ordering::Relaxed);
-                (if is_known { ROOM_LOOK_AGAIN } else { most }, rustix::io::Errno::NOSPC.into())
-            }
+        let is_long = matches!(patience, Patience::Long(_));
+        let mut left = match patience {
+            // Where there was none for so long, the writes behind do not wait as long one after the other.
+            Patience::Long(_) if self.no_room.load(Ordering::Relaxed) => ROOM_LOOK_AGAIN,
+            Patience::Long(most) | Patience::Short(most) => most,
         };
-        let deadline = Instant::now() + most;
         self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        let mut looked = Instant::now();
         loop {
             self.cleaner.wake();
             if let Some(error) = self.log.write_failure() {
                 return Err(error);
             }
-            if self.log.wait_for_room(deadline.min(Instant::now() + ROOM_LOOK_AGAIN)) {
+            if self.log.wait_for_room(looked + left.min(ROOM_LOOK_AGAIN)) {
                 self.no_room.store(false, Ordering::Relaxed);
                 return Ok(());
             }
@@ -221,11 +220,18 @@ impl Shared {
             if let Some(error) = self.log.sync_failure() {
                 return Err(error);
             }
-            if Instant::now() >= deadline {
-                if let Patience::Long(_) = patience {
-                    self.no_room.store(true, Ordering::Relaxed);
+            let now = Instant::now();
+            // Nothing is emptied while the map is written down: whether there is room shows after that.
+            if !is_long || !self.is_map_written_now() {
+                left = left.saturating_sub(now - looked);
+            }
+            looked = now;
+            if left.is_zero() {
+                if !is_long {
+                    return Err(io::ErrorKind::WouldBlock.into());
                 }
-                return Err(ending);
+                self.no_room.store(true, Ordering::Relaxed);
+                return Err(rustix::io::Errno::NOSPC.into());
             }
         }
     }
