@@ -71,15 +71,42 @@ impl Volume {
         Config { formatted: true, ..config }.write(&files, &files.config())
     }
 
-    /// Deletes a closed volume. What is on a raw device stays there, and means nothing.
+    /// The volumes of a folder, by name. Deletions that were cut short are finished before.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(folder: &Path) -> Result<Vec<Files>, Error> {
+        for files in Files::list_deleted(folder)? {
+            match Self::delete_cut_short(&files) {
+                // Whoever has it is at it.
+                Ok(()) | Err(Error::InUse { .. }) => {}
+                Err(error) => tracing::warn!(%error, volume = files.name(), "what is left of it stays"),
+            }
+        }
+        Files::list(folder)
+    }
+
+    fn delete_cut_short(files: &Files) -> Result<(), Error> {
+        let _hold = Hold::take(files)?;
+        if files.config().exists() { Ok(()) } else { finish_deletion(files) }
+    }
+
+    /// Deletes a closed volume, or what a deletion that was cut short left of it. What is on a raw device stays there, and
+    /// means nothing.
     ///
     /// # Errors
     /// There is none of this name, or another process has it open.
     pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
-        // Without its shape there is no volume. What that was need not be known.
-        let _hold = Hold::take_existing(&files)?;
-        std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
+        let is_there = || files.config().exists() || files.deleted().exists();
+        let _hold = if is_there() { Hold::take(&files)? } else { return Err(Error::not_found(&files)) };
+        if files.config().exists() {
+            // Without its shape there is no volume. What that was need not be known.
+            std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
+        } else if !is_there() {
+            // Who had it before deleted it.
+            return Err(Error::not_found(&files));
+        }
         finish_deletion(&files)
     }
 
