@@ -17,7 +17,7 @@ impl Volume {
     /// Makes a volume, empty and closed. A relative path of a device is one from the working directory of this process.
     ///
     /// # Errors
-    /// There is one of this name, the sizes make no sense, a file cannot be made, or the device is none, is in use, or has
+    /// There is one of this name, the sizes make no sense, there is no memory for the map, a file cannot be made, or the device is none, is in use, or has
     /// data on it.
     pub fn create(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
         Self::make(folder, name, config, check_unused)
@@ -40,6 +40,7 @@ impl Volume {
         let files = Files::new(folder, name)?;
         let mut config = Config { formatted: false, ..config.clone() };
         let bytes = config.geometry()?.file_bytes();
+        drop(config.map.create(config.blocks())?);
         if let Some(device) = &mut config.device {
             // Whoever opens the volume may be elsewhere.
             *device = std::path::absolute(&*device).map_err(Error::io("find", device))?;
@@ -113,7 +114,7 @@ impl Volume {
     /// Makes a closed volume larger, and returns the size it had.
     ///
     /// # Errors
-    /// The new size is smaller, or makes no sense; or as [`open`](Self::open).
+    /// The new size is smaller, or makes no sense, or its map finds no memory; or as [`open`](Self::open).
     pub fn resize(folder: &Path, name: &str, size: u64) -> Result<u64, Error> {
         let files = Files::new(folder, name)?;
         let hold = Arc::new(Hold::take_existing(&files)?);
@@ -121,6 +122,7 @@ impl Volume {
         let before = Config::read(&files)?;
         let after = Config { size, ..before.clone() };
         after.geometry()?;
+        drop(after.map.create(after.blocks())?);
         if size < before.size {
             let reason =
                 format!("{size} is smaller than the volume, which has {}: that would lose data", before.size);
