@@ -112,7 +112,8 @@ impl VolumeSession {
             let (until, state) = if next > at {
                 (next, ExtentState::Hole)
             } else {
-                let mut lba = at / size;
+                // The first may be trimmed by now. It was data when it was looked for.
+                let mut lba = at / size + 1;
                 while lba * size < end && self.volume.next_mapped(lba) == Some(lba) {
                     lba += 1;
                 }
