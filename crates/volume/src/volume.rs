@@ -179,7 +179,7 @@ impl Volume {
         });
         let data = shared.config.log_path(&shared.files);
         let recover = shared.recover(&recovered, progress);
-        if recover.map_err(|reason| Error::Damaged { path: data, reason })? {
+        if recover.map_err(|reason| Error::Damaged { path: data.clone(), reason })? {
             // The log goes on speaking of blocks that are not there, and its unfinished segments will soon count as synced:
             // no later recovery may listen to it. As long as nothing is appended, each does as this one did.
             shared.checkpoint_first.store(true, Ordering::Release);
@@ -193,7 +193,7 @@ impl Volume {
             shared.replayed.fetch_max(1, Ordering::Relaxed);
         }
         // What this start shows, the next one shows, too: the last process may have ended before its writes were synced.
-        shared.commit().map_err(Error::io("sync", &shared.files.data()))?;
+        shared.commit().map_err(Error::io("sync", &data))?;
         drop(recovered);
         let thread = |name: &str, work: fn(&Shared)| {
             let shared = Arc::clone(&shared);

@@ -72,7 +72,7 @@ pub fn inspect(folder: &Path, name: &str) -> Result<()> {
     for (what, value) in lines {
         say(format_args!("{what:<12} {value}"));
     }
-    volume.close().map_err(at(&files.data()))
+    volume.close().map_err(at(&device))
 }
 
 /// Opens a volume and compares its map with what its segments say.
