@@ -198,12 +198,13 @@ for part in (wanted[i:i + 100] for i in range(0, len(wanted), 100)):
         except nbd.Error as e:
             assert bad and e.errno == 'EIO', (o, n, e)
             failed += 1
-print(failed)
+print(failed, len(wanted))
 ";
     let script = format!("import nbd\nh = nbd.NBD()\n{script}");
-    let failed: u64 =
-        run(folder, "/usr/bin/python3", &["-c", &script, &serving.unix()]).trim().parse().unwrap();
+    let told = run(folder, "/usr/bin/python3", &["-c", &script, &serving.unix()]);
+    let [failed, reads] = [0, 1].map(|i| told.split_whitespace().nth(i).unwrap().parse::<u64>().unwrap());
     assert!(failed > 10, "{failed}");
+    assert_eq!(volume.stats().reads, reads, "what is looked up again is one read");
     close(serving, volume);
 }
 

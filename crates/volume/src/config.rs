@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub struct Config {
     /// The bytes that clients see: a multiple of `block_size`.
     pub size: u64,
-    /// The bytes of a logical block: 4096, 8192 or 16384.
+    /// The bytes of a logical block: one of [`BLOCK_SIZES`].
     pub block_size: u64,
     /// The bytes of a segment of the log.
     pub segment_bytes: u64,

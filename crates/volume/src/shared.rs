@@ -198,11 +198,11 @@ impl Shared {
         let emptied = std::mem::take(&mut *self.emptied.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.
         let full = self.log.head().saturating_sub(1);
-        self.counters.commits.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.log.commit(granary_log::Durability::Synced) {
             self.emptied.lock().expect("no panic under the lock").extend(emptied);
             return Err(error);
         }
+        self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.log.framing().synced.fetch_max(full, Ordering::AcqRel);
         if !emptied.is_empty() {
             self.no_room.store(false, Ordering::Relaxed);

@@ -223,7 +223,16 @@ impl Volume {
     /// EIO: a block is damaged on the device, or cannot be read. EINVAL: they lie beyond the end.
     pub fn read(&self, io: &mut Io, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.check_range(offset, out.len() as u64)?;
+        self.note_read(out.len() as u64);
         self.shared.read(io, offset, out)
+    }
+
+    /// Reads a block that was [found](Self::find) on the device and could not be read there, or was not there any more.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_again(&self, io: &mut Io, lba: u64, out: &mut [u8]) -> io::Result<()> {
+        self.shared.read_block(io, lba, out)
     }
 
     /// Writes bytes. They are found by reads from here on, and durable after the next [`commit`](Self::commit).

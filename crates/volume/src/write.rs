@@ -28,12 +28,10 @@ impl Patience {
 impl Shared {
     /// Writes bytes anywhere. Blocks of which a part is written are read and written as a whole.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience) -> io::Result<()> {
-        let written = self.write_all(io, offset, data, patience);
-        if !written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            self.counters.writes.fetch_add(1, Ordering::Relaxed);
-            self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
-        }
-        written
+        self.write_all(io, offset, data, patience)?;
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     fn write_all(&self, io: &mut Io, mut offset: u64, mut data: &[u8], patience: Patience) -> io::Result<()> {
@@ -205,7 +203,11 @@ impl Shared {
             Patience::Long(_) if self.no_room.load(Ordering::Relaxed) => ROOM_LOOK_AGAIN,
             Patience::Long(most) | Patience::Short(most) => most,
         };
-        self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        let note = || self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        // Who has little patience may come again, and is one that waited all the same.
+        if is_long {
+            note();
+        }
         let mut looked = Instant::now();
         loop {
             self.cleaner.wake();
@@ -214,6 +216,9 @@ impl Shared {
             }
             if self.log.wait_for_room(looked + left.min(ROOM_LOOK_AGAIN)) {
                 self.no_room.store(false, Ordering::Relaxed);
+                if !is_long {
+                    note();
+                }
                 return Ok(());
             }
             // Then no slot becomes free any more.

@@ -190,8 +190,11 @@ fn writes_wait_again_after_others_waited_in_vain() {
         overwrite(Duration::from_secs(60)).unwrap();
     }
     refuses.store(true, Ordering::Release);
-    let error = (0..).find_map(|_| overwrite(Duration::from_millis(200)).err()).unwrap();
+    let (tries, error) =
+        (1..).find_map(|tries| Some((tries, overwrite(Duration::from_millis(200)).err()?))).unwrap();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    let stats = volume.stats();
+    assert_eq!((stats.writes, stats.bytes_written), (4 * BLOCKS + tries - 1, stats.writes * BLOCK));
     refuses.store(false, Ordering::Release);
     while volume.stats().segments_free <= RESERVED_SEGMENTS + 1 {
         std::thread::sleep(Duration::from_millis(10));
