@@ -148,9 +148,9 @@ fn cleaning_that_was_held_up_goes_on() {
         written[lba as usize] = write;
     }
     refuses.store(true, Ordering::Release);
+    let waits = volume.stats().waits;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let waits = volume.stats().waits;
             while volume.stats().waits == waits {
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -200,9 +200,9 @@ fn writes_wait_again_after_others_waited_in_vain() {
         std::thread::sleep(Duration::from_millis(10));
     }
     refuses.store(true, Ordering::Release);
+    let waits = volume.stats().waits;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let waits = volume.stats().waits;
             while volume.stats().waits == waits {
                 std::thread::sleep(Duration::from_millis(10));
             }
