@@ -17,8 +17,8 @@ impl Volume {
     /// Makes a volume, empty and closed. A relative path of a device is one from the working directory of this process.
     ///
     /// # Errors
-    /// There is one of this name, the sizes make no sense, there is no memory for the map, a file cannot be made, or the device is none, is in use, or has
-    /// data on it.
+    /// There is one of this name, the sizes make no sense, there is no memory for the map, a file cannot be made, or the
+    /// device is none, is in use, or has data on it.
     pub fn create(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
         Self::make(folder, name, config, check_unused)
     }
