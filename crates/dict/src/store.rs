@@ -223,7 +223,10 @@ fn unopened(definition: &Definition, error: &OpenError) -> DictError {
         | OpenError::OneSegment { .. }
         | OpenError::Invalid { .. }
         | OpenError::Foreign { .. } => Code::BadArguments,
-        OpenError::Device(_) | OpenError::State { .. } | OpenError::Damaged { .. } => Code::CannotOpenFile,
+        OpenError::Device(_)
+        | OpenError::State { .. }
+        | OpenError::Damaged { .. }
+        | OpenError::Older { .. } => Code::CannotOpenFile,
     };
     DictError::new(code, format!("LAYOUT({}): {error}", definition.layout.name()))
 }

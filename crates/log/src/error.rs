@@ -49,6 +49,12 @@ pub enum OpenError {
         /// The state file.
         path: PathBuf,
     },
+    /// The log and its state file were left by an earlier stop than other files that belong to them.
+    #[error("{path}: it and the log are copies from before what lies beside them: put the last ones back")]
+    Older {
+        /// The state file.
+        path: PathBuf,
+    },
     /// Whoever uses the log wants to overwrite one segment while it keeps another.
     #[error("{path} has room for one write buffer: make file_size at least twice write_buffer_size")]
     OneSegment {

@@ -188,7 +188,7 @@ impl<F: Framing> Log<F> {
         let (geometry, fingerprint, depends_on) = (*geometry, *fingerprint, *depends_on);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
         let read = state.read(&geometry, fingerprint, depends_on);
-        if *in_doubt == InDoubt::Keep && read.left == Left::Unknown {
+        if matches!(in_doubt, InDoubt::Keep(_)) && read.left == Left::Unknown {
             return Err(OpenError::Damaged { path: beside(state_path, ".state") });
         }
         let mut known = Some(read).filter(|known| known.salt == salt).unwrap_or(Known::NOTHING);
@@ -264,12 +264,19 @@ impl<F: Framing> Log<F> {
                 SlotOrder::Table { .. } => {
                     (recovered, head) = recover::table(&framing, &source, known_head);
                     recovered.on_record = known_head;
-                    if left != Left::Clean {
-                        // No number is given out twice, whatever the last process began with one.
+                    if left != Left::Clean || head > known_head {
+                        // No number is given out twice, whatever the last process began with one. A clean stop that is
+                        // older than the log was not the last one.
                         head += SEQUENCES_SKIPPED;
                     }
                 }
             }
+        }
+        if let InDoubt::Keep(Some(newest)) = in_doubt
+            && newest.instance == instance
+            && newest.sequence > head
+        {
+            return Err(OpenError::Older { path: beside(state_path, ".state") });
         }
         // What was lost stays in the journal until the consumer has appended it as deletions.
         let entries = recovered.lost.values().flatten().copied().collect();
@@ -288,7 +295,7 @@ impl<F: Framing> Log<F> {
         // The journal has what they held by now.
         let filled = recover::fill(&framing, &source, &gaps).and_then(|()| match *in_doubt {
             InDoubt::ServeOlder => device.sync(),
-            InDoubt::StartEmpty | InDoubt::Keep => Ok(()),
+            InDoubt::StartEmpty | InDoubt::Keep(_) => Ok(()),
         });
         if let Err(error) = filled {
             tracing::warn!(%error, "cannot fill the gaps that the last process left: starting empty");

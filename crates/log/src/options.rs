@@ -50,8 +50,18 @@ pub enum InDoubt {
     /// who changes to this from another wants another fingerprint.
     ServeOlder,
     /// Take what can be found after a loss of power; refuse to open where the files are missing, damaged or of another
-    /// shape. A log is made with another of these.
-    Keep,
+    /// shape, or are a copy from before the newest segment that the consumer knows of, if it knows of any. A log is made
+    /// with another of these.
+    Keep(Option<Newest>),
+}
+
+/// The newest segment that files of the consumer's own speak of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// The instance of the log that they speak of. Of another, they say nothing.
+    pub instance: u64,
+    /// The sequence number.
+    pub sequence: u64,
 }
 
 impl Options {

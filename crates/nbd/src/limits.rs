@@ -42,6 +42,9 @@ pub const OUTPUT_BYTES_SOFT: usize = 256 << 10;
 /// Size of a connection's input buffer, and the most that an idle connection keeps of the buffer of its replies.
 pub const BUFFER_BYTES: usize = 256 << 10;
 
+/// Bytes by which a connection's buffer of replies grows beyond [`BUFFER_BYTES`].
+pub const OUTPUT_STEP_BYTES: usize = 1 << 20;
+
 /// Bytes that replies and commands in flight of all connections together may take beyond the first [`BUFFER_BYTES`] of
 /// each connection.
 pub const LARGE_BUFFER_BYTES_MAX: usize = 1 << 30;
@@ -99,6 +102,7 @@ pub const SOCKET_MODE_DEFAULT: u32 = 0o700;
 const _: () =
     assert!(WRITE_PART_BYTES as usize + 28 <= BUFFER_BYTES, "a part, or a WRITE that is none, fits");
 const _: () = assert!(WRITE_PART_BYTES.is_multiple_of(MINIMUM_BLOCK_MAX));
+const _: () = assert!(BUFFER_BYTES.is_power_of_two() && OUTPUT_STEP_BYTES >= BUFFER_BYTES);
 const _: () = assert!(HANDSHAKE_OUTPUT_BYTES_SOFT <= OUTPUT_BYTES_SOFT);
 const _: () = assert!(OPTION_BYTES_MAX + 16 <= BUFFER_BYTES && 2 * STRING_BYTES_MAX < OPTION_BYTES_MAX);
 const _: () = assert!(PAYLOAD_BYTES_MAX as u64 <= BYTES_IN_FLIGHT_MAX);

@@ -131,6 +131,7 @@ fn others_are_served_while_writes_wait_for_room() {
     other.write_all(&write(0, 1, 0, &[1; 4096])).unwrap();
     other.write_all(&request(0, READ, READ_COOKIE, 9 * PIECE, 512)).unwrap();
     assert_eq!(answer(&mut other), READ_COOKIE);
+    assert!(full.volume.stats().waits <= 2, "two connections wait: {:?}", full.volume.stats());
     // Who goes away leaves nothing behind, and who has asked is answered.
     drop(writer);
     full.device.set_open(true);

@@ -6,7 +6,9 @@ use common::bytes::*;
 use common::late::LateExport;
 use common::random::Random;
 use common::serving::Serving;
-use granary_nbd::{Export, Figures, MemoryExport, Options, Server, ServerError, SingleExport, UnixSocket};
+use granary_nbd::{
+    Export, Figures, MemoryExport, Options, Server, ServerError, SingleExport, Stop, UnixSocket, serve,
+};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -310,6 +312,36 @@ fn a_server_that_stops_completes_what_was_begun() {
     assert_eq!(rest(&mut greeted), b"");
     stopped.join().unwrap();
     assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
+}
+
+/// The one client of a server on standard input: why it was served no longer is told, and is no failure to start.
+#[test]
+fn the_end_of_an_only_client_is_told() {
+    let ended = |said: Vec<u8>| {
+        let (server, mut client) = UnixStream::pair().unwrap();
+        let serving = std::thread::spawn(move || {
+            let mut options = Options::new(Arc::new(SingleExport(disk())));
+            options.stall_timeout = Duration::from_millis(100);
+            serve(&options, server.into(), None, &Stop::new().unwrap())
+        });
+        client.write_all(&said).unwrap();
+        let ended = serving.join().unwrap();
+        ended.map_err(|error| {
+            assert!(matches!(error, ServerError::Disconnected(_)), "{error}");
+            error.to_string()
+        })
+    };
+    let transmitting = |said: &[u8]| [&handshake("disk", false), said].concat();
+    assert_eq!(ended(transmitting(&request(0, DISC, 1, 0, 0))), Ok(()));
+    for (said, reason) in [
+        (flags(1 << 7), "unknown client flags"),
+        ([flags(FIXED_NEWSTYLE), option(EXPORT_NAME, b"none")].concat(), "an export that it cannot have"),
+        (transmitting(&[7; 28]), "magic number"),
+        (transmitting(&request(0, READ, 1, 0, 1)[..20]), "it stalled"),
+    ] {
+        let error = ended(said).unwrap_err();
+        assert!(error.contains("the client was disconnected") && error.contains(reason), "{error}");
+    }
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 mod common;
 
+use common::bytes::{BLOCK_STATUS, Heard, request};
 use common::fuse::Fuse;
 use common::programs::{attempt, run};
 use common::serving::Serving;
 use common::skip;
+use common::spoken::Spoken;
 use granary_nbd::{Export, Exports, VolumeExports};
 use granary_volume::{Config, Io, Volume};
 use std::path::Path;
@@ -131,6 +133,31 @@ fn discarded_blocks_are_holes_and_take_no_space() {
 
 /// READs of several blocks go to the device in pieces. One block of a piece is damaged: READs with it fail, others do not,
 /// and all may be under way at the same time.
+/// A client asks where the data is, from within a block that another one writes and trims at the same time.
+#[test]
+fn block_status_is_right_beside_trims() {
+    let disk = Disk::new(16 * MIB);
+    let volume = disk.open();
+    let (block, until) = (volume.config().block_size, Instant::now() + Duration::from_secs(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut io, content) = (Io::new(), vec![7; block as usize]);
+            while Instant::now() < until {
+                volume.write(&mut io, 0, &content).unwrap();
+                volume.trim(0, block).unwrap();
+            }
+        });
+        let mut spoken = Spoken::transmitting(export(&volume), true);
+        while Instant::now() < until {
+            let heard = spoken.ask(&request(0, BLOCK_STATUS, 1, 100, 4 * block as u32));
+            let (_, _, _, payload) = Heard(&heard).chunk();
+            let mut extent = Heard(&payload[4..]);
+            let (len, state) = (extent.u32(), extent.u32());
+            assert!(state != 0 || u64::from(len) == block - 100, "{len} bytes of data");
+        }
+    });
+}
+
 #[test]
 fn a_damaged_block_costs_the_reads_of_it_alone() {
     let disk = Disk::new(16 * MIB);
@@ -171,12 +198,13 @@ for part in (wanted[i:i + 100] for i in range(0, len(wanted), 100)):
         except nbd.Error as e:
             assert bad and e.errno == 'EIO', (o, n, e)
             failed += 1
-print(failed)
+print(failed, len(wanted))
 ";
     let script = format!("import nbd\nh = nbd.NBD()\n{script}");
-    let failed: u64 =
-        run(folder, "/usr/bin/python3", &["-c", &script, &serving.unix()]).trim().parse().unwrap();
+    let told = run(folder, "/usr/bin/python3", &["-c", &script, &serving.unix()]);
+    let [failed, reads] = [0, 1].map(|i| told.split_whitespace().nth(i).unwrap().parse::<u64>().unwrap());
     assert!(failed > 10, "{failed}");
+    assert_eq!(volume.stats().reads, reads, "what is looked up again is one read");
     close(serving, volume);
 }
 

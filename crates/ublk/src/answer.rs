@@ -38,7 +38,22 @@ pub fn driver_result(answered: Result<u64, Errno>) -> i32 {
     answered.map_or_else(|errno| -errno.raw_os_error(), |bytes| i32::try_from(bytes).unwrap_or(i32::MAX))
 }
 
-/// The error number of an error; `EIO` where the system gave none.
+/// The error number of an error. One that is told again, or names its file, has lost the system's: that there is no space
+/// shows all the same, and whatever else it is is `EIO`.
 fn errno(error: &io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
+    let without_number = if error.kind() == io::ErrorKind::StorageFull { Errno::NOSPC } else { Errno::IO };
+    Errno::from_io_error(error).unwrap_or(without_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_space_however_it_is_told() {
+        let told = io::Error::new(io::ErrorKind::StorageFull, "disk.map.new: no space left");
+        assert_eq!(errno(&told), Errno::NOSPC);
+        assert_eq!(errno(&Errno::NOSPC.into()), Errno::NOSPC);
+        assert_eq!(errno(&io::Error::other("it is damaged")), Errno::IO);
+    }
 }

@@ -244,6 +244,11 @@ impl Shared {
         self.checkpointing.lock().expect("no panic under the lock").attempt(|| self.write_checkpoint())
     }
 
+    /// Whether the map is being written down, and the cleaner does nothing else.
+    pub fn is_map_written_now(&self) -> bool {
+        self.checkpointing.try_lock().is_err()
+    }
+
     /// Makes everything durable and writes the map down, unless it is as it was written down: then nothing is to be made
     /// durable either.
     pub fn write_last_checkpoint(&self) -> io::Result<()> {

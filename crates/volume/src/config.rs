@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub struct Config {
     /// The bytes that clients see: a multiple of `block_size`.
     pub size: u64,
-    /// The bytes of a logical block: 4096, 8192 or 16384.
+    /// The bytes of a logical block: one of [`BLOCK_SIZES`].
     pub block_size: u64,
     /// The bytes of a segment of the log.
     pub segment_bytes: u64,
@@ -107,6 +107,12 @@ impl From<OpenError> for Error {
             OpenError::Device(OpenDeviceError::TooSmall { path, has, wants }) => Self::Invalid {
                 option: "size",
                 reason: format!("it takes {wants} bytes of {}, which has {has}", path.display()),
+            },
+            OpenError::Older { path } => Self::Damaged {
+                path,
+                reason: "it and the log are copies from before the map was written down: put the last ones of both back, \
+                         or all three of one copy"
+                    .to_owned(),
             },
             error => Self::Log(error),
         }
@@ -203,17 +209,30 @@ impl Files {
         self.with("")
     }
 
-    /// The volumes of a folder, by name.
+    /// The volumes of a folder that have a shape, by name.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn list(folder: &Path) -> Result<Vec<Self>, Error> {
+    pub(crate) fn list(folder: &Path) -> Result<Vec<Self>, Error> {
+        Self::list_of(folder, ".volume")
+    }
+
+    /// The volumes of a folder that are being made or deleted, or were when that was cut short, by name.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(crate) fn list_deleted(folder: &Path) -> Result<Vec<Self>, Error> {
+        Self::list_of(folder, ".volume.deleted")
+    }
+
+    /// The names in a folder that there is a file of with this behind it.
+    fn list_of(folder: &Path, suffix: &str) -> Result<Vec<Self>, Error> {
         let entries = std::fs::read_dir(folder).map_err(Error::io("read the folder", folder))?;
         let mut found = Vec::new();
         for entry in entries {
             let path = entry.map_err(Error::io("read the folder", folder))?.path();
             let name =
-                path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".volume"));
+                path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(suffix));
             found.extend(name.and_then(|name| Self::new(folder, name).ok()));
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));

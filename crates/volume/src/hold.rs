@@ -1,7 +1,7 @@
 //! One process at a time works on a volume: from the first look at its files to the last change of them.
 
 use crate::config::{Error, Files};
-use crate::raw_device::{claim, is_block_device};
+use crate::raw_device::claim;
 use granary_log::{Lock, lock_file};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -53,9 +53,9 @@ impl Hold {
     /// Claims the volume's raw device as a mount does, for as long as the volume is held: no file system is made on it.
     ///
     /// # Errors
-    /// Somebody has it.
+    /// Somebody has it, or it is none.
     pub fn claim(&self, device: &Path) -> Result<(), Error> {
-        if self.claim.get().is_none() && is_block_device(device) {
+        if self.claim.get().is_none() {
             self.keep(claim(device)?);
         }
         Ok(())

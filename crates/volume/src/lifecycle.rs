@@ -17,8 +17,8 @@ impl Volume {
     /// Makes a volume, empty and closed. A relative path of a device is one from the working directory of this process.
     ///
     /// # Errors
-    /// There is one of this name, the sizes make no sense, a file cannot be made, or the device is none, is in use, or has
-    /// data on it.
+    /// There is one of this name, the sizes make no sense, there is no memory for the map, a file cannot be made, or the
+    /// device is none, is in use, or has data on it.
     pub fn create(folder: &Path, name: &str, config: &Config) -> Result<(), Error> {
         Self::make(folder, name, config, check_unused)
     }
@@ -40,6 +40,7 @@ impl Volume {
         let files = Files::new(folder, name)?;
         let mut config = Config { formatted: false, ..config.clone() };
         let bytes = config.geometry()?.file_bytes();
+        drop(config.map.create(config.blocks())?);
         if let Some(device) = &mut config.device {
             // Whoever opens the volume may be elsewhere.
             *device = std::path::absolute(&*device).map_err(Error::io("find", device))?;
@@ -71,22 +72,49 @@ impl Volume {
         Config { formatted: true, ..config }.write(&files, &files.config())
     }
 
-    /// Deletes a closed volume. What is on a raw device stays there, and means nothing.
+    /// The volumes of a folder, by name. Deletions that were cut short are finished before.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn list(folder: &Path) -> Result<Vec<Files>, Error> {
+        for files in Files::list_deleted(folder)? {
+            match Self::delete_cut_short(&files) {
+                // Whoever has it is at it.
+                Ok(()) | Err(Error::InUse { .. }) => {}
+                Err(error) => tracing::warn!(%error, volume = files.name(), "what is left of it stays"),
+            }
+        }
+        Files::list(folder)
+    }
+
+    fn delete_cut_short(files: &Files) -> Result<(), Error> {
+        let _hold = Hold::take(files)?;
+        if files.config().exists() { Ok(()) } else { finish_deletion(files) }
+    }
+
+    /// Deletes a closed volume, or what a deletion that was cut short left of it. What is on a raw device stays there, and
+    /// means nothing.
     ///
     /// # Errors
     /// There is none of this name, or another process has it open.
     pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
-        // Without its shape there is no volume. What that was need not be known.
-        let _hold = Hold::take_existing(&files)?;
-        std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
+        let is_there = || files.config().exists() || files.deleted().exists();
+        let _hold = if is_there() { Hold::take(&files)? } else { return Err(Error::not_found(&files)) };
+        if files.config().exists() {
+            // Without its shape there is no volume. What that was need not be known.
+            std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
+        } else if !is_there() {
+            // Who had it before deleted it.
+            return Err(Error::not_found(&files));
+        }
         finish_deletion(&files)
     }
 
     /// Makes a closed volume larger, and returns the size it had.
     ///
     /// # Errors
-    /// The new size is smaller, or makes no sense; or as [`open`](Self::open).
+    /// The new size is smaller, or makes no sense, or its map finds no memory; or as [`open`](Self::open).
     pub fn resize(folder: &Path, name: &str, size: u64) -> Result<u64, Error> {
         let files = Files::new(folder, name)?;
         let hold = Arc::new(Hold::take_existing(&files)?);
@@ -94,6 +122,7 @@ impl Volume {
         let before = Config::read(&files)?;
         let after = Config { size, ..before.clone() };
         after.geometry()?;
+        drop(after.map.create(after.blocks())?);
         if size < before.size {
             let reason =
                 format!("{size} is smaller than the volume, which has {}: that would lose data", before.size);
@@ -109,7 +138,7 @@ impl Volume {
         }
         // Closed cleanly, all of it is in the map, and the log may have more segments.
         let volume = Self::open_held(files.clone(), &hold, &mut |_, _| {})?;
-        volume.close_with_map().map_err(Error::io("close", &files.data()))?;
+        volume.close_with_map().map_err(Error::io("close", &before.log_path(&files)))?;
         // From here on it is larger: whoever opens it next does what is left.
         after.write(&files, &files.resized())?;
         finish_resize(&files)?;

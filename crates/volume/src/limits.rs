@@ -71,7 +71,8 @@ pub const BLOCKS_LOCKED_MAX: usize = 32;
 /// Blocks that are made zero under one hold of the log's writer lock.
 pub const ZEROES_LOCKED_MAX: u64 = 4096;
 
-/// How long a write waits for cleaning and the device before it fails for want of space.
+/// How long a write waits for cleaning and the device before it fails for want of space. The time that the map is written
+/// down in does not count.
 pub const ROOM_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How often a write that waits looks for what went wrong.

@@ -40,10 +40,11 @@ impl Shared {
             }
             any_damaged |= !summary.is_sealed;
             self.replayed.fetch_add(1, Ordering::Relaxed);
+            let summary = self.with_entries(summary)?;
             let damaged =
-                if summary.sequence > synced { self.damaged(summary, &mut buffer) } else { HashSet::new() };
+                if summary.sequence > synced { self.damaged(&summary, &mut buffer) } else { HashSet::new() };
             any_damaged |= !damaged.is_empty();
-            self.repeat(summary, &damaged);
+            self.repeat(&summary, &damaged);
         }
         progress(all, all);
         for (lba, place) in mapped(&*self.map, 0..self.map.blocks()) {
@@ -65,6 +66,17 @@ impl Shared {
             slot.live.fetch_add(1, Ordering::Relaxed);
         }
         Ok(any_damaged)
+    }
+
+    /// Reads a summary again, now with its entries: those of all segments at once may take more RAM than there is.
+    fn with_entries(&self, found: &Summary) -> Result<Summary, String> {
+        let again = self.summary_of(self.log.geometry().slot_of_block(found.first_block));
+        let is_same = |again: &Summary| {
+            again.is_read && (again.sequence, again.is_sealed) == (found.sequence, found.is_sealed)
+        };
+        again
+            .filter(is_same)
+            .ok_or_else(|| format!("the summary of segment {} cannot be read again", found.sequence))
     }
 
     /// Repeats the entries of a segment but for the blocks that never came to the device: what those logical blocks

@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     pub checkpoint_first: AtomicBool,
     /// Held by whoever does, or writes it down because it is time.
     pub checkpointing: Mutex<Retry>,
-    /// The last write that waited for room waited in vain.
+    /// A write waited for room in vain, and no segment was freed since.
     pub no_room: AtomicBool,
     pub cleaner: Wake,
     pub opened: Instant,
@@ -198,12 +198,15 @@ impl Shared {
         let emptied = std::mem::take(&mut *self.emptied.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.
         let full = self.log.head().saturating_sub(1);
-        self.counters.commits.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.log.commit(granary_log::Durability::Synced) {
             self.emptied.lock().expect("no panic under the lock").extend(emptied);
             return Err(error);
         }
+        self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.log.framing().synced.fetch_max(full, Ordering::AcqRel);
+        if !emptied.is_empty() {
+            self.no_room.store(false, Ordering::Relaxed);
+        }
         for slot in emptied {
             self.checksums.invalidate(slot as u32);
             let state = &self.slots[slot as usize];

@@ -53,9 +53,9 @@ pub struct Stats {
     pub reads: u64,
     /// Bytes read by clients.
     pub bytes_read: u64,
-    /// Requests that wrote.
+    /// Requests that wrote, but for those that failed.
     pub writes: u64,
-    /// Bytes written by clients.
+    /// Bytes that they wrote.
     pub bytes_written: u64,
     /// How long clients waited for reads, from the request to the answer.
     pub read_latency: Latency,
@@ -77,7 +77,7 @@ pub struct Stats {
     pub checksum_loads: u64,
     /// Reads of blocks that are damaged on the device.
     pub damaged: u64,
-    /// Times that a write waited for room.
+    /// Times that a write waited for room. One that gave up and came again waited once.
     pub waits: u64,
     /// Bytes written to the device, summaries and moved blocks among them; checkpoints are not.
     pub device_bytes_written: u64,

@@ -1,6 +1,7 @@
 //! What was begun with a closed volume and not done, finished by whoever comes next.
 
 use crate::config::{Config, Error, Files};
+use crate::raw_device::is_block_device;
 use granary_log::{InDoubt, sync_folder};
 use std::fs::File;
 use std::io;
@@ -12,7 +13,7 @@ pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
     let before = Config::read(files)?;
     // Only its note is left where the shape is the new one, which the volume may have been used with since.
     if before != after {
-        granary_log::grow(&before.log_options(files, InDoubt::Keep)?, &after.geometry()?)?;
+        granary_log::grow(&before.log_options(files, InDoubt::Keep(None))?, &after.geometry()?)?;
     }
     if after.device.is_none() {
         let data = files.data();
@@ -38,7 +39,7 @@ pub(crate) fn finish_deletion(files: &Files) -> Result<(), Error> {
     remove(&[files.deleted()])
 }
 
-/// Says which of a volume's files is missing, or too short to be what it was: none is made anew, for what was in it is
+/// Says which of a volume's files is missing, or cannot be what it was: none is made anew, for what was in it is
 /// somewhere else.
 pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
     let log = config.log_path(files);
@@ -49,6 +50,10 @@ pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
             let reason = format!("{source}; put it back, or delete the volume");
             return Err(Error::Damaged { path, reason });
         }
+    }
+    if config.device.is_some() && !is_block_device(&log) {
+        let reason = "it is no block device: attach the volume's, or delete the volume".to_owned();
+        return Err(Error::Damaged { path: log, reason });
     }
     if config.device.is_none() {
         let (has, wants) = (std::fs::metadata(&log), config.geometry()?.file_bytes());

@@ -12,7 +12,7 @@ use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::write::Patience;
 use granary_log::device::Device;
-use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Opened};
+use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Newest, Opened, Options};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -70,8 +70,10 @@ impl Volume {
         let config = Config::read(&files)?;
         crate::unfinished::present(&files, &config)?;
         config.device.as_deref().map_or(Ok(()), |device| hold.claim(device))?;
-        let options = config.log_options(&files, InDoubt::Keep)?;
-        let open = |framing| Log::open(framing, &options).map_err(Error::from);
+        let options = config.log_options(&files, InDoubt::Keep(None))?;
+        let open = |framing, newest| {
+            Log::open(framing, &Options { in_doubt: InDoubt::Keep(newest), ..options }).map_err(Error::from)
+        };
         let is_formatted = config.formatted;
         let volume = Self::start(files.clone(), config, Arc::clone(hold), open, progress)?;
         if !is_formatted && files.checkpoint().exists() && volume.shared.log.head() > 0 {
@@ -94,9 +96,12 @@ impl Volume {
     ) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
         let hold = Arc::new(Hold::take(&files)?);
-        let in_doubt = if files.state_file().exists() { InDoubt::Keep } else { InDoubt::StartEmpty };
-        let options = config.log_options(&files, in_doubt)?;
-        let open = |framing| Log::open_on(framing, device, &options).map_err(Error::from);
+        let (options, is_there) =
+            (config.log_options(&files, InDoubt::StartEmpty)?, files.state_file().exists());
+        let open = |framing, newest| {
+            let in_doubt = if is_there { InDoubt::Keep(newest) } else { InDoubt::StartEmpty };
+            Log::open_on(framing, device, &Options { in_doubt, ..options }).map_err(Error::from)
+        };
         Self::start(files, config.clone(), hold, open, &mut |_, _| {})
     }
 
@@ -104,7 +109,7 @@ impl Volume {
         files: Files,
         config: Config,
         hold: Arc<Hold>,
-        open: impl FnOnce(Blocks) -> Result<Opened<Blocks>, Error>,
+        open: impl FnOnce(Blocks, Option<Newest>) -> Result<Opened<Blocks>, Error>,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
         let path = files.checkpoint();
@@ -130,7 +135,8 @@ impl Volume {
                 Some(header)
             }
         };
-        let (log, recovered) = open(framing.clone())?;
+        let newest = header.map(|header| Newest { instance: header.instance, sequence: header.sequence });
+        let (log, recovered) = open(framing.clone(), newest)?;
         if header.is_some_and(|header| header.instance != log.instance()) {
             return Err(damaged("it is the map of another volume"));
         }
@@ -173,7 +179,7 @@ impl Volume {
         });
         let data = shared.config.log_path(&shared.files);
         let recover = shared.recover(&recovered, progress);
-        if recover.map_err(|reason| Error::Damaged { path: data, reason })? {
+        if recover.map_err(|reason| Error::Damaged { path: data.clone(), reason })? {
             // The log goes on speaking of blocks that are not there, and its unfinished segments will soon count as synced:
             // no later recovery may listen to it. As long as nothing is appended, each does as this one did.
             shared.checkpoint_first.store(true, Ordering::Release);
@@ -187,7 +193,7 @@ impl Volume {
             shared.replayed.fetch_max(1, Ordering::Relaxed);
         }
         // What this start shows, the next one shows, too: the last process may have ended before its writes were synced.
-        shared.commit().map_err(Error::io("sync", &shared.files.data()))?;
+        shared.commit().map_err(Error::io("sync", &data))?;
         drop(recovered);
         let thread = |name: &str, work: fn(&Shared)| {
             let shared = Arc::clone(&shared);
@@ -217,7 +223,16 @@ impl Volume {
     /// EIO: a block is damaged on the device, or cannot be read. EINVAL: they lie beyond the end.
     pub fn read(&self, io: &mut Io, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.check_range(offset, out.len() as u64)?;
+        self.note_read(out.len() as u64);
         self.shared.read(io, offset, out)
+    }
+
+    /// Reads a block that was [found](Self::find) on the device and could not be read there, or was not there any more.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_again(&self, io: &mut Io, lba: u64, out: &mut [u8]) -> io::Result<()> {
+        self.shared.read_block(io, lba, out)
     }
 
     /// Writes bytes. They are found by reads from here on, and durable after the next [`commit`](Self::commit).
@@ -225,7 +240,7 @@ impl Volume {
     /// # Errors
     /// The device refuses writes, or has no space left. EINVAL: they lie beyond the end.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.try_write(io, offset, data, Patience::Long)
+        self.try_write(io, offset, data, Patience::LONG)
     }
 
     /// As [`write`](Self::write), with this patience.
@@ -243,7 +258,7 @@ impl Volume {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
-        self.try_write_zeroes(io, offset, len, Patience::Long)
+        self.try_write_zeroes(io, offset, len, Patience::LONG)
     }
 
     /// As [`write_zeroes`](Self::write_zeroes), with this patience.
@@ -261,7 +276,7 @@ impl Volume {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.try_trim(offset, len, Patience::Long)
+        self.try_trim(offset, len, Patience::LONG)
     }
 
     /// As [`trim`](Self::trim), with this patience.

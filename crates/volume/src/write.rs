@@ -13,21 +13,25 @@ use std::time::{Duration, Instant};
 /// How long a change waits for room.
 #[derive(Clone, Copy, Debug)]
 pub enum Patience {
-    /// Until it is clear that there is none.
-    Long,
+    /// So long for each segment that it needs, beside the time that the map is written down in. Then there is none
+    /// (ENOSPC).
+    Long(Duration),
     /// So long for each segment that it needs. Then it fails with `WouldBlock`, and a part of it may be made.
     Short(Duration),
+}
+
+impl Patience {
+    /// Until it is clear that there is none.
+    pub const LONG: Self = Self::Long(ROOM_WAIT_MAX);
 }
 
 impl Shared {
     /// Writes bytes anywhere. Blocks of which a part is written are read and written as a whole.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience) -> io::Result<()> {
-        let written = self.write_all(io, offset, data, patience);
-        if !written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            self.counters.writes.fetch_add(1, Ordering::Relaxed);
-            self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
-        }
-        written
+        self.write_all(io, offset, data, patience)?;
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     fn write_all(&self, io: &mut Io, mut offset: u64, mut data: &[u8], patience: Patience) -> io::Result<()> {
@@ -193,32 +197,46 @@ impl Shared {
 
     /// Waits until another segment can be opened.
     fn wait_for_room(&self, patience: Patience) -> io::Result<()> {
-        // Where there was none for so long, the writes behind do not wait as long one after the other.
-        let no_room = self.no_room.load(Ordering::Relaxed);
-        let (most, ending) = match patience {
-            Patience::Short(most) => (most, io::ErrorKind::WouldBlock.into()),
-            Patience::Long if no_room => (ROOM_LOOK_AGAIN, rustix::io::Errno::NOSPC.into()),
-            Patience::Long => (ROOM_WAIT_MAX, rustix::io::Errno::NOSPC.into()),
+        let is_long = matches!(patience, Patience::Long(_));
+        let mut left = match patience {
+            // Where there was none for so long, the writes behind do not wait as long one after the other.
+            Patience::Long(_) if self.no_room.load(Ordering::Relaxed) => ROOM_LOOK_AGAIN,
+            Patience::Long(most) | Patience::Short(most) => most,
         };
-        let deadline = Instant::now() + most;
-        self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        let note = || self.counters.waits.fetch_add(1, Ordering::Relaxed);
+        // Who has little patience may come again, and is one that waited all the same.
+        if is_long {
+            note();
+        }
+        let mut looked = Instant::now();
         loop {
             self.cleaner.wake();
             if let Some(error) = self.log.write_failure() {
                 return Err(error);
             }
-            if self.log.wait_for_room(deadline.min(Instant::now() + ROOM_LOOK_AGAIN)) {
+            if self.log.wait_for_room(looked + left.min(ROOM_LOOK_AGAIN)) {
                 self.no_room.store(false, Ordering::Relaxed);
+                if !is_long {
+                    note();
+                }
                 return Ok(());
             }
             // Then no slot becomes free any more.
             if let Some(error) = self.log.sync_failure() {
                 return Err(error);
             }
-            if Instant::now() >= deadline {
-                let is_long = matches!(patience, Patience::Long);
-                self.no_room.store(no_room || is_long, Ordering::Relaxed);
-                return Err(ending);
+            let now = Instant::now();
+            // Nothing is emptied while the map is written down: whether there is room shows after that.
+            if !is_long || !self.is_map_written_now() {
+                left = left.saturating_sub(now - looked);
+            }
+            looked = now;
+            if left.is_zero() {
+                if !is_long {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                self.no_room.store(true, Ordering::Relaxed);
+                return Err(rustix::io::Errno::NOSPC.into());
             }
         }
     }

@@ -366,10 +366,12 @@ fn a_sync_that_failed_stays_failed() {
         model.commit(&volume);
     }
     device.set_faults(Faults::default());
+    let commits = volume.stats().commits;
     for _ in 0..20 {
         model.step(&volume, "after a sync that failed");
         assert!(!model.commit(&volume), "what that sync was for may be gone");
     }
+    assert_eq!(volume.stats().commits, commits);
     model.read_all(&volume, "after a sync that failed");
     // No segment becomes free any more: writes are refused when there is none, and at once.
     let begun = Instant::now();

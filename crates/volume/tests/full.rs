@@ -1,9 +1,10 @@
 //! The map cannot be written down, as where the disk below is full: what is there can be read, nothing can be written, and
 //! with room again everything goes on.
 
-use granary_volume::{Config, Io, Volume};
+use granary_volume::{Config, Io, Patience, Volume};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 const SIZE: u64 = 16 << 20;
 const BLOCK: u64 = 4096;
@@ -71,7 +72,7 @@ fn a_killed_volume_is_read_and_not_written_until_its_map_can_be_written_down() {
         drop(full);
         // It is tried again within a second.
         while write(&volume, 6, 8).is_err() {
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            std::thread::sleep(Duration::from_millis(10));
         }
         volume.commit().unwrap();
         assert!(volume.stats().checkpoints > 0);
@@ -92,7 +93,7 @@ fn the_map_is_written_down_as_soon_as_it_can() {
     let volume = open(folder.path());
     drop(full);
     while volume.stats().checkpoints == 0 {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     has(&volume, 5, 7);
     volume.close().unwrap();
@@ -115,6 +116,35 @@ fn looking_at_a_closed_volume_writes_no_map() {
     // Nor is room for one needed.
     let _full = Full::new(folder.path());
     look();
+}
+
+/// As long as the map is written down nothing is cleaned: writes wait for that, however long it takes.
+#[test]
+fn writes_wait_while_the_map_is_written_down() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), true);
+    let volume = open(folder.path());
+    let fresh = folder.path().join("v.map.new");
+    // Who writes to it waits until somebody reads.
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fresh, rustix::fs::Mode::RWXU).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while volume.stats().waits == 0 {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            std::thread::sleep(Duration::from_secs(1));
+            // It cannot be synced, and the map is written down once more.
+            std::fs::read(&fresh).unwrap();
+        });
+        let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
+        for _ in 0..3 * SIZE / BLOCK {
+            let offset = random.u64(..SIZE / BLOCK) * BLOCK;
+            let patience = Patience::Long(Duration::from_millis(500));
+            volume.try_write(&mut io, offset, &[9; BLOCK as usize], patience).unwrap();
+        }
+    });
+    assert!(volume.stats().waits > 0 && volume.stats().checkpoints > 0, "{:?}", volume.stats());
+    volume.close().unwrap();
 }
 
 /// A close that cannot write the map down fails and loses nothing that was written.

@@ -116,9 +116,8 @@ fn nothing_is_left_of_a_volume_that_is_deleted() {
     assert!(Volume::delete(folder.path(), "v").unwrap_err().to_string().contains("there is no volume v"));
 }
 
-/// A deletion has removed the shape and any of the other files: a new volume of that name has nothing of the old one.
-#[test]
-fn what_a_deletion_that_was_cut_short_left_is_not_found_in_a_new_volume() {
+/// Calls `next` with a folder in which a deletion has removed the shape and any of the other files.
+fn after_deletions_that_were_cut_short(mut next: impl FnMut(&Path, &str)) {
     let folder = tempfile::tempdir().unwrap();
     create(folder.path());
     let before = files(folder.path());
@@ -133,13 +132,46 @@ fn what_a_deletion_that_was_cut_short_left_is_not_found_in_a_new_volume() {
         }
         std::fs::write(cut.path().join("v.volume.deleted"), &before["v.volume"]).unwrap();
         assert!(Volume::open(cut.path(), "v", &mut |_, _| {}).is_err(), "there is no volume");
-        Volume::create(cut.path(), "v", &Config::new(SMALL)).unwrap();
-        assert!(!cut.path().join("v.volume.deleted").exists());
-        let volume = open(cut.path());
-        assert_eq!(volume.stats().blocks_mapped, 0, "{left:b} of {others:?}");
-        assert_eq!(read(&volume, 0), [0; BLOCK as usize], "{left:b} of {others:?}");
-        volume.close().unwrap();
+        next(cut.path(), &format!("{left:b} of {others:?}"));
     }
+}
+
+#[test]
+fn what_a_deletion_that_was_cut_short_left_is_not_found_in_a_new_volume() {
+    after_deletions_that_were_cut_short(|folder, what| {
+        Volume::create(folder, "v", &Config::new(SMALL)).unwrap();
+        assert!(!folder.join("v.volume.deleted").exists());
+        let volume = open(folder);
+        assert_eq!(volume.stats().blocks_mapped, 0, "{what}");
+        assert_eq!(read(&volume, 0), [0; BLOCK as usize], "{what}");
+        volume.close().unwrap();
+    });
+}
+
+/// By the next try, or by whoever wants to know which volumes there are.
+#[test]
+fn a_deletion_that_was_cut_short_is_finished() {
+    after_deletions_that_were_cut_short(|folder, what| {
+        Volume::delete(folder, "v").unwrap();
+        assert_eq!(files(folder), BTreeMap::new(), "{what}");
+    });
+    after_deletions_that_were_cut_short(|folder, what| {
+        Volume::create(folder, "w", &Config::new(SMALL)).unwrap();
+        let names: Vec<String> =
+            Volume::list(folder).unwrap().iter().map(|files| files.name().to_owned()).collect();
+        assert_eq!(names, ["w"], "{what}");
+        assert!(files(folder).keys().all(|name| name.starts_with("w.")), "{what}");
+    });
+    // What somebody has is being made or deleted.
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path());
+    let open = open(folder.path());
+    std::fs::rename(folder.path().join("v.volume"), folder.path().join("v.volume.deleted")).unwrap();
+    let before: Vec<String> = files(folder.path()).into_keys().collect();
+    assert_eq!(Volume::list(folder.path()).unwrap().len(), 0);
+    assert_eq!(files(folder.path()).into_keys().collect::<Vec<_>>(), before);
+    std::fs::rename(folder.path().join("v.volume.deleted"), folder.path().join("v.volume")).unwrap();
+    open.close().unwrap();
 }
 
 /// Making a volume has ended before it had a shape: it is made anew, of any size. Files of somebody else are left alone, and

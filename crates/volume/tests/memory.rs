@@ -1,13 +1,14 @@
-//! RAM of the maps, counted at the allocator: what `bytes_allocated` says is what was allocated, and it
-//! is given back while the map is in use.
+//! RAM, counted at the allocator. Of the maps: what `bytes_allocated` says is what was allocated, and it is given back
+//! while the map is in use. Of a start: what there is to repeat of the log does not count.
 
 #[path = "../../log/tests/common/counting.rs"]
 mod counting;
 #[path = "common/place.rs"]
 mod place;
 
-use counting::{ALONE, allocated_by_this_thread};
+use counting::{ALONE, allocated, allocated_by_this_thread, most_allocated};
 use granary_volume::map::{Map, MapKind};
+use granary_volume::{Config, Io, Volume};
 use place::place;
 
 /// The RAM of the process.
@@ -94,4 +95,30 @@ fn a_flat_map_takes_ram_by_the_page_that_is_mapped() {
     }
     assert_eq!(found, 100);
     assert!(resident_bytes() - before < taken + (1 << 20));
+}
+
+/// Entries of segments that were written since the map was written down are read one segment after the other.
+#[test]
+fn a_start_after_a_kill_takes_no_ram_for_what_it_repeats() {
+    const MIB: u64 = 1 << 20;
+    let config = Config { block_size: 512, segment_bytes: MIB, map: MapKind::Hash, ..Config::new(2 << 30) };
+    let folder = tempfile::tempdir().unwrap();
+    Volume::create(folder.path(), "v", &config).unwrap();
+    let open = || Volume::open(folder.path(), "v", &mut |_, _| {}).unwrap();
+    let (volume, mut io, content) = (open(), Io::new(), vec![7; MIB as usize]);
+    // The same blocks each time: the map has few.
+    for _ in 0..200 {
+        volume.write(&mut io, 0, &content).unwrap();
+    }
+    volume.commit().unwrap();
+    let since = volume.stats().segments_since_checkpoint;
+    assert!(since > 200, "{since} segments are to be repeated");
+    volume.abandon();
+    drop(io);
+    let _alone = ALONE.lock().unwrap();
+    let before = allocated();
+    let (most, volume) = most_allocated(open);
+    let taken = (most - before) as u64;
+    assert!(taken < 6 * MIB, "{taken} bytes");
+    volume.close().unwrap();
 }

@@ -204,6 +204,24 @@ fn a_device_that_is_gone_is_not_made_anew() {
     has_its_content(folder.path());
 }
 
+/// A file lies where a volume's raw device was: it is neither cut nor made longer.
+#[test]
+fn a_file_in_place_of_a_device_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), &Config::new(SIZE), false);
+    let (shape, file) = (folder.path().join("v.volume"), folder.path().join("disk"));
+    let on_device = format!("{}device = {file:?}\n", std::fs::read_to_string(&shape).unwrap());
+    std::fs::write(&shape, on_device).unwrap();
+    std::fs::rename(folder.path().join("v.log"), &file).unwrap();
+    let bytes = Config::new(SIZE).geometry().unwrap().file_bytes();
+    for len in [bytes / 2, 2 * bytes] {
+        std::fs::File::options().write(true).open(&file).unwrap().set_len(len).unwrap();
+        is_refused(folder.path(), "disk");
+        assert!(Volume::resize(folder.path(), "v", 2 * SIZE).is_err());
+        assert_eq!(std::fs::metadata(&file).unwrap().len(), len);
+    }
+}
+
 #[test]
 fn what_is_no_device_or_is_in_use_is_refused() {
     let folder = tempfile::tempdir().unwrap();

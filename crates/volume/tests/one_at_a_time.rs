@@ -1,5 +1,6 @@
 //! One process at a time works on a volume: a start that waited for the end of another sees what that did, and what is
-//! done at the same moment is done once, or refused. An older copy of the map is refused as well.
+//! done at the same moment is done once, or refused.
+//! Of files that are copies from different times, a volume is refused, or loses nothing.
 
 use granary_volume::{Config, Error, Io, Volume};
 use std::path::Path;
@@ -98,6 +99,74 @@ fn an_older_copy_of_the_map_is_refused() {
         assert!(std::fs::read(&log).unwrap() == before, "nothing is written");
         std::fs::write(&map, &newest).unwrap();
         is_right(&open(folder.path()).unwrap());
+    }
+}
+
+/// Puts back what `older` files were, by name.
+fn put_back(folder: &Path, older: &[(&str, Vec<u8>)]) {
+    older.iter().for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes).unwrap());
+}
+
+fn copies(folder: &Path) -> [(&'static str, Vec<u8>); 3] {
+    ["v.log", "v.state", "v.map"].map(|name| (name, std::fs::read(folder.join(name)).unwrap()))
+}
+
+/// The numbers that the older log goes on with are in the newer map already: a start would pass over what is written next.
+#[test]
+fn a_map_that_is_newer_than_the_log_is_refused() {
+    for killed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path());
+        let older = copies(folder.path());
+        let volume = open(folder.path()).unwrap();
+        trim_and_write_on(&volume);
+        if killed {
+            volume.abandon()
+        } else {
+            volume.close().unwrap()
+        }
+        let newest = copies(folder.path());
+        put_back(folder.path(), &older[..2]);
+        // Once more, for a start that refuses must not make the next one do otherwise.
+        for _ in 0..2 {
+            let error = open(folder.path()).err().expect("a newer map is refused");
+            assert!(matches!(error, Error::Damaged { .. }), "{error}");
+            assert!(error.to_string().contains("v.state"), "{error}");
+        }
+        assert!(copies(folder.path())[..2] == older[..2], "nothing is written");
+        put_back(folder.path(), &newest);
+        is_right(&open(folder.path()).unwrap());
+    }
+}
+
+/// The state file says an earlier stop than the log and the map: no number is given out again that they know.
+#[test]
+fn beside_an_older_copy_of_the_state_file_nothing_is_lost() {
+    for killed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path());
+        let older = copies(folder.path());
+        let volume = open(folder.path()).unwrap();
+        volume.write(&mut Io::new(), 0, &[3; BLOCK as usize]).unwrap();
+        volume.commit().unwrap();
+        volume.abandon();
+        // The map that a start after a kill writes down has the numbers that it left out.
+        let volume = open(folder.path()).unwrap();
+        assert!(volume.stats().checkpoints > 0);
+        if killed {
+            volume.abandon()
+        } else {
+            volume.close().unwrap()
+        }
+        put_back(folder.path(), &older[1..2]);
+        let volume = open(folder.path()).unwrap();
+        volume.write(&mut Io::new(), BLOCK, &[4; BLOCK as usize]).unwrap();
+        volume.commit().unwrap();
+        volume.abandon();
+        let (volume, mut found) = (open(folder.path()).unwrap(), vec![9; 2 * BLOCK as usize]);
+        volume.read(&mut Io::new(), 0, &mut found).unwrap();
+        assert_eq!((found[0], found[BLOCK as usize]), (3, 4), "what was flushed is there");
+        volume.close().unwrap();
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a volume does where the device does not give back what it was given.
 
 use granary_log::device::{Device, VolatileDevice};
-use granary_volume::{Config, Io, Volume};
+use granary_volume::limits::RESERVED_SEGMENTS;
+use granary_volume::{Config, Io, Patience, Volume};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -147,9 +148,9 @@ fn cleaning_that_was_held_up_goes_on() {
         written[lba as usize] = write;
     }
     refuses.store(true, Ordering::Release);
+    let waits = volume.stats().waits;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let waits = volume.stats().waits;
             while volume.stats().waits == waits {
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -168,6 +169,50 @@ fn cleaning_that_was_held_up_goes_on() {
         volume.read(&mut io, lba * BLOCK, &mut found).unwrap();
         assert!(found == content(write), "block {lba}");
     }
+    volume.close().unwrap();
+}
+
+/// Writes waited in vain, and room came when nobody waited: those that come later wait as long as the first did.
+#[test]
+fn writes_wait_again_after_others_waited_in_vain() {
+    const BLOCKS: u64 = 800;
+    let config = config(BLOCKS, 16);
+    let (folder, refuses) = (tempfile::tempdir().unwrap(), Arc::new(AtomicBool::new(false)));
+    let is_refusing = Arc::clone(&refuses);
+    let refused = move |_, _| is_refusing.load(Ordering::Acquire);
+    let volume = open(folder.path(), &config, &device(&config), refused).unwrap();
+    let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
+    let mut write = |lba: u64, patience| {
+        volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], Patience::Long(patience))
+    };
+    let mut overwrite = |patience| write(random.u64(..BLOCKS), patience);
+    for _ in 0..4 * BLOCKS {
+        overwrite(Duration::from_secs(60)).unwrap();
+    }
+    refuses.store(true, Ordering::Release);
+    let (tries, error) =
+        (1..).find_map(|tries| Some((tries, overwrite(Duration::from_millis(200)).err()?))).unwrap();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    let stats = volume.stats();
+    assert_eq!((stats.writes, stats.bytes_written), (4 * BLOCKS + tries - 1, stats.writes * BLOCK));
+    refuses.store(false, Ordering::Release);
+    while volume.stats().segments_free <= RESERVED_SEGMENTS + 1 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    refuses.store(true, Ordering::Release);
+    let waits = volume.stats().waits;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while volume.stats().waits == waits {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            std::thread::sleep(Duration::from_millis(500));
+            refuses.store(false, Ordering::Release);
+        });
+        for _ in 0..BLOCKS {
+            overwrite(Duration::from_secs(60)).unwrap();
+        }
+    });
     volume.close().unwrap();
 }
 

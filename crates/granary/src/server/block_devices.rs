@@ -15,6 +15,17 @@ pub struct Arguments {
     pub ublk: bool,
 }
 
+/// Keeps this thread, and those that it starts, from waiting for disks when it allocates memory: where memory is short, the
+/// kernel writes to the devices of this process, whose threads wait for each other's locks.
+pub fn allocate_without_disks() {
+    if let Err(error) = rustix::process::configure_io_flusher_behavior(true) {
+        tracing::warn!(
+            %error,
+            "where memory is short, the block devices may wait for themselves: run the server with CAP_SYS_RESOURCE"
+        );
+    }
+}
+
 /// Makes a block device of each volume.
 ///
 /// # Errors

@@ -155,6 +155,12 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     };
     let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
     logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
+    let serves_block_devices = serves_block_devices(&arguments, &config);
+    // Before there are other threads.
+    #[cfg(feature = "ublk")]
+    if serves_block_devices {
+        block_devices::allocate_without_disks();
+    }
     let path = arguments.path.clone().or(config.path.take()).unwrap_or_else(|| "granary-data".into());
     let of_memcached = config.memcached.take();
     let wants_memcached = of_memcached.is_some() || arguments.memcached.says_something();
@@ -187,7 +193,6 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         (_, false) => None,
     };
     let query_memory = arguments.query_memory.or(config.query_memory).map(|size| size.0);
-    let serves_block_devices = serves_block_devices(&arguments, &config);
     let mut options = options(arguments, config, path.clone(), tls)?;
     // Before anything is opened, and made anew where its size is another.
     let server = granary_server::Server::bind(&options)?;

@@ -27,7 +27,7 @@ pub struct Opened {
 /// There are none, or the folder cannot be read.
 pub fn open(folder: &Path) -> Result<Opened, Box<dyn Error>> {
     let folder = volume::folder(folder);
-    let names = if folder.exists() { Files::list(&folder)? } else { Vec::new() };
+    let names = if folder.exists() { Volume::list(&folder)? } else { Vec::new() };
     if names.is_empty() {
         let text = format!(
             "there is no volume in {}: make one with `granary volume create NAME --size 8GiB`",

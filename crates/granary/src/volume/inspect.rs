@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result, at};
 use crate::progress;
 use crate::volume::{open_with_progress, say};
-use granary_volume::{Config, Files, Io};
+use granary_volume::{Config, Files, Io, Volume};
 use indicatif::HumanBytes;
 use std::io::Write;
 use std::ops::Range;
@@ -18,7 +18,7 @@ fn space(files: &Files) -> u64 {
 
 /// A line for each volume.
 pub fn list(folder: &Path) -> Result<()> {
-    let names = if folder.exists() { Files::list(folder)? } else { Vec::new() };
+    let names = if folder.exists() { Volume::list(folder)? } else { Vec::new() };
     if names.is_empty() {
         say(format_args!(
             "no volumes in {}; `granary volume create NAME --size 8GiB` makes one",
@@ -72,7 +72,7 @@ pub fn inspect(folder: &Path, name: &str) -> Result<()> {
     for (what, value) in lines {
         say(format_args!("{what:<12} {value}"));
     }
-    volume.close().map_err(at(&files.data()))
+    volume.close().map_err(at(&device))
 }
 
 /// Opens a volume and compares its map with what its segments say.

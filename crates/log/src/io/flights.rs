@@ -59,8 +59,9 @@ impl Flights {
         Self { waiting: VecDeque::new(), backend, event, buffer_bytes, _thread_bound }
     }
 
-    /// Readable after something has completed: to be watched for changes (edges), and never to be read. It may
-    /// tell of nothing. `None`: what is begun is read, and waited for, by `poll`.
+    /// Readable after something has completed: to be watched for changes (edges), or read before each
+    /// [`poll`](Self::poll), and then readable when there is more. It may tell of nothing. `None`: what is begun is read,
+    /// and waited for, by `poll`.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         Some(self.event.as_ref()?.as_fd())
     }

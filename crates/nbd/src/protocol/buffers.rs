@@ -1,6 +1,6 @@
 //! A connection's buffers: bytes that have arrived, bytes to be sent.
 
-use crate::limits::BUFFER_BYTES;
+use crate::limits::{BUFFER_BYTES, OUTPUT_STEP_BYTES};
 
 /// Bytes that have arrived and were not consumed.
 #[derive(Debug)]
@@ -100,7 +100,13 @@ impl Output {
 
     #[cold]
     fn grow(&mut self, end: usize) {
-        self.bytes.resize(end.max(self.bytes.len() * 2).max(BUFFER_BYTES / 4), 0);
+        let len = match end <= BUFFER_BYTES {
+            true => end.next_power_of_two().max(BUFFER_BYTES / 4),
+            // Long replies are counted by what they take: no more of it than a step is for nothing.
+            false => end.next_multiple_of(OUTPUT_STEP_BYTES),
+        };
+        self.bytes.reserve_exact(len - self.bytes.len());
+        self.bytes.resize(len, 0);
     }
 
     pub fn put(&mut self, bytes: &[u8]) {
@@ -122,5 +128,26 @@ impl Output {
         if self.start == self.end && self.bytes.len() > BUFFER_BYTES {
             *self = Self::new();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_replies_take_a_step_more_than_they_are_at_the_most() {
+        let mut output = Output::new();
+        output.put(&[7; 100]);
+        assert_eq!(output.capacity(), BUFFER_BYTES / 4);
+        output.reserve(BUFFER_BYTES - 100);
+        assert_eq!(output.capacity(), BUFFER_BYTES);
+        for len in [1, 5 << 20, 32 << 20] {
+            output.reserve(len);
+            let (end, taken) = (output.end(), output.bytes.capacity());
+            assert!(taken < end + OUTPUT_STEP_BYTES, "{taken} bytes for {end}");
+            assert_eq!(output.capacity(), taken);
+        }
+        assert_eq!(output.pending()[..100], [7; 100]);
     }
 }

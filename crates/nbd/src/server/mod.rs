@@ -105,7 +105,7 @@ impl Options {
     }
 }
 
-/// Why a server did not start.
+/// Why a server did not start, or why the only client of one that [`serve`] is has gone.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The address cannot be listened on.
@@ -134,6 +134,12 @@ pub enum ServerError {
     /// The system gives no threads or file descriptors.
     #[error("cannot start: {0}")]
     Start(#[from] io::Error),
+    /// The client asked for an export that it cannot have, stalled, or does not speak the protocol.
+    #[error("the client was disconnected: {0}")]
+    Disconnected(&'static str),
+    /// The client's socket failed.
+    #[error("the client's connection failed: {0}")]
+    Connection(io::Error),
 }
 
 /// What happened to connections.
@@ -253,13 +259,11 @@ pub fn serve(
     match Connection::new(Wire::new(input, output)?, context).run() {
         End::Protocol(Ending::Goodbye) | End::Stopped => Ok(()),
         End::Protocol(Ending::Refused) => {
-            Err(io::Error::new(io::ErrorKind::NotFound, "the client asked for an export that it cannot have")
-                .into())
+            Err(ServerError::Disconnected("it asked for an export that it cannot have"))
         }
-        End::Protocol(Ending::Violation(reason)) => {
-            Err(io::Error::new(io::ErrorKind::InvalidData, reason).into())
+        End::Protocol(Ending::Violation(reason)) | End::Slow(reason) => {
+            Err(ServerError::Disconnected(reason))
         }
-        End::Slow(reason) => Err(io::Error::new(io::ErrorKind::TimedOut, reason).into()),
-        End::Broken(error) => Err(error.into()),
+        End::Broken(error) => Err(ServerError::Connection(error)),
     }
 }

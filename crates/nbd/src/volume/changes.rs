@@ -138,7 +138,7 @@ impl Drop for Changes {
 fn serve(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
     let mut io = Io::new();
     while let Some(Waiting { tag, change, is_forced }) = shared.next() {
-        let made = change.make(volume, &mut io, Patience::Long);
+        let made = change.make(volume, &mut io, Patience::LONG);
         shared.lock().left -= 1;
         match made {
             Ok(()) if is_forced => finished.push_durable(volume, tag),

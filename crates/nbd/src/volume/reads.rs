@@ -152,7 +152,7 @@ impl Reads {
                     // It was moved meanwhile, or it is damaged: this read tells.
                     None => {
                         let out = &mut whole[i * size..(i + 1) * size];
-                        let again = volume.read(io, lba * size as u64, out);
+                        let again = volume.read_again(io, lba, out);
                         read.failed = again.err().map(|error| Errno::from(&error)).or(read.failed);
                     }
                 }

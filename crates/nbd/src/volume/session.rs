@@ -87,7 +87,7 @@ impl VolumeSession {
                 self.elsewhere += 1;
                 return self.changes.put(tag, change, is_forced);
             }
-            made = change.make(&self.volume, &mut self.io, Patience::Long);
+            made = change.make(&self.volume, &mut self.io, Patience::LONG);
         }
         if let (Ok(()), true) = (&made, is_forced) {
             return self.commit(tag);
@@ -112,7 +112,8 @@ impl VolumeSession {
             let (until, state) = if next > at {
                 (next, ExtentState::Hole)
             } else {
-                let mut lba = at / size;
+                // The first may be trimmed by now. It was data when it was looked for.
+                let mut lba = at / size + 1;
                 while lba * size < end && self.volume.next_mapped(lba) == Some(lba) {
                     lba += 1;
                 }

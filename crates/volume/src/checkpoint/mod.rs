@@ -1,8 +1,8 @@
 //! The checkpoint of a volume: its map on disk, so that a start reads what came after it only.
 //!
 //! A checkpoint is written beside the one before it, synced and then put in its place. So there is the former
-//! one or the new one, and either is whole; one that is not is treated as none, since the summaries of the
-//! log tell all that it does.
+//! one or the new one, and either is whole. One that is not was damaged, and refuses the start: the log may have
+//! forgotten what it said.
 
 mod format;
 mod read;

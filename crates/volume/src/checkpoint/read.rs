@@ -98,7 +98,7 @@ pub fn read(path: &Path) -> io::Result<Option<Checkpoint>> {
         Ok(header) => Ok(Some(Checkpoint { header, path: path.to_owned(), file, size, mapped })),
         Err(ScanError::Io(error)) => Err(of_path(path)(error)),
         Err(ScanError::Damaged(why)) => {
-            tracing::warn!(path = %path.display(), why, "the checkpoint of the map is not used: all summaries are read");
+            tracing::error!(path = %path.display(), why, "the map that was written down is damaged");
             Ok(None)
         }
     }
@@ -136,7 +136,7 @@ impl Checkpoint {
             Err(ScanError::Io(error)) => Err(at(error)),
             Ok(_) | Err(ScanError::Damaged(_)) => Err(at(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the checkpoint changed while it was read: remove it, and the summaries are read instead",
+                "the map changed while it was read: end whatever else writes to it, and open the volume again",
             ))),
         }
     }

@@ -13,6 +13,7 @@ pub use segment_builder::SegmentBuilder;
 
 use footer::entries_per_block;
 use granary_log::{Framing, Geometry, Sealed, SegmentId, Source};
+use scan::Entries;
 use segment_builder::Durable;
 use std::ops::Range;
 use std::sync::Arc;
@@ -45,6 +46,10 @@ impl Blocks {
         let [synced, checkpoint] =
             [&self.synced, &self.checkpoint].map(|number| number.load(Ordering::Acquire));
         Durable { synced, checkpoint }
+    }
+
+    fn read_with(&self, entries: Entries, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+        scan::read(source, slots, self.entries_from.load(Ordering::Acquire), entries, &self.unreadable)
     }
 }
 
@@ -97,7 +102,11 @@ impl Framing for Blocks {
     }
 
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
-        scan::read(source, slots, self.entries_from.load(Ordering::Acquire), &self.unreadable)
+        self.read_with(Entries::Kept, source, slots)
+    }
+
+    fn read_to_recover(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+        self.read_with(Entries::Checked, source, slots)
     }
 
     fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {

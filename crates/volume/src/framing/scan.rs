@@ -13,8 +13,8 @@ pub struct Summary {
     pub sequence: u64,
     /// The first block, counted from the log's beginning.
     pub first_block: u64,
-    /// The entries in order, each with the position of its block in the segment. They are left out of segments that
-    /// are older than what is asked for.
+    /// The entries in order, each with the position of its block in the segment. They are left out where they are not
+    /// asked for.
     pub entries: Vec<(u32, Entry)>,
     /// The sequence number up to which everything was synced when the newest part was written.
     pub synced: u64,
@@ -39,12 +39,22 @@ impl Summary {
     }
 }
 
+/// What is to be known of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entries {
+    /// What they are.
+    Kept,
+    /// That they are there: of many segments they take more RAM than there may be.
+    Checked,
+}
+
 /// Reads the summaries of slots. Of segments before `from` only that they are there is read.
 /// `unreadable` counts the slots of which the device did not give what was asked for.
 pub(super) fn read(
     source: &Source<'_>,
     slots: Range<u64>,
     from: u64,
+    entries: Entries,
     unreadable: &AtomicU64,
 ) -> Vec<Option<Summary>> {
     let size = source.geometry.block_size();
@@ -82,7 +92,10 @@ pub(super) fn read(
             let newest = summary.or(header)?;
             let header = header.filter(|header| header.sequence == newest.sequence);
             let checkpoint = header.map_or(0, |header| header.checkpoint());
-            let known = |summary: Summary| Summary { checkpoint, ..summary };
+            let known = |summary: Summary| match entries {
+                Entries::Kept => Summary { checkpoint, ..summary },
+                Entries::Checked => Summary { checkpoint, entries: Vec::new(), ..summary },
+            };
             if newest.sequence < from {
                 return Some(known(bare(newest, first_block)));
             }
@@ -270,7 +283,7 @@ mod tests {
         let device = MemoryDevice::new((BLOCKS * BLOCK) as u64);
         device.write_at(0, &[bytes]).unwrap();
         let source = Source { geometry, instance: INSTANCE, salt: 0, device: &device };
-        read(&source, 0..1, 0, &AtomicU64::new(0)).pop().unwrap()
+        read(&source, 0..1, 0, Entries::Kept, &AtomicU64::new(0)).pop().unwrap()
     }
 
     /// A slot was used again, and a loss of power took any part of the segment that came to it. What is left of the one

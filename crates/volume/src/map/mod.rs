@@ -3,7 +3,7 @@
 //! | kind | RAM | good at |
 //! |---|---|---|
 //! | [`flat`](FlatMap) | 4 bytes a logical block, taken as blocks are first written | everything that is more than a quarter full |
-//! | [`hash`](HashMap) | 11 to 32 bytes a mapped block | large volumes that stay almost empty |
+//! | [`hash`](HashMap) | 11 to 22 bytes a mapped block as it fills, up to 64 as blocks are unmapped | large volumes that stay almost empty |
 //! | [`skip-list`](SkipListMap) | 40 bytes a mapped block | scans of volumes that are emptier still |
 //!
 //! Readers take no lock and may read at any time: during an overwrite they see the old or the new
