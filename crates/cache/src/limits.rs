@@ -129,11 +129,8 @@ pub const WRITE_AGAIN_SECONDS_MAX: u64 = 30;
 /// Bytes of a page of memory. Chunks of the RAM tier that are longer are made of whole pages.
 pub const SHARED_MEMORY_PAGE_BYTES: u64 = 4096;
 
-/// Bytes of a huge page on most machines.
-pub const HUGE_PAGE_BYTES: usize = 2 << 20;
-
 /// A RAM tier on tmpfs has the kernel set aside so many bytes at once.
-pub const SHARED_MEMORY_RESERVE_BYTES: u64 = HUGE_PAGE_BYTES as u64;
+pub const SHARED_MEMORY_RESERVE_BYTES: u64 = 1 << 20;
 
 /// Write buffers that a RAM tier on tmpfs is to have room for beside itself: one is filled, one waits for the device, one
 /// is to be used again.

@@ -4,7 +4,7 @@ use crate::key::{Key, KeyHash};
 use crate::limits::MADE_LATELY;
 use granary_log::sync::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::task::Waker;
 
 /// Keys whose values are being made.
@@ -16,7 +16,24 @@ pub(crate) struct MakingFlights {
     /// How many made values were stored.
     stored: AtomicU64,
     /// The keys of the last of them, the `n`-th at `n % MADE_LATELY`.
-    stored_lately: Mutex<Box<[Option<KeyHash>]>>,
+    stored_lately: Mutex<Box<[KeyHash]>>,
+}
+
+/// The keys whose made values were stored.
+enum StoredSince {
+    /// More than are remembered.
+    Any,
+    /// Those with these hashes.
+    Keys(HashSet<u64>),
+}
+
+impl StoredSince {
+    fn may_have(&self, key: KeyHash) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Keys(keys) => keys.contains(&key.to_bits()),
+        }
+    }
 }
 
 /// A value that is being made.
@@ -64,10 +81,10 @@ impl MakingFlights {
     pub fn note_stored(&self, key: KeyHash) {
         let mut lately = lock(&self.stored_lately);
         if lately.is_empty() {
-            *lately = vec![None; MADE_LATELY].into();
+            *lately = vec![KeyHash::default(); MADE_LATELY].into();
         }
         let stored = self.stored();
-        lately[stored as usize % MADE_LATELY] = Some(key);
+        lately[stored as usize % MADE_LATELY] = key;
         self.stored.store(stored + 1, Ordering::SeqCst);
     }
 
@@ -87,11 +104,9 @@ impl MakingFlights {
         // Those who began to make a value after the keys were overtaken and before they were changed. Who begins from here
         // on makes it of what is there after the change.
         self.overtake(items.iter().map(|item| key(item).bytes()));
-        if self.stored() == before {
-            return;
-        }
+        let Some(stored) = self.stored_since(before) else { return };
         let keys = items.iter().map(key);
-        let in_doubt: Vec<Key<'a>> = keys.filter(|key| self.may_have_stored(before, key.hash())).collect();
+        let in_doubt: Vec<Key<'a>> = keys.filter(|key| stored.may_have(key.hash())).collect();
         if !in_doubt.is_empty() {
             delete(&in_doubt);
             // Those who have found meanwhile what is deleted now, and would give it to others.
@@ -104,12 +119,18 @@ impl MakingFlights {
         self.stored.load(Ordering::SeqCst)
     }
 
-    /// Whether a made value of this key may have been stored since there were `before`.
-    fn may_have_stored(&self, before: u64, key: KeyHash) -> bool {
+    /// The keys whose made values were stored since there were `before`; `None`: none was.
+    fn stored_since(&self, before: u64) -> Option<StoredSince> {
+        if self.stored() == before {
+            return None;
+        }
         let lately = lock(&self.stored_lately);
         let stored = self.stored();
-        stored - before > MADE_LATELY as u64
-            || (before..stored).any(|n| lately[n as usize % MADE_LATELY] == Some(key))
+        if stored - before > MADE_LATELY as u64 {
+            return Some(StoredSince::Any);
+        }
+        let keys = (before..stored).map(|n| lately[n as usize % MADE_LATELY].to_bits());
+        Some(StoredSince::Keys(keys.collect()))
     }
 
     /// These keys change: what is being made for them is not stored, and nobody joins it any more.

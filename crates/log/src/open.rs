@@ -225,6 +225,11 @@ impl<F: Framing> Log<F> {
             own.iter().for_each(|own| drop(own.open(companion, salt)));
             Ok((random_number(), companion))
         };
+        // The newest segment of an instance that the consumer's files speak of.
+        let newest_of = |instance| match in_doubt {
+            InDoubt::Keep(Some(newest)) if newest.instance == instance => Some(newest.sequence),
+            _ => None,
+        };
         let mut recovered = Recovered::default();
         let mut head = 0;
         let mut gaps = Vec::new();
@@ -264,6 +269,15 @@ impl<F: Framing> Log<F> {
                 SlotOrder::Table { .. } => {
                     (recovered, head) = recover::table(&framing, &source, known_head);
                     recovered.on_record = known_head;
+                    // After a loss of power, the newest segments that the consumer's files speak of may be gone. A start
+                    // that wrote none has left out the numbers that this one leaves out.
+                    let newest_head = head.max(known_head);
+                    if left != Left::PowerCut
+                        && newest_of(instance).is_some_and(|newest| newest > newest_head)
+                        && newest_of(instance) != Some(newest_head + SEQUENCES_SKIPPED)
+                    {
+                        return Err(OpenError::Older { path: beside(state_path, ".state") });
+                    }
                     if left != Left::Clean || head > known_head {
                         // No number is given out twice, whatever the last process began with one. A clean stop that is
                         // older than the log was not the last one.
@@ -272,10 +286,7 @@ impl<F: Framing> Log<F> {
                 }
             }
         }
-        if let InDoubt::Keep(Some(newest)) = in_doubt
-            && newest.instance == instance
-            && newest.sequence > head
-        {
+        if newest_of(instance).is_some_and(|newest| newest > head) {
             return Err(OpenError::Older { path: beside(state_path, ".state") });
         }
         // What was lost stays in the journal until the consumer has appended it as deletions.

@@ -131,8 +131,6 @@ fn discarded_blocks_are_holes_and_take_no_space() {
     close(serving, volume);
 }
 
-/// READs of several blocks go to the device in pieces. One block of a piece is damaged: READs with it fail, others do not,
-/// and all may be under way at the same time.
 /// A client asks where the data is, from within a block that another one writes and trims at the same time.
 #[test]
 fn block_status_is_right_beside_trims() {
@@ -158,6 +156,8 @@ fn block_status_is_right_beside_trims() {
     });
 }
 
+/// READs of several blocks go to the device in pieces. One block of a piece is damaged: READs with it fail, others do not,
+/// and all may be under way at the same time.
 #[test]
 fn a_damaged_block_costs_the_reads_of_it_alone() {
     let disk = Disk::new(16 * MIB);

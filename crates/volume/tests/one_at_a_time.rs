@@ -114,9 +114,14 @@ fn copies(folder: &Path) -> [(&'static str, Vec<u8>); 3] {
 /// The numbers that the older log goes on with are in the newer map already: a start would pass over what is written next.
 #[test]
 fn a_map_that_is_newer_than_the_log_is_refused() {
-    for killed in [false, true] {
+    for (killed_before, killed) in [(false, false), (false, true), (true, false), (true, true)] {
         let folder = tempfile::tempdir().unwrap();
         create(folder.path());
+        if killed_before {
+            let volume = open(folder.path()).unwrap();
+            volume.write(&mut Io::new(), 0, &[1; BLOCK as usize]).unwrap();
+            volume.abandon();
+        }
         let older = copies(folder.path());
         let volume = open(folder.path()).unwrap();
         trim_and_write_on(&volume);

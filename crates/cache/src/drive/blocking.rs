@@ -6,7 +6,7 @@ use crate::key::Key;
 use crate::limits::{LONG_BYTES_AT_ONCE, LOOKUP_ROUNDS_MAX};
 use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, Reach, Scratch, Workspace};
 use crate::shared::Shared;
-use granary_log::ReadAhead;
+use granary_log::{AlignedBuffer, Extent, ReadAhead};
 
 /// See [`Cache::get_many`](crate::Cache::get_many).
 pub(crate) fn get_many(
@@ -67,10 +67,29 @@ pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
     let longest = Io::extent_bytes_max(flash.log.geometry().block_size());
     lookup.plan_reads(flash, begun, (Reach::Segments, longest), scratch);
     let extents = std::mem::take(&mut scratch.extents);
-    reads.read_many(&extents, |read, bytes| {
-        lookup.take_read(flash, begun, (read, extents[read]), bytes.unwrap_or(&[]), scratch);
+    let mut failed = Vec::new();
+    reads.read_many(&extents, |read, bytes| match bytes {
+        Ok(bytes) => lookup.take_read(flash, begun, (read, extents[read]), (bytes, &[]), scratch),
+        Err(_) => failed.push(read),
     });
+    for read in failed {
+        let (bytes, unread) = read_block_by_block(flash, extents[read]);
+        lookup.take_read(flash, begun, (read, extents[read]), (&bytes, &unread), scratch);
+    }
     scratch.extents = extents;
+}
+
+/// The bytes of a read that failed, and the offsets of the blocks that cannot be read: one costs the others nothing.
+fn read_block_by_block(flash: &Flash, extent: Extent) -> (AlignedBuffer, Vec<u64>) {
+    let mut bytes = AlignedBuffer::zeroed(extent.len);
+    let mut unread = Vec::new();
+    let size = flash.log.geometry().block_size();
+    for (offset, block) in (extent.offset..).step_by(size).zip(bytes.chunks_exact_mut(size)) {
+        if flash.log.device().read_at(offset, block).is_err() {
+            unread.push(offset);
+        }
+    }
+    (bytes, unread)
 }
 
 /// Reads and delivers the entries over several blocks whose first block was seen, many at a time.

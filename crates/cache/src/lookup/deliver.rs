@@ -35,14 +35,14 @@ enum Bad {
 }
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
-    /// Delivers what the `read`-th of the planned reads has brought; nothing, if it failed. Entries over several blocks
-    /// are noted in [`Scratch::long`].
+    /// Delivers what the `read`-th of the planned reads has brought, but for the blocks at the `unread` offsets. Entries
+    /// over several blocks are noted in [`Scratch::long`].
     pub fn take_read(
         &mut self,
         flash: &Flash,
         begun: &BegunReads,
         (read, extent): (usize, Extent),
-        bytes: &[u8],
+        (bytes, unread): (&[u8], &[u64]),
         scratch: &mut Scratch,
     ) {
         let size = flash.log.geometry().block_size();
@@ -57,8 +57,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             if read < begun.extents.len() && !begun.bring(offset, sequence) {
                 continue;
             }
-            let block = ArrivedBlock { bytes: bytes.get(at..at + size), instance, sequence };
-            self.take_block(flash, block, probes, scratch);
+            let bytes = bytes.get(at..at + size).filter(|_| !unread.contains(&offset));
+            self.take_block(flash, ArrivedBlock { bytes, instance, sequence }, probes, scratch);
         }
         (scratch.probes, scratch.on_device) = (probes, on_device);
     }
@@ -190,20 +190,21 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         // that it still speaks of is damaged.
         let mut damaged = false;
         for probe in probes {
-            damaged |= self.forget_place(flash, self.keys[probe.key as usize], probe.place, sequence);
+            damaged |= self.forget_place(flash, self.keys[probe.key as usize], probe.place, sequence, bad);
             scratch.false_positives.push(FalsePositive { key: probe.key, place: probe.place, sequence: 0 });
-        }
-        if damaged && bad == Bad::Unread {
-            flash.note_unindexed();
         }
         add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
     }
 
     /// A block of this segment that is not what it should be holds nothing any more. Returns whether the index spoke of it.
-    fn forget_place(&self, flash: &Flash, key: Key<'_>, place: u64, sequence: u64) -> bool {
+    fn forget_place(&self, flash: &Flash, key: Key<'_>, place: u64, sequence: u64, bad: Bad) -> bool {
         let mut shard = self.shared.shard(key.hash());
         // Under the lock: what the index says of the slot's next segment is right.
         let removed = flash.log.sequence_of(place) == sequence && shard.places.remove(key.hash(), place);
+        if removed && bad == Bad::Unread {
+            // Under the lock, too: whoever changes the key next knows that it may be there.
+            flash.note_unindexed();
+        }
         add(&self.shared.counters.lost, u64::from(removed));
         removed
     }

@@ -165,4 +165,18 @@ mod tests {
         drop((team, helpers.team(1)));
         assert!(helpers.begin().help_to_compute().is_some());
     }
+
+    /// While a thread of a pool waited for help, it would take up what its pool has to do, with the locks that it holds.
+    #[test]
+    fn a_thread_of_a_pool_is_not_helped() {
+        if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+            return skipped("one core: nobody can help");
+        }
+        let helpers = Helpers::new();
+        let pool = rayon_core::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        assert!(pool.install(|| helpers.begin().help().is_none()), "an application's");
+        let working = helpers.begin();
+        let (_, theirs) = working.help().unwrap().both(|| (), |_| helpers.begin().help().is_none());
+        assert!(theirs, "our own");
+    }
 }

@@ -42,10 +42,11 @@ mod imp {
             self.pool().map_or(1, |pool| pool.current_num_threads() + 1)
         }
 
-        /// Whether a core has nothing to do while so many threads are busy, and this is no helping thread: while that waited
-        /// for help, it would take up other work, which may wait for the locks that it holds.
+        /// Whether a core has nothing to do while so many threads are busy, and this is no thread of a pool, ours or an
+        /// application's: while that waited for help, it would take up other work of its pool, which may wait for the locks
+        /// that it holds.
         pub fn has_idle(&self, busy: usize) -> bool {
-            busy < self.cores() && self.pool().is_some_and(|pool| pool.current_thread_index().is_none())
+            busy < self.cores() && rayon_core::current_thread_index().is_none()
         }
 
         pub fn both<A, B: Send>(

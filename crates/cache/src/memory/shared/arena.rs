@@ -4,7 +4,7 @@ use super::directory::{DirectoryEntry, ENTRY_SIZE, Slot};
 use super::file::{Claim, boot_id};
 use super::header::{Header, Layout};
 use super::mapping::{MappedBytes, Mapping};
-use crate::limits::{HUGE_PAGE_BYTES, SHARDS, SHARED_MEMORY_PAGE_BYTES, SHARED_MEMORY_RESERVE_BYTES};
+use crate::limits::{SHARDS, SHARED_MEMORY_RESERVE_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -157,7 +157,6 @@ impl Arena {
         let before = self.bytes_reserved();
         let ahead = end.next_multiple_of(SHARED_MEMORY_RESERVE_BYTES).min(self.layout.file_bytes());
         for until in [ahead, end] {
-            self.reserve_huge_pages(before..until);
             if self.claim.reserve(before..until).is_ok() {
                 self.reserved.store(until, Ordering::Relaxed);
                 return true;
@@ -168,18 +167,6 @@ impl Arena {
             tracing::warn!(%path, "the folder of the RAM tier is full: what does not fit dies with the process");
         }
         false
-    }
-
-    /// Has huge pages where whole ones lie in these bytes, as far as the kernel has some: a lookup in RAM takes one page of
-    /// any kind, and of small ones the processor does not remember that many. With one small page each they are made
-    /// without a copy.
-    fn reserve_huge_pages(&self, bytes: std::ops::Range<u64>) {
-        let huge = HUGE_PAGE_BYTES as u64;
-        let mut at = bytes.start.next_multiple_of(huge);
-        while at + huge <= bytes.end && self.claim.reserve(at..at + SHARED_MEMORY_PAGE_BYTES).is_ok() {
-            self.mapping.collapse(at..at + huge);
-            at += huge;
-        }
     }
 
     fn extent(self: &Arc<Self>, first: u32, units: u32) -> Extent {

@@ -6,9 +6,8 @@
 //! 3. The bytes of an [`MappedBytes`] or a write buffer belong to it alone. The [arena](super::Arena) gives units and
 //!    buffers out once.
 
-use crate::limits::{HUGE_PAGE_BYTES, SHARED_MEMORY_PAGE_BYTES};
 use granary_log::{AlignedBuffer, BufferOwner};
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -28,38 +27,13 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps the first `len` bytes of a file that is that long, at an address where huge pages can be.
+    /// Maps the first `len` bytes of a file that is that long.
     pub fn new(file: &File, len: usize) -> io::Result<Self> {
-        let len = len.next_multiple_of(SHARED_MEMORY_PAGE_BYTES as usize);
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping at an address that the kernel chooses touches no memory that is in use.
-        let around = unsafe {
-            mmap_anonymous(null_mut(), len + HUGE_PAGE_BYTES, ProtFlags::empty(), MapFlags::PRIVATE)?
-        };
-        let before = around.addr().next_multiple_of(HUGE_PAGE_BYTES) - around.addr();
-        // SAFETY: `len` bytes of the mapping just made, which nobody knows of; what is around them is given back.
-        unsafe {
-            let base = around.byte_add(before);
-            if let Err(errno) = mmap(base, len, access, flags | MapFlags::FIXED, file, 0) {
-                munmap(around, len + HUGE_PAGE_BYTES)?;
-                return Err(errno.into());
-            }
-            munmap(base.byte_add(len), HUGE_PAGE_BYTES - before)?;
-            if before > 0 {
-                munmap(around, before)?;
-            }
-            let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
-            Ok(Self { base, len })
-        }
-    }
-
-    /// Has the kernel back these bytes, of which each huge page has one that is reserved, by huge pages. That cannot go
-    /// wrong in a way that matters: where it has none, they stay as they are.
-    pub fn collapse(&self, bytes: std::ops::Range<u64>) {
-        let len = (bytes.end - bytes.start) as usize;
-        let start = self.place(bytes.start as usize, len);
-        // SAFETY: in the mapping; what is in the bytes does not change.
-        _ = unsafe { libc::madvise(start.as_ptr().cast(), len, libc::MADV_COLLAPSE) };
+        let base = unsafe { mmap(null_mut(), len, access, flags, file, 0)? };
+        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        Ok(Self { base, len })
     }
 
     /// Two words of the directory.

@@ -24,6 +24,7 @@ use tokio_postgres::types::{Kind, ToSql, Type};
 use tokio_postgres::{Config, NoTls, Row, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection that is idle for so long is looked after, and given up if nobody answers.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
@@ -58,6 +59,8 @@ impl Postgres {
         let mut options = Config::new();
         options.host(&server.host).port(server.port).user(&server.user).dbname(&server.database);
         options.application_name("granary").tcp_user_timeout(*patience);
+        // Of each address that the host has: where the first does not answer, there is time for the next.
+        options.connect_timeout(CONNECT_TIMEOUT.min(*patience / 3));
         options.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
         options.keepalives_retries(KEEPALIVE_TRIES);
         if !server.password.is_empty() {

@@ -11,7 +11,6 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, Error, Socket};
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server is waited for when it is told that the connection ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -52,11 +51,9 @@ impl Session {
             .build()
             .map_err(|e| DictError::new(Code::LimitExceeded, format!("no room for a connection: {e}")))?;
         let deadline = Instant::now() + patience;
-        let connect_timeout = CONNECT_TIMEOUT.min(patience);
-        let connected = runtime
-            .block_on(async { timeout(connect_timeout, config.connect(tls)).await })
-            .map_err(|_| {
-                let text = format!("no answer within {} ms", connect_timeout.as_millis());
+        let connected =
+            runtime.block_on(async { timeout(patience, config.connect(tls)).await }).map_err(|_| {
+                let text = format!("no answer within {} ms", patience.as_millis());
                 DictError::new(Code::PostgresqlConnectionFailure, text)
             })?;
         let (client, connection) =

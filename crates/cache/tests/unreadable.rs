@@ -1,0 +1,66 @@
+//! A block that the device cannot read costs what is in it, and not what is read with it.
+
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome};
+use granary_log::device::{Device, MemoryDevice};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const BLOCK: u64 = 512;
+const KEYS: u64 = 400;
+
+/// A device that fails each read with the byte at `bad`.
+struct OneBad {
+    memory: MemoryDevice,
+    bad: AtomicU64,
+}
+
+impl Device for OneBad {
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let bad = self.bad.load(Ordering::Acquire);
+        match (offset..offset + bytes.len() as u64).contains(&bad) {
+            true => Err(io::Error::from_raw_os_error(5)),
+            false => self.memory.read_at(offset, bytes),
+        }
+    }
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        self.memory.write_at(offset, buffers)
+    }
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn neighbours_of_a_bad_block_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = Arc::new(OneBad { memory: MemoryDevice::new(512 * BLOCK), bad: AtomicU64::new(u64::MAX) });
+    let mut flash = FlashOptions::new(folder.path().join("c"), 512 * BLOCK);
+    (flash.block_size, flash.write_buffer_size) = (BLOCK, 8 * BLOCK);
+    let options = Options { flash: Some(flash), memory_bytes: 0, ..Options::default() };
+    let cache = Cache::open_on(Box::new(Arc::clone(&device)), options).unwrap();
+    let names: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
+    for name in &names {
+        cache.put_many(&[Entry { key: cache.key(name), value: Some(&[7; 60]), expires_at: 0 }]);
+    }
+    cache.flush().unwrap();
+    let found = || {
+        let keys: Vec<Key<'_>> = names.iter().map(|name| cache.key(name)).collect();
+        let mut found = 0;
+        cache.get_many(&mut Io::with_engine(Engine::Plain), &keys, 1, |_, outcome| {
+            found += u64::from(matches!(outcome, Outcome::Hit { .. }));
+        });
+        found
+    };
+    let all = found();
+    assert!(all * 100 > KEYS * 99, "{all}");
+    device.bad.store(20 * BLOCK + 100, Ordering::Release);
+    let (left, corrupt) = (found(), cache.stats().corrupt_blocks);
+    assert!(left < all && all - left <= BLOCK / 60, "a block's keys are not found: {left} of {all}");
+    assert_eq!(corrupt, 1);
+    device.bad.store(u64::MAX, Ordering::Release);
+    assert_eq!(found(), left, "they are gone for good");
+}
