@@ -194,12 +194,15 @@ impl Source for Redis {
         let column = self.structure.key_columns().swap_remove(1).data_type;
         for name in names {
             let mut pipeline = redis::pipe();
-            pipeline.cmd("HGETALL").arg(&name);
-            let fields: Vec<Vec<(Vec<u8>, Vec<u8>)>> = self.ask(&pipeline)?;
-            for (field, value) in fields.into_iter().flatten() {
-                if let Some(field) = key_of(&column, field) {
-                    push(&mut rows, &[&name, &field], Some(&value))?;
-                    rows.pour(limits::RESIDENT_BATCH_ROWS, take)?;
+            // What was a hash when it was listed may be none any more.
+            pipeline.cmd("HGETALL").arg(&name).ignore_errors();
+            let answers: Vec<RedisResult<Vec<(Vec<u8>, Vec<u8>)>>> = self.ask(&pipeline)?;
+            for answer in answers {
+                for (field, value) in unless_no_hash(answer)? {
+                    if let Some(field) = key_of(&column, field) {
+                        push(&mut rows, &[&name, &field], Some(&value))?;
+                        rows.pour(limits::RESIDENT_BATCH_ROWS, take)?;
+                    }
                 }
             }
         }
