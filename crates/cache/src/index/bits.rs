@@ -115,7 +115,8 @@ impl Select {
         // AMD's Zen 1 and 2 have the instruction, in microcode; they have neither of the others, unlike what came later and
         // most of Intel's.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if is_x86_feature_detected!("bmi2")
+        if is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
             && (is_x86_feature_detected!("vaes") || is_x86_feature_detected!("avx512f"))
         {
             return Self::Deposit;

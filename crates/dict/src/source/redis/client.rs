@@ -196,7 +196,7 @@ impl Source for Redis {
             let mut pipeline = redis::pipe();
             // What was a hash when it was listed may be none any more.
             pipeline.cmd("HGETALL").arg(&name).ignore_errors();
-            let answers: Vec<RedisResult<Vec<(Vec<u8>, Vec<u8>)>>> = self.ask(&pipeline)?;
+            let answers: Vec<RedisResult<Fields>> = self.ask(&pipeline)?;
             for answer in answers {
                 for (field, value) in unless_no_hash(answer)? {
                     if let Some(field) = key_of(&column, field) {
@@ -209,6 +209,9 @@ impl Source for Redis {
         rows.pour(1, take)
     }
 }
+
+/// The fields of a hash with their values.
+type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// What lies where a hash is asked for and is none has no fields.
 fn unless_no_hash<T: Default>(answer: RedisResult<T>) -> Result<T, DictError> {
