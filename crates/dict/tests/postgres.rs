@@ -8,7 +8,7 @@ mod proxy;
 #[path = "common/postgres.rs"]
 mod server;
 
-use arrow::array::{ArrayRef, AsArray, Int32Array};
+use arrow::array::{ArrayRef, AsArray, Float32Array, Int32Array};
 use arrow::datatypes::{Date32Type, Decimal128Type, Float64Type, TimestampSecondType};
 use common::*;
 use granary_dict::{DataType, Dictionary, Environment, parse_create};
@@ -53,6 +53,7 @@ fn postgres() {
     composite(&server);
     keys_that_a_column_cannot_have(&server);
     labels_of_enums_are_the_servers_to_know(&server);
+    floats(&server);
     conditions_and_queries(&server);
     replicas(&server);
     updates(&server);
@@ -289,6 +290,18 @@ fn keys_that_a_column_cannot_have(server: &Server) {
         let keys = strings(&[bad, good, "nul\0"]);
         assert_eq!(found(&dictionary.has(&[keys]).unwrap()), [false, true, false], "{theirs}");
         server.execute("DROP TABLE named");
+    }
+}
+
+/// A `float8` has the number that a Float32 is written as, or that it is; so has a `numeric`.
+fn floats(server: &Server) {
+    for theirs in ["float4", "float8", "numeric"] {
+        server.execute(&format!("CREATE TABLE floats (f {theirs}, v int8)"));
+        server.execute("INSERT INTO floats VALUES (0.1, 5), (0.20000000298023224, 6), (-1.5, 7)");
+        let dictionary = open(server, "f Float32, v UInt64", "f", "TABLE 'floats'", "COMPLEX_KEY_DIRECT()");
+        let keys: ArrayRef = Arc::new(Float32Array::from(vec![0.1, 0.2, -1.5, 0.3]));
+        assert_eq!(values(&dictionary.get(&[0], &[keys]).unwrap().columns[0]), [5, 6, 7, 0], "{theirs}");
+        server.execute("DROP TABLE floats");
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::array::{ArrayRef, AsArray, Float32Array, Int64Array};
 use arrow::datatypes::{Float64Type, Int32Type};
 use common::*;
 use granary_dict::{DataType, Dictionary, Environment};
@@ -61,6 +61,29 @@ fn types_beyond_arrow() {
         &key,
         &["1700000000.5", "::1", "['a',NULL]", "-5", "1.5", "{'b':[],'a':[2],'b':[]}", "[(1,'x')]"],
     );
+}
+
+/// A REAL has 64 bits: the number that a Float32 is written as, or that it is.
+#[test]
+fn floats_are_found_as_they_are_written_and_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE floats (f REAL, a INTEGER, v INTEGER);
+             INSERT INTO floats VALUES (0.1, 1, 5), (0.20000000298023224, 2, 6), (-1.5, 3, 7);",
+        )
+        .unwrap();
+    let f: ArrayRef = Arc::new(Float32Array::from(vec![0.1, 0.2, -1.5, 0.3]));
+    let a: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 1]));
+    for (columns, key, keys) in [
+        ("f Float32, v UInt64", "f", vec![Arc::clone(&f)]),
+        ("f Float32, a Int64, v UInt64", "(f, a)", vec![f, a]),
+    ] {
+        let dictionary = open(folder.path(), columns, key, "TABLE 'floats'", "COMPLEX_KEY_DIRECT()");
+        assert_eq!(values(&dictionary.get(&[0], &keys).unwrap().columns[0]), [5, 6, 7, 0], "{key}");
+    }
 }
 
 #[test]

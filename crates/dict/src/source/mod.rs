@@ -2,6 +2,7 @@
 
 mod clickhouse;
 mod config;
+mod doubles;
 mod executable;
 #[cfg(feature = "executable-pool")]
 mod executable_pool;

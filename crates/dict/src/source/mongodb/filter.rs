@@ -4,6 +4,7 @@ use crate::definition::{KeyColumn, ObjectId, Structure};
 use crate::error::DictError;
 use crate::limits;
 use crate::row::{Cells, Raw};
+use crate::source::doubles::{combinations, doubles};
 use crate::types::{DataType, kept_digits, print_fixed};
 use arrow::array::{Array, ArrayRef};
 use mongodb::bson::{self, Binary, Bson, DateTime, Decimal128, Document, doc, spec::BinarySubtype};
@@ -20,15 +21,17 @@ pub(super) fn filters(structure: &Structure, keys: &[ArrayRef]) -> Result<Vec<Do
     let most = if columns.len() == 1 { limits::MONGODB_KEYS_MAX } else { limits::MONGODB_TUPLES_MAX };
     let (mut filters, mut wanted, mut bytes) = (Vec::new(), Vec::new(), 0);
     for row in 0..keys[0].len() {
-        let values = columns.iter().zip(&cells).map(|(column, cells)| value(column, cells.get(row)));
-        let Some(values) = values.collect::<Option<Vec<Bson>>>() else { continue };
-        let size: usize = values.iter().map(size).sum();
-        if wanted.len() == most || (bytes + size > limits::MONGODB_KEYS_BYTES && !wanted.is_empty()) {
-            filters.push(filter(&columns, std::mem::take(&mut wanted)));
-            bytes = 0;
+        let values = columns.iter().zip(&cells).map(|(column, cells)| values(column, cells.get(row)));
+        let Some(values) = values.collect::<Option<Vec<Vec<Bson>>>>() else { continue };
+        for key in combinations(values) {
+            let size: usize = key.iter().map(size).sum();
+            if wanted.len() == most || (bytes + size > limits::MONGODB_KEYS_BYTES && !wanted.is_empty()) {
+                filters.push(filter(&columns, std::mem::take(&mut wanted)));
+                bytes = 0;
+            }
+            wanted.push(key);
+            bytes += size;
         }
-        wanted.push(values);
-        bytes += size;
     }
     if !wanted.is_empty() {
         filters.push(filter(&columns, wanted));
@@ -57,6 +60,14 @@ fn size(value: &Bson) -> usize {
     match value {
         Bson::String(text) => 64 + text.len(),
         _ => 64,
+    }
+}
+
+/// The values that a key may have in a column; `None`: no document has it.
+fn values(column: &KeyColumn, raw: Raw<'_>) -> Option<Vec<Bson>> {
+    match (column.data_type.inner(), raw) {
+        (DataType::Float32, Raw::Fixed(raw)) => Some(doubles(raw).into_iter().map(Bson::Double).collect()),
+        (_, raw) => Some(vec![value(column, raw)?]),
     }
 }
 

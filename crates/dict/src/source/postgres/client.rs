@@ -10,6 +10,7 @@ use crate::definition::Structure;
 use crate::error::DictError;
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
+use crate::source::doubles::{combinations, doubles};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
 use crate::source::server::Server;
@@ -163,11 +164,19 @@ impl Source for Postgres {
             .collect::<Result<Vec<_>, DictError>>()?;
         let mut bound: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(keys[0].len()); columns.len()];
         for row in 0..keys[0].len() {
-            let values = cells.iter().map(|(written, cells)| text(written, cells.get(row)));
-            let values: Vec<Option<String>> = values.collect();
-            let mut held = values.iter().zip(&self.key_types).zip(&columns);
-            if held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref())) {
-                bound.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+            let values = cells.iter().zip(&self.key_types).map(|((written, cells), theirs)| {
+                match (theirs, written.inner(), cells.get(row)) {
+                    (&Type::FLOAT8 | &Type::NUMERIC, DataType::Float32, Raw::Fixed(raw)) => {
+                        doubles(raw).into_iter().map(|double| Some(double.to_string())).collect()
+                    }
+                    (_, _, value) => vec![text(written, value)],
+                }
+            });
+            for key in combinations(values.collect()) {
+                let mut held = key.iter().zip(&self.key_types).zip(&columns);
+                if held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref())) {
+                    bound.iter_mut().zip(key).for_each(|(column, value)| column.push(value));
+                }
             }
         }
         let parameters: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|c| c as &(dyn ToSql + Sync)).collect();

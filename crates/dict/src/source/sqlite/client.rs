@@ -5,6 +5,7 @@ use crate::definition::Structure;
 use crate::error::DictError;
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
+use crate::source::doubles::{combinations, doubles};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
 use crate::source::sql::{self, Dialect, UpdateStatements};
@@ -133,11 +134,18 @@ impl Source for Sqlite {
             .map(|(column, array)| Ok((&column.data_type, Cells::new(&column.data_type, array)?)))
             .collect::<Result<Vec<_>, DictError>>()?;
         let rows = 0..keys[0].len();
-        let key = |row: usize| -> Option<Vec<Value>> {
-            cells.iter().map(|(data_type, cells)| bind(data_type, cells.get(row))).collect()
+        let of_row = |row: usize| -> Option<Vec<Vec<Value>>> {
+            let values = cells.iter().map(|(data_type, cells)| match (data_type.inner(), cells.get(row)) {
+                (DataType::Float32, Raw::Fixed(raw)) => {
+                    Some(doubles(raw).into_iter().map(Value::Real).collect())
+                }
+                (_, value) => Some(vec![bind(data_type, value)?]),
+            });
+            values.collect::<Option<_>>().map(combinations)
         };
+        let keys = rows.filter_map(of_row).flatten();
         let Some(insert) = &self.insert else {
-            let values: Vec<Value> = rows.filter_map(key).flatten().collect();
+            let values: Vec<Value> = keys.flatten().collect();
             return self.select(&self.select_keys, [Rc::new(values)]);
         };
         let failed = |e| self.deadline.error(e);
@@ -145,7 +153,7 @@ impl Source for Sqlite {
         let transaction = self.connection.unchecked_transaction().map_err(failed)?;
         transaction.execute("DELETE FROM temp.granary_keys", []).map_err(failed)?;
         let mut statement = transaction.prepare_cached(insert).map_err(failed)?;
-        for key in rows.filter_map(key) {
+        for key in keys {
             statement.execute(rusqlite::params_from_iter(key)).map_err(failed)?;
         }
         drop(statement);
