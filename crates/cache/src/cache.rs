@@ -329,10 +329,9 @@ impl Cache {
     }
 
     /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
-    /// What is put or removed meanwhile may or may not be seen, and what is moved from RAM to flash or the other way may be
-    /// seen twice or not at all. No entry
-    /// over several blocks is read twice; the order is that of the device, after what is in RAM only, one
-    /// partition after the other.
+    /// An entry that is put or removed meanwhile may or may not be visited; one that moves between RAM and flash may be
+    /// visited once, twice or not at all. No entry over several blocks is read twice. The order is that of the device,
+    /// after what is in RAM only, one partition after the other.
     pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
         let mut scan = Scan::default();
         while self.scan_on(io, &mut scan, &mut visit) {}
@@ -373,15 +372,7 @@ impl Cache {
     /// # Errors
     /// The operating system refuses: readers find nothing, but after a crash some of it may be there again.
     pub fn clear(&self) -> Result<(), Error> {
-        let stored = self.flights.stored();
-        self.flights.overtake_all();
-        let mut cleared = self.in_all(Partition::clear);
-        // Those who found something after that and before it was cleared.
-        self.flights.overtake_all();
-        if self.flights.stored() != stored {
-            cleared = self.in_all(Partition::clear).and(cleared);
-            self.flights.overtake_all();
-        }
+        let cleared = self.flights.change_all(|| self.in_all(Partition::clear));
         cleared.map_err(|source| Error::Clear { path: self.path.clone(), source })
     }
 

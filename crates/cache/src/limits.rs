@@ -65,8 +65,8 @@ pub const ASYNC_DRIVERS_MAX: usize = 4;
 /// Most bytes of room to encode keys and values in that stay with a thread.
 pub const ENCODING_BYTES_KEPT: usize = 1 << 20;
 
-/// Keys whose entries or buckets the processor fetches from memory while others are looked at. With twice as many, some have left
-/// its nearest cache again when their turn comes; with half, batches of some hundred wait for each.
+/// Keys whose entries or buckets the processor fetches from memory while others are looked at. With twice as many, some
+/// have left its nearest cache again when their turn comes; with half, batches of some hundred wait for each.
 pub const SIDE_BY_SIDE: usize = 16;
 
 /// Keys of a batch that are worth another thread's help: it takes some 50 us to come.

@@ -23,7 +23,7 @@ pub(crate) struct MakingFlights {
 enum StoredSince {
     /// More than are remembered.
     Any,
-    /// Those with these hashes.
+    /// The keys with these hashes.
     Keys(HashSet<u64>),
 }
 
@@ -114,8 +114,22 @@ impl MakingFlights {
         }
     }
 
+    /// As [`change`](Self::change), for all keys: where a made value may have come between, `change` is done once more.
+    pub fn change_all<E>(&self, change: impl Fn() -> Result<(), E>) -> Result<(), E> {
+        let before = self.stored();
+        self.overtake_all();
+        let changed = change();
+        self.overtake_all();
+        if self.stored() == before {
+            return changed;
+        }
+        let again = change();
+        self.overtake_all();
+        again.and(changed)
+    }
+
     /// How many made values were stored.
-    pub fn stored(&self) -> u64 {
+    fn stored(&self) -> u64 {
         self.stored.load(Ordering::SeqCst)
     }
 
@@ -152,7 +166,7 @@ impl MakingFlights {
     }
 
     /// All keys change.
-    pub fn overtake_all(&self) {
+    fn overtake_all(&self) {
         let all = lock(&self.flights).clone();
         all.iter().for_each(|(key, flight)| self.overtake_flight(key, flight));
     }

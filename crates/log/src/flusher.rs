@@ -96,8 +96,8 @@ impl<F: Framing> Log<F> {
         let again = batch.iter().zip(sealed).position(|(segment, Sealed { data, summary })| {
             // The data first: a summary on the device says that all it speaks of is there too.
             let data = self.write_part(segment, data);
-            let written = data.and_then(|()| self.write_part(segment, summary));
-            let written = written.inspect(|()| self.count_written(1));
+            let written =
+                data.and_then(|()| self.write_part(segment, summary)).inspect(|()| self.count_written(1));
             written.is_err_and(|error| is_tried_again(segment, &error))
         });
         again.unwrap_or(batch.len())

@@ -271,11 +271,8 @@ impl<F: Framing> Log<F> {
                     recovered.on_record = known_head;
                     // After a loss of power, the newest segments that the consumer's files speak of may be gone. A start
                     // that wrote none has left out the numbers that this one leaves out.
-                    let newest_head = head.max(known_head);
-                    if left != Left::PowerCut
-                        && newest_of(instance).is_some_and(|newest| newest > newest_head)
-                        && newest_of(instance) != Some(newest_head + SEQUENCES_SKIPPED)
-                    {
+                    let is_beyond = |newest| newest > head && newest != head + SEQUENCES_SKIPPED;
+                    if left != Left::PowerCut && newest_of(instance).is_some_and(is_beyond) {
                         return Err(OpenError::Older { path: beside(state_path, ".state") });
                     }
                     if left != Left::Clean || head > known_head {

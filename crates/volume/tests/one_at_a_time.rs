@@ -86,11 +86,7 @@ fn an_older_copy_of_the_map_is_refused() {
         let older = std::fs::read(&map).unwrap();
         let volume = open(folder.path()).unwrap();
         trim_and_write_on(&volume);
-        if killed {
-            volume.abandon()
-        } else {
-            volume.close().unwrap()
-        }
+        end(volume, killed);
         let newest = std::fs::read(&map).unwrap();
         let before = std::fs::read(&log).unwrap();
         std::fs::write(&map, &older).unwrap();
@@ -100,6 +96,10 @@ fn an_older_copy_of_the_map_is_refused() {
         std::fs::write(&map, &newest).unwrap();
         is_right(&open(folder.path()).unwrap());
     }
+}
+
+fn end(volume: Volume, killed: bool) {
+    if killed { volume.abandon() } else { volume.close().unwrap() }
 }
 
 /// Puts back what `older` files were, by name.
@@ -125,11 +125,7 @@ fn a_map_that_is_newer_than_the_log_is_refused() {
         let older = copies(folder.path());
         let volume = open(folder.path()).unwrap();
         trim_and_write_on(&volume);
-        if killed {
-            volume.abandon()
-        } else {
-            volume.close().unwrap()
-        }
+        end(volume, killed);
         let newest = copies(folder.path());
         put_back(folder.path(), &older[..2]);
         // Once more, for a start that refuses must not make the next one do otherwise.
@@ -158,11 +154,7 @@ fn beside_an_older_copy_of_the_state_file_nothing_is_lost() {
         // The map that a start after a kill writes down has the numbers that it left out.
         let volume = open(folder.path()).unwrap();
         assert!(volume.stats().checkpoints > 0);
-        if killed {
-            volume.abandon()
-        } else {
-            volume.close().unwrap()
-        }
+        end(volume, killed);
         put_back(folder.path(), &older[1..2]);
         let volume = open(folder.path()).unwrap();
         volume.write(&mut Io::new(), BLOCK, &[4; BLOCK as usize]).unwrap();

@@ -18,8 +18,8 @@ pub(super) fn low_bits(bits: usize) -> u64 {
     (1 << bits) - 1
 }
 
-/// The 8 bytes of the bucket that have `bit`, if it lies in it, and what follows: where they begin, and which of their bits
-/// it is.
+/// Where the 8 bytes of the bucket begin that are loaded for `bit`, and the number of the bit in them. Of a bit beyond the
+/// bucket the number is any.
 #[inline]
 fn word_of(bit: usize) -> (usize, usize) {
     let at = (bit / 8).min(BUCKET_BYTES - 8);

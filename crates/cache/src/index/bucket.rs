@@ -33,7 +33,7 @@ impl Shape {
         Fingerprint { group: group as usize, least: (rest * self.places.get()) << 1 }
     }
 
-    /// Those of a tag in its home bucket and in the other one, by one division.
+    /// The fingerprints of a tag: in its home bucket, and in its other one. One division gives both.
     #[inline]
     pub fn fingerprints(&self, tag: u64) -> [Fingerprint; 2] {
         let home = self.fingerprint(tag, false);

@@ -37,7 +37,10 @@ impl Dealing {
         let mut lines = self.shape.lines();
         let numbers = self.numbers.chunks_exact(self.shape.slots);
         for ((line, numbers), taken) in lines.iter_mut().zip(numbers).zip(&self.taken) {
-            self.shape.write(line, &numbers[..usize::from(*taken)]);
+            // One without entries is empty already.
+            if *taken > 0 {
+                self.shape.write(line, &numbers[..usize::from(*taken)]);
+            }
         }
         (self.shape, lines)
     }

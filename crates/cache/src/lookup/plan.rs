@@ -17,11 +17,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     /// Asks RAM tier and index for some of the keys: outcomes for what is in RAM or nowhere, probes for the rest.
     pub fn plan(&mut self, scratch: &mut Scratch, range: Range<usize>) {
         let mut start = range.start as u32;
+        let (has_flash, marks_found) = (self.shared.flash.is_some(), self.marks_found);
         if let [key] = &self.keys[range.clone()] {
             let Scratch { answers, candidates, probes, .. } = scratch;
-            let has_flash = self.shared.flash.is_some();
             let asked = [Asked { hash: key.hash(), key: start }];
-            let marks_found = self.marks_found;
             let mut planning =
                 Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };
             planning.plan(&mut self.shared.shard(key.hash()), &asked);
@@ -38,8 +37,6 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     let Scratch { by_shard, answers, candidates, probes, .. } = scratch;
                     let rest = &by_shard.of(shard)[planned..];
                     let asked = &rest[..rest.len().min(LOCKED_LOOKUPS)];
-                    let has_flash = self.shared.flash.is_some();
-                    let marks_found = self.marks_found;
                     let mut planning =
                         Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };
                     planned += planning.plan(&mut self.shared.lock(shard), asked);

@@ -39,12 +39,12 @@ impl Summary {
     }
 }
 
-/// What is to be known of entries.
+/// Whether summaries are read with their entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entries {
-    /// What they are.
+    /// They have them.
     Kept,
-    /// That they are there: of many segments they take more RAM than there may be.
+    /// The entries are read and checked, and left out: those of many segments take more RAM than there may be.
     Checked,
 }
 
