@@ -207,7 +207,7 @@ impl DictError {
     pub(crate) fn is_lost_connection(&self) -> bool {
         self.is_lost_connection
     }
-    /// The same error, which says whether the connection was ended.
+    /// Notes in an error whether a source's server had ended the connection.
     pub(crate) fn of_lost_connection(self, is_lost_connection: bool) -> Self {
         Self { is_lost_connection, ..self }
     }

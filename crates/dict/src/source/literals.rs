@@ -1,5 +1,6 @@
 //! Conditions on keys for the servers that take keys as text inside the statement.
 
+use super::doubles::doubles;
 use super::sql::{Dialect, in_utc, said_in_utc};
 use crate::definition::Structure;
 use crate::error::DictError;
@@ -118,11 +119,10 @@ impl KeyColumn {
         let (DataType::Float32, Raw::Fixed(raw)) = (self.data_type.inner(), self.cells.get(row)) else {
             return None;
         };
-        let (mut short, mut long) = (String::new(), String::new());
-        print_fixed(&DataType::Float32, raw, &mut short);
-        let value = f64::from(f32::from_le_bytes(*raw.first_chunk()?));
-        print_fixed(&DataType::Float64, &value.to_le_bytes(), &mut long);
-        (long != short).then_some(long)
+        let [_, widened] = doubles(raw)[..] else { return None };
+        let mut text = String::new();
+        print_fixed(&DataType::Float64, &widened.to_le_bytes(), &mut text);
+        Some(text)
     }
 
     /// A value as the server reads it; `None`: NULL.

@@ -135,12 +135,7 @@ impl Source for Sqlite {
             .collect::<Result<Vec<_>, DictError>>()?;
         let rows = 0..keys[0].len();
         let of_row = |row: usize| -> Option<Vec<Vec<Value>>> {
-            let values = cells.iter().map(|(data_type, cells)| match (data_type.inner(), cells.get(row)) {
-                (DataType::Float32, Raw::Fixed(raw)) => {
-                    Some(doubles(raw).into_iter().map(Value::Real).collect())
-                }
-                (_, value) => Some(vec![bind(data_type, value)?]),
-            });
+            let values = cells.iter().map(|(data_type, cells)| bind(data_type, cells.get(row)));
             values.collect::<Option<_>>().map(combinations)
         };
         let keys = rows.filter_map(of_row).flatten();
@@ -186,18 +181,21 @@ impl Source for Sqlite {
     }
 }
 
-/// A key's value for SQLite; `None`: SQLite cannot hold it, so there is no such key.
-fn bind(data_type: &DataType, value: Raw<'_>) -> Option<Value> {
+/// The values that a key may have in SQLite; `None`: SQLite cannot hold it, so there is no such key.
+fn bind(data_type: &DataType, value: Raw<'_>) -> Option<Vec<Value>> {
     let text = |raw: &[u8]| {
         let mut text = String::new();
         print_fixed(data_type, raw, &mut text);
         text
     };
-    Some(match (data_type.inner(), value) {
+    let value = match (data_type.inner(), value) {
         (_, Raw::Null) => Value::Null,
+        (DataType::Float32, Raw::Fixed(raw)) => {
+            return Some(doubles(raw).into_iter().map(Value::Real).collect());
+        }
         (_, Raw::Bit(bit)) => Value::Integer(bit.into()),
         (_, Raw::Text(bytes)) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
-        (DataType::Float32 | DataType::Float64, Raw::Fixed(raw)) => Value::Real(text(raw).parse().ok()?),
+        (DataType::Float64, Raw::Fixed(raw)) => Value::Real(text(raw).parse().ok()?),
         (plain, Raw::Fixed(raw)) if plain.is_integer() => Value::Integer(text(raw).parse().ok()?),
         (_, Raw::Fixed(raw)) => Value::Text(text(raw)),
         (_, value @ Raw::Items(_)) => {
@@ -205,7 +203,8 @@ fn bind(data_type: &DataType, value: Raw<'_>) -> Option<Value> {
             print(data_type, &value, Style::Quoted, &mut text);
             Value::Text(text)
         }
-    })
+    };
+    Some(vec![value])
 }
 
 /// Values of SQLite carry their own types, whatever their column says.
