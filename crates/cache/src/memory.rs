@@ -14,8 +14,9 @@ pub(crate) use recover::{Elsewhere, TakenOver};
 
 use crate::admission::COUNT_MAX;
 use crate::codec::StoredValue;
+use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::MEMORY_CHUNK_BYTES_MAX;
+use crate::limits::{MEMORY_CHUNK_BYTES_MAX, SIDE_BY_SIDE};
 use crate::prefetch::prefetch;
 use crate::record::{EntryRecord, HeaderBytes};
 use chunk::Chunk;
@@ -27,6 +28,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, Untold};
 use shared::Arena;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -234,6 +236,12 @@ impl Memory {
         prefetch(&bytes[bytes.len().min(SHORT_ENTRY_BYTES) - 1..]);
     }
 
+    /// Has the processor fetch what a key with this hash will be put beside.
+    #[inline]
+    pub fn prefetch_for_put(&self, hash: KeyHash) {
+        self.candidate(hash).into_iter().for_each(|at| self.prefetch(at));
+    }
+
     /// Marks an entry as read.
     #[inline]
     fn touch(&mut self, at: At) {
@@ -334,9 +342,9 @@ impl Memory {
         kept: EntryState,
         now: u32,
     ) -> bool {
-        let record = HeaderBytes::entry(key.bytes(), value, expires_at);
-        let parts = [record.as_slice(), key.bytes(), value.map_or(&[], |value| value.bytes)];
-        let len: usize = RECORD_AT + parts.iter().map(|part| part.len()).sum::<usize>();
+        let entry = StoredEntry { key, value, expires_at };
+        let header = HeaderBytes::entry(key.bytes(), value, expires_at);
+        let len = RECORD_AT + header.as_slice().len() + entry.bytes();
         if len as u64 > self.entry_bytes_max(kept) || u32::try_from(len).is_err() {
             self.remove(key);
             return false;
@@ -365,7 +373,7 @@ impl Memory {
             (EntryState::Dirty, Some(counts)) if counts / UPDATE < COUNT_MAX => (DIRTY, counts + UPDATE),
             (EntryState::Dirty, Some(counts)) => (DIRTY, counts),
         };
-        self.append(key.hash(), flags | stamp << STAMP_SHIFT, counts, &parts);
+        self.append(&header, &entry, flags | stamp << STAMP_SHIFT, counts);
         // Not before the new one is whole: a kill in between leaves one of them.
         older.into_iter().for_each(|older| _ = self.bury(older));
         // What is put over and over must not fill the pool with what it buries.
@@ -383,8 +391,7 @@ impl Memory {
 
     /// Lets entries go for one of so many bytes that is about to come, an older one of its key first.
     fn make_room(&mut self, key: Key<'_>, len: usize, now: u32) {
-        let (chunks, first, hasher) = (&self.chunks, self.first_chunk(), self.hasher);
-        self.table.reserve(1, |at| spread(hash_of(Self::bytes(chunks, first, *at), hasher).to_bits()));
+        self.grow_table();
         if !self.lacks_room(len) {
             return;
         }
@@ -416,17 +423,39 @@ impl Memory {
 
     /// Has the table find a key at `at`, where its entry is about to be; gives where it was.
     fn point(&mut self, key: Key<'_>, at: At) -> Option<At> {
+        self.grow_table();
         let (chunks, first) = (&self.chunks, self.first_chunk());
         let same = |at: &At| is_of(Self::bytes(chunks, first, *at), key);
-        let hasher = self.hasher;
-        let rehash = |at: &At| spread(hash_of(Self::bytes(chunks, first, *at), hasher).to_bits());
-        match self.table.entry(spread(key.hash().to_bits()), same, rehash) {
+        match self.table.entry(spread(key.hash().to_bits()), same, |_| unreachable!("there is room for one"))
+        {
             Slot::Occupied(mut found) => Some(std::mem::replace(found.get_mut(), at)),
             Slot::Vacant(vacant) => {
                 vacant.insert(at);
                 None
             }
         }
+    }
+
+    /// Makes room in the table for one more.
+    #[inline]
+    fn grow_table(&mut self) {
+        if self.table.len() == self.table.capacity() {
+            self.grow_full_table();
+        }
+    }
+
+    #[cold]
+    fn grow_full_table(&mut self) {
+        let (chunks, first, hasher) = (&self.chunks, self.first_chunk(), self.hasher);
+        // The table asks for the hashes in the order of its iterator, and each is somewhere else in memory: the next ones
+        // are fetched side by side.
+        let ahead: Vec<At> = self.table.iter().copied().collect();
+        let asked = Cell::new(0);
+        self.table.reserve(1, |at| {
+            let number = asked.replace(asked.get() + 1);
+            ahead.get(number + SIDE_BY_SIDE).iter().for_each(|at| prefetch(Self::bytes(chunks, first, **at)));
+            spread(hash_of(Self::bytes(chunks, first, *at), hasher).to_bits())
+        });
     }
 
     fn chunk_bytes(&self) -> usize {
@@ -481,10 +510,10 @@ impl Memory {
     }
 
     /// Writes an entry where there is [room for it](Self::room_for).
-    fn append(&mut self, hash: KeyHash, flags: u8, counts: u8, parts: &[&[u8]]) {
+    fn append(&mut self, header: &HeaderBytes, entry: &StoredEntry<'_>, flags: u8, counts: u8) {
         self.dirty += usize::from(flags & DIRTY != 0);
         let chunk = self.chunks.back_mut().expect("there is room");
-        chunk.append(entry::head(hash, flags, counts), parts);
+        chunk.append(header, entry, flags, counts);
     }
 
     /// Visits entries.

@@ -16,6 +16,12 @@ const KIND_MASK: u8 = 3;
 pub(crate) const HEADER_SIZE_MAX: usize = 15;
 pub(crate) const DELETION_SIZE: usize = 7;
 
+/// The flags of an entry's record.
+#[inline]
+pub(crate) fn flags_of(value: Option<StoredValue<'_>>) -> u8 {
+    value.map_or(KIND_NEGATIVE, |value| KIND_VALUE | value.codec.flags())
+}
+
 /// The header of a record, ready to be written.
 pub(crate) struct HeaderBytes {
     bytes: [u8; HEADER_SIZE_MAX],
@@ -25,10 +31,20 @@ pub(crate) struct HeaderBytes {
 impl HeaderBytes {
     pub fn entry(key: &[u8], value: Option<StoredValue<'_>>, expires_at: u32) -> Self {
         let mut this = Self { bytes: [0; HEADER_SIZE_MAX], len: 5 };
-        this.bytes[0] = value.map_or(KIND_NEGATIVE, |value| KIND_VALUE | value.codec.flags());
+        let flags = flags_of(value);
+        let value_len = value.map_or(0, |value| value.bytes.len());
+        if key.len() < 0x80 && value_len < 0x80 {
+            // As one word: who copies it soon after need not wait until bytes that were stored one by one are in the cache.
+            let lengths = (key.len() | value_len << 8) as u64;
+            let word = u64::from(flags) | u64::from(expires_at) << 8 | lengths << 40;
+            this.bytes[..8].copy_from_slice(&word.to_le_bytes());
+            this.len = SHORT_SIZE;
+            return this;
+        }
+        this.bytes[0] = flags;
         this.bytes[1..5].copy_from_slice(&expires_at.to_le_bytes());
         this.push_varint(key.len() as u32);
-        this.push_varint(value.map_or(0, |value| value.bytes.len()) as u32);
+        this.push_varint(value_len as u32);
         this
     }
 
@@ -96,6 +112,11 @@ impl<'a> EntryRecord<'a> {
         }
         let bytes = self.bytes.get(self.value_at..self.value_at + self.value_len)?;
         Some(StoredValue { codec: self.codec, bytes })
+    }
+
+    /// Where the value begins in the record.
+    pub fn value_at(&self) -> usize {
+        self.value_at
     }
 
     /// Bytes of the whole record, at hand or not.

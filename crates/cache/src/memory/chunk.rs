@@ -1,7 +1,9 @@
 //! A chunk: entries one behind the other, in memory of the process's own or in the file that outlives it.
 
-use super::entry::{self, FLAGS_AT, RECORD_AT};
+use super::entry::{self, FLAGS_AT};
 use super::shared::{Arena, Extent, store_released};
+use crate::entry::StoredEntry;
+use crate::record::HeaderBytes;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -97,22 +99,21 @@ impl Chunk {
     }
 
     /// Appends an entry for which there is room.
-    pub fn append(&mut self, head: [u8; RECORD_AT], parts: &[&[u8]]) {
-        let start = self.len;
-        let mut at = start;
-        let mut put = |all: &mut [u8], part: &[u8]| {
+    pub fn append(&mut self, header: &HeaderBytes, entry: &StoredEntry<'_>, flags: u8, counts: u8) {
+        let StoredEntry { key, value, .. } = *entry;
+        let sum = match &self.bytes {
+            Bytes::Own(_) => 0,
+            Bytes::Shared(extent) => entry::checksum(entry, extent.arena().checksum_seed()),
+        };
+        let head = entry::head(key.hash(), flags, counts, sum);
+        let mut at = self.len;
+        let all = self.all();
+        for part in [&head[..], header.as_slice(), key.bytes(), value.map_or(&[], |value| value.bytes)] {
             all[at..at + part.len()].copy_from_slice(part);
             at += part.len();
-        };
-        let all = self.all();
-        put(all, &head);
-        for part in parts {
-            put(all, part);
         }
         self.len = at;
         if let Bytes::Shared(extent) = &mut self.bytes {
-            let seed = extent.arena().checksum_seed();
-            entry::seal(&mut extent[start..at], seed);
             // From here on the entry counts: everything before is written.
             extent.arena().slot(extent).commit(at as u32, extent.units());
             extent.arena().before_store();

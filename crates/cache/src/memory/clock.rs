@@ -2,13 +2,13 @@
 
 use super::chunk::Chunk;
 use super::entry::{
-    self, COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, RECORD_AT, STAMP_SHIFT, entry_len, hash_of,
-    record_of,
+    self, COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, STAMP_SHIFT, entry_len, hash_of, record_of,
 };
 use super::pool::Stamp;
 use super::{At, COMPACT_STEPS, Memory, Role, UPDATE, spread};
-use crate::key::KeyHash;
-use crate::record::EntryRecord;
+use crate::entry::StoredEntry;
+use crate::key::{Key, KeyHash};
+use crate::record::{EntryRecord, HeaderBytes};
 
 /// Entries that a table has room for whatever it holds.
 const TABLE_CAPACITY_KEPT: usize = 64;
@@ -245,11 +245,14 @@ impl Memory {
             self.repoint(hash, from, At::new(self.last_chunk(), 0));
             return;
         }
-        let record = entry[RECORD_AT..len].to_vec();
+        let copy = entry[..len].to_vec();
         // The old one ends last: a kill in between leaves both, of which one counts.
         let to = self.room_for(len);
         self.repoint(hash, from, to);
-        self.append(hash, flags, counts, &[&record]);
+        let record = record_of(&copy);
+        let (key, value) = (Key::hashed(hash, record.key), record.value());
+        let header = HeaderBytes::entry(key.bytes(), value, record.expires_at);
+        self.append(&header, &StoredEntry { key, value, expires_at: record.expires_at }, flags, counts);
         self.bury(from);
         self.skip();
     }

@@ -2,13 +2,14 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..4 | lower half of the XXH3-64 of the record, seeded by the file's number; 0 in memory of the process's own |
+//! | 0..4 | lower half of the XXH3-64 of the value, seeded by all else (`checksum`); 0 in memory of the process's own |
 //! | 4..6 | 16 bits of the key's hash |
 //! | 6 | flags |
 //! | 7 | counts: reads in the lower half, updates in the upper |
 
+use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::record::{self, EntryRecord, Record, same_bytes};
+use crate::record::{self, EntryRecord, Record, flags_of, same_bytes};
 use twox_hash::XxHash3_64;
 
 const TAG_AT: usize = 4;
@@ -35,22 +36,30 @@ fn tag_of(hash: KeyHash) -> u16 {
     (hash.to_bits() >> 16) as u16
 }
 
-/// The first bytes of an entry; its checksum comes when the record is there.
-pub(super) fn head(hash: KeyHash, flags: u8, counts: u8) -> [u8; RECORD_AT] {
-    let mut head = [0; RECORD_AT];
-    head[TAG_AT..FLAGS_AT].copy_from_slice(&tag_of(hash).to_le_bytes());
-    (head[FLAGS_AT], head[COUNTS_AT]) = (flags, counts);
-    head
+/// The first bytes of an entry; `sum` is its checksum, or 0.
+pub(super) fn head(hash: KeyHash, flags: u8, counts: u8, sum: u32) -> [u8; RECORD_AT] {
+    let (tag, flags, counts) = (u64::from(tag_of(hash)), u64::from(flags), u64::from(counts));
+    // As one word, for whom copies it soon after.
+    let word = u64::from(sum) | tag << (8 * TAG_AT) | flags << (8 * FLAGS_AT) | counts << (8 * COUNTS_AT);
+    word.to_le_bytes()
 }
 
-/// Writes the checksum of the entry that `bytes` are.
-pub(super) fn seal(bytes: &mut [u8], seed: u64) {
-    let sum = checksum(&bytes[RECORD_AT..], seed);
-    bytes[..TAG_AT].copy_from_slice(&sum.to_le_bytes());
+/// Any odd number.
+const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The checksum of an entry under the file's seed. Of the key there is the hash, which whoever writes an entry has at
+/// hand: nothing is read that was stored a moment before.
+#[inline]
+pub(super) fn checksum(entry: &StoredEntry<'_>, seed: u64) -> u32 {
+    let value = entry.value.map_or(&[][..], |value| value.bytes);
+    checksum_of(entry.key.hash(), flags_of(entry.value), entry.expires_at, value, seed)
 }
 
-fn checksum(record: &[u8], seed: u64) -> u32 {
-    XxHash3_64::oneshot_with_seed(seed, record) as u32
+#[inline]
+fn checksum_of(hash: KeyHash, flags: u8, expires_at: u32, value: &[u8], seed: u64) -> u32 {
+    let fields = u64::from(flags) << 32 | u64::from(expires_at);
+    let seed = seed ^ fields ^ hash.to_bits().wrapping_mul(MULTIPLIER);
+    XxHash3_64::oneshot_with_seed(seed, value) as u32
 }
 
 /// The record of an entry that begins `bytes`, and that this process has written or checked.
@@ -103,10 +112,44 @@ pub(crate) fn check(bytes: &[u8], hasher: KeyHasher, seed: u64) -> Option<Checke
     let head = bytes.first_chunk::<RECORD_AT>()?;
     let Some(Record::Entry(entry)) = record::parse(&bytes[RECORD_AT..]) else { return None };
     let sum = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
-    if !entry.is_whole() || sum != checksum(entry.as_bytes(), seed) {
+    if !entry.is_whole() {
         return None;
     }
     let hash = hasher.hash(entry.key);
-    let is_valid = has_tag(bytes, hash);
+    let value = &entry.as_bytes()[entry.value_at()..];
+    let is_valid =
+        has_tag(bytes, hash) && sum == checksum_of(hash, bytes[RECORD_AT], entry.expires_at, value, seed);
     is_valid.then(|| CheckedEntry { hash, len: RECORD_AT + entry.len(), flags: head[FLAGS_AT] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::StoredValue;
+    use crate::record::HeaderBytes;
+
+    #[test]
+    fn a_bit_that_changed_is_found() {
+        let (hasher, seed) = (KeyHasher::with_seed(5), 7);
+        let long = [3; 300];
+        for value in [None, Some(&b""[..]), Some(b"value"), Some(&long)] {
+            let (key, value) = (hasher.key(b"some key"), value.map(StoredValue::raw));
+            let stored = StoredEntry { key, value, expires_at: 1_000_000 };
+            let head = head(key.hash(), READ, 3, checksum(&stored, seed));
+            let header = HeaderBytes::entry(key.bytes(), value, 1_000_000);
+            let parts = [&head[..], header.as_slice(), key.bytes(), value.map_or(&[], |value| value.bytes)];
+            let entry = parts.concat();
+            let whole = CheckedEntry { hash: key.hash(), len: entry.len(), flags: READ };
+            assert_eq!(check(&entry, hasher, seed), Some(whole));
+            assert_eq!(check(&entry, hasher, seed + 1), None);
+            assert_eq!(check(&entry[..entry.len() - 1], hasher, seed), None);
+            for bit in 0..entry.len() * 8 {
+                let mut other = entry.clone();
+                other[bit / 8] ^= 1 << (bit % 8);
+                // Flags and counts change while the entry lives.
+                let may_change = FLAGS_AT * 8..RECORD_AT * 8;
+                assert_eq!(check(&other, hasher, seed).is_some(), may_change.contains(&bit), "bit {bit}");
+            }
+        }
+    }
 }

@@ -36,6 +36,10 @@ impl Shared {
                 asked.iter().take(SIDE_BY_SIDE).for_each(|asked| locked.places.prefetch(asked.hash));
                 for (n, Asked { key, .. }) in asked.iter().enumerate() {
                     asked.get(n + SIDE_BY_SIDE).iter().for_each(|ahead| locked.places.prefetch(ahead.hash));
+                    if n % SIDE_BY_SIDE == 0 {
+                        let ahead = asked[n..].iter().take(SIDE_BY_SIDE);
+                        ahead.for_each(|ahead| locked.memory.prefetch_for_put(ahead.hash));
+                    }
                     let i = *key as usize;
                     if self.publish(flash, &mut locked, entries[i], placed[i]) == Neighbours::Some {
                         let mut beside = beside.lock().expect("no panic under the lock");

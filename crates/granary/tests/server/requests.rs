@@ -536,7 +536,8 @@ fn volumes_are_among_the_figures() {
     loop {
         let known = history(&served, 0);
         let series = &known["volumes"]["series"];
-        let last = |name: &str| series[name]["writes"].as_array().and_then(|writes| writes.last()).cloned();
+        // The read came last: a sample that has it has the write and the flush, too.
+        let last = |name: &str| series[name]["reads"].as_array().and_then(|reads| reads.last()).cloned();
         if (last("one"), last("two")) == (Some(0.into()), Some(1.into())) {
             // In one sample, whichever it was, somebody waited for a flush; in volume one nobody ever did.
             let waited = |name: &str| {

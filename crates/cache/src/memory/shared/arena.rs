@@ -158,6 +158,7 @@ impl Arena {
         let ahead = end.next_multiple_of(SHARED_MEMORY_RESERVE_BYTES).min(self.layout.file_bytes());
         for until in [ahead, end] {
             if self.claim.reserve(before..until).is_ok() {
+                self.mapping.populate(before as usize, (until - before) as usize);
                 self.reserved.store(until, Ordering::Relaxed);
                 return true;
             }

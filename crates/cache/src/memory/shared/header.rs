@@ -2,7 +2,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0..8 | `GRANRAM2` |
+//! | 0..8 | `GRANRAM3` |
 //! | 8..16 | XXH3-64 of bytes 16..96 |
 //! | 16..24 | number of the companion: the one in the cache's state file, or the content is void |
 //! | 24..32 | salt: seeds the hashes of keys |
@@ -19,7 +19,7 @@
 use crate::limits::{SHARDS, SHARED_MEMORY_PAGE_BYTES, WRITE_BUFFERS_USUAL};
 use twox_hash::XxHash3_64;
 
-const MAGIC: [u8; 8] = *b"GRANRAM2";
+const MAGIC: [u8; 8] = *b"GRANRAM3";
 pub(crate) const SIZE: usize = 96;
 
 /// Where the path begins, and the most bytes that it may have.

@@ -7,7 +7,7 @@
 //!    buffers out once.
 
 use granary_log::{AlignedBuffer, BufferOwner};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -53,6 +53,14 @@ impl Mapping {
         // SAFETY: in the mapping, which the owner holds; initialised by the kernel, and nobody else's: the owner gives
         // the buffer's number back only when it is dropped.
         unsafe { AlignedBuffer::of(start, len, owner) }
+    }
+
+    /// Maps the pages of `len` bytes at `offset`, a page's beginning, at once: one by one, each first touch would enter the
+    /// kernel. The pages are reserved. A kernel that cannot (before Linux 5.14) maps them when they are touched.
+    pub fn populate(&self, offset: usize, len: usize) {
+        let start = self.place(offset, len);
+        // SAFETY: in the mapping, as just seen; no byte of it changes.
+        let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxPopulateWrite) };
     }
 
     fn place(&self, offset: usize, len: usize) -> NonNull<u8> {
