@@ -6,7 +6,7 @@ import uuid
 from decimal import Decimal
 
 import clickhouse_connect
-from clickhouse_connect.driver.exceptions import DatabaseError
+from clickhouse_connect.driver.exceptions import DatabaseError, StreamFailureError
 
 client = clickhouse_connect.get_client(host="127.0.0.1", port=int(sys.argv[1]))
 client.command(
@@ -43,6 +43,11 @@ try:
     raise AssertionError("no error")
 except DatabaseError as error:
     assert "UNKNOWN_IDENTIFIER" in str(error), error
+try:
+    client.query("SELECT number, intDiv(1, toInt64(number) - 1000000) FROM numbers(2000000)")
+    raise AssertionError("no error in the middle of rows")
+except StreamFailureError as error:
+    assert "Division by zero" in str(error), error
 client.command("DROP DICTIONARY of_python")
 client.command("CREATE TABLE of_python (id UInt64, name String, city Nullable(String), day Date)")
 rows = [(1, "one", None, datetime.date(2024, 1, 2)), (2, "two", "Riga", datetime.date(1970, 1, 1))]

@@ -7,6 +7,19 @@ pub const BATCH_ROWS: usize = 65_536;
 /// How often aliases of one SELECT list are replaced by their expressions, which may double each time.
 pub(crate) const ALIAS_EXPANSIONS_MAX: usize = 10_000;
 
+/// How many aliases are within each other, each in the expression of the next: planning takes the third power of it.
+pub(crate) const ALIASES_DEEP_MAX: usize = 100;
+
+/// How many queries of a WITH stand within each other where each selects from the one before.
+pub(crate) const WITH_DEEP_MAX: usize = 250;
+
+/// How many queries of a WITH are planned, each as often as others select from it.
+pub(crate) const WITH_EXPANSIONS_MAX: usize = 10_000;
+
+/// The most bytes that a constant takes when it is written out for each row of a batch, and texts that a function makes for
+/// a batch.
+pub(crate) const BATCH_BYTES_MAX: usize = 1 << 30;
+
 /// The longest FixedString, as in ClickHouse.
 pub(crate) const FIXED_STRING_BYTES_MAX: u64 = 0xff_ffff;
 

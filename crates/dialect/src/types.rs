@@ -6,14 +6,49 @@ use granary_dict::DataType as ClickHouseType;
 /// The field metadata that carries a ClickHouse type which Arrow cannot express (UUID, Bool).
 pub const CLICKHOUSE_TYPE: &str = "clickhouse.type";
 
+/// What is said of a field's type, if it still is that: functions of DataFusion keep what was said of their arguments.
+pub fn said(field: &Field) -> Option<&str> {
+    let name = field.metadata().get(CLICKHOUSE_TYPE)?;
+    let said = ClickHouseType::parse_column(name);
+    said.map_or(true, |said| holds(&said.to_arrow(), field.data_type())).then_some(name)
+}
+
+/// Whether values of a type may be what another type is said to hold.
+fn holds(said: &DataType, found: &DataType) -> bool {
+    use DataType::{
+        Date32, Date64, Decimal256, Dictionary, FixedSizeList, LargeList, LargeUtf8, List, Map, Struct,
+        Timestamp, Utf8, Utf8View,
+    };
+    let item = |said: &Field, found: &Field| {
+        let is_null = said.is_nullable() && !said.data_type().is_nested();
+        (!is_null || found.is_nullable()) && holds(said.data_type(), found.data_type())
+    };
+    match (said, found) {
+        (_, Dictionary(_, found)) => holds(said, found),
+        (List(said), List(found) | LargeList(found) | FixedSizeList(found, _)) => item(said, found),
+        (Map(said, _), Map(found, _)) => holds(said.data_type(), found.data_type()),
+        (Struct(said), Struct(found)) => {
+            said.len() == found.len() && said.iter().zip(found).all(|(said, found)| item(said, found))
+        }
+        // A moment is shown with as many digits and in the zone that are said.
+        (Timestamp(said, _), Timestamp(found, _)) => {
+            (*said == TimeUnit::Second) == (*found == TimeUnit::Second)
+        }
+        (Utf8, LargeUtf8 | Utf8View) | (Date32, Date64) => true,
+        // Integers of more than 64 bits.
+        (Decimal256(_, 0), Decimal256(_, 0)) => true,
+        (said, found) => said == found,
+    }
+}
+
 /// The type that a field is declared to be, if it is one that Arrow cannot tell from others or reads otherwise.
 pub fn declared(field: &Field) -> Option<ClickHouseType> {
-    ClickHouseType::parse_column(field.metadata().get(CLICKHOUSE_TYPE)?).ok().filter(is_beyond_arrow)
+    ClickHouseType::parse_column(said(field)?).ok().filter(is_beyond_arrow)
 }
 
 /// How many bytes a field has that is a FixedString: a text with zeros behind it.
 pub fn fixed_bytes(field: &Field) -> Option<usize> {
-    let name = field.metadata().get(CLICKHOUSE_TYPE)?;
+    let name = said(field)?;
     name.strip_prefix("FixedString(")?.strip_suffix(')')?.parse().ok()
 }
 
@@ -83,12 +118,15 @@ enum Tuples {
 }
 
 fn name(field: &Field, tuples: Tuples) -> String {
-    let name = match (field.metadata().get(CLICKHOUSE_TYPE), tuples) {
+    let name = match (said(field), tuples) {
         // What is said there is on one line; a Nested always is.
         (Some(name), Tuples::Indented { .. }) if name.contains("Tuple(") && !name.starts_with("Nested(") => {
             name_of(field.data_type(), tuples)
         }
-        (Some(name), _) => name.clone(),
+        (Some(name), _) => match name.strip_prefix("Nullable(").and_then(|name| name.strip_suffix(')')) {
+            Some(plain) if !field.is_nullable() => plain.to_owned(),
+            _ => name.to_owned(),
+        },
         (None, _) => name_of(field.data_type(), tuples),
     };
     let can_be_nullable =

@@ -275,9 +275,12 @@ impl Dictionary {
         Store::has_files(definition, environment)
     }
 
-    /// Whether somebody else has it, under whatever name.
+    /// Whether somebody else has it, under whatever name, or its cache: a request to the source that is under way does.
     pub fn is_shared(self: &Arc<Self>) -> bool {
-        Arc::strong_count(self) > 1 || Arc::strong_count(&self.core) > 1
+        let is_cached = self.core.loader.storage.store().is_some();
+        Arc::strong_count(self) > 1
+            || Arc::strong_count(&self.core) > 1
+            || is_cached && Arc::strong_count(&self.core.loader) > 1
     }
 
     /// Asks the source no more. Requests that are under way are waited for, some seconds at most.

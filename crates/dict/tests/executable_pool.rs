@@ -142,6 +142,10 @@ fn a_process_that_ends_or_says_too_much_is_replaced() {
     fails(dies, &[1, 2], "exited with status 3 before it had answered all keys: no luck");
     let chatty = lines("sys.stdout.write(f'{key}\\t1\\n9\\t9\\n')");
     fails(&chatty, &[1], "more rows than the 1 keys it was sent");
+    // As many rows as keys, and that of the other key comes later.
+    let twice =
+        "key = sys.stdin.readline().strip()\nprint(f'{key}\\t5\\n{key}\\t6', flush=True)\ntime.sleep(1000)";
+    fails(twice, &[1, 2], "answered a key twice");
     fails(&lines("print('x')"), &[1], "TabSeparated row 1: ");
     // Ends between two requests, or says something later that nobody asked: the next request gets another process.
     let once = "line = sys.stdin.readline()\nprint(line.strip(), os.getpid(), sep='\\t', flush=True)\n";

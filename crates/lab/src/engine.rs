@@ -20,6 +20,8 @@ pub struct EngineRun {
     pub hits: u64,
     /// Blocks read.
     pub block_reads: u64,
+    /// Reads of the device that these were: neighbouring blocks share one.
+    pub reads: u64,
     /// Time it took.
     pub seconds: f64,
 }
@@ -76,7 +78,14 @@ pub fn block_reads(
             cache.get_many(&mut io, &batch, 1, |_, o| hits += u64::from(matches!(o, Outcome::Hit { .. })));
         }
         let seconds = start.elapsed().as_secs_f64();
-        EngineRun { lookups, hits, block_reads: cache.stats().block_reads - before.block_reads, seconds }
+        let after = cache.stats();
+        EngineRun {
+            lookups,
+            hits,
+            block_reads: after.block_reads - before.block_reads,
+            reads: after.reads - before.reads,
+            seconds,
+        }
     })
 }
 

@@ -3,6 +3,12 @@
 pub use granary_dialect::limits::{BATCH_ROWS, SLEEPERS_MAX};
 pub use granary_dict::limits::DEFAULT_MEMORY_FOLDER;
 
+/// The most threads of a query for each core, whatever `max_threads` says.
+pub const THREADS_OF_CORE_MAX: usize = 8;
+
+/// The most rows of a block, whatever `max_block_size` says.
+pub const BLOCK_ROWS_MAX: u64 = 2 * BATCH_ROWS as u64;
+
 /// `numbers(N)` is cut into pieces for several threads from this many rows on.
 pub const NUMBERS_SPLIT_ROWS: u64 = BATCH_ROWS as u64;
 

@@ -6,6 +6,7 @@ use datafusion::prelude::SessionConfig;
 use granary_dialect::{Error, Result};
 
 use crate::catalogue::DEFAULT_DATABASE;
+use crate::limits::{BLOCK_ROWS_MAX, THREADS_OF_CORE_MAX};
 
 /// Names and values, as text.
 pub type Settings = Vec<(String, String)>;
@@ -359,8 +360,14 @@ fn option_value(setting: &Setting, value: &str) -> Result<String> {
             "1" | "true" => Some("true".to_owned()),
             _ => None,
         },
-        "MaxThreads" => value.parse().ok().map(|n: usize| if n == 0 { cores() } else { n }.to_string()),
-        "NonZeroUInt64" => value.parse().ok().filter(|n: &u64| *n > 0).map(|n| n.to_string()),
+        // More threads or rows at once than these are of no use, and take RAM.
+        "MaxThreads" => value.parse().ok().map(|n: usize| match n {
+            0 => cores().to_string(),
+            n => n.min(THREADS_OF_CORE_MAX * cores()).to_string(),
+        }),
+        "NonZeroUInt64" => {
+            value.parse().ok().filter(|n: &u64| *n > 0).map(|n| n.min(BLOCK_ROWS_MAX).to_string())
+        }
         "Seconds" => value.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0).map(|s| s.to_string()),
         _ => value.parse().ok().map(|n: u64| n.to_string()),
     };

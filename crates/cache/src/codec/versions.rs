@@ -110,6 +110,10 @@ impl Versions {
 
     fn replace(&self, list: List) -> io::Result<()> {
         if let Some((path, number)) = &self.file {
+            // Its files may have been removed, and others lie in their place.
+            if DictionaryFile::read(path)?.is_none_or(|found| found.number != *number) {
+                return Err(io::Error::other("the cache's files have been removed"));
+            }
             let List { versions, next } = list.clone();
             DictionaryFile { number: *number, next, versions }.write(path)?;
         }
@@ -195,6 +199,9 @@ mod tests {
         }
         assert!(after.add(A, vec![9]).is_err());
         after.add(B, vec![9]).unwrap();
+
+        std::fs::remove_file(&path).unwrap();
+        assert!(after.retire(&[], |_| false).is_err() && !path.exists(), "what is removed stays so");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 use super::arguments;
 use super::default_value::default_value;
 use super::map;
-use super::numbers::{array_bits, rows, shaped};
+use super::numbers::{array_bits, expanded, rows, shaped};
 use crate::error::Error;
 use crate::types::plain_name;
 
@@ -157,7 +157,7 @@ impl ScalarUDFImpl for ArrayFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = rows(&args.args, args.number_rows);
-        let arrays = args.args.iter().map(|item| item.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let arrays = args.args.iter().map(|item| expanded(item, rows)).collect::<Result<Vec<_>>>()?;
         let result: ArrayRef = match (self.action, arrays.as_slice()) {
             (Action::Element, [map, key]) if map.as_map_opt().is_some() => {
                 let values = map::value(map.as_map(), key)?;

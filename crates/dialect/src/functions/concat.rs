@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use super::arguments;
 use super::convert::convert;
-use super::numbers::{rows, shaped};
+use super::numbers::{expanded, rows, shaped};
 use super::values::{self, ValueFunction};
 use crate::error::Error;
 use crate::types::{fixed_bytes, type_name};
@@ -97,7 +97,7 @@ impl ScalarUDFImpl for Concat {
             return shaped(new_null_array(&DataType::Null, rows), &args.args);
         }
         let text = |(given, field): (&ColumnarValue, &FieldRef)| {
-            Ok(convert(field, &given.to_array(rows)?, &DataType::Utf8)?.as_string().clone())
+            Ok(convert(field, &expanded(given, rows)?, &DataType::Utf8)?.as_string().clone())
         };
         let texts = args.args.iter().zip(&args.arg_fields).map(text).collect::<Result<Vec<StringArray>>>()?;
         let nulls = texts.iter().fold(None, |nulls, text| NullBuffer::union(nulls.as_ref(), text.nulls()));

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     HigherOrderUDFImpl, LambdaParametersProgress, ValueOrLambda, Volatility,
 };
 
+use super::numbers::expanded;
 use crate::error::Error;
 use crate::types::type_name;
 
@@ -60,7 +61,7 @@ impl HigherOrderUDFImpl for ArrayMap {
         let Some(ValueOrLambda::Lambda(lambda)) = args.args.first() else { return Err(no_lambda()) };
         let DataType::List(item) = args.return_field.data_type() else { return Err(no_lambda()) };
         let arrays = values(&args.args)
-            .map(|value| value.to_array(args.number_rows))
+            .map(|value| expanded(value, args.number_rows))
             .collect::<Result<Vec<ArrayRef>>>()?;
         let rows = Rows::of(&arrays)?;
         let items = arrays.iter().map(|array| rows.items(array.as_list())).collect::<Result<Vec<_>>>()?;
@@ -68,9 +69,8 @@ impl HigherOrderUDFImpl for ArrayMap {
             items.into_iter().map(|items| Box::new(move || Ok(Arc::clone(&items))) as _).collect();
         let given: Vec<&dyn Fn() -> Result<ArrayRef>> = given.iter().map(AsRef::as_ref).collect();
         let row_of_item = rows.row_of_item();
-        let results = lambda
-            .evaluate(&given, |captured| Ok(take_arrays(captured, &row_of_item, None)?))?
-            .into_array(row_of_item.len())?;
+        let results = lambda.evaluate(&given, |captured| Ok(take_arrays(captured, &row_of_item, None)?))?;
+        let results = expanded(&results, row_of_item.len())?;
         let offsets = OffsetBuffer::from_lengths(rows.lengths);
         Ok(ColumnarValue::Array(Arc::new(ListArray::try_new(
             Arc::clone(item),

@@ -106,6 +106,13 @@ impl Default for ToNullable {
     }
 }
 
+impl ToNullable {
+    /// Of a subquery, of which no optimiser makes a constant.
+    pub fn of_subquery() -> Self {
+        Self { signature: arguments::any(Volatility::Immutable) }
+    }
+}
+
 impl ScalarUDFImpl for ToNullable {
     fn name(&self) -> &str {
         "toNullable"

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 use super::arguments;
 use super::array::{are_comparable, common_metadata, interleaved, places_of};
 use super::default_value::default_value;
-use super::numbers::{rows, shaped};
+use super::numbers::{expanded, rows, shaped};
 use crate::error::Error;
 use crate::types::plain_name;
 
@@ -123,7 +123,7 @@ impl ScalarUDFImpl for MapFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = rows(&args.args, args.number_rows);
-        let arrays = args.args.iter().map(|item| item.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let arrays = args.args.iter().map(|item| expanded(item, rows)).collect::<Result<Vec<_>>>()?;
         let result: ArrayRef = match (self.action, args.return_type(), arrays.as_slice()) {
             (Action::Make, DataType::Map(entry, _), parts) => make(entry, parts, rows)?,
             (Action::Contains, _, [map, key]) => contains(map.as_map(), key)?,

@@ -8,6 +8,8 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::numbers::expanded;
+
 /// The function. It is volatile, or it would be evaluated where the query is planned.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Materialize {
@@ -38,6 +40,6 @@ impl ScalarUDFImpl for Materialize {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Array(args.args[0].to_array(args.number_rows)?))
+        Ok(ColumnarValue::Array(expanded(&args.args[0], args.number_rows)?))
     }
 }

@@ -8,6 +8,9 @@ use datafusion::arrow::datatypes::*;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ColumnarValue;
 
+use crate::error::Error;
+use crate::limits::BATCH_BYTES_MAX;
+
 /// The values of an integer argument, sign-extended to 64 bits.
 pub enum Bits {
     One(u64),
@@ -129,6 +132,22 @@ pub fn scalar_of(row: &ArrayRef) -> Result<ScalarValue> {
 /// Rows to compute: the batch's, or one when every argument is constant.
 pub fn rows(arguments: &[ColumnarValue], batch_rows: usize) -> usize {
     if arguments.iter().any(|argument| matches!(argument, ColumnarValue::Array(_))) { batch_rows } else { 1 }
+}
+
+/// An argument as a column of so many rows.
+///
+/// # Errors
+/// MEMORY_LIMIT_EXCEEDED: it is a constant that is too long for that.
+pub fn expanded(argument: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
+    if let ColumnarValue::Scalar(value) = argument
+        && rows > 1
+        && value.size().saturating_mul(rows) > BATCH_BYTES_MAX
+    {
+        let bytes = value.size();
+        let what = format!("A constant of {bytes} bytes for each of {rows} rows takes too much memory");
+        return Err(Error::memory_limit_exceeded(what).into());
+    }
+    argument.to_array(rows)
 }
 
 /// The NULLs of a row are those of any of its arguments.

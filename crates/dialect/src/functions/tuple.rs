@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 };
 
 use super::arguments;
-use super::numbers::rows;
+use super::numbers::{expanded, rows};
 
 /// Its name.
 pub const TUPLE: &str = "tuple";
@@ -55,7 +55,7 @@ impl ScalarUDFImpl for Tuple {
             return Err(DataFusionError::Internal("a tuple is a struct".into()));
         };
         let rows = rows(&args.args, args.number_rows);
-        let items = args.args.iter().map(|item| item.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let items = args.args.iter().map(|item| expanded(item, rows)).collect::<Result<Vec<_>>>()?;
         let tuple = Arc::new(match items.is_empty() {
             true => StructArray::new_empty_fields(rows, None),
             false => StructArray::try_new(fields.clone(), items, None)?,

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, lit, when,
+};
 
 use super::meaning::{differ_in_zone, in_one_zone};
 use super::{has_expression, has_node};
@@ -26,6 +28,7 @@ pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
             schema.merge(input.schema());
         }
         let names = NamePreserver::new(&node);
+        let is_filter = matches!(node, LogicalPlan::Filter(_));
         node.map_expressions(|expr| {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| match expr {
@@ -35,10 +38,43 @@ pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
                 }
                 other => Ok(Transformed::no(other)),
             })?;
+            let changed = changed.transform_data(|expr| match is_filter {
+                true => filtered(expr, &schema),
+                false => null_of_null(expr, &schema),
+            })?;
             Ok(changed.update_data(|expr| name.restore(expr)))
         })
     })
     .data()
+}
+
+/// A condition that rows have to meet: one that is NULL is not met, so that DataFusion's joins will do where one such
+/// expression is all of it, or a part of an AND.
+fn filtered(condition: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match condition {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            let (left, right) = (filtered(*left, schema)?, filtered(*right, schema)?);
+            Ok(Transformed::yes(left.data.and(right.data)))
+        }
+        Expr::InSubquery(within) if within.negated && within.expr.nullable(schema)? => {
+            let is_known = within.expr.clone().is_not_null();
+            Ok(Transformed::yes(Expr::InSubquery(within).and(is_known)))
+        }
+        Expr::InSubquery(within) => Ok(Transformed::no(Expr::InSubquery(within))),
+        other => null_of_null(other, schema),
+    }
+}
+
+/// Of a NULL nobody knows whether it is among what is selected, even if that is nothing.
+fn null_of_null(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_up(|expr| match expr {
+        Expr::InSubquery(within) if within.expr.nullable(schema)? => {
+            let is_null = within.expr.clone().is_null();
+            let unknown = lit(ScalarValue::Boolean(None));
+            Ok(Transformed::yes(when(is_null, unknown).otherwise(Expr::InSubquery(within))?))
+        }
+        other => Ok(Transformed::no(other)),
+    })
 }
 
 fn compared_as_texts(within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {

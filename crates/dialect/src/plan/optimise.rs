@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
@@ -16,8 +17,10 @@ use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
 use super::meaning::meaning;
 use super::outer_join::Unmatched;
+use super::scalar_subqueries::nullable_subqueries;
 use crate::functions::as_type::AS_TYPE;
 use crate::functions::{TO_TIME_ZONE, constant_text};
+use crate::limits::BATCH_BYTES_MAX;
 
 /// What a plan consists of, as far as rules ask for it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +59,37 @@ pub fn optimise(
     plan: LogicalPlan,
     joins: impl FnOnce(LogicalPlan, Unmatched) -> Result<LogicalPlan>,
 ) -> Result<Optimised> {
+    let optimised = analysed(state, plan, joins)?;
+    let longest = longest_constant(&optimised.plan)?;
+    // A projection writes a constant out for each row of a batch.
+    let rows = (BATCH_BYTES_MAX / longest.max(1)).max(1);
+    if rows < state.config().batch_size() {
+        state.config_mut().options_mut().execution.batch_size = ConfigNonZeroUsize::try_new(rows)?;
+    }
+    Ok(optimised)
+}
+
+/// The bytes of the longest constant.
+fn longest_constant(plan: &LogicalPlan) -> Result<usize> {
+    let mut longest = 0;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::Literal(value, _) = expr {
+                    longest = longest.max(value.size());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(longest)
+}
+
+fn analysed(
+    state: &mut SessionState,
+    plan: LogicalPlan,
+    joins: impl FnOnce(LogicalPlan, Unmatched) -> Result<LogicalPlan>,
+) -> Result<Optimised> {
     let nodes = Nodes::of(&plan)?;
     if nodes.sort && sorts_within(&plan)? {
         state.config_mut().options_mut().execution.target_partitions = 1;
@@ -66,6 +100,7 @@ pub fn optimise(
     if nodes.comparison || nodes.other {
         check_comparisons(&plan)?;
     }
+    let plan = if nodes.other { nullable_subqueries(plan)? } else { plan };
     let plan = meaning(plan)?;
     if nodes.other {
         let plan = joins(plan, Unmatched::of(OptimizerConfig::options(state).as_ref()))?;

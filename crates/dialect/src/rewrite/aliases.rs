@@ -13,7 +13,7 @@ use super::literals::named_float;
 use super::names::column_name;
 use super::syntax::{call, string};
 use crate::error::{Error, Result};
-use crate::limits::ALIAS_EXPANSIONS_MAX;
+use crate::limits::{ALIAS_EXPANSIONS_MAX, ALIASES_DEEP_MAX};
 
 /// Puts expressions in the places of their aliases. Those `named` by WITH are known too.
 pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()> {
@@ -174,6 +174,10 @@ impl VisitorMut for Resolver {
         if self.expansions > ALIAS_EXPANSIONS_MAX {
             let message = format!("Aliases were replaced {ALIAS_EXPANSIONS_MAX} times: they are too long");
             return ControlFlow::Break(Error::too_big_ast(message));
+        }
+        if self.depth == ALIASES_DEEP_MAX {
+            let message = format!("Aliases are more than {ALIASES_DEEP_MAX} deep within each other");
+            return ControlFlow::Break(Error::too_deep_ast(message));
         }
         let mut expression = expression.clone();
         self.within.push(ident.value.clone());

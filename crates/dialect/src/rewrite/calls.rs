@@ -10,7 +10,7 @@ use super::syntax::{
     argument, argument_mut, arguments, arguments_mut, call, name_of, plain_arguments, rename, string, taken,
     text,
 };
-use super::{aggregates, conditions};
+use super::{aggregates, conditions, windows};
 use crate::error::{Error, Result};
 use crate::functions::as_type::AS_TYPE;
 use crate::functions::quantile::Answer;
@@ -47,7 +47,11 @@ const CHOOSING: &[&str] = &["min", "max"];
 /// After the arguments were rewritten.
 pub fn rewrite(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
+    windows::count_of(function);
     let Some(written) = name_of(function) else { return Ok(()) };
+    if function.null_treatment == Some(NullTreatment::RespectNulls) {
+        return Err(Error::not_implemented(format!("{written}: RESPECT NULLS is not implemented")));
+    }
     if let Some(aggregate) = names::find_conditional(written) {
         filter(function, aggregate.name)?;
         return rewrite(expr);
@@ -91,6 +95,13 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             *expr = unsigned(expr);
         }
         "tuple" | "negate" => {}
+        "coalesce" | "ifNull" => {
+            if let Some(values) = arguments_mut(function) {
+                conditions::make_numbers_among(values.iter_mut().filter_map(argument_mut));
+            }
+            let theirs = OTHERS.iter().find(|(ours, _)| *ours == name);
+            rename(function, theirs.map_or(name.as_str(), |(_, theirs)| theirs));
+        }
         "map" => {
             let given = arguments(function).len();
             if given % 2 == 1 {
@@ -419,6 +430,8 @@ fn choice(expr: &mut Expr) -> Result<()> {
         conditions::make_choice(&mut condition);
         pairs.push(CaseWhen { condition, result });
     }
+    let mut otherwise = otherwise;
+    conditions::make_numbers_among(pairs.iter_mut().map(|pair| &mut pair.result).chain(&mut otherwise));
     *expr = case(pairs, otherwise);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! ClickHouse has no booleans of SQL's kind: any number is a condition. DataFusion wants Boolean.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
 use super::syntax::{call, taken};
 use crate::functions::truth::{AS_CHOICE, AS_CONDITION, AS_NUMBER};
@@ -34,6 +34,23 @@ pub fn make_choice(expr: &mut Expr) {
 pub fn make_number(expr: &mut Expr) {
     let inner = taken(expr);
     *expr = call(AS_NUMBER, vec![inner]);
+}
+
+/// Makes numbers of the conditions among values of which one is chosen, where another one is no condition.
+pub fn make_numbers_among<'a>(values: impl IntoIterator<Item = &'a mut Expr>) {
+    let mut values: Vec<&mut Expr> = values.into_iter().collect();
+    if values.iter().any(|value| !is_condition(value) && !is_truth(value)) {
+        values.iter_mut().filter(|value| is_condition(value)).for_each(|value| make_number(value));
+    }
+}
+
+/// Whether an expression is true, false or NULL.
+fn is_truth(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_truth(inner),
+        Expr::Value(value) => matches!(value.value, Value::Boolean(_) | Value::Null),
+        _ => false,
+    }
 }
 
 /// Whether an expression is what DataFusion has a Boolean for, and ClickHouse a number.

@@ -97,9 +97,16 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         {
             *expr = any_equal(inner, list, *negated);
         }
-        Expr::Case { operand: None, conditions, .. } => {
-            conditions.iter_mut().for_each(|when| conditions::make_choice(&mut when.condition));
+        Expr::Case { operand, conditions, else_result, .. } => {
+            if operand.is_none() {
+                conditions.iter_mut().for_each(|when| conditions::make_choice(&mut when.condition));
+            }
+            let otherwise = else_result.as_deref_mut();
+            conditions::make_numbers_among(
+                conditions.iter_mut().map(|when| &mut when.result).chain(otherwise),
+            );
         }
+        Expr::Array(array) => conditions::make_numbers_among(&mut array.elem),
         Expr::Cast { expr: inner, data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => {
             if let DataType::Nullable(_) = data_type {
                 let name = functions::type_spelling(data_type);

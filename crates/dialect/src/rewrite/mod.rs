@@ -26,6 +26,8 @@ mod syntax;
 mod times;
 mod tuples;
 mod using;
+mod windows;
+mod with;
 mod words;
 mod written;
 
@@ -33,8 +35,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, LimitClause, OrderByKind, Query, Select, SetExpr, Statement, TableFactor, VisitMut,
-    VisitorMut,
+    Expr, GroupByExpr, LimitClause, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select,
+    SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
 };
 
 use crate::error::{Error, Result};
@@ -116,6 +118,11 @@ impl VisitorMut for Rewriter<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
+        if let Some(with) = &query.with
+            && let Err(error) = with::check(with)
+        {
+            return ControlFlow::Break(error);
+        }
         if let (SetExpr::Select(select), Some(order_by)) = (query.body.as_ref(), &query.order_by)
             && let Err(error) = using::check_order(select, order_by)
         {
@@ -187,6 +194,11 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        for NamedWindowDefinition(_, window) in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = window {
+                windows::count(window);
+            }
+        }
         select.selection.iter_mut().chain(select.having.iter_mut()).for_each(conditions::make);
         ControlFlow::Continue(())
     }

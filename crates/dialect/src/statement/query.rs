@@ -32,6 +32,7 @@ pub struct ParsedQuery {
 /// SYNTAX_ERROR, and TOO_DEEP_AST or TOO_BIG_AST for what would take too long to plan.
 pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
     let mut tokens = tokens(text)?;
+    check_numbers(&tokens)?;
     check_depth(&tokens)?;
     check_lists(&tokens)?;
     let tail = preprocess(&mut tokens);
@@ -63,6 +64,22 @@ pub fn parse_expression(text: &str) -> Result<Expr> {
 
 fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {
     tokenize(text).map_err(wrong)
+}
+
+/// Refuses a number with a name right behind it, which would be its alias: `0x1p3` is 8 in ClickHouse.
+fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
+    let is_one = |pair: &[TokenWithSpan]| {
+        matches!(pair[0].token, Token::Number(..))
+            && matches!(pair[1].token, Token::Word(_))
+            && pair[0].span.end == pair[1].span.start
+    };
+    match tokens.windows(2).find(|pair| is_one(pair)) {
+        None => Ok(()),
+        Some(pair) => {
+            let (number, name) = (&pair[0].token, &pair[1].token);
+            Err(Error::syntax_error(format!("Syntax error: {name} right behind the number {number}")))
+        }
+    }
 }
 
 fn check_end(parser: &Parser<'_>) -> Result<()> {

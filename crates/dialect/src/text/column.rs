@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{DataType, Field, TimeUnit, *};
 use granary_dict::digits_of;
 
 use crate::error::{Error, Result};
-use crate::types::{CLICKHOUSE_TYPE, declared, fixed_bytes};
+use crate::types::{declared, fixed_bytes, said};
 
 /// One column of a batch, by the kind of its cells.
 pub struct Column {
@@ -157,7 +157,7 @@ fn cells(field: &Field, array: &ArrayRef) -> Result<Cells> {
     if let Some(cells) = declared_cells(field, array)? {
         return Ok(cells);
     }
-    let says = |part: &str| field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.contains(part));
+    let says = |part: &str| said(field).is_some_and(|name| name.contains(part));
     Ok(match array.data_type() {
         DataType::Null => Cells::Null,
         DataType::UInt8 => Cells::UInt8(array.as_primitive::<UInt8Type>().clone()),

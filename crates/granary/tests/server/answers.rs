@@ -15,8 +15,18 @@ fn served() -> (tempfile::TempDir, Served) {
 
 /// Rows that end with an error behind so many; a hundred thousand of them are less than a megabyte.
 fn failing(served: &Served, url: &str, rows: u32) -> Answer {
-    let sql = format!("SELECT number, intDiv(1, toInt64(number) - {rows}) FROM numbers({})", 2 * rows);
-    served.post(url, sql.as_bytes())
+    // An answer that may be packed is not broken off.
+    served.post_as(url, failing_sql(rows).as_bytes(), &[("accept-encoding", "gzip;q=0")])
+}
+
+fn failing_sql(rows: u32) -> String {
+    format!("SELECT number, intDiv(1, toInt64(number) - {rows}) FROM numbers({})", 2 * rows)
+}
+
+/// What ClickHouse's clients look for behind rows.
+fn block(tag: &str) -> String {
+    let bytes = DIVISION_BY_ZERO.len();
+    format!("\r\n__exception__\r\n{tag}\r\n{DIVISION_BY_ZERO}{bytes} {tag}\r\n__exception__\r\n")
 }
 
 #[test]
@@ -42,8 +52,10 @@ fn an_error_is_the_whole_answer_until_that_has_begun() {
         let begun = failing(&served, url, 1_000_000);
         let text = begun.text();
         assert_eq!((begun.status, &text[..8]), (200, "0\t0\n1\t0\n"), "{url}");
-        let end = format!("\t0\n\n{DIVISION_BY_ZERO}");
-        assert!(text.ends_with(&end), "{url}: {}", &text[text.len() - 200..]);
+        let tag = begun.header("x-clickhouse-exception-tag");
+        assert!(tag.len() == 16 && tag.bytes().all(|letter| letter.is_ascii_lowercase()), "{tag}");
+        let end = format!("\t0\n{}", block(tag));
+        assert!(text.ends_with(&end), "{url}: {}", &text[text.len() - 300..]);
     }
     for wrong in ["buffer_size=many", "buffer_size=1000000000000", "http_response_buffer_size=-1"] {
         let refused = served.post(&format!("/?{wrong}"), b"SELECT 1");
@@ -66,6 +78,24 @@ fn an_error_in_the_middle_of_compressed_blocks_is_in_one() {
         (last, rest) = rest.split_at(size);
     }
     assert!(last.windows(13).any(|part| part == b"DB::Exception"), "the last block has the error");
+}
+
+#[test]
+fn an_error_in_the_middle_breaks_a_plain_answer_off_behind_its_block() {
+    let (_folder, served) = served();
+    let sql = failing_sql(1_000_000);
+    let mut stream = std::net::TcpStream::connect(served.host()).unwrap();
+    let request =
+        format!("POST /?max_threads=1 HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{sql}", sql.len());
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut heard = Vec::new();
+    // It may end with a reset.
+    let _ = stream.read_to_end(&mut heard);
+    let text = String::from_utf8(heard).unwrap();
+    let (_, rest) = text.split_once("x-clickhouse-exception-tag: ").unwrap();
+    let tag = rest.split_once("\r\n").unwrap().0;
+    assert!(text.starts_with("HTTP/1.1 200") && text.contains(&block(tag)), "{}", &text[text.len() - 300..]);
+    assert!(!text.ends_with("0\r\n\r\n"), "whoever reads it must not take it for whole");
 }
 
 #[test]

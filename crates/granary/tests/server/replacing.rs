@@ -243,3 +243,27 @@ fn what_a_kill_leaves_undone_is_finished_at_the_next_start() {
     served.sql(&format!("CREATE {}", at("b")));
     assert_eq!(served.sql(&cached.replace("'a'", "'b'")), "renamed\n");
 }
+
+#[test]
+fn a_dictionary_that_waits_for_its_source_is_not_unloaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let answers = folder.path().join("answers");
+    let served = Served::start(folder.path(), &["--allow-executable"]);
+    served.sql(&format!(
+        "CREATE DICTIONARY h (id UInt64, v String) PRIMARY KEY id \
+         SOURCE(EXECUTABLE(COMMAND 'until test -e {}; do sleep 0.05; done; echo 1,one' FORMAT 'CSV')) LIFETIME(0) \
+         LAYOUT(SSD_CACHE(BLOCK_SIZE 4096 FILE_SIZE 1048576 WRITE_BUFFER_SIZE 65536 PATH 'h' \
+         QUERY_WAIT_TIMEOUT_MILLISECONDS 8000))",
+        answers.display()
+    ));
+    // Nobody waits for the answer any more, but its cache does.
+    let (asked, unload) = ("SELECT dictGet('h', 'v', toUInt64(1))", "SYSTEM UNLOAD DICTIONARY h");
+    for (sql, words) in [(asked, "159"), (unload, "waits for its source")] {
+        let answer = served.post("/", sql.as_bytes());
+        assert_eq!(answer.header("x-clickhouse-exception-code"), "159", "{sql}: {}", answer.text());
+        assert!(answer.text().contains(words), "{}", answer.text());
+    }
+    std::fs::write(&answers, "").unwrap();
+    served.sql(unload);
+    assert_eq!(served.sql(asked), "one\n");
+}

@@ -27,14 +27,44 @@ pub enum Compression {
 /// When the body is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// From so many bytes on while it is written, or at its end. An error before that is the whole answer; a later one
-    /// ends it with a text, as in ClickHouse.
-    AsWritten { hold_bytes: usize },
+    /// From so many bytes on while it is written, or at its end. An error before that is the whole answer; behind a later
+    /// one the answer ends as `late` says.
+    AsWritten { hold_bytes: usize, late: LateException },
     /// While it is written. An error behind its beginning breaks the connection: a program that read the text for
     /// rows would find a key in it.
     OrCutOff,
     /// When its end is known: then an error is the whole answer, whenever it came.
     Whole,
+}
+
+/// How an error is told in the middle of an answer, as in ClickHouse since 25.11: in a block that has the tag of the
+/// answer's header, which rows do not know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct LateException {
+    tag: [u8; TAG_LETTERS],
+    /// Whether the body breaks off behind the block, so that nobody takes it for whole who does not know of blocks. Where
+    /// it is packed on its way, the block would not arrive then.
+    pub breaks_off: bool,
+}
+
+const TAG_LETTERS: usize = 16;
+
+impl LateException {
+    /// With a tag of its own.
+    pub fn new(breaks_off: bool) -> Self {
+        Self { tag: std::array::from_fn(|_| fastrand::lowercase() as u8), breaks_off }
+    }
+
+    /// The tag, as the header has it.
+    pub fn tag(&self) -> &str {
+        std::str::from_utf8(&self.tag).expect("letters")
+    }
+
+    /// The block.
+    pub fn block(&self, error: &Error) -> String {
+        let (tag, text) = (self.tag(), format!("{error}\n"));
+        format!("\r\n__exception__\r\n{tag}\r\n{text}{} {tag}\r\n__exception__\r\n", text.len())
+    }
 }
 
 /// Runs `write` on a thread that may wait, and gives the body that it writes. What becomes of an error, `delivery` says.

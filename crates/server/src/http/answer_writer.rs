@@ -39,7 +39,7 @@ impl AnswerWriter {
             bytes_held: 0,
             stage: match delivery {
                 Delivery::OrCutOff => Stage::Begun,
-                Delivery::AsWritten { hold_bytes } => Stage::Held { hold_bytes },
+                Delivery::AsWritten { hold_bytes, .. } => Stage::Held { hold_bytes },
                 Delivery::Whole => Stage::HeldToTheEnd,
             },
             refusal: None,
@@ -75,14 +75,17 @@ impl AnswerWriter {
         if error.is_broken_pipe() {
             return;
         }
-        let is_begun = matches!(self.chunks().stage, Stage::Begun);
         // Whoever asked may have gone away, and hears of no error.
-        if is_begun && matches!(self.delivery, Delivery::AsWritten { .. }) {
-            let text = format!("\n{error}\n");
-            let _ = self.out().write_all(text.as_bytes()).and_then(|()| self.finish());
-        } else {
-            let _ = self.chunks().chunks.blocking_send(Err(error));
+        if matches!(self.chunks().stage, Stage::Begun)
+            && let Delivery::AsWritten { late, .. } = self.delivery
+        {
+            let block = late.block(&error);
+            let _ = self.out().write_all(block.as_bytes()).and_then(|()| self.finish());
+            if !late.breaks_off {
+                return;
+            }
         }
+        let _ = self.chunks().chunks.blocking_send(Err(error));
     }
 
     fn finish(&mut self) -> io::Result<()> {

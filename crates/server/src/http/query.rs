@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use granary_sql::format::Format;
 use granary_sql::{Access, Error, Session};
 use tokio::runtime::Handle;
 
-use super::answer::{self, Compression, Delivery};
+use super::answer::{self, Compression, Delivery, LateException};
 use super::blocks;
 use super::body::WholeBody;
 use super::caller::Caller;
@@ -25,6 +25,7 @@ use crate::limits::{ANSWER_BYTES_HELD_MAX, ANSWER_BYTES_HELD_MIN, BODY_BYTES_MAX
 const FORMAT: HeaderName = HeaderName::from_static("x-clickhouse-format");
 const DATABASE: HeaderName = HeaderName::from_static("x-clickhouse-database");
 const SUMMARY: HeaderName = HeaderName::from_static("x-clickhouse-summary");
+const EXCEPTION_TAG: HeaderName = HeaderName::from_static("x-clickhouse-exception-tag");
 
 /// What in the URL is of the request and not a setting.
 const OF_THE_REQUEST: &[&str] = &[
@@ -104,7 +105,7 @@ fn header_or_url<'a>(
 }
 
 /// When an answer begins, by the URL or else by settings.
-fn delivery(session: &Session, parameters: &Parameters) -> Result<Delivery, Error> {
+fn delivery(session: &Session, parameters: &Parameters, late: LateException) -> Result<Delivery, Error> {
     let waits = match parameters.contains_key("wait_end_of_query") {
         true => is_on(parameters, "wait_end_of_query"),
         false => session.is_on("http_wait_end_of_query"),
@@ -124,7 +125,7 @@ fn delivery(session: &Session, parameters: &Parameters) -> Result<Delivery, Erro
             format!("buffer_size is at most {ANSWER_BYTES_HELD_MAX} bytes here, and cannot be {bytes}");
         return Err(Error::bad_arguments(message));
     }
-    Ok(Delivery::AsWritten { hold_bytes })
+    Ok(Delivery::AsWritten { hold_bytes, late })
 }
 
 async fn run(
@@ -148,7 +149,9 @@ async fn run(
     };
     let database = header_or_url(&headers, DATABASE, &parameters, "database")?;
     let leased = prepared(&caller, &parameters, database)?;
-    let delivery = delivery(&leased.session, &parameters)?;
+    let is_packed = headers.get_all(ACCEPT_ENCODING).iter().any(|value| value.as_bytes() != b"identity");
+    let late = LateException::new(!is_packed);
+    let delivery = delivery(&leased.session, &parameters, late)?;
     let statements = leased.session.split_bytes(&text)?;
     let [statement] = statements.as_slice() else {
         let message = match statements.len() {
@@ -184,6 +187,7 @@ async fn run(
         (CONTENT_TYPE, HeaderValue::from_static(answer::content_type(chosen))),
         (FORMAT, HeaderValue::from_static(chosen.name())),
         (SUMMARY, HeaderValue::from_str(&summary).expect("names and digits")),
+        (EXCEPTION_TAG, HeaderValue::from_str(late.tag()).expect("letters")),
     ];
     Ok((headers, body).into_response())
 }

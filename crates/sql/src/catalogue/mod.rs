@@ -247,12 +247,17 @@ impl Catalogue {
     pub fn close(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
         let databases = std::mem::take(&mut *self.write());
-        for entry in databases.into_values().flat_map(BTreeMap::into_values) {
-            let Entry::Open(dictionary) = entry else { continue };
-            while Arc::strong_count(&dictionary) > 1 && Instant::now() < deadline {
-                std::thread::sleep(CLOSE_PAUSE);
+        // Side by side: each may wait for its source, or for the programs that it runs.
+        std::thread::scope(|scope| {
+            for entry in databases.into_values().flat_map(BTreeMap::into_values) {
+                let Entry::Open(dictionary) = entry else { continue };
+                scope.spawn(move || {
+                    while Arc::strong_count(&dictionary) > 1 && Instant::now() < deadline {
+                        std::thread::sleep(CLOSE_PAUSE);
+                    }
+                });
             }
-        }
+        });
     }
 
     /// SYSTEM RELOAD DICTIONARY: forgets the entries; a failed dictionary is tried again.

@@ -287,11 +287,12 @@ impl Catalogue {
     /// does, this means the same, for a file's place decides what a dictionary is called.
     fn keep_as(&self, (database, name): &FullName, entry: Option<&Entry>, to: &FullName) -> Result<()> {
         match entry.and_then(Entry::definition) {
-            Some(definition) => {
+            // What a file of the configuration describes and could not be made has no statement.
+            Some(definition) if self.store.has(&(database.clone(), name.clone())) => {
                 let moved = definition.clone().moved(Some(to.0.clone()), to.1.clone());
                 self.store.put(database, name, &moved.to_sql_with_secrets())
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 }
@@ -306,7 +307,9 @@ enum Use {
 }
 
 fn in_use((database, name): &FullName) -> Error {
-    Error::timeout_exceeded(format!("Dictionary {database}.{name} is in use by a query"))
+    Error::timeout_exceeded(format!(
+        "Dictionary {database}.{name} is in use by a query, or waits for its source"
+    ))
 }
 
 /// The same under another name. Queries that have it go on under the old one.

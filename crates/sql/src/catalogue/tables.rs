@@ -156,7 +156,10 @@ impl Catalogue {
         match self.entry(database, name) {
             Some(Entry::Table(_)) => {
                 let mut databases = self.write();
-                if let Some(entries) = databases.get_mut(database) {
+                // A dictionary may have taken its name meanwhile.
+                if let Some(entries) = databases.get_mut(database)
+                    && matches!(entries.get(name), Some(Entry::Table(_)))
+                {
                     entries.remove(name);
                 }
                 return Ok(());

@@ -12,7 +12,7 @@ use datafusion::parquet::basic::{Compression, LogicalType, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 use datafusion::parquet::schema::types::{SchemaDescriptor, Type};
-use granary_dialect::types::{CLICKHOUSE_TYPE, declared};
+use granary_dialect::types::{declared, said};
 use granary_dialect::{Error, Result};
 
 use super::{BatchWriter, Statistics};
@@ -43,7 +43,7 @@ fn failed(error: ParquetError) -> Error {
 
 /// The field as a file has it: Parquet knows no seconds, and a comparison is a number.
 fn stored(field: &FieldRef) -> FieldRef {
-    let is_bool = field.metadata().get(CLICKHOUSE_TYPE).is_some_and(|name| name.contains("Bool"));
+    let is_bool = said(field).is_some_and(|name| name.contains("Bool"));
     let data_type = match field.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => {
             DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()))

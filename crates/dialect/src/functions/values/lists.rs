@@ -14,7 +14,7 @@ use datafusion::arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{DataFusionError, Result};
 
 use super::calendar::numbers;
-use super::texts::{Texts, all_texts};
+use super::texts::{Texts, add_bytes, all_texts};
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::default_value::default_value;
@@ -91,11 +91,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let items = cast(list.values(), &DataType::Utf8)?;
             let items: &StringArray = items.as_string();
             let between = given.get(1).map(Texts::of).transpose()?;
-            let mut joined = StringBuilder::new();
+            let (mut joined, mut bytes) = (StringBuilder::new(), 0);
             for row in 0..list.len() {
                 let found = range_of(list, row).filter(|at| items.is_valid(*at as usize));
                 let found: Vec<&str> = found.map(|at| items.value(at as usize)).collect();
-                joined.append_value(found.join(between.as_ref().map_or("", |between| between.at(row))));
+                let between = between.as_ref().map_or("", |between| between.at(row));
+                let texts: usize = found.iter().map(|text| text.len()).sum();
+                add_bytes(&mut bytes, texts + between.len() * found.len())?;
+                joined.append_value(found.join(between));
             }
             Ok(Arc::new(joined.finish()))
         },

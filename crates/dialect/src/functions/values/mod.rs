@@ -30,7 +30,7 @@ use datafusion::logical_expr::{
 };
 
 use super::arguments::{self, check_count};
-use super::numbers::{rows, shaped};
+use super::numbers::{expanded, rows, shaped};
 use crate::error::Error;
 use crate::types::type_name;
 
@@ -167,7 +167,7 @@ impl ScalarUDFImpl for ValueFunction {
         if args.return_field.data_type().is_null() {
             return shaped(new_null_array(&DataType::Null, rows), &args.args);
         }
-        let arrays = args.args.iter().map(|given| given.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let arrays = args.args.iter().map(|given| expanded(given, rows)).collect::<Result<Vec<_>>>()?;
         let answer = (self.function.answer)(&arrays, &args.return_field)?;
         if self.name() == TAKES_NULL {
             return shaped(answer, &args.args);

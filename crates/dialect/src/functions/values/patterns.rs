@@ -13,7 +13,7 @@ use regex_automata::{Input, PatternID};
 
 use super::lists::{list_field, list_of_texts};
 use super::substrings::broken_letters;
-use super::texts::{Texts, all_texts};
+use super::texts::{Texts, add_bytes, all_texts};
 use super::{Function, of};
 use crate::error::Error;
 
@@ -125,6 +125,7 @@ fn regex(pattern: &str) -> Result<Regex> {
 /// The texts with the first matches replaced: `\0` to `\9` are what groups found.
 fn replaced(given: &[ArrayRef], most: usize) -> Result<ArrayRef> {
     let (patterns, by) = (Texts::of(&given[1])?, Texts::of(&given[2])?);
+    let mut bytes = 0;
     let replaced = |text: &str, pattern: &Regex, row| {
         // Nothing is found everywhere, and nothing is replaced then.
         if patterns.at(row).is_empty() {
@@ -137,9 +138,11 @@ fn replaced(given: &[ArrayRef], most: usize) -> Result<ArrayRef> {
             let what = format!("Substitution '{by}' names group {group}, and the pattern has {}", groups - 1);
             return Err(Error::bad_arguments(what).into());
         }
-        let (mut made, mut copied) = (String::new(), 0);
+        let (mut made, mut copied, mut counted) = (String::new(), 0, 0);
         let mut found = pattern.create_captures();
         for _ in 0..most {
+            add_bytes(&mut bytes, made.len() - counted)?;
+            counted = made.len();
             pattern.captures(Input::new(text).range(copied..), &mut found);
             let Some(all) = found.get_match() else { break };
             made.push_str(&text[copied..all.start()]);
@@ -167,6 +170,7 @@ fn replaced(given: &[ArrayRef], most: usize) -> Result<ArrayRef> {
             }
         }
         made.push_str(&text[copied..]);
+        add_bytes(&mut bytes, made.len() - counted)?;
         Ok(made)
     };
     Ok(Arc::new(StringArray::from(each(given, replaced)?)))

@@ -14,6 +14,7 @@ use super::substrings::broken_letters;
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::numbers::array_bits;
+use crate::limits::BATCH_BYTES_MAX;
 use crate::types::fixed_bytes;
 
 /// What each text becomes.
@@ -81,11 +82,15 @@ macro_rules! replaced {
                 let [texts, from, to] = [0, 1, 2].map(|at| Texts::of(&given[at]));
                 let (texts, from, to) = (texts?, from?, to?);
                 let replace: fn(&str, &str, &str) -> String = $replace;
-                let replaced = |row| match from.at(row) {
-                    "" => texts.at(row).to_owned(),
-                    from => replace(texts.at(row), from, to.at(row)),
+                let mut bytes = 0;
+                let replaced = |row| {
+                    let (text, from, to) = (texts.at(row), from.at(row), to.at(row));
+                    let found = if from.is_empty() { 0 } else { text.matches(from).count() };
+                    add_bytes(&mut bytes, text.len() + found * to.len().saturating_sub(from.len()))?;
+                    Ok(if found == 0 { text.to_owned() } else { replace(text, from, to) })
                 };
-                Ok(Arc::new(StringArray::from_iter_values((0..given[0].len()).map(replaced))))
+                let replaced = (0..given[0].len()).map(replaced).collect::<Result<Vec<String>>>()?;
+                Ok(Arc::new(StringArray::from(replaced)))
             },
         }
     };
@@ -259,6 +264,21 @@ fn whole_letters(text: &str, length: usize) -> Result<&str> {
     text.get(..length).ok_or_else(|| broken_letters("leftPad or rightPad", text).into())
 }
 
+/// Counts the bytes of texts that a function makes for a batch.
+///
+/// # Errors
+/// TOO_LARGE_STRING_SIZE: they are too many.
+pub(super) fn add_bytes(bytes: &mut usize, more: usize) -> Result<()> {
+    *bytes = bytes.saturating_add(more);
+    match *bytes <= BATCH_BYTES_MAX {
+        true => Ok(()),
+        false => {
+            let what = format!("The texts of one block would have more than {BATCH_BYTES_MAX} bytes");
+            Err(Error::too_large_string_size(what).into())
+        }
+    }
+}
+
 /// As long as a padded text may get, in bytes: what ClickHouse allows.
 const PADDED_BYTES_MAX: i64 = 1 << 24;
 
@@ -267,6 +287,7 @@ fn pad(given: &[ArrayRef], join: impl Fn(&str, &str) -> String) -> Result<ArrayR
     let (texts, padding) = (Texts::of(&given[0])?, given.get(2).map(Texts::of).transpose()?);
     let lengths = cast(&given[1], &DataType::Int64)?;
     let lengths = lengths.as_primitive::<Int64Type>();
+    let mut bytes = 0;
     let padded = |row: usize| {
         let (text, length) = (texts.at(row), lengths.value(row));
         if length < 0 && lengths.is_valid(row) {
@@ -278,6 +299,7 @@ fn pad(given: &[ArrayRef], join: impl Fn(&str, &str) -> String) -> Result<ArrayR
             return Err(Error::too_large_string_size(what).into());
         }
         let length = length as usize;
+        add_bytes(&mut bytes, length)?;
         let padding = padding.as_ref().map_or(" ", |padding| padding.at(row));
         let padding = if padding.is_empty() { " " } else { padding };
         Ok(match length.checked_sub(text.len()) {

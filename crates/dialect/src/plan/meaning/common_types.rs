@@ -2,10 +2,11 @@
 //! names) are of the one type that holds all values, by ClickHouse's rules. DataFusion has rules of its own, and what is
 //! above such a node knows the first type only.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::{Column, JoinConstraint, JoinType, NullEquality, Result};
+use datafusion::common::{Column, ExprSchema, JoinConstraint, JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, ScalarUDF, Union, lit};
 use granary_dict::DataType as ClickHouseType;
 
@@ -118,7 +119,36 @@ fn joined(mut join: Join) -> Result<LogicalPlan> {
     let [left, right] = wanted;
     join.left = aligned(join.left, &left)?;
     join.right = aligned(join.right, &right)?;
-    LogicalPlan::Join(join).recompute_schema()
+    if shows_right {
+        return LogicalPlan::Join(join).recompute_schema();
+    }
+    let shown = join.on.iter().filter_map(|on| match on {
+        (Expr::Column(left), Expr::Column(right)) => Some((right.clone(), left.clone())),
+        _ => None,
+    });
+    with_left_keys(&shown.collect(), LogicalPlan::Join(join).recompute_schema()?)
+}
+
+/// Shows the left side's keys in the place of the right side's, where these are of another type: `*` shows the column of the
+/// table whose name comes first.
+fn with_left_keys(keys: &HashMap<Column, Column>, join: LogicalPlan) -> Result<LogicalPlan> {
+    let schema = Arc::clone(join.schema());
+    let mut changed = false;
+    let columns = schema.iter().map(|(relation, field)| {
+        let column = Column::new(relation.cloned(), field.name());
+        let Some(left) = keys.get(&column) else { return Ok(Expr::Column(column)) };
+        let shown = schema.field_from_column(left)?;
+        if shown.data_type() == field.data_type() {
+            return Ok(Expr::Column(column));
+        }
+        changed = true;
+        Ok(Expr::Column(left.clone()).alias_qualified(relation.cloned(), field.name()))
+    });
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    match changed {
+        true => Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(join))?)),
+        false => Ok(join),
+    }
 }
 
 /// The type of fields that are of several, `None` if they are of one; or else the names of their types.

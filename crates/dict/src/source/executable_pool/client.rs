@@ -7,6 +7,7 @@ use crate::config::Values;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
+use crate::row::KeyFormat;
 use crate::source::executable::command::{ChunkHeader, CommandLine, KeyEcho, Program};
 use crate::source::format::names::Format;
 use crate::source::format::{End, Reader, write_keys};
@@ -15,6 +16,7 @@ use crate::source::rows::Rows;
 use crate::source::{Source, Take};
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -152,6 +154,20 @@ impl ExecutablePool {
     }
 }
 
+impl ExecutablePool {
+    /// Refuses an answer with two rows of one key: the row of another key is still to come then, and that key would count
+    /// as one that does not exist.
+    fn refuse_twice(&self, answer: &RecordBatch) -> Result<(), DictError> {
+        let keys = KeyFormat::new(&self.structure).encode(&answer.columns()[..self.keys.len()])?;
+        let mut seen = HashSet::with_capacity(keys.len());
+        if (0..keys.len()).all(|row| seen.insert(keys.get(row))) {
+            return Ok(());
+        }
+        let text = "The command answered a key twice: it must write one row for each key that it reads";
+        Err(DictError::new(Code::IncorrectData, text))
+    }
+}
+
 impl Source for ExecutablePool {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let program = &self.program;
@@ -169,8 +185,12 @@ impl Source for ExecutablePool {
         let mut borrowed = self.processes.borrow()?;
         let process = borrowed.process.as_mut().expect("there is one until it is given back");
         process.exchange(&input, self.timeouts, |bytes| incoming.take(bytes))?;
+        let answer = incoming.rows.finish(leading)?;
+        if program.key_echo == KeyEcho::Repeated {
+            self.refuse_twice(&answer)?;
+        }
         borrowed.give_back();
-        Ok(vec![incoming.rows.finish(leading)?])
+        Ok(vec![answer])
     }
 
     fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {

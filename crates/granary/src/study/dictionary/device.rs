@@ -26,7 +26,7 @@ const WRITING: Duration = Duration::from_millis(300);
 /// What came of it.
 pub struct Device {
     file: u64,
-    /// Block reads a second.
+    /// Reads of the device a second.
     pub granary: Samples,
     /// The same of fio; empty without it.
     pub fio: Samples,
@@ -46,7 +46,7 @@ pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Device> {
         let file = path.with_extension("bin");
         for _ in 0..size.repetitions {
             let run = read();
-            granary.push(run.block_reads as f64 / run.seconds);
+            granary.push(run.reads as f64 / run.seconds);
             reads_per_hit = run.block_reads as f64 / run.hits as f64;
             match fio_random_reads(rivals, &file, size.block_file, BLOCK, DEPTH, size.fio_seconds) {
                 Ok(answer) => {
@@ -118,7 +118,11 @@ impl Device {
         };
         let share = Some(self.granary.median() / self.fio.median()).filter(|share| share.is_finite());
         report.row([
-            format!("reads of {} a second, {} file, depth {DEPTH}", bytes(BLOCK as u64), bytes(self.file)),
+            format!(
+                "reads a second, of {} or a little more, {} file, depth {DEPTH}",
+                bytes(BLOCK as u64),
+                bytes(self.file)
+            ),
             per_second(&self.granary),
             format!("fio: {}", per_second(&self.fio)),
             format!("{:.0} %", SHARE_WANTED * 100.0),

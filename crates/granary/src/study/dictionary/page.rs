@@ -58,8 +58,8 @@ ClickHouse's SSD_CACHE has READ_BUFFER_SIZE 16777216: with less it cannot read l
 `everything` is a write buffer that is larger than the data. Each line is the median of {repetitions} runs, the \
 range in parentheses; the engines took turns, each from an empty cache; a read counts as the best of three in a row, as \
 in the introduction. With a write buffer of one block \
-ClickHouse ran once: it waits for each write. `read 1 key` is a query for one key that lies on disk, the median of \
-{singles} queries for different keys; planning the query is part of it. All values were checked, outside the \
+ClickHouse ran once: it waits for each write. `read 1 key` is a query for one key, which ClickHouse has on disk, the median of \
+{singles} queries for different keys; planning the query is part of it. All values, which are the same for all keys, were checked outside the \
 measured time. `faster` is ClickHouse's time divided by Granary's.
 
 {seed}
@@ -67,7 +67,8 @@ measured time. `faster` is ClickHouse's time divided by Granary's.
 ![Fills and reads](dictionary.svg)
 
 `RAM tier off` is MEMORY_CACHE_SIZE 0: what has left the write buffer comes from the device. With the default, \
-16 MiB, the most wanted entries stay in RAM. ClickHouse reads and writes with O_DIRECT, and so does Granary where \
+16 MiB, **all these entries stay in RAM**: that column says what its users get here, not what a read from the device \
+costs. ClickHouse reads and writes with O_DIRECT, and so does Granary where \
 the file system allows it.
 
 ## Block size and write buffer
@@ -80,7 +81,8 @@ The introduction left this open. Granary, RAM tier off, the same queries:
 
 ## The device
 
-One wanted key a block, in random order, in a file of {block_file}, with the RAM tier off; fio reads the same file \
+One wanted key a block, drawn at random, 65 536 at once, in a file of {block_file}, with the RAM tier off: a batch is \
+read in the order of the file, and blocks side by side in one read. fio reads single blocks of the same file in random order, \
 with io_uring, O_DIRECT and registered buffers at the same depth. `kill -9`: another process opens the cache, \
 writes to it, and is killed meanwhile; then it is opened again.
 

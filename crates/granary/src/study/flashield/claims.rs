@@ -50,9 +50,11 @@ pub fn goals(runs: &Runs) -> Report {
         "at most half",
         "hit ratio beside FIFO's",
         "at most 0.5 points less",
+        "beside probability:1's",
     ]);
     for line in &runs.lines {
-        let [ours, victim, fifo] = [POLICIES[0], "victim", "fifo"].map(|policy| line.of(policy));
+        let [ours, victim, fifo, all] =
+            [POLICIES[0], "victim", "fifo", "probability:1"].map(|policy| line.of(policy));
         let (part, points) = (ours.clwa() / victim.clwa(), hits(ours) - hits(fifo));
         report.row([
             line.name.clone(),
@@ -61,6 +63,7 @@ pub fn goals(runs: &Runs) -> Report {
             yes(part <= 0.5),
             format!("{points:+.2} points"),
             yes(points >= -0.5),
+            format!("{:+.2} points", hits(ours) - hits(all)),
         ]);
     }
     report

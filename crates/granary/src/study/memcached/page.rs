@@ -60,7 +60,7 @@ granary study memcached                                         # writes this pa
 
 One program loads all servers in the same way: one thread, so many connections, each of which sends its gets and \
 waits for all replies before the next; where they are `kept up`, a new get follows each reply, so that as many are \
-under way always, as from a proxy with many clients. Keys are drawn uniformly, every value is checked. Times are \
+under way always, as from a proxy with many clients. Keys are drawn uniformly, the key and the length of every value are checked. Times are \
 those of each get, from its sending to its reply. Each figure is the median of {repetitions} runs of {seconds} s; \
 the servers took turns.
 

@@ -1,0 +1,45 @@
+//! Queries of a WITH are planned anew wherever others select from them: within each other, and as often.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{With, visit_relations};
+
+use crate::error::{Error, Result};
+use crate::limits::{WITH_DEEP_MAX, WITH_EXPANSIONS_MAX};
+
+/// What a query of a WITH comes to with those that it selects from.
+#[derive(Clone, Copy)]
+struct Size {
+    depth: usize,
+    queries: usize,
+}
+
+/// Refuses a WITH whose queries are too deep within each other, or too many.
+///
+/// # Errors
+/// TOO_DEEP_AST, TOO_BIG_AST.
+pub fn check(with: &With) -> Result<()> {
+    let mut known: HashMap<&str, Size> = HashMap::new();
+    for table in &with.cte_tables {
+        let mut size = Size { depth: 1, queries: 1 };
+        let _: ControlFlow<()> = visit_relations(&table.query, |name| {
+            let name = name.0.last().and_then(|part| part.as_ident());
+            if let Some(selected) = name.and_then(|name| known.get(name.value.as_str())) {
+                size.depth = size.depth.max(selected.depth + 1);
+                size.queries = size.queries.saturating_add(selected.queries);
+            }
+            ControlFlow::Continue(())
+        });
+        if size.depth > WITH_DEEP_MAX {
+            let message = format!("Queries of WITH are more than {WITH_DEEP_MAX} deep within each other");
+            return Err(Error::too_deep_ast(message));
+        }
+        if size.queries > WITH_EXPANSIONS_MAX {
+            let message = format!("Queries of WITH are selected from more than {WITH_EXPANSIONS_MAX} times");
+            return Err(Error::too_big_ast(message));
+        }
+        known.insert(&table.alias.name.value, size);
+    }
+    Ok(())
+}
