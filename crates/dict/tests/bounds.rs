@@ -31,7 +31,7 @@ fn no_more_requests_a_second_than_allowed_and_who_waits_for_one_gives_up_in_time
         // The clock stands still: its second lasts as long as the test wants.
         let (environment, clock) = manual_environment(folder.path());
         let fake = Arc::new(Fake::default());
-        let settings = "MAX_REQUESTS_PER_SECOND 2 QUERY_WAIT_TIMEOUT_MILLISECONDS 100)";
+        let settings = "MAX_REQUESTS_PER_SECOND 2 QUERY_WAIT_TIMEOUT_MILLISECONDS 2000)";
         let dictionary = open(&fake, &format!("{layout}{settings}"), &environment);
         assert_eq!((get(&dictionary, [1]), get(&dictionary, [2])), (Ok(vec![10]), Ok(vec![20])), "{layout}");
         assert_eq!(get(&dictionary, [3]), Err(159), "{layout}");
@@ -49,7 +49,7 @@ fn reading_a_source_whole_is_a_request_too() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());
     let fake = Arc::new(Fake::default());
-    let settings = "DIRECT(MAX_REQUESTS_PER_SECOND 1 QUERY_WAIT_TIMEOUT_MILLISECONDS 100)";
+    let settings = "DIRECT(MAX_REQUESTS_PER_SECOND 1 QUERY_WAIT_TIMEOUT_MILLISECONDS 2000)";
     let dictionary = open(&fake, settings, &environment);
     assert_eq!(get(&dictionary, [1]), Ok(vec![10]));
     assert_eq!(all_rows(&dictionary).err().map(|error| error.code()), Some(159));
@@ -126,11 +126,16 @@ fn a_request_that_nobody_waits_for_any_longer_is_not_begun() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, _) = manual_environment(folder.path());
     let fake = Arc::new(Fake::default());
-    let settings = "MAX_THREADS_FOR_UPDATES 1 QUERY_WAIT_TIMEOUT_MILLISECONDS 200)";
+    let settings = "MAX_THREADS_FOR_UPDATES 1 QUERY_WAIT_TIMEOUT_MILLISECONDS 2000)";
     let dictionary = open(&fake, &format!("CACHE(SIZE_IN_CELLS 1000 {settings}"), &environment);
     fake.close_gate();
     // The first has begun, and is answered late; the second and third are in the queue.
-    for key in 1..=3 {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fake.requests() == 0 {
+        assert!(Instant::now() < deadline, "none begins");
+        assert_eq!(get(&dictionary, [1]), Err(159));
+    }
+    for key in 2..=3 {
         assert_eq!(get(&dictionary, [key]), Err(159));
     }
     assert_eq!((fake.requests(), dictionary.status().source_queue), (1, 2));

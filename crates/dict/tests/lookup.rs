@@ -357,9 +357,13 @@ fn waiting_ends_and_the_late_answer_is_kept() {
     let fake = Arc::new(Fake::default());
     let dictionary = fake.open(&ssd("QUERY_WAIT_TIMEOUT_MILLISECONDS 50"), &environment);
     fake.close_gate();
-    let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
-    assert_eq!(error.code(), 159);
-    assert_eq!(error.message(), "Dictionary d source seems unavailable, because 50 ms timeout exceeded");
+    // A request that does not begin in time is not made at all.
+    until("the request begins", || {
+        let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+        assert_eq!(error.code(), 159);
+        assert_eq!(error.message(), "Dictionary d source seems unavailable, because 50 ms timeout exceeded");
+        fake.requests() == 1
+    });
     fake.open_gate();
     until("the late answer is kept", || dictionary.status().element_count == 1);
     assert_eq!(get(&dictionary, [1]).0, [10]);

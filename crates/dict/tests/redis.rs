@@ -135,19 +135,13 @@ fn errors(server: &Server) {
     let far = open(server, "id UInt64, v String", "id", "DB_INDEX 999", "DIRECT()");
     assert_eq!(far.has(&u64s([1])).unwrap_err().code(), 484);
     // One thread: the second request uses the connection of the first.
-    let layout = "CACHE(SIZE_IN_CELLS 8 QUERY_WAIT_TIMEOUT_MILLISECONDS 100 MAX_THREADS_FOR_UPDATES 1)";
+    let layout = "CACHE(SIZE_IN_CELLS 8 QUERY_WAIT_TIMEOUT_MILLISECONDS 1000 MAX_THREADS_FOR_UPDATES 1)";
     let dictionary = open(server, "id UInt64, v String", "id", "", layout);
-    dictionary.has(&u64s([1])).unwrap();
-    let mut connection = server.connection();
-    redis::cmd("CLIENT").arg("PAUSE").arg(1000).exec(&mut connection).unwrap();
-    assert_eq!(dictionary.has(&u64s([2])).unwrap_err().code(), 159);
-    let deadline = std::time::Instant::now() + std::time::Duration::from_millis(900);
-    while dictionary.status().error_count == 0 {
-        assert!(std::time::Instant::now() < deadline, "it waits on");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    assert!(dictionary.status().last_exception.contains("no whole answer within 200 ms"));
-    redis::cmd("CLIENT").arg("UNPAUSE").exec(&mut connection).unwrap();
+    answers_at_last(|| dictionary.has(&u64s([1])));
+    server.pause();
+    let said = gives_up(&dictionary);
+    server.go_on();
+    assert!(said.contains("no whole answer within 2000 ms"), "{said}");
 }
 
 fn a_connection_that_the_server_has_ended_is_made_anew(server: &Server) {

@@ -223,15 +223,15 @@ fn a_folder_has_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let mut first = granary(&["--path", path]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut statements, answers) = (first.stdin.take().unwrap(), first.stdout.take().unwrap());
+    let mut answers = BufReader::new(answers).lines();
+    statements.write_all(b"SELECT 1;\n").unwrap();
+    assert_eq!(answers.next().unwrap().unwrap(), "1");
     // It holds the folder while it waits for statements.
-    while !folder.path().join("metadata/default").exists() && !folder.path().join("lock").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    std::thread::sleep(std::time::Duration::from_millis(200));
     let (status, error) = failure(&run(&["--path", path, "-q", "SELECT 1"]));
     assert_eq!(status, 76);
     assert!(error.contains("another granary is working in this folder"), "{error}");
-    drop(first.stdin.take());
+    drop(statements);
     assert!(first.wait().unwrap().success());
     assert_eq!(answer(run(&["--path", path, "-q", "SELECT 1"])), "1\n");
 }

@@ -19,8 +19,15 @@ fn free() -> SocketAddr {
 
 impl Process {
     fn start(folder: &Path) -> Process {
+        // Somebody else may have got an address first.
+        let mut tries = (0..5).map(|_| Process::try_start(folder));
+        tries.find_map(|process| process).expect("the server has ended")
+    }
+
+    /// `None`: it has ended.
+    fn try_start(folder: &Path) -> Option<Process> {
         let (http, memcached) = (free(), free());
-        let child = Command::new(env!("CARGO_BIN_EXE_granary"))
+        let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
             .args(["server", "--memcached-memory", "16MiB", "--memcached-flash", "64MiB", "--path"])
             .arg(folder)
             .args(["--http", &http.to_string(), "--memcached", &memcached.to_string()])
@@ -28,12 +35,16 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(http).is_err() || TcpStream::connect(memcached).is_err() {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while child.try_wait().unwrap().is_none() {
+            let answers = TcpStream::connect(http).is_ok() && TcpStream::connect(memcached).is_ok();
+            if answers && child.try_wait().unwrap().is_none() {
+                return Some(Process { child, http, memcached });
+            }
             assert!(Instant::now() < deadline, "the server does not answer");
             std::thread::sleep(Duration::from_millis(10));
         }
-        Process { child, http, memcached }
+        None
     }
 
     /// What is answered until the server closes the connection.

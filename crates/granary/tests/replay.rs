@@ -156,13 +156,14 @@ fn a_trace_is_replayed_on_the_real_server_as_the_model_says() {
                 .map(|column| number(&rows, &name, column))
         });
         assert_eq!((model[0], real[0]), (24_000.0, 24_000.0), "{policy}");
-        assert!((model[1] - real[1]).abs() < 0.05, "{policy}: hit ratios {model:?} {real:?}");
-        // Where the device is behind, objects leave unseen, and less is written: of a device that others keep busy, less
-        // than half.
+        // Where the device is behind, objects leave unseen: fewer are found, and less is written, of a device that others
+        // keep busy less than half.
         let server = format!("{policy}, real server: ");
         let is_behind =
             text.lines().any(|line| line.starts_with(&server) && line.contains("left DRAM unseen"));
-        let least = if is_behind { 0.2 } else { 0.5 };
+        let (fewer, least) = if is_behind { (0.3, 0.2) } else { (0.05, 0.5) };
+        let found = model[1] - fewer..model[1] + 0.05;
+        assert!(found.contains(&real[1]), "{policy}: hit ratios {model:?} {real:?}\n{text}");
         assert!((least..1.5).contains(&(real[2] / model[2])), "{policy}: CLWA {model:?} {real:?}\n{text}");
         assert!(real[3] > 0.0 && real[4] > 0.0, "{policy}: {real:?}");
     }

@@ -1,6 +1,6 @@
 //! A ClickHouse server of its own for each test file, from Debian's package.
 
-use crate::process::{Process, free_port};
+use crate::process::{Process, on_free_ports};
 use std::process::Command;
 
 pub struct Server {
@@ -18,17 +18,22 @@ const USERS: &str = "<yandex><profiles><default/><readonly><readonly>1</readonly
 impl Server {
     pub fn start() -> Server {
         let folder = tempfile::tempdir().unwrap();
-        let (port, path) = (free_port(), folder.path().display());
-        let config = format!(
-            "<yandex><logger><level>warning</level><log>{path}/log</log><errorlog>{path}/errors</errorlog></logger>
-             <http_port>{port}</http_port><listen_host>127.0.0.1</listen_host><path>{path}/data/</path>
-             <tmp_path>{path}/tmp/</tmp_path><users_config>users.xml</users_config><default_profile>default</default_profile>
-             <default_database>default</default_database><mark_cache_size>1000000</mark_cache_size>
-             <timezone>Asia/Tokyo</timezone></yandex>"
-        );
-        std::fs::write(folder.path().join("config.xml"), config).unwrap();
         std::fs::write(folder.path().join("users.xml"), USERS).unwrap();
-        Server { port, process: run(&folder, port), folder }
+        let path = folder.path().display();
+        let config = |port: u16| {
+            format!(
+                "<yandex><logger><level>warning</level><log>{path}/log</log><errorlog>{path}/errors</errorlog></logger>
+                 <http_port>{port}</http_port><listen_host>127.0.0.1</listen_host><path>{path}/data/</path>
+                 <tmp_path>{path}/tmp/</tmp_path><users_config>users.xml</users_config><default_profile>default</default_profile>
+                 <default_database>default</default_database><mark_cache_size>1000000</mark_cache_size>
+                 <timezone>Asia/Tokyo</timezone></yandex>"
+            )
+        };
+        let ([port], process) = on_free_ports(|[port]| {
+            std::fs::write(folder.path().join("config.xml"), config(port)).unwrap();
+            run(&folder, port)
+        });
+        Server { port, process, folder }
     }
 
     /// Runs one statement.
@@ -47,11 +52,11 @@ impl Server {
 
     /// Starts it again, on the same port.
     pub fn start_again(&mut self) {
-        self.process = run(&self.folder, self.port);
+        self.process = run(&self.folder, self.port).expect("ClickHouse has ended");
     }
 }
 
-fn run(folder: &tempfile::TempDir, port: u16) -> Process {
+fn run(folder: &tempfile::TempDir, port: u16) -> Option<Process> {
     let mut command = Command::new("clickhouse-server");
     command
         .current_dir(folder.path())

@@ -3,7 +3,7 @@
 
 use crate::certificate::Certificate;
 use crate::postgres_server;
-use crate::process::{Process, free_port};
+use crate::process::{Process, on_free_ports};
 use mongodb::bson::Document;
 use mongodb::options::{ClientOptions, InsertManyOptions};
 use mongodb::{Client, Collection};
@@ -37,11 +37,13 @@ impl Server {
         let storage = postgres_server::Server::start();
         storage.execute(&format!("CREATE USER {USER} PASSWORD '{}'", PASSWORD.replace('\'', "''")));
         storage.execute(&format!("GRANT ALL ON DATABASE postgres TO {USER}"));
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        let tls_port = certificate.as_ref().map(|_| free_port());
+        let folder = tempfile::tempdir().unwrap();
+        let ([port, tls_port], process) = on_free_ports(|[port, tls_port]| {
+            run(&folder, &storage, port, certificate.as_ref().map(|certificate| (tls_port, certificate)))
+        });
+        let tls_port = certificate.as_ref().map(|_| tls_port);
         let runtime = Runtime::new().unwrap();
         let client = runtime.block_on(async { client(port).await });
-        let process = run(&folder, &storage, port, tls_port.zip(certificate.as_ref()));
         let server = Server { port, tls_port, process, storage, certificate, folder, client, runtime };
         server.await_answer();
         server
@@ -96,7 +98,7 @@ impl Server {
     /// Starts it again, on the same port and with the same documents.
     pub fn start_again(&mut self) {
         let tls = self.tls_port.zip(self.certificate.as_ref());
-        self.process = run(&self.folder, &self.storage, self.port, tls);
+        self.process = run(&self.folder, &self.storage, self.port, tls).expect("FerretDB has ended");
         self.await_answer();
     }
 }
@@ -106,7 +108,7 @@ fn run(
     storage: &postgres_server::Server,
     port: u16,
     tls: Option<(u16, &Certificate)>,
-) -> Process {
+) -> Option<Process> {
     let mut command = Command::new("ferretdb");
     command
         .args(["--handler=postgresql", "--telemetry=disable", "--debug-addr=-", "--log-level=ERROR"])

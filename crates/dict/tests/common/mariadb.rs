@@ -1,6 +1,6 @@
 //! A MariaDB server of its own for each test file, from Debian's package.
 
-use crate::process::{Process, free_port};
+use crate::process::{Process, on_free_ports};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use std::process::Command;
@@ -23,8 +23,8 @@ impl Server {
             .output()
             .expect("MariaDB is not installed: run scripts/install-test-servers.sh");
         assert!(made.status.success(), "mariadb-install-db: {}", String::from_utf8_lossy(&made.stderr));
-        let port = free_port();
-        let server = Server { port, process: run(&folder, port, &user), folder };
+        let ([port], process) = on_free_ports(|[port]| run(&folder, port, &user));
+        let server = Server { port, process, folder };
         server.execute("CREATE DATABASE app CHARACTER SET utf8mb4");
         server.execute("CREATE USER granary@localhost IDENTIFIED BY 'it''s secret'");
         server.execute("GRANT ALL ON *.* TO granary@localhost");
@@ -56,11 +56,12 @@ impl Server {
     /// Starts it again, on the same port.
     pub fn start_again(&mut self) {
         let user = Command::new("id").arg("-un").output().unwrap().stdout;
-        self.process = run(&self.folder, self.port, String::from_utf8(user).unwrap().trim());
+        let user = String::from_utf8(user).unwrap();
+        self.process = run(&self.folder, self.port, user.trim()).expect("MariaDB has ended");
     }
 }
 
-fn run(folder: &tempfile::TempDir, port: u16, user: &str) -> Process {
+fn run(folder: &tempfile::TempDir, port: u16, user: &str) -> Option<Process> {
     let mut command = Command::new("mariadbd");
     command
         .args(["--no-defaults", "--bind-address=127.0.0.1", "--innodb-flush-log-at-trx-commit=0"])

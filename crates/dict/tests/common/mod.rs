@@ -11,6 +11,7 @@ use granary_dict::{
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 pub fn definition(sql: &str) -> Definition {
     parse_create(sql).unwrap_or_else(|e| panic!("{e}\n{sql}")).definition
@@ -92,14 +93,42 @@ pub fn manual_environment(folder: &Path) -> (Environment, Arc<AtomicU64>) {
 /// Asks until a source that was down answers, half an hour and more between two tries. A request that was under
 /// way in the outage may still fail first.
 pub fn comes_back<T>(clock: &AtomicU64, ask: impl Fn() -> Result<T, DictError>) -> T {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    loop {
+    answers_at_last(|| {
         clock.fetch_add(2000, Ordering::SeqCst);
+        ask()
+    })
+}
+
+/// Asks until there is an answer. A request that takes too long to begin or to connect is made again.
+pub fn answers_at_last<T>(ask: impl Fn() -> Result<T, DictError>) -> T {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
         match ask() {
             Ok(answer) => return answer,
-            Err(e) => assert!(std::time::Instant::now() < deadline, "still down: {e}"),
+            Err(e) => assert!(Instant::now() < deadline, "still down: {e}"),
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Why a request to a source that does not answer has failed, behind the back of who asked, who is told that the time
+/// is over. A request that does not begin in that time is not made at all; then another key is asked for.
+pub fn gives_up(dictionary: &Dictionary) -> String {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let ask = |key| dictionary.has(&u64s([key])).unwrap_err().code();
+    // Keys that are not cached.
+    let mut key = 1001;
+    assert_eq!(ask(key), 159);
+    loop {
+        let status = dictionary.status();
+        if status.error_count > 0 {
+            return status.last_exception;
+        }
+        assert!(Instant::now() < deadline, "it waits on");
+        key += 1;
+        // The failure may come in between, after which the source is left alone.
+        let code = ask(key);
+        assert!([159, 510].contains(&code), "{code}");
     }
 }
 
@@ -158,7 +187,7 @@ impl Fake {
     /// Until so many requests wait at the gate.
     pub fn await_waiting(&self, count: usize) {
         let gate = self.gate.lock().unwrap();
-        let limit = std::time::Duration::from_secs(30);
+        let limit = Duration::from_secs(30);
         let (gate, _) = self.changed.wait_timeout_while(gate, limit, |gate| gate.waiting < count).unwrap();
         assert!(gate.waiting >= count, "only {} requests came", gate.waiting);
     }

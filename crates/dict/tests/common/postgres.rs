@@ -77,24 +77,36 @@ impl Server {
             tls.push(format!("ssl_cert_file={}", certificate.display()));
             tls.push(format!("ssl_key_file={}", key.display()));
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = command(&bin.join("postgres"))
-            .arg("-D")
-            .arg(&data)
-            .args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k", ""])
-            .args(["-c", "fsync=off", "-c", "shared_buffers=16MB"])
-            .args(tls.iter().flat_map(|setting| ["-c", setting]))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let server = Server { port, certificate, child, _folder: folder };
+        let run = || {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let child = command(&bin.join("postgres"))
+                .arg("-D")
+                .arg(&data)
+                .args(["-p", &port.to_string(), "-h", "127.0.0.1", "-k", ""])
+                .args(["-c", "fsync=off", "-c", "shared_buffers=16MB"])
+                .args(tls.iter().flat_map(|setting| ["-c", setting]))
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            (port, child)
+        };
+        let (port, child) = run();
+        let mut server = Server { port, certificate, child, _folder: folder };
         let deadline = Instant::now() + Duration::from_secs(60);
-        while server.connect().is_err() {
+        // Somebody else may have got the port first, and be who answers.
+        while server.connect().is_err() || !server.is_running() {
             assert!(Instant::now() < deadline, "PostgreSQL did not start");
+            if !server.is_running() {
+                (server.port, server.child) = run();
+            }
             std::thread::sleep(Duration::from_millis(50));
         }
         server
+    }
+
+    fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 
     fn connect(&self) -> Result<postgres::Client, postgres::Error> {
@@ -111,7 +123,7 @@ impl Server {
 
     /// Stops the server at once; connections break.
     pub fn stop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(None)) {
+        if !self.is_running() {
             return;
         }
         // SIGQUIT to the one process started here: immediate shutdown, which takes its children along.

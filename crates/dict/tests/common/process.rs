@@ -5,9 +5,16 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A loopback port that nobody listens on.
-pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// Loopback ports that nobody listened on a moment ago.
+fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
+/// Starts a server on ports of its own. Somebody else may have got one of them first; then it is started on others.
+pub fn on_free_ports<const N: usize>(start: impl Fn([u16; N]) -> Option<Process>) -> ([u16; N], Process) {
+    let mut tries = (0..5).map(|_| free_ports());
+    tries.find_map(|ports| Some((ports, start(ports)?))).expect("the server has ended")
 }
 
 pub struct Process {
@@ -15,20 +22,24 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a server and waits until it answers.
-    pub fn start(command: &mut Command, answers: impl Fn() -> bool) -> Process {
+    /// Starts a server and waits until it answers; `None`: it has ended instead.
+    pub fn start(command: &mut Command, answers: impl Fn() -> bool) -> Option<Process> {
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let name = quiet.get_program().to_string_lossy().into_owned();
         let child =
             quiet.spawn().unwrap_or_else(|e| panic!("{name} (run scripts/install-test-servers.sh): {e}"));
         let mut process = Process { child };
         let deadline = Instant::now() + Duration::from_secs(60);
-        while !answers() {
-            assert!(process.is_running(), "{name} has ended");
+        // Who answers may be somebody else.
+        while process.is_running() {
+            if answers() && process.is_running() {
+                return Some(process);
+            }
             assert!(Instant::now() < deadline, "{name} does not answer");
             std::thread::sleep(Duration::from_millis(50));
         }
-        process
+        eprintln!("{name} has ended");
+        None
     }
 
     fn is_running(&mut self) -> bool {

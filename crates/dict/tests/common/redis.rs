@@ -1,6 +1,6 @@
 //! A Redis server of its own for each test file, from Debian's package.
 
-use crate::process::{Process, free_port};
+use crate::process::{Process, on_free_ports};
 use redis::{Client, Connection, IntoConnectionInfo, RedisConnectionInfo, RedisResult};
 use std::process::Command;
 
@@ -12,8 +12,9 @@ pub struct Server {
 
 impl Server {
     pub fn start() -> Server {
-        let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
-        Server { port, process: run(&folder, port), folder }
+        let folder = tempfile::tempdir().unwrap();
+        let ([port], process) = on_free_ports(|[port]| run(&folder, port));
+        Server { port, process, folder }
     }
 
     /// Runs commands, as written for redis-cli, in one database.
@@ -31,6 +32,15 @@ impl Server {
         connect(self.port, 0).unwrap()
     }
 
+    /// From now on nothing is answered, until `go_on`. CLIENT PAUSE would end by itself, and CLIENT UNPAUSE wait for that.
+    pub fn pause(&self) {
+        self.process.signal("-STOP");
+    }
+
+    pub fn go_on(&self) {
+        self.process.signal("-CONT");
+    }
+
     /// Stops the server at once; connections break.
     pub fn stop(&mut self) {
         self.process.kill();
@@ -38,11 +48,11 @@ impl Server {
 
     /// Starts it again, empty, on the same port.
     pub fn start_again(&mut self) {
-        self.process = run(&self.folder, self.port);
+        self.process = run(&self.folder, self.port).expect("Redis has ended");
     }
 }
 
-fn run(folder: &tempfile::TempDir, port: u16) -> Process {
+fn run(folder: &tempfile::TempDir, port: u16) -> Option<Process> {
     let mut command = Command::new("redis-server");
     command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--requirepass", "secret"])

@@ -6,7 +6,6 @@ use axum::response::IntoResponse;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// A request as it came.
 #[derive(Clone)]
@@ -101,10 +100,8 @@ async fn answer(path: &str, body: Bytes) -> Response<Body> {
             let parts = [Ok(rows), Err(std::io::Error::other("torn"))];
             Body::from_stream(futures::stream::iter(parts)).into_response()
         }
-        "/slow" => {
-            let _ = tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_secs(3))).await;
-            tsv(&numbers(&['\n'])).into_response()
-        }
+        // Until the test ends.
+        "/silent" => std::future::pending().await,
         "/redirect" => (axum::http::StatusCode::FOUND, [("location", "/TabSeparated")]).into_response(),
         "/uninvited" => format!("{text}7\t70\n999\t9990\n").replace("5\n", "5\t50\n").into_response(),
         _ => status_of(404, "no such table"),

@@ -33,25 +33,32 @@ fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-fn wait_for(address: SocketAddr) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while TcpStream::connect(address).is_err() {
-        assert!(Instant::now() < deadline, "nobody answers at {address}");
-        std::thread::sleep(Duration::from_millis(20));
+/// Starts a program at an address of its own and waits until it answers. Somebody else may have got the address first;
+/// then it is started at another one.
+fn start(command: impl Fn(SocketAddr) -> Command) -> (Process, SocketAddr) {
+    for _ in 0..5 {
+        let address = free();
+        let mut process = Process(command(address).stdin(Stdio::null()).spawn().unwrap());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while process.0.try_wait().unwrap().is_none() {
+            if TcpStream::connect(address).is_ok() && process.0.try_wait().unwrap().is_none() {
+                return (process, address);
+            }
+            assert!(Instant::now() < deadline, "nobody answers at {address}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
+    panic!("it has ended");
 }
 
-fn serve(folder: &Path, address: SocketAddr) -> Process {
-    let child = Command::new(env!("CARGO_BIN_EXE_granary"))
+fn server(folder: &Path, address: SocketAddr) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_granary"));
+    command
         .args(["server", "--memcached-memory", "8MiB", "--memcached-flash", "64MiB", "--memcached-admission"])
         .args(["probability:1", "--http", "127.0.0.1:0", "--log", "error", "--path"])
         .arg(folder)
-        .args(["--memcached", &address.to_string()])
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
-    wait_for(address);
-    Process(child)
+        .args(["--memcached", &address.to_string()]);
+    command
 }
 
 /// Stores more than RAM holds, and reads all of it.
@@ -76,21 +83,19 @@ fn the_exporter_of_prometheus_reads_all_that_it_asks_for() {
         return super::skip::skipped("Prometheus' memcached_exporter could not be built");
     };
     let folder = tempfile::tempdir().unwrap();
-    let (granary, exporter) = (free(), free());
-    let _server = serve(folder.path(), granary);
+    let (_server, granary) = start(|address| server(folder.path(), address));
     use_it(granary);
     // The age of the oldest item is in whole seconds.
     std::thread::sleep(Duration::from_millis(1100));
-    let mut child = Command::new(program)
-        .arg(format!("--memcached.address={granary}"))
-        .arg(format!("--web.listen-address={exporter}"))
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut log = child.stderr.take().unwrap();
-    let process = Process(child);
-    wait_for(exporter);
+    let (mut process, exporter) = start(|address| {
+        let mut command = Command::new(&program);
+        command
+            .arg(format!("--memcached.address={granary}"))
+            .arg(format!("--web.listen-address={address}"))
+            .stderr(Stdio::piped());
+        command
+    });
+    let mut log = process.0.stderr.take().unwrap();
     let agent = ureq::Agent::new_with_defaults();
     let text =
         agent.get(format!("http://{exporter}/metrics")).call().unwrap().body_mut().read_to_string().unwrap();
