@@ -167,10 +167,11 @@ async fn unknown_table(state: &SessionState, tables: &[TableReference], named: &
     None
 }
 
-/// The columns that a plan gives, Nullable where the query says so.
+/// The columns that a plan gives, Nullable where the query says so, by the names that it has for them.
 fn as_declared(given: &SchemaRef, declared: &SchemaRef) -> SchemaRef {
     let field = |(given, declared): (&FieldRef, &FieldRef)| {
-        given.as_ref().clone().with_nullable(given.is_nullable() || declared.is_nullable())
+        let nullable = given.is_nullable() || declared.is_nullable();
+        given.as_ref().clone().with_name(declared.name()).with_nullable(nullable)
     };
     let fields: Vec<Field> = given.fields().iter().zip(declared.fields()).map(field).collect();
     if fields.len() < given.fields().len() {

@@ -28,13 +28,24 @@ fn is_column(expr: &Expr) -> bool {
     }
 }
 
-/// Names the columns of the final result, in which names may repeat: DataFusion wants them to differ, so a
-/// repeated one gets a suffix that no format shows.
+/// Names the columns of the final result, in which names may repeat: a column of another table has that one's name before
+/// its own. DataFusion wants all names to differ, so what is repeated all the same gets a suffix that no format shows.
 pub fn name_outermost(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_mut() else { return };
     name(&mut select.projection);
+    let is_joined = select.from.len() > 1 || select.from.iter().any(|from| !from.joins.is_empty());
     let mut seen: HashMap<String, usize> = HashMap::new();
+    // Whose column of a name came first.
+    let mut tables: HashMap<String, String> = HashMap::new();
     for item in &mut select.projection {
+        if is_joined
+            && let SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) = item
+            && let [.., table, column] = parts.as_slice()
+            && tables.entry(column.value.clone()).or_insert_with(|| table.value.clone()) != &table.value
+        {
+            let alias = Ident::with_quote('"', format!("{}.{}", table.value, column.value));
+            *item = SelectItem::ExprWithAlias { expr: Expr::CompoundIdentifier(parts.clone()), alias };
+        }
         let shown = match item {
             SelectItem::UnnamedExpr(Expr::Identifier(ident)) => ident.value.clone(),
             SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => {

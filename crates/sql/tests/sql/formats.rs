@@ -43,6 +43,19 @@ fn tab_separated() {
 }
 
 #[test]
+fn columns_of_one_name_are_told_apart_by_their_tables() {
+    let joined = "(SELECT 1 AS k, 2 AS v) AS z JOIN (SELECT 1 AS k, 3 AS v) AS b";
+    for (sql, names) in [
+        (format!("SELECT * FROM {joined} ON z.k = b.k"), "k\tv\tb.k\tb.v\n1\t2\t1\t3\n"),
+        (format!("SELECT z.k, z.k, b.k, b.k FROM {joined} ON z.k = b.k"), "k\tk\tb.k\tb.k\n1\t1\t1\t1\n"),
+        (format!("SELECT z.v, b.v AS v FROM {joined} ON z.k = b.k"), "v\tv\n2\t3\n"),
+        ("SELECT a.k, a.k FROM (SELECT 1 AS k) AS a".to_owned(), "k\tk\n1\t1\n"),
+    ] {
+        assert_eq!(text(&sql, Format::TabSeparatedWithNames), names, "{sql}");
+    }
+}
+
+#[test]
 fn csv() {
     let names = "\"x\",\"u\",\"s\",\"n\",\"d\",\"uu\",\"tu.1\",\"tu.2\",\"tu.3\",\"f\",\"inf\"\n";
     let row = "1,18446744073709551615,\"a\tb\"\"c/d\\\nq\",\\N,\"2024-01-02\",\"61f0c404-5cb3-11e7-907b-a6006ad3dba0\",\"a'\tb\",1,\\N,1.5,inf\n";
