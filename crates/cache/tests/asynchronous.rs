@@ -11,9 +11,9 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 type Texts = AsyncCache<u64, String>;
 
@@ -262,45 +262,46 @@ fn over(folder: &tempfile::TempDir, before_read: impl Fn() + Send + Sync + 'stat
     AsyncCache::new(TypedCache::new(cache)).unwrap()
 }
 
-/// On one thread of a runtime, whatever waits for the device.
+/// On one thread of a runtime, whatever waits for the device: it answers once another task has had a hundred turns.
 #[tokio::test(flavor = "current_thread")]
 async fn a_slow_device_holds_up_no_task() {
     let folder = tempfile::tempdir().unwrap();
     let is_slow = Arc::new(AtomicBool::new(false));
     let slow = Arc::clone(&is_slow);
+    let turns = Arc::new((Mutex::new(0), Condvar::new()));
+    let waited = Arc::new(AtomicU64::new(0));
+    let (seen, waiting) = (Arc::clone(&turns), Arc::clone(&waited));
     let cache = over(&folder, move || {
-        if slow.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(300));
+        if !slow.load(Ordering::Relaxed) {
+            return;
         }
+        let now = seen.0.lock().unwrap();
+        let end = *now + 100;
+        let (now, _) = seen.1.wait_timeout_while(now, Duration::from_secs(20), |now| *now < end).unwrap();
+        assert!(*now >= end, "a task was held up");
+        waiting.fetch_add(1, Ordering::Relaxed);
     });
     cache.insert(&1, &text(1, 1)).unwrap();
     cache.insert(&5, &text(5, 1)).unwrap();
     cache.flush().await.unwrap();
     is_slow.store(true, Ordering::Relaxed);
     let done = Arc::new(AtomicBool::new(false));
-    let longest = Arc::new(Mutex::new(Duration::ZERO));
     let ticks = tokio::spawn({
-        let (done, longest) = (Arc::clone(&done), Arc::clone(&longest));
+        let done = Arc::clone(&done);
         async move {
-            let mut count = 0;
             while !done.load(Ordering::Relaxed) {
-                let begun = Instant::now();
                 tokio::task::yield_now().await;
-                let mut longest = longest.lock().unwrap();
-                *longest = longest.max(begun.elapsed());
-                count += 1;
+                *turns.0.lock().unwrap() += 1;
+                turns.1.notify_all();
             }
-            count
         }
     });
-    let begun = Instant::now();
     assert_eq!(cache.get(&1).await, Some(text(1, 1)));
     assert_eq!(cache.get(&5).await, Some(text(5, 1)));
-    assert!(begun.elapsed() > Duration::from_millis(600), "the device was waited for");
+    assert_eq!(cache.typed().stats().hits_flash, 2);
+    assert!(waited.load(Ordering::Relaxed) >= 2, "the device was waited for");
     done.store(true, Ordering::Relaxed);
-    assert!(ticks.await.unwrap() > 100);
-    let longest = *longest.lock().unwrap();
-    assert!(longest < Duration::from_millis(250), "a task was held up for {longest:?}");
+    ticks.await.unwrap();
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const KEYS: u64 = 3000;
 
@@ -135,6 +135,20 @@ fn start(folder: &Path, kind: usize, seed: u64, from: u64) -> Child {
     command.args(["--exact", "worker"]).env(WORK, work).stdout(Stdio::null()).spawn().unwrap()
 }
 
+/// How far the process has come; 0: it starts.
+fn reached(progress: &Path) -> u64 {
+    u64::from_le_bytes(std::fs::read(progress).unwrap().try_into().unwrap())
+}
+
+fn wait_for_progress(progress: &Path, child: &mut Child) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while reached(progress) == 0 {
+        assert!(child.try_wait().unwrap().is_none(), "the process has ended by itself");
+        assert!(Instant::now() < until, "the process does not start");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn kill_often(kind: usize) {
     let kills: u64 = std::env::var("GRANARY_KILLS").map_or(40, |n| n.parse().expect("a number"));
     let seed: u64 = std::env::var("GRANARY_MODEL_SEED").map_or(1, |n| n.parse().expect("a number"));
@@ -143,18 +157,24 @@ fn kill_often(kind: usize) {
     let mut random = random(seed, kind as u64);
     // What may be there of each key: versions, or `None`.
     let mut allowed: Vec<HashSet<Option<u64>>> = vec![HashSet::from([None]); KEYS as usize];
-    let (mut next, mut done, mut while_starting, mut missing) = (1, 0, 0, 0);
+    let (mut next, mut done, mut while_starting, mut working, mut missing) = (1, 0, 0, 0, 0);
     while done < kills {
         for _ in 0..random.u8(1..5) {
             std::fs::write(&progress, 0u64.to_le_bytes()).unwrap();
             let mut child = start(folder.path(), kind, seed, next);
-            // Some are killed while they start.
-            let most = if random.bool() { 20_000 } else { 100_000 };
+            // Some are killed while they start, the others once they have begun to change something.
+            let most = if random.bool() {
+                20_000
+            } else {
+                wait_for_progress(&progress, &mut child);
+                working += 1;
+                100_000
+            };
             std::thread::sleep(Duration::from_micros(random.u64(..most)));
             child.kill().unwrap();
             child.wait().unwrap();
             done += 1;
-            let reached = u64::from_le_bytes(std::fs::read(&progress).unwrap().try_into().unwrap());
+            let reached = reached(&progress);
             while_starting += u64::from(reached == 0);
             for n in next..=reached / 2 {
                 let (changed, puts) = operation(seed, n);
@@ -189,7 +209,8 @@ fn kill_often(kind: usize) {
     println!("{done} kills, {while_starting} of a start, {next} operations, {missing} keys missing");
     // Of the small one entries leave.
     assert!(KINDS[kind] == Kind::SmallCompressedInPartitions || missing == 0, "{missing} keys are missing");
-    assert!(next > kills && while_starting > 0, "{next} operations, {while_starting} kills of a start");
+    assert!(next > working && working > 0, "{next} operations, {working} kills of processes at work");
+    assert!(while_starting > 0, "no start was killed");
 }
 
 #[test]

@@ -64,6 +64,15 @@ struct Proxy {
 
 impl Proxy {
     fn start(folder: &Path, servers: &[String]) -> Proxy {
+        // Between the choice of a port and its use somebody else may take it.
+        std::iter::repeat_with(|| Self::try_start(folder, servers))
+            .take(10)
+            .flatten()
+            .next()
+            .expect("nutcracker answers")
+    }
+
+    fn try_start(folder: &Path, servers: &[String]) -> Option<Proxy> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let list: String =
             servers.iter().enumerate().map(|(i, s)| format!("    - {s}:1 granary{i}\n")).collect();
@@ -83,12 +92,25 @@ impl Proxy {
             .stderr(Stdio::null())
             .spawn()
             .expect("nutcracker is installed: scripts/install-test-servers.sh");
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(address).is_err() {
-            assert!(Instant::now() < deadline, "nutcracker does not answer");
+        let mut proxy = Proxy { child, address };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while proxy.child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+            if proxy.is_itself() {
+                return Some(proxy);
+            }
             std::thread::sleep(Duration::from_millis(10));
         }
-        Proxy { child, address }
+        None
+    }
+
+    /// Whether it is this process that answers there: one that did not get its port ends.
+    fn is_itself(&mut self) -> bool {
+        let stream = TcpStream::connect(self.address);
+        let connected = stream.is_ok_and(|stream| stream.local_addr().is_ok_and(|own| own != self.address));
+        if connected {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        connected && self.child.try_wait().unwrap().is_none()
     }
 }
 

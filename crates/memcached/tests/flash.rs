@@ -95,7 +95,7 @@ fn statistic(address: SocketAddr, group: &str, name: &str) -> u64 {
 
 /// Waits until some of what was stored is on the device: until then write buffers answer for it.
 fn await_flash(address: SocketAddr) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while statistic(address, "granary", "bytes_written") < 4 << 20 {
         assert!(Instant::now() < deadline, "nothing is written");
         std::thread::sleep(Duration::from_millis(5));
@@ -185,7 +185,8 @@ fn replies_keep_their_order_while_others_are_served() {
         fill(server.address(), &format!("own{number}"), 150);
     }
     // What lies between is in RAM now.
-    fill(server.address(), "other", 8_000);
+    fill(server.address(), "other", 20_000);
+    await_flash(server.address());
     std::thread::scope(|scope| {
         for number in 0..24 {
             let address = server.address();

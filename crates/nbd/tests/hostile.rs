@@ -6,16 +6,21 @@ use common::bytes::*;
 use common::late::LateExport;
 use common::random::Random;
 use common::serving::Serving;
+use granary_nbd::limits::STOP_SECONDS;
 use granary_nbd::{
     Export, Figures, MemoryExport, Options, Server, ServerError, SingleExport, Stop, UnixSocket, serve,
 };
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 const SIZE: u64 = 4 << 20;
+
+/// Held by the test that measures RAM; shared by those that take much of it.
+static RAM: RwLock<()> = RwLock::new(());
 
 fn disk() -> Arc<dyn Export> {
     Arc::new(MemoryExport::new("disk", SIZE))
@@ -29,12 +34,16 @@ fn connect(serving: &Serving) -> TcpStream {
 
 /// A client that has shaken hands.
 fn client(serving: &Serving, structured: bool) -> TcpStream {
+    try_client(serving, structured).unwrap()
+}
+
+fn try_client(serving: &Serving, structured: bool) -> io::Result<TcpStream> {
     let mut stream = connect(serving);
-    stream.write_all(&handshake("disk", structured)).unwrap();
-    let answer = handshake_answer(structured);
-    let heard = take(&mut stream, answer);
+    stream.write_all(&handshake("disk", structured))?;
+    let mut heard = vec![0; handshake_answer(structured)];
+    stream.read_exact(&mut heard)?;
     assert!(heard.starts_with(GREETING));
-    stream
+    Ok(stream)
 }
 
 /// The length of what a handshake is answered.
@@ -62,7 +71,10 @@ fn rest(stream: &mut impl Read) -> Vec<u8> {
 
 /// A client writes and reads as if nothing had happened.
 fn is_well(serving: &Serving) {
-    let mut stream = client(serving, true);
+    is_served(client(serving, true));
+}
+
+fn is_served(mut stream: TcpStream) {
     stream.write_all(&write(FUA, 1, 1000, b"well")).unwrap();
     assert_eq!(Heard(&take(&mut stream, 16)).simple(), (0, 1));
     stream.write_all(&request(DF, READ, 2, 1000, 4)).unwrap();
@@ -81,6 +93,7 @@ fn waits_for(serving: &Serving, what: impl Fn(Figures) -> bool) {
 
 #[test]
 fn clients_that_vanish_at_any_byte_leave_nothing_behind() {
+    let _shared = RAM.read();
     for disk in [disk(), Arc::new(LateExport::new(disk(), true)) as Arc<dyn Export>] {
         let serving = Serving::new(disk);
         let requests = [
@@ -156,19 +169,17 @@ fn any_bytes_end_in_peace() {
 }
 
 #[test]
-fn clients_that_take_too_long_are_disconnected() {
-    let serving = Serving::with(disk(), |options, _| {
-        options.handshake_timeout = Duration::from_millis(400);
-        options.stall_timeout = Duration::from_millis(400);
-    });
-    // One that says nothing; one that asks for little, again and again.
-    let mut silent = connect(&serving);
-    assert_eq!(rest(&mut silent), GREETING);
+fn handshakes_that_take_too_long_are_ended() {
+    let serving = Serving::with(disk(), |options, _| options.handshake_timeout = Duration::from_millis(400));
+    // One that says nothing. Where the server had no turn in all that time, it says nothing either.
+    let silent = rest(&mut connect(&serving));
+    assert!(silent.is_empty() || silent == GREETING, "{silent:?}");
+    // One that asks for little, again and again.
     let mut busy = connect(&serving);
     busy.write_all(&flags(FIXED_NEWSTYLE)).unwrap();
     let began = Instant::now();
     while busy.write_all(&option(99, &[])).is_ok() {
-        assert!(began.elapsed() < Duration::from_secs(20), "a handshake without end");
+        assert!(began.elapsed() < Duration::from_secs(60), "a handshake without end");
         std::thread::sleep(Duration::from_millis(5));
     }
     // One whose option is as long as an option can be.
@@ -180,6 +191,22 @@ fn clients_that_take_too_long_are_disconnected() {
         said += zeroes.len();
         assert!(said < u32::MAX as usize, "a handshake without end");
     }
+    waits_for(&serving, |figures| figures.disconnected == 3);
+    // Whoever is in time is served; a machine that is slow may need several tries.
+    let until = Instant::now() + Duration::from_secs(60);
+    let stream = loop {
+        match try_client(&serving, true) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+    };
+    is_served(stream);
+}
+
+#[test]
+fn clients_that_stall_are_disconnected() {
+    let _shared = RAM.read();
+    let serving = Serving::with(disk(), |options, _| options.stall_timeout = Duration::from_millis(400));
     // One that stops within a header; one that stops within its data.
     for said in [&write(0, 1, 0, &[1; 512])[..20], &write(0, 1, 0, &[1; 512])[..100]] {
         let mut stream = client(&serving, true);
@@ -190,7 +217,7 @@ fn clients_that_take_too_long_are_disconnected() {
     let mut deaf = client(&serving, true);
     let reads: Vec<u8> = (0..100).flat_map(|i| request(DF, READ, i, 0, SIZE as u32)).collect();
     deaf.write_all(&reads).unwrap();
-    waits_for(&serving, |figures| figures.disconnected == 6);
+    waits_for(&serving, |figures| figures.disconnected == 3);
     // One that just waits is fine.
     let mut idle = client(&serving, true);
     std::thread::sleep(Duration::from_millis(1000));
@@ -201,6 +228,7 @@ fn clients_that_take_too_long_are_disconnected() {
 
 #[test]
 fn claims_of_great_lengths_cost_the_server_nothing() {
+    let _alone = RAM.write();
     let serving = Serving::new(Arc::new(MemoryExport::new("disk", 1 << 40)));
     let before = resident_kib();
     let mut clients = Vec::new();
@@ -225,11 +253,12 @@ fn claims_of_great_lengths_cost_the_server_nothing() {
 /// A client that takes something again and again, and less than it has the server keep for it.
 #[test]
 fn large_replies_are_taken_in_time() {
+    let _shared = RAM.read();
     let disk = Arc::new(MemoryExport::new("disk", 64 << 20));
     let serving = Serving::with(disk, |options, _| options.stall_timeout = Duration::from_secs(2));
     let mut slow = UnixStream::connect(serving.socket()).unwrap();
     slow.write_all(&[handshake("disk", false), request(0, READ, 1, 0, 32 << 20)].concat()).unwrap();
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(60);
     while serving.server.figures().disconnected == 0 {
         assert!(Instant::now() < until, "others wait for what it has");
         // It may have been disconnected.
@@ -246,6 +275,7 @@ fn resident_kib() -> usize {
 
 #[test]
 fn large_requests_share_what_memory_there_is_and_all_are_served() {
+    let _shared = RAM.read();
     let serving = Serving::new(Arc::new(MemoryExport::new("disk", 64 << 20)));
     std::thread::scope(|scope| {
         for i in 0..24 {
@@ -278,6 +308,7 @@ fn connections_are_bounded() {
 #[test]
 fn a_server_that_stops_completes_what_was_begun() {
     let late = Arc::new(LateExport::new(disk(), true));
+    late.is_held.store(true, Ordering::Relaxed);
     let serving = Serving::new(Arc::clone(&late) as Arc<dyn Export>);
     let mut idle = client(&serving, true);
     let mut greeted = connect(&serving);
@@ -285,33 +316,36 @@ fn a_server_that_stops_completes_what_was_begun() {
     let mut busy = client(&serving, false);
     let said: Vec<u8> = (0..200).flat_map(|i| write(0, i, i * 512, &[i as u8; 512])).collect();
     busy.write_all(&said).unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while late.most_in_flight.load(Ordering::Relaxed) < 200 {
+        assert!(Instant::now() < until, "all are begun");
+        std::thread::sleep(Duration::from_millis(2));
+    }
     let (stopped, began) = (std::thread::spawn(move || serving.server.stop()), Instant::now());
-    let mut heard = vec![0; 16 * 200];
-    busy.read_exact(&mut heard).unwrap();
+    assert_eq!(rest(&mut idle), b"");
+    assert_eq!(rest(&mut greeted), b"");
+    // Who still waits for replies and goes on to ask is told.
+    for _ in 0..10 {
+        busy.write_all(&write(0, 1, 0, b"late")).unwrap();
+        assert_eq!(Heard(&take(&mut busy, 16)).simple(), (ESHUTDOWN, 1), "nobody said that it ends");
+    }
+    late.is_held.store(false, Ordering::Relaxed);
+    let heard = take(&mut busy, 16 * 200);
     let mut replies = Heard(&heard);
-    let mut cookies: Vec<u64> = (0..200)
-        .map(|_| replies.simple())
-        .filter(|(error, _)| [0, ESHUTDOWN].contains(error))
-        .map(|it| it.1)
-        .collect();
-    cookies.sort();
-    assert!(cookies.into_iter().eq(0..200), "each is answered once");
-    // It goes on to ask, and is told.
-    let mut told = 0;
+    let mut completed: Vec<(u32, u64)> = (0..200).map(|_| replies.simple()).collect();
+    completed.sort();
+    assert!(completed.into_iter().eq((0..200).map(|cookie| (0, cookie))), "each is completed once");
+    // Who goes on to ask then is told, until it is disconnected.
     while busy.write_all(&write(0, 1, 0, b"late")).is_ok() {
         let mut reply = [0; 16];
         if busy.read_exact(&mut reply).is_err() {
             break;
         }
-        let error = Heard(&reply).simple().0;
-        assert!(told == 0 && error == 0 || error == ESHUTDOWN, "{error} after {told} refusals");
-        told += u32::from(error == ESHUTDOWN);
+        assert_eq!(Heard(&reply).simple(), (ESHUTDOWN, 1));
     }
-    assert!(told > 0, "nobody said that it ends");
-    assert_eq!(rest(&mut idle), b"");
-    assert_eq!(rest(&mut greeted), b"");
     stopped.join().unwrap();
-    assert!(began.elapsed() < Duration::from_secs(10), "it took {:?}", began.elapsed());
+    // It did not wait as long as for clients with replies that they do not take.
+    assert!(began.elapsed() < Duration::from_secs(STOP_SECONDS), "it took {:?}", began.elapsed());
 }
 
 /// The one client of a server on standard input: why it was served no longer is told, and is no failure to start.

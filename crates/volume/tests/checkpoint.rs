@@ -11,7 +11,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 fn header(blocks: u64) -> Header {
     Header { instance: 0xABCD, block_size: 4096, blocks, sequence: 1 << 40, position: 17 }
@@ -232,25 +231,19 @@ fn a_checkpoint_of_a_map_in_use_is_whole() {
     }
 }
 
-/// 64 GiB in blocks of 4 KiB: 64 MiB of map.
+/// 64 GiB in blocks of 4 KiB: 64 MiB of map. How long that takes at a start is measured in docs/studies/volume.md.
 #[test]
-fn a_large_checkpoint_is_read_in_a_moment() {
+fn a_large_checkpoint_is_read() {
     let Folder { path, _folder, .. } = folder();
     let blocks = (64 << 30) / 4096;
     let map = MapKind::Flat.create(blocks).unwrap();
     (0..blocks).for_each(|lba| assert_eq!(map.set(lba, place(lba as u32)), None));
-    let start = Instant::now();
     write(&path, &*map);
-    let written = start.elapsed();
     drop(map);
-    let mut fastest = Duration::MAX;
-    for _ in 0..3 {
-        let start = Instant::now();
-        let mut copy = MapKind::Flat.create(blocks).unwrap();
-        checkpoint::read(&path).unwrap().unwrap().restore(&mut *copy, &mut |_| {}).unwrap();
-        assert_eq!(copy.len(), blocks);
-        fastest = fastest.min(start.elapsed());
-    }
-    println!("written in {written:?}, read in {fastest:?}");
-    assert!(fastest < Duration::from_secs(1), "{fastest:?}");
+    let bytes = fs::metadata(&path).unwrap().len();
+    assert!(bytes < blocks * 4 * 101 / 100, "{bytes} bytes");
+    let mut copy = MapKind::Flat.create(blocks).unwrap();
+    checkpoint::read(&path).unwrap().unwrap().restore(&mut *copy, &mut |_| {}).unwrap();
+    assert_eq!(copy.len(), blocks);
+    (0..blocks).for_each(|lba| assert_eq!(copy.get(lba), Some(place(lba as u32))));
 }

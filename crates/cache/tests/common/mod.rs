@@ -7,7 +7,7 @@ use granary_log::device::{Device, MemoryDevice};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The seed of the caches here: a key's hash is known beforehand.
 pub const HASH_SEED: u64 = 0;
@@ -39,12 +39,14 @@ pub fn put_alone(cache: &Cache, key: u64, version: u64) {
 
 /// Puts into a segment of its own, once the flusher has emptied its slot.
 pub fn put_value_alone(cache: &Cache, key: u64, value: &[u8]) {
-    let dropped = cache.stats().puts_dropped;
-    for _ in 0..1_000 {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let dropped = cache.stats().puts_dropped;
         put_value(cache, key, value);
         if cache.stats().puts_dropped == dropped {
             break;
         }
+        assert!(Instant::now() < until, "there is no room for key {key}");
         std::thread::sleep(Duration::from_millis(1));
     }
     cache.flush().unwrap();
@@ -75,10 +77,8 @@ impl Hooked {
         Arc::new(Self { memory, after_read: Mutex::default(), after_write: Mutex::default() })
     }
 
-    /// Calls `hook` after the next read of a lookup, all being at rest until then.
+    /// Calls `hook` after the next read of a lookup.
     pub fn after_next_read(&self, hook: impl FnOnce() + Send + 'static) {
-        // The flusher reads too, ahead of the writer.
-        std::thread::sleep(Duration::from_millis(50));
         *self.after_read.lock().unwrap() = Some(Box::new(hook));
     }
 
@@ -94,6 +94,10 @@ impl Device for Hooked {
     }
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.memory.read_at(offset, bytes)?;
+        // Flusher and cleaner read, too, ahead of the writer.
+        if matches!(std::thread::current().name(), Some("granary-flush" | "granary-clean")) {
+            return Ok(());
+        }
         let hook = self.after_read.lock().unwrap().take();
         if let Some(call) = hook {
             call();

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const FOLDER: &str = "GRANARY_MEMCACHED_CHILD";
 const POLICY: &str = "GRANARY_MEMCACHED_CHILD_POLICY";
@@ -44,6 +45,18 @@ impl Process {
 
     /// With so much RAM, in bytes.
     pub fn start_with(folder: &Path, policy: &str, port: u16, memory: Option<u64>) -> Process {
+        // A port that a killed process had may be somebody else's for a while.
+        let deadline = Instant::now() + Duration::from_secs(if port == 0 { 0 } else { 60 });
+        loop {
+            if let Some(process) = Self::try_start(folder, policy, port, memory) {
+                return process;
+            }
+            assert!(Instant::now() < deadline, "a server starts");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn try_start(folder: &Path, policy: &str, port: u16, memory: Option<u64>) -> Option<Process> {
         let memory = memory.map(|bytes| (MEMORY, bytes.to_string()));
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child", "--nocapture"])
@@ -56,9 +69,13 @@ impl Process {
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let lines = output.by_ref().lines().map_while(Result::ok);
-        let line = { lines }.find(|line| line.starts_with("listens on ")).unwrap();
+        let line = { lines }.find(|line| line.starts_with("listens on "));
+        let Some(line) = line else {
+            child.wait().unwrap();
+            return None;
+        };
         let address = line.trim_start_matches("listens on ").parse().unwrap();
-        Process { child, address, _output: output }
+        Some(Process { child, address, _output: output })
     }
 
     /// With SIGKILL.

@@ -17,7 +17,7 @@ impl Drop for Running {
 
 /// An export that is a file, until this is dropped.
 pub struct Fuse {
-    _nbdfuse: Running,
+    nbdfuse: Running,
     file: PathBuf,
 }
 
@@ -28,12 +28,14 @@ impl Fuse {
         std::fs::write(&file, "").unwrap();
         let mut nbdfuse = Command::new("nbdfuse");
         let nbdfuse = nbdfuse.arg(&file).arg(uri).stdin(Stdio::null()).spawn().ok()?;
-        let fuse = Self { _nbdfuse: Running(nbdfuse), file };
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut fuse = Self { nbdfuse: Running(nbdfuse), file };
+        let deadline = Instant::now() + Duration::from_secs(30);
         while std::fs::metadata(&fuse.file).map_or(0, |found| found.len()) == 0 {
-            if Instant::now() > deadline {
+            // Where it cannot mount it ends.
+            if fuse.nbdfuse.0.try_wait().unwrap().is_some() {
                 return None;
             }
+            assert!(Instant::now() < deadline, "nbdfuse runs and mounts nothing");
             std::thread::sleep(Duration::from_millis(20));
         }
         Some(fuse)

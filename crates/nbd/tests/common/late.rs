@@ -6,7 +6,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 pub struct LateExport {
     pub inner: Arc<dyn Export>,
@@ -14,11 +14,13 @@ pub struct LateExport {
     pub has_event: bool,
     /// The greatest number of commands that were in flight at once.
     pub most_in_flight: AtomicUsize,
+    /// Nothing is completed while this is set.
+    pub is_held: AtomicBool,
 }
 
 impl LateExport {
     pub fn new(inner: Arc<dyn Export>, has_event: bool) -> Self {
-        Self { inner, has_event, most_in_flight: AtomicUsize::new(0) }
+        Self { inner, has_event, most_in_flight: AtomicUsize::new(0), is_held: AtomicBool::new(false) }
     }
 }
 
@@ -88,6 +90,10 @@ impl Session for LateSession {
     }
 
     fn poll(&mut self, completions: &mut Completions) {
+        // The event stays as it is: it is asked again.
+        if self.export.is_held.load(Ordering::Relaxed) {
+            return;
+        }
         for _ in 0..self.random.below(self.held.len() as u64 + 1) {
             self.complete(completions);
         }

@@ -46,12 +46,14 @@ impl LoggedDisk {
             .current_dir(folder)
             .stdin(Stdio::null());
         let daemon = Running(daemon.spawn().ok()?);
-        let this = Self { daemon: Some(daemon), folder: folder.to_owned() };
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut this = Self { daemon: Some(daemon), folder: folder.to_owned() };
+        let deadline = Instant::now() + Duration::from_secs(30);
         while std::fs::metadata(this.path()).unwrap().len() != bytes {
-            if Instant::now() > deadline {
+            // Where it cannot mount it ends.
+            if this.daemon.as_mut().is_some_and(|daemon| daemon.0.try_wait().unwrap().is_some()) {
                 return None;
             }
+            assert!(Instant::now() < deadline, "the storage daemon runs and mounts nothing");
             std::thread::sleep(Duration::from_millis(10));
         }
         Some(this)
