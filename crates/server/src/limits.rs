@@ -39,6 +39,9 @@ pub const CHUNK_BYTES: usize = 64 << 10;
 /// Chunks of an answer that wait for a slow client, before its query waits, too.
 pub const CHUNKS_AHEAD: usize = 4;
 
+/// How long an answer's connection stays behind an error in the middle, to send what was written before.
+pub const BREAK_OFF_PAUSE: Duration = Duration::from_millis(500);
+
 /// Keys that are looked up together. A block of ClickHouse's, 65 409 of them, is one request to the source.
 pub const KEYS_PER_LOOKUP: usize = 1 << 16;
 

@@ -46,6 +46,7 @@ mod tuple;
 mod tuple_element;
 mod type_name;
 mod uuid;
+pub(crate) mod uuid_order;
 mod values;
 mod zone;
 

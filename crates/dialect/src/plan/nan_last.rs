@@ -1,5 +1,5 @@
 //! NaN is sorted behind all numbers, whichever way these go, and beside NULL, as in ClickHouse. Arrow takes it for the
-//! largest number or, if its sign is set as that of `0 / 0` is, for the smallest.
+//! largest number or, if its sign is set as that of `0 / 0` is, for the smallest. UUIDs have an order of their own.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -7,10 +7,11 @@ use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::math::expr_fn::isnan;
 use datafusion::logical_expr::expr::Sort as SortExpr;
-use datafusion::logical_expr::{ExprSchemable, LogicalPlan, Sort};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Sort};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::has_node;
+use crate::functions::uuid_order::{is_uuid, order_of};
 
 /// Sorts by whether a value is NaN before it sorts by the value.
 #[derive(Debug)]
@@ -35,16 +36,27 @@ impl AnalyzerRule for NanLast {
 
 fn with_nan_last(mut sort: Sort) -> Result<Transformed<LogicalPlan>> {
     let exprs = in_order(&sort.expr, sort.input.schema())?;
-    let changed = exprs.len() > sort.expr.len();
+    let changed = exprs != sort.expr;
     sort.expr = exprs;
     Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
 }
 
-/// What rows are sorted by, where that is to say where NaN is.
+/// Whether Arrow sorts an expression's values in another order.
+pub fn has_own_order(expr: &Expr, schema: &DFSchema) -> bool {
+    let field = expr.to_field(schema);
+    field.is_ok_and(|(_, field)| field.data_type().is_floating() || is_uuid(&field))
+}
+
+/// What rows are sorted by, where that is to say where NaN is, and which UUID comes first.
 pub fn in_order(order: &[SortExpr], schema: &DFSchema) -> Result<Vec<SortExpr>> {
     let mut exprs = Vec::with_capacity(order.len());
     for by in order {
-        if matches!(by.expr.get_type(schema)?, DataType::Float32 | DataType::Float64) {
+        let (_, field) = by.expr.to_field(schema)?;
+        if is_uuid(&field) {
+            exprs.push(SortExpr { expr: order_of(by.expr.clone()), ..by.clone() });
+            continue;
+        }
+        if matches!(field.data_type(), DataType::Float32 | DataType::Float64) {
             let is_nan = isnan(by.expr.clone());
             // NULL is neither, and stays where it is wanted.
             exprs.push(SortExpr { expr: is_nan, asc: !by.nulls_first, nulls_first: by.nulls_first });

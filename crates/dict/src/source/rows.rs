@@ -96,6 +96,22 @@ impl Rows {
         &self.names[column]
     }
 
+    /// The column that a name of a stream means: the one that is called so or, without one, the only one that is but for
+    /// capitals, as in ClickHouse.
+    ///
+    /// # Errors
+    /// INCORRECT_DATA: several are.
+    pub fn column_called(&self, name: &str) -> Result<Option<usize>, DictError> {
+        if let Some(column) = self.names.iter().position(|ours| ours == name) {
+            return Ok(Some(column));
+        }
+        let mut like = (0..self.names.len()).filter(|&column| self.name(column).eq_ignore_ascii_case(name));
+        match (like.next(), like.next()) {
+            (found, None) => Ok(found),
+            _ => Err(DictError::new(Code::IncorrectData, format!("Ambiguous field ({name})"))),
+        }
+    }
+
     /// The type as declared.
     pub fn data_type(&self, column: usize) -> &DataType {
         &self.types[column]

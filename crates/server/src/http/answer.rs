@@ -15,7 +15,7 @@ use super::App;
 use super::answer_writer::{AnswerWriter, Chunk};
 use super::exception::Exception;
 use super::waiting::Turn;
-use crate::limits::CHUNKS_AHEAD;
+use crate::limits::{BREAK_OFF_PAUSE, CHUNKS_AHEAD};
 
 /// Whether the body is in ClickHouse's compressed blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,13 @@ pub async fn written(
         Some(Err(error)) => Err(Exception(error)),
         Some(Ok(first)) => {
             let chunks = tokio_stream::once(Ok(first)).chain(received);
-            Ok(Body::from_stream(chunks.map(|chunk: Chunk| chunk.map_err(io::Error::other))))
+            Ok(Body::from_stream(chunks.then(|chunk: Chunk| async {
+                if chunk.is_err() {
+                    // A connection that is broken off forgets what it was about to send.
+                    tokio::time::sleep(BREAK_OFF_PAUSE).await;
+                }
+                chunk.map_err(io::Error::other)
+            })))
         }
     }
 }

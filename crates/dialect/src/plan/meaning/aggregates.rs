@@ -4,7 +4,8 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::math::expr_fn::isnan;
-use datafusion::logical_expr::expr::{AggregateFunction, Cast, Sort, WindowFunction};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, Cast, NullTreatment, Sort, WindowFunction};
 use datafusion::logical_expr::{
     Expr, ExprSchemable, ScalarUDF, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
@@ -12,8 +13,9 @@ use datafusion::logical_expr::{
 use super::comparisons::is_float;
 use crate::error::Error;
 use crate::functions::quantile::ANSWERS;
+use crate::functions::uuid_order::{is_uuid, order_of};
 use crate::functions::{NanFirst, ToNullable, is_plain};
-use crate::plan::nan_last::in_order;
+use crate::plan::nan_last::{has_own_order, in_order};
 use crate::rewrite::clickhouse_name;
 use crate::types::{is_wide, type_name};
 
@@ -35,7 +37,7 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
     let frame = &call.params.window_frame;
     let is_near = frame.units == WindowFrameUnits::Range
         && (has_distance(&frame.start_bound) || has_distance(&frame.end_bound));
-    if !is_near && by.iter().any(|by| is_float(&by.expr, schema)) {
+    if !is_near && by.iter().any(|by| has_own_order(&by.expr, schema)) {
         *by = in_order(by, schema)?;
         changed = true;
     }
@@ -48,6 +50,10 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
     match call.params.args.as_mut_slice() {
         [value] if ["max", "min"].contains(&name.as_str()) && is_float(value, schema) => {
             nan_last(&name, value)
+        }
+        [value] if ["max", "min"].contains(&name.as_str()) && is_uuid(&value.to_field(schema)?.1) => {
+            let what = format!("{name} of UUIDs over a window is not implemented");
+            return Err(Error::not_implemented(what).into());
         }
         [value] if let Some(wide) = widened(&name, value, schema)? => cast_to(value, wide),
         _ => return Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed)),
@@ -84,6 +90,11 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
     match (name.as_str(), params.args.as_mut_slice()) {
         ("max" | "min", [value]) if is_float(value, schema) => {
             nan_last(&name, value);
+        }
+        ("max" | "min", [value]) if is_uuid(&value.to_field(schema)?.1) => {
+            let by = Sort { expr: order_of(value.clone()), asc: name == "min", nulls_first: false };
+            (params.order_by, params.null_treatment) = (vec![by], Some(NullTreatment::IgnoreNulls));
+            call.func = first_value_udaf();
         }
         (statistic, [value]) if STATISTICS.contains(&statistic) => {
             if value.get_type(schema)? == DataType::Float32 {
@@ -123,6 +134,8 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
             }
             if is_float(&by.expr, schema) {
                 params.order_by.insert(0, Sort { expr: isnan(by.expr), asc: true, nulls_first: false });
+            } else if is_uuid(&by.expr.to_field(schema)?.1) {
+                params.order_by[0].expr = order_of(by.expr);
             }
         }
         _ => return Ok(Transformed::no(Expr::AggregateFunction(call))),

@@ -9,7 +9,9 @@ use granary_dict::digits_of;
 
 use crate::error::Error;
 use crate::functions::as_type::AsType;
+use crate::functions::uuid_order::{is_uuid, order_of};
 use crate::functions::{AssumeNotNull, Ieee, TUPLE, TupleElement};
+use crate::plan::nan_last::has_own_order;
 use crate::types::plain_name;
 
 pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
@@ -97,6 +99,11 @@ pub fn compared(compared: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     if let (DataType::Struct(left), DataType::Struct(right)) = (left.data_type(), right.data_type()) {
         return tuples(&compared, left, right, schema).map(Transformed::yes);
     }
+    let is_ordering = matches!(compared.op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
+    if is_ordering && is_uuid(&left) && is_uuid(&right) {
+        let [left, right] = [compared.left, compared.right].map(|side| Box::new(order_of(*side)));
+        return Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, compared.op, right))));
+    }
     let is_text_or_number = |field: &Field| {
         let data_type = field.data_type();
         data_type.is_numeric() || data_type.is_string() || data_type == &DataType::Boolean
@@ -148,7 +155,7 @@ fn distinct(
 /// `x BETWEEN low AND high`, of which `NOT` is `x < low OR x > high`.
 pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let sides = [&between.expr, &between.low, &between.high];
-    let is_apart = |side: &Expr| is_float(side, schema) || are_apart(&between.expr, side, schema);
+    let is_apart = |side: &Expr| has_own_order(side, schema) || are_apart(&between.expr, side, schema);
     if !sides.iter().any(|side| is_apart(side)) {
         return Ok(Transformed::no(Expr::Between(between)));
     }

@@ -171,8 +171,11 @@ impl Stream {
     fn take_object(&self, members: &[(String, &RawValue)], rows: &mut Rows) -> Result<(), DictError> {
         for column in 0..rows.width() {
             // Of members with one name the last counts.
-            let value =
-                members.iter().rev().find(|(name, _)| name == rows.name(column)).map(|(_, value)| *value);
+            let called = members.iter().rev().find(|(name, _)| name == rows.name(column));
+            let value = match called {
+                Some((_, value)) => Some(*value),
+                None => like(rows, column, members)?,
+            };
             match value {
                 None if column < rows.key_width() => {
                     return Err(rows.missing_key(column, members.iter().map(|(name, _)| name)));
@@ -201,6 +204,20 @@ impl Stream {
 }
 
 /// Adds a value by its text, for a String whatever it is, as in ClickHouse.
+/// The member that is called as a column but for capitals.
+fn like<'v>(
+    rows: &Rows,
+    column: usize,
+    members: &[(String, &'v RawValue)],
+) -> Result<Option<&'v RawValue>, DictError> {
+    for (name, value) in members.iter().rev() {
+        if name.eq_ignore_ascii_case(rows.name(column)) && rows.column_called(name)? == Some(column) {
+            return Ok(Some(value));
+        }
+    }
+    Ok(None)
+}
+
 fn push(values: JsonValues, column: usize, value: &RawValue, rows: &mut Rows) -> Result<(), DictError> {
     let is_text = rows.data_type(column).shape() == Shape::Text;
     match value.get() {

@@ -51,8 +51,8 @@ impl Order {
     /// passed over.
     pub fn of_names(names: &[String], rows: &Rows) -> Result<Order, DictError> {
         let ours: Vec<&str> = (0..rows.width()).map(|column| rows.name(column)).collect();
-        let place = |name: &String| ours.iter().position(|ours| ours == name);
-        let places: Vec<Option<usize>> = names.iter().map(place).collect();
+        let places = names.iter().map(|name| rows.column_called(name));
+        let places: Vec<Option<usize>> = places.collect::<Result<_, DictError>>()?;
         let there = |column: usize| places.iter().filter(|place| **place == Some(column)).count();
         if let Some(twice) = (0..ours.len()).find(|&column| there(column) > 1) {
             return Err(DictError::parse_text(format!("Column {} comes twice", ours[twice])));

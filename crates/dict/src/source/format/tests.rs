@@ -253,6 +253,27 @@ fn malformed_arrays_are_refused() {
 const NESTED: &str = "Nested(a UInt8, `b c` Nullable(String), m Map(String, UInt8))";
 const TUPLES: &str = "Array(Tuple(IPv4, Tuple(a Tuple(Bool), b IPv6)))";
 
+#[test]
+fn a_column_is_called_so_or_so_but_for_capitals() {
+    let attribute = |name: &str| Attribute::new(name, DataType::UInt8);
+    let structure = Structure {
+        key: Key::Simple { name: "id".into() },
+        attributes: ["a", "A", "B", "cD", "Cd"].map(attribute).into(),
+    };
+    let read = |text: &str| {
+        let mut rows = Rows::new(&structure);
+        read_rows(Format::JSON_EACH_ROW, text.as_bytes(), &mut rows)?;
+        rows.finish(&[])
+    };
+    let batch = read(r#"{"ID":1,"A":2,"b":3,"Cd":4}"#).unwrap();
+    let row: Vec<String> = batch.columns().iter().map(|column| format!("{column:?}")).collect();
+    let has = |column: usize, value: &str| row[column].contains(&format!("  {value},"));
+    assert!(has(0, "1") && has(1, "null") && has(2, "2") && has(3, "3"), "{row:?}");
+    assert!(has(4, "null") && has(5, "4"), "{row:?}");
+    let error = read(r#"{"id":1,"cd":4}"#).unwrap_err();
+    assert!(error.message().contains("Ambiguous field (cd)"), "{error}");
+}
+
 /// Members of an object keep their order, and one that comes twice is there twice.
 #[test]
 fn maps_in_json() {

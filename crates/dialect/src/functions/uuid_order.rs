@@ -1,0 +1,64 @@
+//! The order of UUIDs: ClickHouse compares the second eight bytes before the first.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, FixedSizeBinaryBuilder};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use granary_dict::DataType as ClickHouseType;
+
+use super::numbers::{rows, shaped};
+use crate::types::declared;
+
+/// A UUID as bytes that compare as it does in ClickHouse. Nobody can write the function's name.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct UuidOrder {
+    signature: Signature,
+}
+
+impl Default for UuidOrder {
+    fn default() -> Self {
+        Self { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+/// Whether a field is of UUIDs.
+pub fn is_uuid(field: &Field) -> bool {
+    field.data_type() == &DataType::FixedSizeBinary(16)
+        && declared(field).is_none_or(|declared| declared.inner() == &ClickHouseType::Uuid)
+}
+
+/// What UUIDs are sorted and compared by.
+pub fn order_of(uuid: Expr) -> Expr {
+    ScalarUDF::from(UuidOrder::default()).call(vec![uuid])
+}
+
+impl ScalarUDFImpl for UuidOrder {
+    fn name(&self) -> &str {
+        "uuid/order"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(arguments[0].clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let given = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+        let uuids = given.as_fixed_size_binary();
+        let mut ordered = FixedSizeBinaryBuilder::with_capacity(uuids.len(), 16);
+        for uuid in uuids {
+            match uuid {
+                None => ordered.append_null(),
+                Some(uuid) => ordered.append_value([&uuid[8..], &uuid[..8]].concat())?,
+            }
+        }
+        shaped(Arc::new(ordered.finish()), &args.args)
+    }
+}
