@@ -20,6 +20,10 @@ pub(crate) const WITH_EXPANSIONS_MAX: usize = 10_000;
 /// a batch.
 pub(crate) const BATCH_BYTES_MAX: usize = 1 << 30;
 
+/// The bytes that a constant of the query takes when it is written out for each row of a batch: batches have fewer rows where
+/// it would take more.
+pub(crate) const CONSTANT_BYTES_WANTED: usize = 64 << 20;
+
 /// The longest FixedString, as in ClickHouse.
 pub(crate) const FIXED_STRING_BYTES_MAX: u64 = 0xff_ffff;
 

@@ -21,7 +21,7 @@ use super::outer_join::Unmatched;
 use super::scalar_subqueries::nullable_subqueries;
 use crate::functions::as_type::AS_TYPE;
 use crate::functions::{TO_TIME_ZONE, constant_text};
-use crate::limits::BATCH_BYTES_MAX;
+use crate::limits::CONSTANT_BYTES_WANTED;
 
 /// What a plan consists of, as far as rules ask for it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn optimise(
     let optimised = analysed(state, plan, joins)?;
     let longest = longest_constant(&optimised.plan)?;
     // A projection writes a constant out for each row of a batch.
-    let rows = (BATCH_BYTES_MAX / longest.max(1)).max(1);
+    let rows = (CONSTANT_BYTES_WANTED / longest.max(1)).max(1);
     if rows < state.config().batch_size() {
         state.config_mut().options_mut().execution.batch_size = ConfigNonZeroUsize::try_new(rows)?;
     }
