@@ -146,6 +146,10 @@ fn a_process_that_ends_or_says_too_much_is_replaced() {
     let twice =
         "key = sys.stdin.readline().strip()\nprint(f'{key}\\t5\\n{key}\\t6', flush=True)\ntime.sleep(1000)";
     fails(twice, &[1, 2], "answered a key twice");
+    // Rows of a key that nobody asked for stand for those that there are not.
+    let filler = program(folder.path(), "f", &lines("print(key if key == '1' else '0', 5, sep=chr(9))"));
+    let dictionary = open(&format!("COMMAND '{filler}' FORMAT TSV"), "DIRECT()");
+    assert_eq!(found(&dictionary.has(&u64s([1, 2, 3])).unwrap()), [true, false, false]);
     fails(&lines("print('x')"), &[1], "TabSeparated row 1: ");
     // Ends between two requests, or says something later that nobody asked: the next request gets another process.
     let once = "line = sys.stdin.readline()\nprint(line.strip(), os.getpid(), sep='\\t', flush=True)\n";

@@ -39,6 +39,9 @@ pub const CHUNK_BYTES: usize = 64 << 10;
 /// Chunks of an answer that wait for a slow client, before its query waits, too.
 pub const CHUNKS_AHEAD: usize = 4;
 
+/// The text of an error in the middle of an answer: clients look at the last 16 KiB.
+pub const EXCEPTION_BYTES_MAX: usize = 15 << 10;
+
 /// How long an answer's connection stays behind an error in the middle, to send what was written before.
 pub const BREAK_OFF_PAUSE: Duration = Duration::from_millis(500);
 

@@ -366,7 +366,8 @@ fn option_value(setting: &Setting, value: &str) -> Result<String> {
             n => n.min(THREADS_OF_CORE_MAX * cores()).to_string(),
         }),
         "NonZeroUInt64" => {
-            value.parse().ok().filter(|n: &u64| *n > 0).map(|n| n.min(BLOCK_ROWS_MAX).to_string())
+            let most = if setting.name == "max_block_size" { BLOCK_ROWS_MAX } else { u64::MAX };
+            value.parse().ok().filter(|n: &u64| *n > 0).map(|n| n.min(most).to_string())
         }
         "Seconds" => value.parse().ok().filter(|s: &f64| s.is_finite() && *s >= 0.0).map(|s| s.to_string()),
         _ => value.parse().ok().map(|n: u64| n.to_string()),

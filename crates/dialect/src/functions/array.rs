@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 use super::arguments;
 use super::default_value::default_value;
 use super::map;
-use super::numbers::{array_bits, expanded, rows, shaped};
+use super::numbers::{array_bits, by_slices, expanded, rows, shaped};
 use crate::error::Error;
 use crate::types::plain_name;
 
@@ -156,6 +156,12 @@ impl ScalarUDFImpl for ArrayFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        by_slices(args, |args| self.answer(args))
+    }
+}
+
+impl ArrayFunction {
+    fn answer(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = rows(&args.args, args.number_rows);
         let arrays = args.args.iter().map(|item| expanded(item, rows)).collect::<Result<Vec<_>>>()?;
         let result: ArrayRef = match (self.action, arrays.as_slice()) {
@@ -171,9 +177,7 @@ impl ScalarUDFImpl for ArrayFunction {
         };
         shaped(result, &args.args)
     }
-}
 
-impl ArrayFunction {
     fn illegal(&self, arguments: &[DataType]) -> DataFusionError {
         let types: Vec<String> = arguments.iter().map(plain_name).collect();
         let (types, name) = (types.join(", "), self.name());

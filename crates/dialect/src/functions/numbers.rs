@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::*;
 use datafusion::arrow::buffer::{NullBuffer, ScalarBuffer};
+use datafusion::arrow::compute::concat;
 use datafusion::arrow::datatypes::*;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::ColumnarValue;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use crate::error::Error;
-use crate::limits::BATCH_BYTES_MAX;
+use crate::limits::{BATCH_BYTES_MAX, CONSTANT_BYTES_WANTED};
 
 /// The values of an integer argument, sign-extended to 64 bits.
 pub enum Bits {
@@ -148,6 +149,45 @@ pub fn expanded(argument: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
         return Err(Error::memory_limit_exceeded(what).into());
     }
     argument.to_array(rows)
+}
+
+/// Has a function computed for some rows at a time where a constant is long, which is written out for each of them.
+///
+/// # Errors
+/// Those of the function; MEMORY_LIMIT_EXCEEDED: its values are too long.
+pub fn by_slices(
+    args: ScalarFunctionArgs,
+    invoke: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,
+) -> Result<ColumnarValue> {
+    let rows = rows(&args.args, args.number_rows);
+    let bytes = args.args.iter().map(|argument| match argument {
+        ColumnarValue::Scalar(value) => value.size(),
+        ColumnarValue::Array(_) => 0,
+    });
+    let slice_rows = (CONSTANT_BYTES_WANTED / bytes.max().unwrap_or(0).max(1)).max(1);
+    if rows <= slice_rows {
+        return invoke(args);
+    }
+    let (mut parts, mut bytes) = (Vec::new(), 0);
+    for start in (0..rows).step_by(slice_rows) {
+        let number_rows = slice_rows.min(rows - start);
+        let sliced = args.args.iter().map(|argument| match argument {
+            ColumnarValue::Array(array) => ColumnarValue::Array(array.slice(start, number_rows)),
+            ColumnarValue::Scalar(value) => ColumnarValue::Scalar(value.clone()),
+        });
+        let part = invoke(ScalarFunctionArgs { args: sliced.collect(), number_rows, ..args.clone() })?;
+        let part = part.into_array(number_rows)?;
+        bytes += part.get_array_memory_size();
+        if bytes > BATCH_BYTES_MAX {
+            let what = format!(
+                "The values of a function for one block would take more than {BATCH_BYTES_MAX} bytes"
+            );
+            return Err(Error::memory_limit_exceeded(what).into());
+        }
+        parts.push(part);
+    }
+    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+    Ok(ColumnarValue::Array(concat(&parts)?))
 }
 
 /// The NULLs of a row are those of any of its arguments.

@@ -11,6 +11,7 @@ mod nan_last;
 mod optimise;
 mod outer_join;
 mod planning;
+mod result_names;
 mod scalar_subqueries;
 mod settings;
 mod yielding;

@@ -1,13 +1,12 @@
 //! Which of DataFusion's rules a plan is optimised by. DataFusion tries all of them on every plan, and then again;
 //! for a short query that takes longer than to answer it. Most rules are for nodes that most plans lack.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
@@ -18,6 +17,7 @@ use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
 use super::meaning::meaning;
 use super::outer_join::Unmatched;
+use super::result_names::named;
 use super::scalar_subqueries::nullable_subqueries;
 use crate::functions::as_type::AS_TYPE;
 use crate::functions::{TO_TIME_ZONE, constant_text};
@@ -130,22 +130,10 @@ impl Optimised {
         plan: LogicalPlan,
         state: &SessionState,
     ) -> Result<Optimised> {
-        let declared = Arc::new(named(plan.schema()));
+        let declared = Arc::new(named(&plan));
         let plan = Optimizer::with_rules(rules).optimize(plan, state, |_, _| {})?;
         Ok(Optimised { plan, declared })
     }
-}
-
-/// The columns of a result. Of several tables' columns of one name all but the first have their table's name before it.
-fn named(schema: &DFSchema) -> Schema {
-    let mut seen = HashSet::new();
-    let fields = schema.iter().map(|(table, field)| match (seen.insert(field.name()), table) {
-        (false, Some(table)) => {
-            Arc::new(field.as_ref().clone().with_name(format!("{}.{}", table.table(), field.name())))
-        }
-        _ => Arc::clone(field),
-    });
-    Schema::new_with_metadata(fields.collect::<Fields>(), schema.metadata().clone())
 }
 
 impl Nodes {

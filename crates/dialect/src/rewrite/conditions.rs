@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
-use super::syntax::{call, taken};
+use super::syntax::{call, name_of, taken};
 use crate::functions::truth::{AS_CHOICE, AS_CONDITION, AS_NUMBER};
 
 /// Makes an expression fit to be a condition.
@@ -49,6 +49,8 @@ fn is_truth(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_truth(inner),
         Expr::Value(value) => matches!(value.value, Value::Boolean(_) | Value::Null),
+        // What `true` was made.
+        Expr::Function(function) => name_of(function) == Some("toBool"),
         _ => false,
     }
 }

@@ -4,7 +4,7 @@
 use datafusion::sql::sqlparser::ast::{Expr, Function};
 
 use super::conditions;
-use super::syntax::{arguments, call, name_of, plain_arguments, string};
+use super::syntax::{arguments, call, name_of, plain_arguments, string, taken};
 use crate::error::{Error, Result};
 use crate::functions::ARRAY_MAP;
 
@@ -64,6 +64,13 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
+fn is_subquery(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_subquery(inner),
+        expr => matches!(expr, Expr::Subquery(_)),
+    }
+}
+
 /// The array that a call's lambda makes, and the first of the arrays that it is given. `None`: there is no lambda.
 fn results(function: &Function, name: &str) -> Result<Option<(Expr, Expr)>> {
     let Some(mut given) = plain_arguments(function) else { return Ok(None) };
@@ -87,5 +94,9 @@ fn results(function: &Function, name: &str) -> Result<Option<(Expr, Expr)>> {
             arrays.len()
         )));
     }
+    // One that is written out for each row by what knows how many bytes that takes.
+    given.iter_mut().skip(1).filter(|array| is_subquery(array)).for_each(|array| {
+        *array = call("materialize", vec![taken(array)]);
+    });
     Ok(Some((call(ARRAY_MAP, given), first)))
 }

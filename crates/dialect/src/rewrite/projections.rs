@@ -28,36 +28,27 @@ fn is_column(expr: &Expr) -> bool {
     }
 }
 
-/// Names the columns of the final result, in which names may repeat: a column of another table has that one's name before
-/// its own. DataFusion wants all names to differ, so what is repeated all the same gets a suffix that no format shows.
+/// Names the columns of the final result, in which names may repeat: DataFusion wants them to differ, so a
+/// repeated one gets a suffix that no format shows. Columns of several tables differ by those.
 pub fn name_outermost(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_mut() else { return };
     name(&mut select.projection);
-    let is_joined = select.from.len() > 1 || select.from.iter().any(|from| !from.joins.is_empty());
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    // Whose column of a name came first.
-    let mut tables: HashMap<String, String> = HashMap::new();
+    let mut seen: HashMap<String, Vec<Option<String>>> = HashMap::new();
     for item in &mut select.projection {
-        if is_joined
-            && let SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) = item
-            && let [.., table, column] = parts.as_slice()
-            && tables.entry(column.value.clone()).or_insert_with(|| table.value.clone()) != &table.value
-        {
-            let alias = Ident::with_quote('"', format!("{}.{}", table.value, column.value));
-            *item = SelectItem::ExprWithAlias { expr: Expr::CompoundIdentifier(parts.clone()), alias };
-        }
-        let shown = match item {
-            SelectItem::UnnamedExpr(Expr::Identifier(ident)) => ident.value.clone(),
+        let (shown, table) = match item {
+            SelectItem::UnnamedExpr(Expr::Identifier(ident)) => (ident.value.clone(), None),
             SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => {
-                parts.last().map(|part| part.value.clone()).unwrap_or_default()
+                let Some((column, tables)) = parts.split_last() else { continue };
+                (column.value.clone(), tables.last().map(|table| table.value.clone()))
             }
-            SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+            SelectItem::ExprWithAlias { alias, .. } => (alias.value.clone(), None),
             _ => continue,
         };
-        let times = seen.entry(shown.clone()).or_default();
-        *times += 1;
-        if *times > 1 {
-            let alias = Ident::with_quote('"', format!("{shown}\u{1}{times}"));
+        let others = seen.entry(shown.clone()).or_default();
+        let is_repeated = others.iter().any(|other| other.is_none() || table.is_none() || *other == table);
+        others.push(table);
+        if is_repeated {
+            let alias = Ident::with_quote('"', format!("{shown}\u{1}{}", others.len()));
             let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
                 continue;
             };

@@ -15,7 +15,7 @@ use super::App;
 use super::answer_writer::{AnswerWriter, Chunk};
 use super::exception::Exception;
 use super::waiting::Turn;
-use crate::limits::{BREAK_OFF_PAUSE, CHUNKS_AHEAD};
+use crate::limits::{BREAK_OFF_PAUSE, CHUNKS_AHEAD, EXCEPTION_BYTES_MAX};
 
 /// Whether the body is in ClickHouse's compressed blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,10 @@ impl LateException {
 
     /// The block.
     pub fn block(&self, error: &Error) -> String {
-        let (tag, text) = (self.tag(), format!("{error}\n"));
+        let tag = self.tag();
+        let mut text = error.to_string();
+        text.truncate(text.floor_char_boundary(EXCEPTION_BYTES_MAX));
+        text.push('\n');
         format!("\r\n__exception__\r\n{tag}\r\n{text}{} {tag}\r\n__exception__\r\n", text.len())
     }
 }

@@ -149,7 +149,8 @@ async fn run(
     };
     let database = header_or_url(&headers, DATABASE, &parameters, "database")?;
     let leased = prepared(&caller, &parameters, database)?;
-    let is_packed = headers.get_all(ACCEPT_ENCODING).iter().any(|value| value.as_bytes() != b"identity");
+    let is_gzip = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("gzip"));
+    let is_packed = headers.get_all(ACCEPT_ENCODING).iter().any(is_gzip);
     let late = LateException::new(!is_packed);
     let delivery = delivery(&leased.session, &parameters, late)?;
     let statements = leased.session.split_bytes(&text)?;

@@ -251,11 +251,13 @@ impl Catalogue {
         std::thread::scope(|scope| {
             for entry in databases.into_values().flat_map(BTreeMap::into_values) {
                 let Entry::Open(dictionary) = entry else { continue };
-                scope.spawn(move || {
+                let close = move || {
                     while Arc::strong_count(&dictionary) > 1 && Instant::now() < deadline {
                         std::thread::sleep(CLOSE_PAUSE);
                     }
-                });
+                };
+                // Without a thread it is closed here, whoever has it.
+                let _ = std::thread::Builder::new().name("granary-close".into()).spawn_scoped(scope, close);
             }
         });
     }

@@ -44,11 +44,15 @@ fn tab_separated() {
 
 #[test]
 fn columns_of_one_name_are_told_apart_by_their_tables() {
-    let joined = "(SELECT 1 AS k, 2 AS v) AS z JOIN (SELECT 1 AS k, 3 AS v) AS b";
+    let two = "(SELECT 1 AS k, 2 AS v) AS z JOIN (SELECT 1 AS k, 3 AS v) AS b";
+    let three = "(SELECT 1 AS k) AS a JOIN (SELECT 1 AS k) AS b ON a.k = b.k JOIN (SELECT 1 AS k, 2 AS x) AS c ON b.k = c.k";
     for (sql, names) in [
-        (format!("SELECT * FROM {joined} ON z.k = b.k"), "k\tv\tb.k\tb.v\n1\t2\t1\t3\n"),
-        (format!("SELECT z.k, z.k, b.k, b.k FROM {joined} ON z.k = b.k"), "k\tk\tb.k\tb.k\n1\t1\t1\t1\n"),
-        (format!("SELECT z.v, b.v AS v FROM {joined} ON z.k = b.k"), "v\tv\n2\t3\n"),
+        (format!("SELECT * FROM {two} ON z.k = b.k"), "k\tv\tb.k\tb.v\n1\t2\t1\t3\n"),
+        (format!("SELECT * FROM {two} USING (k)"), "k\tv\tb.v\n1\t2\t3\n"),
+        (format!("SELECT b.v, z.v FROM {two} ON z.k = b.k"), "b.v\tv\n3\t2\n"),
+        (format!("SELECT DISTINCT z.v, b.v FROM {two} ON z.k = b.k ORDER BY b.v"), "v\tb.v\n2\t3\n"),
+        (format!("SELECT b.v, count() FROM {two} ON z.k = b.k GROUP BY b.v"), "b.v\tcount()\n3\t1\n"),
+        (format!("SELECT * FROM {three}"), "a.k\tb.k\tc.k\tx\n1\t1\t1\t2\n"),
         ("SELECT a.k, a.k FROM (SELECT 1 AS k) AS a".to_owned(), "k\tk\n1\t1\n"),
     ] {
         assert_eq!(text(&sql, Format::TabSeparatedWithNames), names, "{sql}");

@@ -30,7 +30,7 @@ use datafusion::logical_expr::{
 };
 
 use super::arguments::{self, check_count};
-use super::numbers::{expanded, rows, shaped};
+use super::numbers::{by_slices, expanded, rows, shaped};
 use crate::error::Error;
 use crate::types::type_name;
 
@@ -163,6 +163,12 @@ impl ScalarUDFImpl for ValueFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        by_slices(args, |args| self.answer(args))
+    }
+}
+
+impl ValueFunction {
+    fn answer(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = rows(&args.args, args.number_rows);
         if args.return_field.data_type().is_null() {
             return shaped(new_null_array(&DataType::Null, rows), &args.args);

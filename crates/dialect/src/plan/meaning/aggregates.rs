@@ -37,6 +37,11 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
     let frame = &call.params.window_frame;
     let is_near = frame.units == WindowFrameUnits::Range
         && (has_distance(&frame.start_bound) || has_distance(&frame.end_bound));
+    let is_number = |by: &Sort| by.expr.get_type(schema).is_ok_and(|data_type| data_type.is_numeric());
+    if is_near && !by.iter().all(is_number) {
+        let what = "A RANGE that reaches some way is one of numbers here: order by toUnixTimestamp(t), or toInt32(day)";
+        return Err(Error::not_implemented(what).into());
+    }
     if !is_near && by.iter().any(|by| has_own_order(&by.expr, schema)) {
         *by = in_order(by, schema)?;
         changed = true;

@@ -155,12 +155,16 @@ impl ExecutablePool {
 }
 
 impl ExecutablePool {
-    /// Refuses an answer with two rows of one key: the row of another key is still to come then, and that key would count
+    /// Refuses an answer with two rows of a key that was asked for: the row of another one is still to come then, and that key would count
     /// as one that does not exist.
-    fn refuse_twice(&self, answer: &RecordBatch) -> Result<(), DictError> {
-        let keys = KeyFormat::new(&self.structure).encode(&answer.columns()[..self.keys.len()])?;
-        let mut seen = HashSet::with_capacity(keys.len());
-        if (0..keys.len()).all(|row| seen.insert(keys.get(row))) {
+    fn refuse_twice(&self, asked: &[ArrayRef], answer: &RecordBatch) -> Result<(), DictError> {
+        let format = KeyFormat::new(&self.structure);
+        let (asked, answered) = (format.encode(asked)?, format.encode(&answer.columns()[..self.keys.len()])?);
+        // A row of another key stands for one that there is not, and may come again.
+        let mut missing: HashSet<&[u8]> = (0..asked.len()).map(|row| asked.get(row)).collect();
+        let wanted = missing.clone();
+        let mut keys = (0..answered.len()).map(|row| answered.get(row));
+        if keys.all(|key| missing.remove(key) || !wanted.contains(key)) {
             return Ok(());
         }
         let text = "The command answered a key twice: it must write one row for each key that it reads";
@@ -187,7 +191,7 @@ impl Source for ExecutablePool {
         process.exchange(&input, self.timeouts, |bytes| incoming.take(bytes))?;
         let answer = incoming.rows.finish(leading)?;
         if program.key_echo == KeyEcho::Repeated {
-            self.refuse_twice(&answer)?;
+            self.refuse_twice(keys, &answer)?;
         }
         borrowed.give_back();
         Ok(vec![answer])
