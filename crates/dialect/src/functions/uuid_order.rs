@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, FixedSizeBinaryBuilder};
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use granary_dict::DataType as ClickHouseType;
 
@@ -47,6 +47,11 @@ impl ScalarUDFImpl for UuidOrder {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         Ok(arguments[0].clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        let field = &args.arg_fields[0];
+        Ok(Arc::new(Field::new(self.name(), field.data_type().clone(), field.is_nullable())))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -45,10 +45,11 @@ fn tab_separated() {
 #[test]
 fn columns_of_one_name_are_told_apart_by_their_tables() {
     let two = "(SELECT 1 AS k, 2 AS v) AS z JOIN (SELECT 1 AS k, 3 AS v) AS b";
+    let using = "(SELECT 1 AS k, 2 AS v) AS a JOIN (SELECT 1 AS k, 3 AS v) AS b USING (k)";
     let three = "(SELECT 1 AS k) AS a JOIN (SELECT 1 AS k) AS b ON a.k = b.k JOIN (SELECT 1 AS k, 2 AS x) AS c ON b.k = c.k";
     for (sql, names) in [
         (format!("SELECT * FROM {two} ON z.k = b.k"), "k\tv\tb.k\tb.v\n1\t2\t1\t3\n"),
-        (format!("SELECT * FROM {two} USING (k)"), "k\tv\tb.v\n1\t2\t3\n"),
+        (format!("SELECT * FROM {using}"), "k\tv\tb.v\n1\t2\t3\n"),
         (format!("SELECT b.v, z.v FROM {two} ON z.k = b.k"), "b.v\tv\n3\t2\n"),
         (format!("SELECT DISTINCT z.v, b.v FROM {two} ON z.k = b.k ORDER BY b.v"), "v\tb.v\n2\t3\n"),
         (format!("SELECT b.v, count() FROM {two} ON z.k = b.k GROUP BY b.v"), "b.v\tcount()\n3\t1\n"),

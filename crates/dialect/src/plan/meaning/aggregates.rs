@@ -37,6 +37,11 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
     let frame = &call.params.window_frame;
     let is_near = frame.units == WindowFrameUnits::Range
         && (has_distance(&frame.start_bound) || has_distance(&frame.end_bound));
+    for by in by.iter() {
+        if is_uuid(&by.expr.to_field(schema)?.1) {
+            return Err(Error::not_implemented("A window in the order of UUIDs is not implemented").into());
+        }
+    }
     let is_number = |by: &Sort| by.expr.get_type(schema).is_ok_and(|data_type| data_type.is_numeric());
     if is_near && !by.iter().all(is_number) {
         let what = "A RANGE that reaches some way is one of numbers here: order by toUnixTimestamp(t), or toInt32(day)";
