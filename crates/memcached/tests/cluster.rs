@@ -3,11 +3,12 @@
 
 mod common;
 
+use common::OtherServer;
 use common::process::{self, Process};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Does nothing when it runs as a test.
 #[test]
@@ -57,23 +58,8 @@ fn python(kind: &str, servers: &[String], what: &str) -> usize {
 }
 
 /// twemproxy over servers.
-struct Proxy {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Proxy {
-    fn start(folder: &Path, servers: &[String]) -> Proxy {
-        // Between the choice of a port and its use somebody else may take it.
-        std::iter::repeat_with(|| Self::try_start(folder, servers))
-            .take(10)
-            .flatten()
-            .next()
-            .expect("nutcracker answers")
-    }
-
-    fn try_start(folder: &Path, servers: &[String]) -> Option<Proxy> {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+fn proxy(folder: &Path, servers: &[String]) -> OtherServer {
+    OtherServer::start("nutcracker", |address| {
         let list: String =
             servers.iter().enumerate().map(|(i, s)| format!("    - {s}:1 granary{i}\n")).collect();
         let configuration = format!(
@@ -83,42 +69,14 @@ impl Proxy {
         let file = folder.join("nutcracker.yml");
         std::fs::write(&file, configuration).unwrap();
         let statistics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Command::new("/usr/sbin/nutcracker")
+        let mut command = Command::new("/usr/sbin/nutcracker");
+        command
             .arg("-c")
             .arg(&file)
             .args(["-a", "127.0.0.1", "-s", &statistics.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nutcracker is installed: scripts/install-test-servers.sh");
-        let mut proxy = Proxy { child, address };
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while proxy.child.try_wait().unwrap().is_none() && Instant::now() < deadline {
-            if proxy.is_itself() {
-                return Some(proxy);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        None
-    }
-
-    /// Whether it is this process that answers there: one that did not get its port ends.
-    fn is_itself(&mut self) -> bool {
-        let stream = TcpStream::connect(self.address);
-        let connected = stream.is_ok_and(|stream| stream.local_addr().is_ok_and(|own| own != self.address));
-        if connected {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        connected && self.child.try_wait().unwrap().is_none()
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+            .stdout(Stdio::null());
+        command
+    })
 }
 
 #[test]
@@ -127,7 +85,7 @@ fn a_server_comes_back_warm_behind_clients_and_behind_a_proxy() {
     let path = |i: usize| folder.path().join(i.to_string());
     let mut processes: Vec<Process> = (0..3).map(|i| Process::start(&path(i), "all", 0)).collect();
     let servers: Vec<String> = processes.iter().map(|process| process.address.to_string()).collect();
-    let proxy = Proxy::start(folder.path(), &servers);
+    let proxy = proxy(folder.path(), &servers);
     for (kind, servers) in [("pylibmc", servers.clone()), ("pymemcache", vec![proxy.address.to_string()])] {
         python(kind, &servers, "fill");
         // Keys that look alike to the index drive each other out: some in ten thousand.

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{Client, Memcached, start};
+use common::{Client, memcached, start};
 use std::path::Path;
 
 fn bytes(line: &str) -> Vec<u8> {
@@ -57,7 +57,7 @@ fn compare(text: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     // An item that its maintenance has in hand is replaced by decr, not shortened in place.
     let (theirs, ours) =
-        (Memcached::start(&["-o", "no_lru_crawler,no_lru_maintainer", "-W", "-X"]), start(folder.path()));
+        (memcached(&["-o", "no_lru_crawler,no_lru_maintainer", "-W", "-X"]), start(folder.path()));
     let mut clients = [Client::new(theirs.address), Client::new(ours.address())];
     for group in groups(text) {
         let request: Vec<u8> = group.lines().flat_map(bytes).collect();

@@ -9,7 +9,7 @@ mod common;
 #[path = "../../log/tests/common/random.rs"]
 mod random;
 
-use common::{Client, Memcached, with_policy};
+use common::{Client, OtherServer, memcached, with_policy};
 use granary_memcached::{Options, Server};
 use random::Random;
 use std::collections::HashMap;
@@ -193,7 +193,7 @@ fn the_same_answers_with_ram_first() {
 
 /// Both of them, empty; nothing that was set is forgotten for want of room.
 struct Pair {
-    _memcached: Memcached,
+    _memcached: OtherServer,
     options: Options,
     server: Server,
     clients: [Client; 2],
@@ -203,7 +203,7 @@ struct Pair {
 impl Pair {
     fn start(admission: &str, operations: u64) -> Pair {
         let folder = tempfile::tempdir().unwrap();
-        let memcached = Memcached::start(&["-m", "4096", "-o", "no_lru_crawler,no_lru_maintainer"]);
+        let memcached = memcached(&["-m", "4096", "-o", "no_lru_crawler,no_lru_maintainer"]);
         let mut options = with_policy(folder.path(), admission);
         options.store.flash_bytes = (64 << 20) + operations * 2048;
         let server = Server::start(&options).unwrap();

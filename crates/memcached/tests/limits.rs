@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Client, Memcached, options, start};
+use common::{Client, memcached, options, start};
 use granary_memcached::Server;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,7 +19,7 @@ fn until_closed(stream: &mut TcpStream, request: &[u8]) -> String {
 #[test]
 fn items_up_to_the_limit_as_in_memcached() {
     let folder = tempfile::tempdir().unwrap();
-    let (server, memcached) = (start(folder.path()), Memcached::start(&["-m", "256"]));
+    let (server, memcached) = (start(folder.path()), memcached(&["-m", "256"]));
     let mut clients = [Client::new(memcached.address), Client::new(server.address())];
     // 1 MiB less what memcached adds: 48 + 8 + 1 + 2, the key, and 4 for flags.
     for (flags, len) in
@@ -201,7 +201,7 @@ fn users_say_who_they_are_as_in_memcached() {
     let mut options = options(folder.path());
     options.users = Some(file.clone());
     let server = Server::start(&options).unwrap();
-    let memcached = Memcached::start(&["-Y", file.to_str().unwrap()]);
+    let memcached = memcached(&["-Y", file.to_str().unwrap()]);
     for conversation in [
         "get a",
         "set x 0 0 10\nann secret\nget a",
@@ -234,7 +234,7 @@ fn users_say_who_they_are_as_in_memcached() {
 #[test]
 fn statistics_have_memcacheds_names() {
     let folder = tempfile::tempdir().unwrap();
-    let (server, memcached) = (start(folder.path()), Memcached::start(&[]));
+    let (server, memcached) = (start(folder.path()), memcached(&[]));
     let names = |client: &mut Client, group: &str| -> Vec<String> {
         let lines = client.lines(&format!("set a 0 0 1\nx\nget a b\n{group}"));
         let lines = lines.lines().filter_map(|line| line.strip_prefix("STAT "));

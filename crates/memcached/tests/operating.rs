@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Client, Memcached, options, with_policy};
+use common::{Client, memcached, options, with_policy};
 use granary_memcached::{Flush, Server, UnixSocket};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -70,7 +70,7 @@ fn flushing_can_be_forbidden() {
     let mut options = options(folder.path());
     options.flush = Flush::Refused;
     let server = Server::start(&options).unwrap();
-    let memcached = Memcached::start(&["-F"]);
+    let memcached = memcached(&["-F"]);
     let request = "set a 0 0 1\nx\nflush_all\nflush_all 1\nflush_all noreply\nget a\nstats settings";
     let [theirs, ours] = [memcached.address, server.address()].map(|address| {
         let lines = Client::new(address).lines(request);
@@ -98,7 +98,7 @@ fn list(address: SocketAddr, request: &str, prefix: &str) -> Vec<String> {
 fn items_are_listed_as_in_memcached() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&options(folder.path())).unwrap();
-    let memcached = Memcached::start(&[]);
+    let memcached = memcached(&[]);
     let mut clients = [Client::new(memcached.address), Client::new(server.address())];
     let request = "set plain 0 0 1\nx\nset a%b:c/d~e 7 0 3\nxyz\nset soon 0 1000 1\nx\nset gone 0 -1 1\nx\nget soon\n\
                    set deleted 0 0 1\nx\ndelete deleted";

@@ -19,10 +19,10 @@ pub fn options(folder: &Path) -> Options {
     Options::new("127.0.0.1:0".parse().unwrap(), store)
 }
 
-/// As little RAM as makes items leave it all the time.
 /// Behind the name of a policy: each change is synced.
 pub const SYNCED: &str = " synced";
 
+/// As little RAM as makes items leave it all the time.
 pub fn with_policy(folder: &Path, admission: &str) -> Options {
     let mut options = options(folder);
     options.store.memory_bytes = 4 << 20;
@@ -39,36 +39,33 @@ pub fn start(folder: &Path) -> Server {
     Server::start(&options(folder)).unwrap()
 }
 
-/// A real memcached on a free port; it ends when this is dropped.
-pub struct Memcached {
+/// A server that is not Granary's, on a free port; it ends when this is dropped.
+pub struct OtherServer {
     child: Child,
     pub address: SocketAddr,
 }
 
-impl Memcached {
-    pub fn start(arguments: &[&str]) -> Memcached {
+impl OtherServer {
+    /// Starts what `command` makes of an address.
+    pub fn start(name: &str, command: impl Fn(SocketAddr) -> Command) -> OtherServer {
         // Between the choice of a port and its use somebody else may take it, one that connects to itself among them.
-        std::iter::repeat_with(|| Self::try_start(arguments))
+        std::iter::repeat_with(|| Self::try_start(&command))
             .take(10)
             .flatten()
             .next()
-            .expect("memcached answers")
+            .unwrap_or_else(|| panic!("{name} answers"))
     }
 
-    fn try_start(arguments: &[&str]) -> Option<Memcached> {
+    fn try_start(command: impl Fn(SocketAddr) -> Command) -> Option<OtherServer> {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let child = Command::new("memcached")
-            .args(["-l", "127.0.0.1", "-U", "0", "-u", "root", "-p", &address.port().to_string()])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("memcached is installed: scripts/install-test-servers.sh");
-        let mut memcached = Memcached { child, address };
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while memcached.child.try_wait().unwrap().is_none() && Instant::now() < deadline {
-            if memcached.is_itself() {
-                return Some(memcached);
+        let mut command = command(address);
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("it is installed: scripts/install-test-servers.sh");
+        let mut server = OtherServer { child, address };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while server.child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+            if server.is_itself() {
+                return Some(server);
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -86,11 +83,22 @@ impl Memcached {
     }
 }
 
-impl Drop for Memcached {
+impl Drop for OtherServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A real memcached.
+pub fn memcached(arguments: &[&str]) -> OtherServer {
+    OtherServer::start("memcached", |address| {
+        let mut command = Command::new("memcached");
+        command
+            .args(["-l", "127.0.0.1", "-U", "0", "-u", "root", "-p", &address.port().to_string()])
+            .args(arguments);
+        command
+    })
 }
 
 const END: &[u8] = b"EN Othe-end\r\n";
