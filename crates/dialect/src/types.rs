@@ -6,7 +6,8 @@ use granary_dict::DataType as ClickHouseType;
 /// The field metadata that carries a ClickHouse type which Arrow cannot express (UUID, Bool).
 pub const CLICKHOUSE_TYPE: &str = "clickhouse.type";
 
-/// What is said of a field's type, if it still is that: functions of DataFusion keep what was said of their arguments.
+/// The ClickHouse type that a field's metadata names, if the field's Arrow type can hold it: functions of DataFusion give
+/// their results the metadata of their arguments.
 pub fn said(field: &Field) -> Option<&str> {
     let name = field.metadata().get(CLICKHOUSE_TYPE)?;
     let said = ClickHouseType::parse_column(name);
@@ -97,12 +98,7 @@ pub fn type_name(field: &Field) -> String {
 
 /// The name of a column's type in ClickHouse, without Nullable.
 pub fn plain_field_name(field: &Field) -> String {
-    let name = type_name(&field.clone().with_nullable(false));
-    // What is said of a column of a table has it already.
-    match name.strip_prefix("Nullable(").and_then(|name| name.strip_suffix(')')) {
-        Some(plain) => plain.to_owned(),
-        None => name,
-    }
+    type_name(&field.clone().with_nullable(false))
 }
 
 /// The same with a line for each element of a named tuple, as `toTypeName` and DESCRIBE show it.

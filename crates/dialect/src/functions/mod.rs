@@ -73,7 +73,7 @@ pub(crate) use inherited::{aggregates, planners, scalars, windows};
 pub(crate) use lambda::ARRAY_MAP;
 pub(crate) use lenient::ToNullable;
 pub(crate) use nan_first::NanFirst;
-pub use numbers::{expanded, rows, shaped};
+pub use numbers::{rows, shaped};
 pub use parse::range;
 pub use planner::constant_text;
 pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, type_spelling};

@@ -154,7 +154,8 @@ pub fn expanded(argument: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
 /// Has a function computed for some rows at a time where a constant is long, which is written out for each of them.
 ///
 /// # Errors
-/// Those of the function; MEMORY_LIMIT_EXCEEDED: its values are too long.
+/// Returns the errors of the function, and MEMORY_LIMIT_EXCEEDED if its values for all rows take more than
+/// [`BATCH_BYTES_MAX`].
 pub fn by_slices(
     args: ScalarFunctionArgs,
     invoke: impl Fn(ScalarFunctionArgs) -> Result<ColumnarValue>,

@@ -61,7 +61,10 @@ impl ScalarUDFImpl for UuidOrder {
         for uuid in uuids {
             match uuid {
                 None => ordered.append_null(),
-                Some(uuid) => ordered.append_value([&uuid[8..], &uuid[..8]].concat())?,
+                Some(uuid) => {
+                    let number = u128::from_be_bytes(uuid.try_into().expect("16 bytes"));
+                    ordered.append_value(number.rotate_left(64).to_be_bytes())?;
+                }
             }
         }
         shaped(Arc::new(ordered.finish()), &args.args)

@@ -7,7 +7,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::math::expr_fn::isnan;
 use datafusion::logical_expr::expr::Sort as SortExpr;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Sort};
+use datafusion::logical_expr::{ExprSchemable, LogicalPlan, Sort};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::has_node;
@@ -39,12 +39,6 @@ fn with_nan_last(mut sort: Sort) -> Result<Transformed<LogicalPlan>> {
     let changed = exprs != sort.expr;
     sort.expr = exprs;
     Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
-}
-
-/// Whether Arrow sorts an expression's values in another order.
-pub fn has_own_order(expr: &Expr, schema: &DFSchema) -> bool {
-    let field = expr.to_field(schema);
-    field.is_ok_and(|(_, field)| field.data_type().is_floating() || is_uuid(&field))
 }
 
 /// What rows are sorted by, where that is to say where NaN is, and which UUID comes first.

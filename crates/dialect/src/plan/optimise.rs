@@ -86,6 +86,7 @@ fn longest_constant(plan: &LogicalPlan) -> Result<usize> {
     Ok(longest)
 }
 
+/// Gives a plan its meaning, and optimises it by the rules for its nodes.
 fn analysed(
     state: &mut SessionState,
     plan: LogicalPlan,

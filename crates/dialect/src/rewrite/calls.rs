@@ -95,13 +95,6 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             *expr = unsigned(expr);
         }
         "tuple" | "negate" => {}
-        "coalesce" | "ifNull" => {
-            if let Some(values) = arguments_mut(function) {
-                conditions::make_numbers_among(values.iter_mut().filter_map(argument_mut));
-            }
-            let theirs = OTHERS.iter().find(|(ours, _)| *ours == name);
-            rename(function, theirs.map_or(name.as_str(), |(_, theirs)| theirs));
-        }
         "map" => {
             let given = arguments(function).len();
             if given % 2 == 1 {
@@ -192,6 +185,10 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 numbers(function);
             } else if CHOOSING.contains(&name.as_str()) {
                 number_of_condition(function);
+            } else if ["coalesce", "ifNull"].contains(&name.as_str())
+                && let Some(values) = arguments_mut(function)
+            {
+                conditions::make_numbers_among(values.iter_mut().filter_map(argument_mut));
             }
         }
     }

@@ -11,7 +11,7 @@ pub fn count_of(function: &mut Function) {
     }
 }
 
-/// The same of a window.
+/// Gives the frame of a window its plain numbers.
 pub fn count(window: &mut WindowSpec) {
     let Some(frame) = &mut window.window_frame else { return };
     for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()].into_iter().flatten() {

@@ -10,12 +10,12 @@ use datafusion::logical_expr::{
     Expr, ExprSchemable, ScalarUDF, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
 
-use super::comparisons::is_float;
+use super::comparisons::{is_float, is_of_uuids};
 use crate::error::Error;
 use crate::functions::quantile::ANSWERS;
-use crate::functions::uuid_order::{is_uuid, order_of};
+use crate::functions::uuid_order::order_of;
 use crate::functions::{NanFirst, ToNullable, is_plain};
-use crate::plan::nan_last::{has_own_order, in_order};
+use crate::plan::nan_last::in_order;
 use crate::rewrite::clickhouse_name;
 use crate::types::{is_wide, type_name};
 
@@ -37,17 +37,15 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
     let frame = &call.params.window_frame;
     let is_near = frame.units == WindowFrameUnits::Range
         && (has_distance(&frame.start_bound) || has_distance(&frame.end_bound));
-    for by in by.iter() {
-        if is_uuid(&by.expr.to_field(schema)?.1) {
-            return Err(Error::not_implemented("A window in the order of UUIDs is not implemented").into());
-        }
+    if by.iter().any(|by| is_of_uuids(&by.expr, schema)) {
+        return Err(Error::not_implemented("A window in the order of UUIDs is not implemented").into());
     }
     let is_number = |by: &Sort| by.expr.get_type(schema).is_ok_and(|data_type| data_type.is_numeric());
     if is_near && !by.iter().all(is_number) {
         let what = "A RANGE that reaches some way is one of numbers here: order by toUnixTimestamp(t), or toInt32(day)";
         return Err(Error::not_implemented(what).into());
     }
-    if !is_near && by.iter().any(|by| has_own_order(&by.expr, schema)) {
+    if !is_near && by.iter().any(|by| is_float(&by.expr, schema)) {
         *by = in_order(by, schema)?;
         changed = true;
     }
@@ -61,7 +59,7 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
         [value] if ["max", "min"].contains(&name.as_str()) && is_float(value, schema) => {
             nan_last(&name, value)
         }
-        [value] if ["max", "min"].contains(&name.as_str()) && is_uuid(&value.to_field(schema)?.1) => {
+        [value] if ["max", "min"].contains(&name.as_str()) && is_of_uuids(value, schema) => {
             let what = format!("{name} of UUIDs over a window is not implemented");
             return Err(Error::not_implemented(what).into());
         }
@@ -101,7 +99,7 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
         ("max" | "min", [value]) if is_float(value, schema) => {
             nan_last(&name, value);
         }
-        ("max" | "min", [value]) if is_uuid(&value.to_field(schema)?.1) => {
+        ("max" | "min", [value]) if is_of_uuids(value, schema) => {
             let by = Sort { expr: order_of(value.clone()), asc: name == "min", nulls_first: false };
             (params.order_by, params.null_treatment) = (vec![by], Some(NullTreatment::IgnoreNulls));
             call.func = first_value_udaf();
@@ -144,7 +142,7 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
             }
             if is_float(&by.expr, schema) {
                 params.order_by.insert(0, Sort { expr: isnan(by.expr), asc: true, nulls_first: false });
-            } else if is_uuid(&by.expr.to_field(schema)?.1) {
+            } else if is_of_uuids(&by.expr, schema) {
                 params.order_by[0].expr = order_of(by.expr);
             }
         }

@@ -14,7 +14,7 @@ use super::choices::{differ_within, of_type};
 use crate::error::Error;
 use crate::functions::as_type::AsType;
 use crate::functions::{supertype, type_of};
-use crate::types::{is_time, type_name};
+use crate::types::{is_time, plain_field_name};
 
 /// Whether a node has such columns.
 pub fn has_common(node: &LogicalPlan) -> bool {
@@ -155,9 +155,9 @@ fn with_left_keys(keys: &HashMap<Column, Column>, join: LogicalPlan) -> Result<L
 fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>, String> {
     let said = |field: &&Field| !field.data_type().is_null() && !is_empty(field.data_type());
     let known: Vec<&Field> = fields.iter().copied().filter(said).collect();
-    let name = |field: &Field| type_name(&field.clone().with_nullable(false));
     let is_one = known.windows(2).all(|pair| {
-        name(pair[0]) == name(pair[1]) && pair[0].data_type().equals_datatype(pair[1].data_type())
+        plain_field_name(pair[0]) == plain_field_name(pair[1])
+            && pair[0].data_type().equals_datatype(pair[1].data_type())
     });
     if is_one && known.len() == fields.len() {
         return Ok(None);
@@ -167,7 +167,7 @@ fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>, String> {
         Some(common) if !differ_within(&known, &common) => Ok(Some(common)),
         // NULL beside what is no type of a column is left to DataFusion.
         _ if is_one => Ok(None),
-        _ => Err(known.iter().map(|field| name(field)).collect::<Vec<_>>().join(", ")),
+        _ => Err(known.iter().map(|field| plain_field_name(field)).collect::<Vec<_>>().join(", ")),
     }
 }
 

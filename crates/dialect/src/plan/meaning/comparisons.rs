@@ -11,11 +11,15 @@ use crate::error::Error;
 use crate::functions::as_type::AsType;
 use crate::functions::uuid_order::{is_uuid, order_of};
 use crate::functions::{AssumeNotNull, Ieee, TUPLE, TupleElement};
-use crate::plan::nan_last::has_own_order;
 use crate::types::plain_name;
 
 pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
+}
+
+/// Whether an expression's values are UUIDs, which have an order of their own.
+pub fn is_of_uuids(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.to_field(schema).is_ok_and(|(_, field)| is_uuid(&field))
 }
 
 /// Whether DataFusion would compare two types by what clocks show: one is of times in a zone, and the other of times
@@ -155,7 +159,9 @@ fn distinct(
 /// `x BETWEEN low AND high`, of which `NOT` is `x < low OR x > high`.
 pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let sides = [&between.expr, &between.low, &between.high];
-    let is_apart = |side: &Expr| has_own_order(side, schema) || are_apart(&between.expr, side, schema);
+    let is_apart = |side: &Expr| {
+        is_float(side, schema) || is_of_uuids(side, schema) || are_apart(&between.expr, side, schema)
+    };
     if !sides.iter().any(|side| is_apart(side)) {
         return Ok(Transformed::no(Expr::Between(between)));
     }
