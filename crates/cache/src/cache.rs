@@ -184,6 +184,12 @@ impl Cache {
         drive::go_on(|partition| &*self.partitions[partition].shared, pending, now, sink);
     }
 
+    /// Tells the second, in Unix time, as each lookup does: what has expired by then leaves before what is as old and
+    /// has not. For those who may store for long without a lookup.
+    pub fn note_time(&self, now: u32) {
+        self.partitions.iter().for_each(|partition| partition.shared.note_time(now));
+    }
+
     /// Stores a batch: a copy to the write buffer, or to RAM. Never waits for the device: when that is too far
     /// behind, or an entry is too large, the entry is not stored, older versions of it are gone all
     /// the same, and a counter says so. Returns the entries that were not stored, by their places in the batch, in any

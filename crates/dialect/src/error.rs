@@ -46,6 +46,8 @@ constructors! {
     cannot_read_array = 130 "CANNOT_READ_ARRAY_FROM_TEXT";
     no_parameters_of_aggregate = 133 "AGGREGATE_FUNCTION_DOESNT_ALLOW_PARAMETERS";
     no_parameters = 309 "FUNCTION_CANNOT_HAVE_PARAMETERS";
+    invalid_limit_expression = 440 "INVALID_LIMIT_EXPRESSION";
+    table_is_dropped = 218 "TABLE_IS_DROPPED";
     cannot_insert_null = 349 "CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN";
     cannot_parse_bool = 467 "CANNOT_PARSE_BOOL";
     attempt_to_read_after_eof = 32 "ATTEMPT_TO_READ_AFTER_EOF";

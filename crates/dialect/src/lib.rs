@@ -22,8 +22,10 @@ pub mod limits;
 pub mod plan;
 mod reword;
 pub mod rewrite;
+mod similar;
 pub mod statement;
 pub mod text;
 pub mod types;
 
 pub use error::{Error, Result};
+pub use similar::similar;

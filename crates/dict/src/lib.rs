@@ -64,5 +64,7 @@ pub use source::{
 };
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
-pub use types::{CLICKHOUSE_TYPE, DataType, Element, digits_of, ipv6_text, unescape};
+pub use types::{
+    CLICKHOUSE_TYPE, DataType, Element, digits_of, float_literal, ipv6_text, shift_to_rules, unescape,
+};
 pub use xml::{XmlDictionary, parse_xml, parse_xml_each};

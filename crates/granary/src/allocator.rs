@@ -1,6 +1,9 @@
 //! The allocator of the process, and how it is set.
 
 use std::ffi::c_char;
+use std::io;
+use std::ptr::null_mut;
+use std::time::Duration;
 
 /// Queries are planned and answered in many short-lived pieces, by many threads.
 #[global_allocator]
@@ -28,6 +31,27 @@ unsafe impl Sync for Options {}
 #[used]
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static OPTIONS: Options = Options(c"tcache_max:4096,thp:always,dirty_decay_ms:1000".as_ptr());
+
+/// How often a server gives back what was freed.
+const DECAY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Gives freed memory back to the system for as long as the process lives, also while nothing is allocated: threads that
+/// wait for clients do not come by.
+pub fn decay_while_idle() -> io::Result<()> {
+    let decay = || {
+        loop {
+            std::thread::sleep(DECAY_PAUSE);
+            decay();
+        }
+    };
+    std::thread::Builder::new().name("allocator".to_owned()).spawn(decay).map(drop)
+}
+
+/// Gives back what was freed long enough ago, in all arenas (4096 stands for them). Returns jemalloc's error, 0 for none.
+fn decay() -> i32 {
+    // SAFETY: it takes and gives nothing.
+    unsafe { tikv_jemalloc_sys::mallctl(c"arena.4096.decay".as_ptr(), null_mut(), null_mut(), null_mut(), 0) }
+}
 
 #[cfg(test)]
 mod tests {
@@ -59,6 +83,11 @@ mod tests {
     fn threads_keep_small_pieces_only() {
         // SAFETY: the option is a `size_t`.
         assert_eq!(unsafe { option(c"opt.tcache_max", 0_usize) }, 4096);
+    }
+
+    #[test]
+    fn all_arenas_decay() {
+        assert_eq!(super::decay(), 0);
     }
 
     #[test]

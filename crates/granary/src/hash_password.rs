@@ -20,7 +20,7 @@ pub fn run() -> ExitCode {
     }
     match granary_server::hash_password(password) {
         Ok(hash) => {
-            println!("{hash}");
+            say!("{hash}");
             ExitCode::SUCCESS
         }
         Err(error) => {

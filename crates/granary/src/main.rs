@@ -1,6 +1,9 @@
 //! The command line: `granary local`, `granary server`, `granary hash-password`, `granary demo`, `granary replay`,
 //! `granary volume`, `granary study`.
 
+#[macro_use]
+mod say;
+
 mod allocator;
 mod client;
 mod demo;
@@ -50,7 +53,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    say::status(match command {
         Command::Local(arguments) => local::run(arguments),
         Command::Server(arguments) => server::run(*arguments),
         Command::HashPassword => hash_password::run(),
@@ -58,7 +62,7 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => failure::exit(replay::run(&arguments)),
         Command::Volume(arguments) => failure::exit(volume::run(arguments)),
         Command::Study(arguments) => failure::exit(study::run(&arguments)),
-    }
+    })
 }
 
 #[cfg(test)]

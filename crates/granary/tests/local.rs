@@ -62,6 +62,42 @@ fn queries_and_statements_answer_in_order() {
 }
 
 #[test]
+fn rows_of_an_insert_may_come_from_standard_input() {
+    let statements = [
+        "-q",
+        "CREATE TABLE t (a UInt8, b String) ENGINE = Memory; INSERT INTO t FORMAT CSV",
+        "-q",
+        "SELECT sum(a), max(b) FROM t; INSERT INTO t FORMAT CSV",
+        "-q",
+        "SELECT count() FROM t",
+    ];
+    assert_eq!(answer(run_with_input(&statements, "1,x\n2,y\n")), "3\ty\n2\n", "they are read once");
+}
+
+#[test]
+fn a_reader_that_goes_early_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = |output: Stdio| {
+        Command::new(env!("CARGO_BIN_EXE_granary"))
+            .args(["demo", "--users", "100", "--events", "1000", "--path"])
+            .arg(folder.path().join("demo"))
+            .stdout(output)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut child = demo(Stdio::piped());
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(failure(&output).0, 0, "{}", failure(&output).1);
+    // A device that is full.
+    let output = demo(std::fs::File::create("/dev/full").unwrap().into()).wait_with_output().unwrap();
+    let (status, error) = failure(&output);
+    assert_eq!(status, 1);
+    assert!(error.contains("cannot write to standard output") && !error.contains("panicked"), "{error}");
+}
+
+#[test]
 fn errors_have_codes_words_and_a_status() {
     let (status, error) = failure(&run(&["-q", "SELECT dictGet('d.x', 'a', 1)"]));
     assert_eq!(status, 36);
@@ -70,6 +106,9 @@ fn errors_have_codes_words_and_a_status() {
     assert_eq!(failure(&output).0, 62);
     assert_eq!(output.stdout, b"1\n", "what comes before the error is answered, what comes after is not run");
     assert_eq!(failure(&run(&["-q", "SELECT * FROM 'nosuch.csv'"])).0, 76);
+    let (status, error) = failure(&run(&["SELECT 1"]));
+    assert_eq!(status, 107);
+    assert!(error.contains("There is no file SELECT 1; a query is given with -q"), "{error}");
     assert_eq!(failure(&run(&["-q", "SELECT 1 FORMAT Nosuch"])).0, 73);
 }
 

@@ -1,6 +1,7 @@
 //! `granary server --memcached`: the whole program, stopped and killed.
 
-use std::io::{Read, Write};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -150,4 +151,65 @@ fn what_is_resident_is_accounted_for() {
     is_near("own", of("rss_own_bytes"), own, 0.02 * rss + 8.0 * mib);
     assert!(of("allocated_other_bytes") < of("allocated_bytes"));
     process.kill();
+}
+
+/// Runs a server that refuses to start, and gives what it says.
+fn refused(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .arg("server")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_start_in_a_folder_that_is_in_use_changes_nothing_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut first = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .args(["server", "--http", "127.0.0.1:0", "--path", path])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(first.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(log.any(|line| line.contains("listens on http://")), "it is served");
+    let names = || -> BTreeSet<_> {
+        std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let before = names();
+    let error = refused(&["--http", "127.0.0.1:0", "--memcached", "127.0.0.1:0", "--path", path]);
+    assert!(error.contains("another granary is working in this folder"), "{error}");
+    assert_eq!(names(), before);
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+#[test]
+fn memcached_alone_is_served_without_http() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let alone = ["--http", "none", "--path", path];
+    assert!(refused(&alone).contains("nothing is served"));
+    let mut server = Command::new(env!("CARGO_BIN_EXE_granary"))
+        .args(["server", "--memcached", "127.0.0.1:0", "--memcached-flash", "64MiB"])
+        .args(alone)
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(server.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let said = log.find(|line| line.contains("http://") || line.contains("serves memcached on "));
+    let said = said.expect("it is served");
+    let (_, address) = said.split_once("serves memcached on ").unwrap_or_else(|| panic!("{said}"));
+    let mut stream = TcpStream::connect(address.trim()).unwrap();
+    stream.write_all(b"mn\r\n").unwrap();
+    let mut heard = [0; 4];
+    stream.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"MN\r\n");
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

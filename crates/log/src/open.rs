@@ -196,8 +196,10 @@ impl<F: Framing> Log<F> {
             known = Known::NOTHING;
         }
         let Known { left, mut instance, head: known_head, companion, .. } = known;
-        if left == Left::Unknown && state.has_content() && !is_name_of_partition(state_path) {
+        let is_damaged = state.is_damaged();
+        if left == Left::Unknown && (state.has_content() || is_damaged) && !is_name_of_partition(state_path) {
             let why = match read.left {
+                _ if is_damaged => "its state file is damaged",
                 Left::PowerCut => "the machine lost its power, and some of what was written with it",
                 _ => "what is there was made with other sizes or options",
             };

@@ -100,8 +100,8 @@ fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whether a path ends as [`path_of`] a partition but the first does.
-pub(crate) fn is_name_of_partition(path: &Path) -> bool {
+/// Whether a path ends as those of the files of a divided log do, those of its first part excepted: `.partition.N`.
+pub fn is_name_of_partition(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.rsplit_once(".partition.").is_some_and(|(_, number)| number.parse::<u64>().is_ok())
 }

@@ -132,6 +132,11 @@ impl StateFile {
         read_state(&self.file).is_some()
     }
 
+    /// Whether there is something that nobody can read.
+    pub fn is_damaged(&self) -> bool {
+        !self.has_content() && self.file.metadata().is_ok_and(|file| file.len() > 0)
+    }
+
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
     /// was stopped cleanly (`Left::Clean`).
     pub fn write(&self, identity: &Identity, left: Left, head: u64) -> io::Result<()> {

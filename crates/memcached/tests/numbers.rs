@@ -4,6 +4,7 @@ mod common;
 
 use common::{Client, options};
 use granary_memcached::Server;
+use std::time::{Duration, Instant};
 
 /// The disk is full, or so, when numbers are to be reserved; then the process is killed.
 #[test]
@@ -55,4 +56,32 @@ fn what_is_flushed_while_numbers_cannot_be_written_is_gone() {
         assert_eq!(Client::new(server.address()).lines("get a"), "END\n");
         server.stop().unwrap();
     }
+}
+
+/// A flush that was planned comes, though the disk is full by then, and is not there twice.
+#[test]
+fn a_planned_flush_that_cannot_be_written_empties_the_cache_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    let server = Server::start(&options).unwrap();
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines("set old 0 0 1\nx"), "STORED\n");
+    assert_eq!(client.lines("flush_all 1"), "OK\n");
+    let in_the_way = options.store.path.join("numbers.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while client.lines("get old") != "END\n" {
+        assert!(Instant::now() < deadline, "it is flushed within some seconds");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(client.lines("set new 0 0 1\ny"), "STORED\n");
+    std::fs::remove_dir(&in_the_way).unwrap();
+    // The second after the plan is over, too.
+    std::thread::sleep(Duration::from_millis(1100));
+    assert_eq!(client.lines("get old new"), "VALUE new 0 1\ny\nEND\n");
+    server.abandon();
+    let server = Server::start(&options).unwrap();
+    let mut client = Client::new(server.address());
+    assert_eq!(client.lines("get old"), "END\n");
+    server.stop().unwrap();
 }

@@ -17,17 +17,20 @@ pub struct Configured {
     session: Arc<Session>,
     patterns: Vec<String>,
     seen: HashMap<PathBuf, Seen>,
+    was_read: bool,
 }
 
 impl Configured {
     pub fn new(session: Arc<Session>, patterns: Vec<String>) -> Self {
-        Self { session, patterns, seen: HashMap::new() }
+        Self { session, patterns, seen: HashMap::new(), was_read: false }
     }
 
     /// Reads what is new or has changed. What is wrong is said in the log and does not stop the rest; a file that
     /// has gone leaves its dictionaries as they are.
     pub fn read(&mut self) {
+        let is_first = !std::mem::replace(&mut self.was_read, true);
         for pattern in &self.patterns {
+            let mut files = 0;
             let paths = match glob::glob(pattern) {
                 Ok(paths) => paths.flatten(),
                 Err(error) => {
@@ -36,19 +39,25 @@ impl Configured {
                 }
             };
             for path in paths {
+                files += 1;
                 let Some(now) = look(&path) else { continue };
                 if self.seen.insert(path.clone(), now) == Some(now) {
                     continue;
                 }
                 match self.session.add_dictionaries(&path) {
-                    Ok(wrong) => {
+                    Ok(wrong) if wrong.is_empty() => {
                         tracing::info!(path = %path.display(), "dictionaries are as the file says");
+                    }
+                    Ok(wrong) => {
                         for error in wrong {
                             tracing::error!(%error, "a dictionary of a file is not available");
                         }
                     }
                     Err(error) => tracing::error!(%error, "dictionaries of a file are not available"),
                 }
+            }
+            if is_first && files == 0 {
+                tracing::warn!(%pattern, "no file of dictionaries is of this pattern");
             }
         }
     }

@@ -37,8 +37,8 @@ pub use tls::{Tls, TlsError, tls_configuration};
 pub struct Options {
     /// Dictionaries and where they are kept.
     pub session: granary_sql::Options,
-    /// Where HTTP listens; port 0 lets the system choose.
-    pub http: SocketAddr,
+    /// Where HTTP listens; port 0 lets the system choose. `None`: nowhere.
+    pub http: Option<SocketAddr>,
     /// Where HTTPS listens, and with what certificate.
     pub https: Option<(SocketAddr, Tls)>,
     /// The users who may come in; `None`: everybody, which is for loopback only.
@@ -60,8 +60,8 @@ pub enum ServerError {
     #[error(transparent)]
     Sql(#[from] granary_sql::Error),
     /// The address cannot be listened on.
-    #[error("cannot listen on {0}: {1}")]
-    Listen(SocketAddr, std::io::Error),
+    #[error("cannot listen for {0} on {1}: {2}")]
+    Listen(&'static str, SocketAddr, std::io::Error),
     /// Others could come in, too.
     #[error(
         "{0} can be reached from other machines, but there are no users: anybody could read and change everything. \
@@ -79,7 +79,7 @@ pub enum ServerError {
 /// A server that has its addresses, and nothing else yet: what a start changes on disk comes after all that can refuse it.
 pub struct Server {
     runtime: Runtime,
-    http: TcpListener,
+    http: Option<TcpListener>,
     https: Option<(TcpListener, TlsAcceptor)>,
 }
 
@@ -91,7 +91,7 @@ impl Server {
     pub fn bind(options: &Options) -> Result<Server, ServerError> {
         if options.users.is_none() {
             let addresses =
-                std::iter::once(options.http).chain(options.https.as_ref().map(|(address, _)| *address));
+                options.http.into_iter().chain(options.https.as_ref().map(|(address, _)| *address));
             if let Some(open) = addresses.into_iter().find(|address| !address.ip().is_loopback()) {
                 return Err(ServerError::Unprotected(open));
             }
@@ -101,9 +101,9 @@ impl Server {
             .max_blocking_threads(limits::LOOKUP_THREADS)
             .thread_stack_size(granary_sql::STACK_BYTES)
             .build()?;
-        let http = runtime.block_on(listen(options.http))?;
+        let http = options.http.map(|address| runtime.block_on(listen("HTTP", address))).transpose()?;
         let https = match &options.https {
-            Some((address, tls)) => Some((runtime.block_on(listen(*address))?, tls::acceptor(tls)?)),
+            Some((address, tls)) => Some((runtime.block_on(listen("HTTPS", *address))?, tls::acceptor(tls)?)),
             None => None,
         };
         Ok(Server { runtime, http, https })
@@ -117,7 +117,7 @@ impl Server {
     pub fn run(
         self,
         options: Options,
-        ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
+        ready: impl FnOnce(Option<SocketAddr>, Option<SocketAddr>),
     ) -> Result<(), ServerError> {
         let Server { runtime, http, https } = self;
         let waiting = Some(http::without_a_turn as fn(&mut dyn FnMut()));
@@ -133,8 +133,8 @@ impl Server {
 async fn serve(
     session: Arc<Session>,
     options: Options,
-    (http, https): (TcpListener, Option<(TcpListener, TlsAcceptor)>),
-    ready: impl FnOnce(SocketAddr, Option<SocketAddr>),
+    (http, https): (Option<TcpListener>, Option<(TcpListener, TlsAcceptor)>),
+    ready: impl FnOnce(Option<SocketAddr>, Option<SocketAddr>),
 ) -> Result<(), ServerError> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     // Who has it caught is not ended by it, as ClickHouse is not. What it would read anew is looked at anyway.
@@ -143,7 +143,7 @@ async fn serve(
     configured.read();
     let watching = tokio::spawn(configured.watch());
     let https_address = https.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
-    ready(http.local_addr()?, https_address);
+    ready(http.as_ref().map(TcpListener::local_addr).transpose()?, https_address);
 
     let app = App::new(session, Users::new(options.users), options.neighbours);
     let sampling = tokio::spawn(app.background());
@@ -151,7 +151,8 @@ async fn serve(
     let permits = Arc::new(Semaphore::new(options.connections));
     let (stop, stopped) = watch::channel(false);
     let mut serving = JoinSet::new();
-    let listeners = std::iter::once((http, None)).chain(https.map(|(listener, tls)| (listener, Some(tls))));
+    let http = http.map(|listener| (listener, None));
+    let listeners = http.into_iter().chain(https.map(|(listener, tls)| (listener, Some(tls))));
     for (listener, tls) in listeners {
         let scheme = Scheme(if tls.is_some() { "https" } else { "http" });
         let router = router.clone().layer(Extension(scheme));
@@ -162,17 +163,18 @@ async fn serve(
         _ = terminate.recv() => "SIGTERM",
         _ = interrupt.recv() => "SIGINT",
     };
-    tracing::info!("Granary stops, for {signal} has come: what is under way is ended");
+    tracing::info!("Granary stops, for {signal} has come: requests have {} seconds", limits::STOP_SECONDS);
     watching.abort();
     sampling.abort();
     // Nobody listens any more only if serving has ended by itself.
     let _ = stop.send(true);
     let ended = async { while serving.join_next().await.is_some() {} };
-    // Those that are not answered by then are cut off.
-    let _ = tokio::time::timeout(Duration::from_secs(limits::STOP_SECONDS), ended).await;
+    if tokio::time::timeout(Duration::from_secs(limits::STOP_SECONDS), ended).await.is_err() {
+        tracing::warn!("requests that were not answered in time are cut off");
+    }
     Ok(())
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, ServerError> {
-    TcpListener::bind(address).await.map_err(|error| ServerError::Listen(address, error))
+async fn listen(protocol: &'static str, address: SocketAddr) -> Result<TcpListener, ServerError> {
+    TcpListener::bind(address).await.map_err(|error| ServerError::Listen(protocol, address, error))
 }

@@ -15,7 +15,7 @@ use granary_dict::{Environment, Waiting};
 use tempfile::TempDir;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::catalogue::{Catalogue, Databases};
+use crate::catalogue::{Catalogue, Databases, FolderLock};
 use crate::functions::{self, LazyDefaults};
 use crate::limits::SPARE_STATES;
 use crate::memory::{QueryMemory, QueryPool};
@@ -61,7 +61,11 @@ impl Engine {
             waiting: Waiting::new(options.waiting.unwrap_or(give_way)),
             ..Environment::new(&folder)
         };
-        let catalogue = Arc::new(Catalogue::open(folder, environment)?);
+        let lock = match options.lock {
+            Some(lock) => lock,
+            None => FolderLock::take(&folder)?,
+        };
+        let catalogue = Arc::new(Catalogue::open(&folder, lock, environment)?);
         let given = Arc::new(Given::default());
         let template = state(&catalogue, &given)?;
         let (spare, own_runtime) = (Mutex::default(), OwnRuntime::default());

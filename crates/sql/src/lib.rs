@@ -24,6 +24,7 @@ mod settings;
 mod tables;
 mod views;
 
+pub use catalogue::FolderLock;
 pub use datafusion::arrow;
 pub use engine::give_way;
 pub use granary_dialect::functions::{int_hash_32, int_hash_64};

@@ -12,7 +12,7 @@ use granary_dialect::{Error, Result};
 use granary_dict::{Definition, Dictionary, parse_xml_each};
 
 use crate::asker::Asker;
-use crate::catalogue::{Catalogue, DEFAULT_DATABASE};
+use crate::catalogue::{Catalogue, DEFAULT_DATABASE, FolderLock};
 use crate::chosen::Chosen;
 use crate::engine::Engine;
 use crate::memory::{MemoryOptions, QueryMemory};
@@ -42,6 +42,8 @@ pub enum Executables {
 pub struct Options {
     /// Where dictionaries are kept; `None`: a temporary folder, removed at the end.
     pub path: Option<PathBuf>,
+    /// The lock of that folder, where it is taken already; `None`: it is taken.
+    pub lock: Option<FolderLock>,
     /// Whether dictionaries may run programs.
     pub executables: Executables,
     /// Files that statements name (of dictionaries, and tables that are files) must lie in this folder, where

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use datafusion::prelude::SessionConfig;
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, Result, similar};
 
 use crate::catalogue::DEFAULT_DATABASE;
 use crate::limits::{BLOCK_ROWS_MAX, THREADS_OF_CORE_MAX};
@@ -283,9 +283,12 @@ fn cores() -> usize {
 pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Result<()> {
     for (name, value) in settings {
         let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
-            let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
-            let names = names.join(", ");
-            return Err(Error::unknown_setting(format!("Unknown setting '{name}'; known are {names}")));
+            let near = similar(name, KNOWN.iter().map(|known| known.name));
+            let hint = near.map_or_else(
+                || "system.settings has all".to_owned(),
+                |near| format!("Maybe you meant {near}"),
+            );
+            return Err(Error::unknown_setting(format!("Unknown setting '{name}': {hint}")));
         };
         match known.effect {
             Effect::Option(option) => {

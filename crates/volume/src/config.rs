@@ -143,8 +143,14 @@ impl Files {
     /// The name cannot be that of a file.
     pub fn new(folder: &Path, name: &str) -> Result<Self, Error> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || name.len() > 200 || name.starts_with(['.', '-']) || !name.chars().all(plain) {
-            let reason = "it has 1 to 200 letters, digits, dots, dashes and underscores, and begins with neither a dot nor a dash";
+        let is_part = granary_log::is_name_of_partition(Path::new(name));
+        if name.is_empty()
+            || name.len() > 200
+            || name.starts_with(['.', '-'])
+            || !name.chars().all(plain)
+            || is_part
+        {
+            let reason = "it has 1 to 200 letters, digits, dots, dashes and underscores, begins with neither a dot nor a dash, and does not end in .partition.N";
             return Err(Error::Invalid { option: "name", reason: reason.into() });
         }
         Ok(Self { folder: folder.to_owned(), name: name.to_owned() })
@@ -167,6 +173,11 @@ impl Files {
     /// The shape.
     pub fn config(&self) -> PathBuf {
         self.with(".volume")
+    }
+
+    /// The shape while it is written.
+    pub fn fresh_config(&self) -> PathBuf {
+        self.with(".volume.new")
     }
 
     /// The shape of a volume that is being made, until all of it is there, or deleted, until nothing is left of it.
@@ -358,7 +369,7 @@ impl Config {
     /// # Errors
     /// The operating system refused.
     pub(crate) fn write(&self, files: &Files, path: &Path) -> Result<(), Error> {
-        let new = files.with(".volume.new");
+        let new = files.fresh_config();
         let text = toml::to_string(self).expect("numbers and names are TOML");
         let written = File::create(&new).and_then(|mut file| {
             file.write_all(text.as_bytes())?;

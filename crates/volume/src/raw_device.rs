@@ -4,8 +4,9 @@ use crate::config::Error;
 use crate::limits::{DEVICE_HEAD_BYTES, DEVICE_UNIT};
 use granary_log::device::{Device, FileDevice, Space};
 use granary_log::{AlignedBuffer, patiently};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FallocateFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -27,14 +28,32 @@ pub(crate) fn check_unused(path: &Path, bytes: u64) -> Result<OwnedFd, Error> {
     Ok(claim)
 }
 
-/// Overwrites the head of a device with zeroes, so that whatever is on it is lost; as [`check_unused`] where it is none, is
-/// too small or in use.
+/// Makes all of a device zeroes, so that whatever is on it is lost: a volume of which a segment were left would be opened
+/// again, and write over the new one. As [`check_unused`] where it is none, is too small or in use.
 pub(crate) fn wipe(path: &Path, bytes: u64) -> Result<OwnedFd, Error> {
     let claim = claim(path)?;
     let device = open(path, bytes)?;
-    let wiped = device.write_at(0, &[&AlignedBuffer::zeroed(DEVICE_HEAD_BYTES)]);
-    wiped.and_then(|()| device.sync()).map_err(Error::io("write", path))?;
+    let wiped = zero(&claim, &device).and_then(|()| device.sync());
+    wiped.map_err(Error::io("write", path))?;
     Ok(claim)
+}
+
+/// Zeroes a device by its own means, which most have, or else piece by piece.
+fn zero(claim: &OwnedFd, device: &FileDevice) -> io::Result<()> {
+    let bytes = rustix::fs::seek(claim, SeekFrom::End(0))?;
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let zeroes = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+    if [hole, zeroes].into_iter().any(|how| rustix::fs::fallocate(claim, how, 0, bytes).is_ok()) {
+        return Ok(());
+    }
+    let piece = AlignedBuffer::zeroed(DEVICE_HEAD_BYTES);
+    let mut at = 0;
+    while at < bytes {
+        let len = (bytes - at).min(piece.len() as u64);
+        device.write_at(at, &[&piece[..len as usize]])?;
+        at += len;
+    }
+    Ok(())
 }
 
 /// Whether there is a block device at a path.

@@ -36,7 +36,7 @@ pub(crate) fn finish_deletion(files: &Files) -> Result<(), Error> {
     }
     let config = Config::read_damaged(files.deleted())?;
     remove(&parts(files, config.as_ref()))?;
-    remove(&[files.deleted()])
+    remove(&[files.fresh_config(), files.deleted()])
 }
 
 /// Says which of a volume's files is missing, or cannot be what it was: none is made anew, for what was in it is

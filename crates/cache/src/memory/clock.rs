@@ -173,6 +173,9 @@ impl Memory {
         let entry = &chunk[self.hand..];
         let (flags, counts) = (entry[FLAGS_AT], entry[COUNTS_AT]);
         let stamp: Stamp = flags >> STAMP_SHIFT;
+        let is_expired = record_of(entry).is_expired(now);
+        // What has expired leaves where the hand meets it, whether it was read or is fresh.
+        let spare = if is_expired { Spare::Nothing } else { spare };
         let is_fresh = stamp != 0 && self.untold.is_fresh(&self.pool, stamp);
         if flags & READ != 0 && spare == Spare::Fresh && self.chunks.len() > 1 {
             self.send_round(flags & (DIRTY | FETCHED) | if is_fresh { stamp << STAMP_SHIFT } else { 0 });
@@ -184,7 +187,6 @@ impl Memory {
         }
         let hash = hash_of(entry, self.hasher);
         let record = record_of(entry);
-        let is_expired = record.is_expired(now);
         let mut left = if self.role == Role::Whole { Eviction::Drop } else { Eviction::Move };
         if flags & DIRTY != 0 {
             let (reads, updates) = (counts % UPDATE, counts / UPDATE);

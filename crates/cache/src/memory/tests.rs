@@ -280,6 +280,24 @@ fn what_leaves_at_its_end_or_unread_is_counted_apart() {
     assert_eq!(memory.gone(), expected);
 }
 
+/// An expired entry leaves, however much it was read.
+#[test]
+fn what_has_expired_is_not_kept_for_having_been_read() {
+    let mut memory = memory(192 << 10, u64::MAX);
+    let insert = |memory: &mut Memory, i: u32, expires_at, now| {
+        let bytes = i.to_le_bytes();
+        let key = KeyHasher::with_seed(0).key(&bytes);
+        memory.insert(key, Some(StoredValue::raw(&[1; 100])), expires_at, EntryState::Dirty, now);
+    };
+    (0..1000).for_each(|i| insert(&mut memory, i, 10, 0));
+    for _ in 0..2 {
+        (0..1000u32).for_each(|i| assert!(get(&mut memory, &i.to_le_bytes()).is_some(), "{i} fits"));
+    }
+    (1000..1800).for_each(|i| insert(&mut memory, i, 0, 11));
+    let there = (1000..1800u32).filter(|i| get(&mut memory, &i.to_le_bytes()).is_some()).count();
+    assert_eq!(there, 800);
+}
+
 /// A shard that takes far more than its share has more chunks than there are numbers for.
 #[test]
 fn numbers_of_chunks_do_not_come_round() {

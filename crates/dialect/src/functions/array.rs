@@ -81,8 +81,7 @@ impl ScalarUDFImpl for ArrayFunction {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let common = type_union_resolution(arguments)
-            .ok_or_else(|| Error::no_common_type(format!("There is no supertype for types {arguments:?}")))?;
+        let common = coerced(arguments)?;
         Ok(vec![common; arguments.len()])
     }
 
@@ -183,6 +182,20 @@ impl ArrayFunction {
         let (types, name) = (types.join(", "), self.name());
         Error::illegal_type(format!("Illegal types of arguments: {types} for function {name}")).into()
     }
+}
+
+/// The type that DataFusion brings items of these types to. What is of several types when a query is executed is NULL, or
+/// has NULL within.
+///
+/// # Errors
+/// NO_COMMON_TYPE.
+pub fn coerced(items: &[DataType]) -> Result<DataType> {
+    let known: Vec<DataType> = items.iter().filter(|item| !item.is_null()).cloned().collect();
+    if known.is_empty() {
+        return Ok(DataType::Null);
+    }
+    let common = type_union_resolution(&known);
+    Ok(common.ok_or_else(|| Error::no_common_type(format!("There is no supertype for types {known:?}")))?)
 }
 
 /// Whether keys of a type are looked for by values of the other one.

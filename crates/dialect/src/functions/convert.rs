@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringArray, make_array};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Date32Array, Float64Array, Int64Array, StringArray, make_array,
+};
 use datafusion::arrow::compute::{can_cast_types, cast};
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Decimal256Type, Field, FieldRef, Float64Type, Int64Type, TimeUnit,
@@ -13,7 +15,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use granary_dict::{DataType as ClickHouseType, digits_of};
+use granary_dict::{DataType as ClickHouseType, digits_of, shift_to_rules};
 
 use super::arguments::{self, check_count};
 use super::fixed_string;
@@ -299,9 +301,26 @@ pub fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<Array
             cast(&midnights, &DataType::Timestamp(*unit, Some(Arc::clone(zone))))?
         }
         (DataType::Date32, DataType::Timestamp(..)) => cast(array, target)?,
+        (DataType::Timestamp(_, Some(_)), DataType::Date32) => days_in_zone(array)?,
         (DataType::Timestamp(..), DataType::Date32) => cast(array, target)?,
         _ => return Ok(None),
     }))
+}
+
+/// The days of times in their zone.
+fn days_in_zone(array: &ArrayRef) -> Result<ArrayRef> {
+    let DataType::Timestamp(_, zone) = array.data_type() else { unreachable!("it is of times") };
+    let seconds = cast(array, &DataType::Timestamp(TimeUnit::Second, zone.clone()))?;
+    let seconds = seconds.as_primitive::<TimestampSecondType>();
+    if seconds.iter().flatten().all(|seconds| shift_to_rules(seconds) == 0) {
+        return Ok(cast(array, &DataType::Date32)?);
+    }
+    let shifted = seconds.unary::<_, TimestampSecondType>(|seconds| seconds - shift_to_rules(seconds));
+    let days = cast(&(Arc::new(shifted.with_timezone_opt(zone.clone())) as ArrayRef), &DataType::Date32)?;
+    let days = days.as_primitive::<Date32Type>().iter().zip(seconds);
+    let day =
+        |(day, seconds): (Option<i32>, Option<i64>)| Some(day? + (shift_to_rules(seconds?) / 86_400) as i32);
+    Ok(Arc::new(days.map(day).collect::<Date32Array>()))
 }
 
 /// A float's integer part, as the processor converts it for ClickHouse: what does not fit is the smallest

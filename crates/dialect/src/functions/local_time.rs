@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use chrono::{DateTime, Duration, NaiveDateTime, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
+use granary_dict::shift_to_rules;
 
 /// What a local time that there is not stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +18,14 @@ pub enum Missing {
 /// Unix seconds of a local time, which is given as seconds too; of one that comes twice, the first.
 pub fn unix_seconds(local: i64, zone: &str, missing: Missing) -> Option<i64> {
     let zone = Tz::from_str(zone).ok()?;
-    let naive = DateTime::from_timestamp(local, 0)?.naive_utc();
+    let shift = shift_to_rules(local);
+    let naive = DateTime::from_timestamp(local - shift, 0)?.naive_utc();
     let first = |time: NaiveDateTime| zone.from_local_datetime(&time).earliest().map(|time| time.timestamp());
-    first(naive).or_else(|| match missing {
+    let found = first(naive).or_else(|| match missing {
         Missing::Later => first(naive + Duration::hours(1)),
         Missing::Earlier => first(naive - Duration::hours(1)),
-    })
+    });
+    found.map(|seconds| seconds + shift)
 }
 
 #[cfg(test)]

@@ -9,13 +9,12 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::binary::type_union_resolution;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
 use super::arguments;
-use super::array::{are_comparable, common_metadata, interleaved, places_of};
+use super::array::{are_comparable, coerced, common_metadata, interleaved, places_of};
 use super::default_value::default_value;
 use super::numbers::{expanded, rows, shaped};
 use crate::error::Error;
@@ -98,8 +97,7 @@ impl ScalarUDFImpl for MapFunction {
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
         let common = |first: usize| {
             let types: Vec<DataType> = arguments.iter().skip(first).step_by(2).cloned().collect();
-            type_union_resolution(&types)
-                .ok_or_else(|| Error::no_common_type(format!("There is no supertype for types {types:?}")))
+            coerced(&types)
         };
         let pair = [common(0)?, common(1)?];
         Ok(pair.into_iter().cycle().take(arguments.len()).collect())

@@ -63,7 +63,7 @@ use arithmetic::{Arithmetic, Operation};
 
 pub use as_type::inserted;
 pub(crate) use assume_not_null::{AssumeNotNull, NOT_NULL};
-pub use convert::{clamped, convert};
+pub use convert::{check_range, clamped, convert};
 pub use default_value::{default_of, default_value};
 pub use exact::exact;
 pub use fixed_string::trimmed;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::error::Error;
+use crate::similar::similar;
 
 /// Whether upper and lower case of a name count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -270,34 +271,9 @@ pub fn by(by: By) -> impl Iterator<Item = &'static str> {
 
 /// What is said of a name that no function has: UNKNOWN_FUNCTION, with the names that may be meant.
 pub fn unknown(written: &str) -> Error {
-    let mut near: Vec<(usize, &str)> = NAMES
-        .exact
-        .keys()
-        .map(|known| (distance(&written.to_ascii_lowercase(), &known.to_ascii_lowercase()), *known))
-        .filter(|(distance, known)| distance * 3 <= known.len())
-        .collect();
-    near.sort_unstable();
-    let near: Vec<String> = near.iter().take(HINTS_MAX).map(|(_, name)| format!("'{name}'")).collect();
-    let hint =
-        if near.is_empty() { String::new() } else { format!(". Maybe you meant: [{}]", near.join(", ")) };
+    let near = similar(written, NAMES.exact.keys().copied());
+    let hint = near.map_or_else(String::new, |near| format!(". Maybe you meant: {near}"));
     Error::unknown_function(format!("Function with name `{written}` does not exist{hint}"))
-}
-
-/// Names that are proposed in place of one that is unknown.
-const HINTS_MAX: usize = 2;
-
-/// How many letters must be inserted, left out or replaced to make one name of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in other.bytes().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod dictionaries;
 mod expressions;
 mod joins;
 mod lambdas;
+mod limit_clause;
 mod literals;
 mod names;
 mod operators;
@@ -35,8 +36,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, LimitClause, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select,
-    SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
+    Expr, GroupByExpr, NamedWindowDefinition, NamedWindowExpr, OrderByKind, Query, Select, SetExpr,
+    Statement, TableFactor, VisitMut, VisitorMut,
 };
 
 use crate::error::{Error, Result};
@@ -147,20 +148,10 @@ impl VisitorMut for Rewriter<'_> {
         {
             expressions.iter_mut().for_each(|item| literals::undo(&mut item.expr));
         }
-        match &mut query.limit_clause {
-            Some(LimitClause::LimitOffset { limit_by, .. }) if !limit_by.is_empty() => {
-                return flow(Err(Error::not_implemented(
-                    "LIMIT .. BY is not implemented: number the rows by row_number() OVER (PARTITION BY ..) in a subquery",
-                )));
-            }
-            Some(LimitClause::LimitOffset { limit, offset, .. }) => {
-                limit.iter_mut().chain(offset.iter_mut().map(|o| &mut o.value)).for_each(literals::undo);
-            }
-            Some(LimitClause::OffsetCommaLimit { offset, limit }) => {
-                literals::undo(offset);
-                literals::undo(limit);
-            }
-            None => {}
+        if let Some(clause) = &mut query.limit_clause
+            && let Err(error) = limit_clause::make(clause)
+        {
+            return ControlFlow::Break(error);
         }
         if let SetExpr::Select(select) = query.body.as_mut()
             && let GroupByExpr::Expressions(expressions, _) = &mut select.group_by

@@ -1,15 +1,18 @@
 //! ClickHouse's name for the column of an expression: operators are spelled as functions.
 
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, UnaryOperator, Value,
+    AccessExpr, Array, BinaryOperator, CaseWhen, DuplicateTreatment, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, OrderByExpr, Subscript, TrimWhereField, UnaryOperator, Value,
+    WindowFrameBound, WindowSpec, WindowType,
 };
+use granary_dict::float_literal;
 
 use super::literals::named_float;
 use super::operators::unit;
-use super::syntax::{arguments, name_of};
+use super::syntax::{arguments, name_of, plain_arguments};
+use crate::text::escape::single_quoted;
 
-/// The name.
+/// Returns the name that ClickHouse gives to the column of an expression.
 pub fn column_name(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(ident) => named_float(ident).unwrap_or(&ident.value).to_owned(),
@@ -22,26 +25,64 @@ pub fn column_name(expr: &Expr) -> String {
             _ => format!("negate({})", column_name(expr)),
         },
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => format!("not({})", column_name(expr)),
-        Expr::Tuple(items) if items.iter().all(is_literal) => format!("({})", list(items)),
-        Expr::Tuple(items) => format!("tuple({})", list(items)),
-        Expr::Array(Array { elem, .. }) if elem.iter().all(is_literal) => format!("[{}]", list(elem)),
-        Expr::Array(Array { elem, .. }) => format!("array({})", list(elem)),
+        Expr::Tuple(items) => format!("({})", items_of(items)),
+        Expr::Array(Array { elem, .. }) => format!("[{}]", items_of(elem)),
         Expr::Function(function) => call(function),
         Expr::Cast { expr, data_type, .. } => format!("CAST({}, '{data_type}')", column_name(expr)),
         Expr::InList { expr, list: items, negated } => {
             let name = if *negated { "notIn" } else { "in" };
-            format!("{name}({}, ({}))", column_name(expr), list(items))
+            match items.as_slice() {
+                [item] => format!("{name}({}, {})", column_name(expr), column_name(item)),
+                items => format!("{name}({}, ({}))", column_name(expr), items_of(items)),
+            }
         }
         Expr::Between { expr, negated: false, low, high } => {
             let value = column_name(expr);
             let (low, high) = (column_name(low), column_name(high));
             format!("and(greaterOrEquals({value}, {low}), lessOrEquals({value}, {high}))")
         }
+        Expr::Between { expr, negated: true, low, high } => {
+            let value = column_name(expr);
+            format!("or(less({value}, {}), greater({value}, {}))", column_name(low), column_name(high))
+        }
+        Expr::Case { operand, conditions, else_result, .. } => {
+            let name = if operand.is_some() { "caseWithExpression" } else { "multiIf" };
+            let branches = conditions.iter().flat_map(|CaseWhen { condition, result }| [condition, result]);
+            let parts = operand.as_deref().into_iter().chain(branches).map(column_name);
+            let otherwise = else_result.as_deref().map_or_else(|| "NULL".to_owned(), column_name);
+            format!("{name}({})", parts.chain([otherwise]).collect::<Vec<_>>().join(", "))
+        }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            access_chain.iter().fold(column_name(root), |value, access| match access {
+                AccessExpr::Subscript(Subscript::Index { index }) => {
+                    format!("arrayElement({value}, {})", column_name(index))
+                }
+                other => format!("{value}{other}"),
+            })
+        }
         Expr::IsNull(expr) => format!("isNull({})", column_name(expr)),
         Expr::IsNotNull(expr) => format!("isNotNull({})", column_name(expr)),
         Expr::Like { negated, expr, pattern, .. } => {
             let name = if *negated { "notLike" } else { "like" };
             format!("{name}({}, {})", column_name(expr), column_name(pattern))
+        }
+        Expr::ILike { negated, expr, pattern, .. } => {
+            let name = if *negated { "notILike" } else { "ilike" };
+            format!("{name}({}, {})", column_name(expr), column_name(pattern))
+        }
+        Expr::Substring { expr, substring_from, substring_for, .. } => {
+            let parts = [Some(expr), substring_from.as_ref(), substring_for.as_ref()];
+            let parts: Vec<String> = parts.into_iter().flatten().map(|part| column_name(part)).collect();
+            format!("substring({})", parts.join(", "))
+        }
+        Expr::Position { expr, r#in } => format!("position({}, {})", column_name(r#in), column_name(expr)),
+        Expr::Trim { expr, trim_where: Some(side), trim_what: Some(what), .. } => {
+            let name = match side {
+                TrimWhereField::Both => "trimBoth",
+                TrimWhereField::Leading => "trimLeft",
+                TrimWhereField::Trailing => "trimRight",
+            };
+            format!("{name}({}, {})", column_name(expr), column_name(what))
         }
         Expr::Interval(interval) if let Some(unit) = unit(interval) => {
             format!("toInterval{unit}({})", column_name(&interval.value))
@@ -54,14 +95,22 @@ pub fn column_name(expr: &Expr) -> String {
     }
 }
 
-fn list(items: &[Expr]) -> String {
-    items.iter().map(column_name).collect::<Vec<_>>().join(", ")
+/// The items of an array or a tuple, among which truth is a number where all of them are constants.
+fn items_of(items: &[Expr]) -> String {
+    let is_constant = items.iter().all(is_literal);
+    let item = |item: &Expr| match item {
+        Expr::Value(value) if is_constant && let Value::Boolean(truth) = value.value => {
+            u8::from(truth).to_string()
+        }
+        item => column_name(item),
+    };
+    items.iter().map(item).collect::<Vec<_>>().join(", ")
 }
 
 fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Value(_) => true,
-        Expr::Tuple(items) => items.iter().all(is_literal),
+        Expr::Tuple(items) | Expr::Array(Array { elem: items, .. }) => items.iter().all(is_literal),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_literal(expr),
         _ => false,
     }
@@ -69,15 +118,25 @@ fn is_literal(expr: &Expr) -> bool {
 
 fn literal(value: &Value) -> String {
     match value {
-        Value::Number(digits, _) if digits.contains('.') && !digits.contains(['e', 'E']) => {
-            digits.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
+        Value::Number(digits, _) => number(digits),
         Value::SingleQuotedString(text) => {
-            format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+            let mut quoted = Vec::new();
+            single_quoted(text.as_bytes(), &mut quoted);
+            String::from_utf8_lossy(&quoted).into_owned()
         }
         Value::Boolean(truth) => truth.to_string(),
         Value::Null => "NULL".to_owned(),
         other => other.to_string(),
+    }
+}
+
+/// A number as ClickHouse writes its value: `1e3` is `1000.`.
+fn number(digits: &str) -> String {
+    let digits = digits.replace('_', "");
+    match (digits.parse::<u64>(), digits.parse()) {
+        (Ok(whole), _) => whole.to_string(),
+        (_, Ok(float)) => float_literal(float),
+        _ => digits,
     }
 }
 
@@ -122,8 +181,21 @@ fn flatten(expr: &Expr, op: &BinaryOperator, operands: &mut Vec<String>) {
 
 fn call(function: &Function) -> String {
     let Some(name) = name_of(function).map(str::to_owned) else { return function.to_string() };
-    if function.over.is_some() || function.filter.is_some() {
+    match (name.as_str(), plain_arguments(function)) {
+        ("array", Some(items)) => return format!("[{}]", items_of(&items)),
+        ("tuple", Some(items)) => return format!("({})", items_of(&items)),
+        _ => {}
+    }
+    if function.filter.is_some() {
         return function.to_string();
+    }
+    match &function.over {
+        Some(WindowType::WindowSpec(window)) => {
+            let called = call(&Function { over: None, ..function.clone() });
+            return format!("{called} OVER ({})", window_name(window));
+        }
+        Some(WindowType::NamedWindow(_)) => return function.to_string(),
+        None => {}
     }
     let distinct = match &function.args {
         FunctionArguments::List(list) => list.duplicate_treatment == Some(DuplicateTreatment::Distinct),
@@ -149,10 +221,30 @@ fn call(function: &Function) -> String {
             other => Some(other.to_string()),
         })
         .collect();
-    if name == "tuple"
-        && crate::rewrite::syntax::plain_arguments(function).is_some_and(|a| a.iter().all(is_literal))
-    {
-        return format!("({})", arguments.join(", "));
-    }
     format!("{name}({})", arguments.join(", "))
+}
+
+fn window_name(window: &WindowSpec) -> String {
+    let mut parts = Vec::from_iter(window.window_name.as_ref().map(|name| name.value.clone()));
+    let list = |items: Vec<String>| items.join(", ");
+    if !window.partition_by.is_empty() {
+        parts.push(format!("PARTITION BY {}", list(window.partition_by.iter().map(column_name).collect())));
+    }
+    if !window.order_by.is_empty() {
+        let order = |by: &OrderByExpr| {
+            let order = if by.options.asc == Some(false) { "DESC" } else { "ASC" };
+            let nulls = match by.options.nulls_first {
+                Some(true) => " NULLS FIRST",
+                Some(false) => " NULLS LAST",
+                None => "",
+            };
+            format!("{} {order}{nulls}", column_name(&by.expr))
+        };
+        parts.push(format!("ORDER BY {}", list(window.order_by.iter().map(order).collect())));
+    }
+    if let Some(frame) = &window.window_frame {
+        let end = frame.end_bound.as_ref().unwrap_or(&WindowFrameBound::CurrentRow);
+        parts.push(format!("{} BETWEEN {} AND {end}", frame.units, frame.start_bound));
+    }
+    parts.join(" ")
 }

@@ -25,6 +25,11 @@ impl Statement {
     pub fn spelled_behind(&self, head: usize) -> String {
         spelled(self.tokens.get(head..).unwrap_or_default())
     }
+
+    /// Whether this is an INSERT that ends with its FORMAT, whose rows come from elsewhere.
+    pub fn wants_rows(&self) -> bool {
+        self.data.is_empty() && insert_with_data(self.text.as_bytes()).is_ok_and(|insert| insert.is_some())
+    }
 }
 
 /// All statements of a text; empty ones are left out.

@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 
-use chrono::{DateTime, Datelike, NaiveDateTime, TimeZone, Timelike};
+use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, TimeZone, Timelike};
 use datafusion::arrow::array::timezone::Tz;
-use granary_dict::ipv6_text;
+use granary_dict::{ipv6_text, shift_to_rules};
 
 use super::column::{Cells, Column};
 use super::{composite, escape};
@@ -159,11 +159,10 @@ fn date(days: i32, out: &mut Vec<u8>) {
 }
 
 fn local(seconds: i64, nanos: u32, zone: Option<&Tz>) -> Option<NaiveDateTime> {
-    let utc = DateTime::from_timestamp(seconds, nanos)?.naive_utc();
-    Some(match zone {
-        None => utc,
-        Some(zone) => zone.from_utc_datetime(&utc).naive_local(),
-    })
+    let Some(zone) = zone else { return Some(DateTime::from_timestamp(seconds, nanos)?.naive_utc()) };
+    let shift = shift_to_rules(seconds);
+    let utc = DateTime::from_timestamp(seconds - shift, nanos)?.naive_utc();
+    Some(zone.from_utc_datetime(&utc).naive_local() + TimeDelta::seconds(shift))
 }
 
 fn date_time(seconds: i64, zone: Option<&Tz>, out: &mut Vec<u8>) {

@@ -2,9 +2,7 @@
 
 use crate::definition::Literal;
 use crate::error::DictError;
-
-/// Floats that ClickHouse writes without an exponent.
-const WITHOUT_EXPONENT: std::ops::Range<f64> = 1e-6..1e21;
+use crate::types::float_literal;
 
 /// The literal with the text that its value has, whatever it was written like: `5.10` is `5.1`, and `1e3` is `1000.`.
 ///
@@ -30,10 +28,9 @@ fn number(written: &str) -> Option<String> {
         // -0 is a float there.
         return (is_known && written != "-0").then(|| whole.to_string());
     }
-    let float = written.parse::<f64>().ok()?;
-    let is_known = float == 0.0 || WITHOUT_EXPONENT.contains(&float.abs());
-    let text = is_known.then(|| float.to_string())?;
-    Some(if text.contains('.') { text } else { format!("{text}.") })
+    let float = written.parse().ok().filter(|float: &f64| float.is_finite())?;
+    let text = float_literal(float);
+    (!text.contains('e')).then_some(text)
 }
 
 #[cfg(test)]

@@ -31,10 +31,12 @@ impl Backoff {
         }
     }
 
-    /// A request was answered, at this Unix second.
-    pub fn succeeded(&mut self, now: u64) {
+    /// A request was answered, at this Unix second. Whether the one before it had failed.
+    pub fn succeeded(&mut self, now: u64) -> bool {
+        let had_failed = self.failures > 0;
         self.reset();
         self.last_success = now;
+        had_failed
     }
 
     /// The source may be asked at once, whatever was before.
@@ -45,12 +47,13 @@ impl Backoff {
     }
 
     /// A request failed that was begun after `failures_before` failures in a row. Requests that were under way
-    /// together fail together: that is one failure, however many of them there are. `now` is [`Clock::elapsed`].
+    /// together fail together: that is one failure, however many of them there are. `now` is [`Clock::elapsed`]. Whether it
+    /// is the first since a request was answered.
     ///
     /// [`Clock::elapsed`]: crate::environment::Clock::elapsed
-    pub fn failed(&mut self, failures_before: u32, now: Duration, failure: String) {
+    pub fn failed(&mut self, failures_before: u32, now: Duration, failure: String) -> bool {
         if self.failures > failures_before {
-            return;
+            return false;
         }
         self.failures = self.failures.saturating_add(1);
         self.last_failure = failure;
@@ -58,6 +61,7 @@ impl Backoff {
         let spread = doubled.min(limits::BACKOFF_SECONDS_MAX - self.base_seconds);
         let wait = self.base_seconds + self.random.u64(0..=spread);
         self.next_update = now.saturating_add(Duration::from_secs(wait));
+        self.failures == 1
     }
 
     /// For how long the source is left alone, if it is.
@@ -110,7 +114,7 @@ mod tests {
     fn waits_after(failures: u32) -> Vec<u64> {
         let wait = |seed| {
             let mut backoff = Backoff::new(5, fastrand::Rng::with_seed(seed));
-            (0..failures).for_each(|n| backoff.failed(n, at(0), "down".into()));
+            (0..failures).for_each(|n| _ = backoff.failed(n, at(0), "down".into()));
             backoff.left(at(0)).unwrap().as_secs()
         };
         (0..100).map(wait).collect()

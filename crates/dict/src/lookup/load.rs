@@ -189,10 +189,18 @@ impl Loader {
     ) -> Result<T, DictError> {
         let failures_before = lock(&self.backoff).failures();
         let answer = self.ask_apart(slot, call);
+        let dictionary = &self.name;
         match &answer {
-            Ok(_) => lock(&self.backoff).succeeded(self.clock.now()),
+            Ok(_) => {
+                if lock(&self.backoff).succeeded(self.clock.now()) {
+                    tracing::info!(dictionary, "the source answers again");
+                }
+            }
             Err(error) => {
-                lock(&self.backoff).failed(failures_before, self.clock.elapsed(), error.to_string());
+                let failure = error.to_string();
+                if lock(&self.backoff).failed(failures_before, self.clock.elapsed(), failure) {
+                    tracing::warn!(dictionary, %error, "the source fails");
+                }
             }
         }
         answer

@@ -29,6 +29,14 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
+/// Returns the days between a day and that of its number in the same month of one of these years, in which the month
+/// begins on the same weekday; 0 where there is no such year.
+pub(super) fn days_to_like_month(day: i64, mut years: std::ops::RangeInclusive<i64>) -> i64 {
+    let (year, month, _) = civil_from_days(day);
+    let days_after = |other| Some(days_from_civil(year, month, 1)? - days_from_civil(other, month, 1)?);
+    years.find_map(|other| days_after(other).filter(|days| days.rem_euclid(7) == 0)).unwrap_or(0)
+}
+
 /// `2024-02-29` as days since 1970-01-01.
 pub(super) fn date_from_text(text: &str) -> Option<i64> {
     let mut parts = text.splitn(3, '-');

@@ -23,10 +23,12 @@ pub(crate) use escape::escape;
 pub use escape::unescape;
 pub use moment::digits_of;
 pub(crate) use moment::{from_ticks, kept_digits, to_ticks, truncate};
+pub use print::float_literal;
 pub(crate) use print::print_fixed;
 pub(crate) use text::{Fixed, text_to_fixed};
 pub(crate) use unreadable::{is_short_time, unreadable};
 pub(crate) use wide::sign_extended;
+pub use zone::shift_to_rules;
 
 use crate::error::DictError;
 use arrow::datatypes::{DataType as Arrow, Field, TimeUnit, i256};

@@ -68,6 +68,18 @@ fn write_float(
     }
 }
 
+/// Floats that ClickHouse writes without an exponent.
+const WITHOUT_EXPONENT: std::ops::Range<f64> = 1e-6..1e21;
+
+/// A finite float as ClickHouse writes a literal of it: `1000.`, `1.5`, `1e25`.
+pub fn float_literal(value: f64) -> String {
+    if value != 0.0 && !WITHOUT_EXPONENT.contains(&value.abs()) {
+        return format!("{value:e}");
+    }
+    let text = value.to_string();
+    if text.contains('.') { text } else { format!("{text}.") }
+}
+
 fn print_decimal(out: &mut String, value: i128, scale: usize) -> std::fmt::Result {
     out.write_str(&with_point(&value.to_string(), scale))
 }

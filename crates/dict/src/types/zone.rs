@@ -1,10 +1,12 @@
 //! Local times: DateTime('zone') is read and shown in its zone.
 
-use super::calendar::{datetime_from_text, datetime_to_text};
+use super::calendar::{datetime_from_text, datetime_to_text, days_to_like_month};
 use chrono::{DateTime, Offset, TimeDelta, TimeZone};
 use chrono_tz::Tz;
 
 const DAY: TimeDelta = TimeDelta::days(1);
+/// 2100-01-01 00:00:00 UTC.
+const FIRST_WITHOUT_RULES: i64 = 4_102_444_800;
 
 /// Whether the IANA database has such a zone.
 pub(super) fn exists(zone: &str) -> bool {
@@ -17,21 +19,31 @@ pub(super) fn from_text(text: &str, zone: Option<&str>) -> Option<i64> {
     let local = datetime_from_text(text)?;
     match zone {
         Some(zone) if !text.ends_with('Z') => {
-            let naive = DateTime::from_timestamp(local, 0)?.naive_utc();
+            let shift = shift_to_rules(local);
+            let naive = DateTime::from_timestamp(local - shift, 0)?.naive_utc();
             let tz = zone.parse::<Tz>().ok()?;
             let seconds = |naive| tz.from_local_datetime(&naive).earliest().map(|time| time.timestamp());
             // The longest gap was a day long.
             let behind = || Some(seconds(naive.checked_add_signed(DAY)?)? - DAY.num_seconds());
-            seconds(naive).or_else(behind)
+            seconds(naive).or_else(behind).map(|seconds| seconds + shift)
         }
         _ => Some(local),
+    }
+}
+
+/// Returns the seconds by which a moment after 2099, or a local time, is moved back to a month that begins on the same
+/// weekday: clocks are set by the weekdays of a month, and chrono-tz has the rules of no later year. Until 2099 it is 0.
+pub fn shift_to_rules(seconds: i64) -> i64 {
+    match seconds < FIRST_WITHOUT_RULES {
+        true => 0,
+        false => days_to_like_month(seconds.div_euclid(DAY.num_seconds()), 2088..=2098) * DAY.num_seconds(),
     }
 }
 
 /// `2024-02-29 12:34:56` in the zone.
 pub(super) fn to_text(seconds: i64, zone: Option<&str>) -> String {
     let offset = zone.and_then(|zone| {
-        let utc = DateTime::from_timestamp(seconds, 0)?.naive_utc();
+        let utc = DateTime::from_timestamp(seconds - shift_to_rules(seconds), 0)?.naive_utc();
         Some(zone.parse::<Tz>().ok()?.offset_from_utc_datetime(&utc).fix().local_minus_utc())
     });
     datetime_to_text(seconds + i64::from(offset.unwrap_or(0)))
@@ -55,6 +67,14 @@ mod tests {
         assert_eq!(from_text("2024-10-06 02:15:00", Some("Australia/Lord_Howe")), Some(1_728_141_300));
         assert_eq!(from_text("2018-11-04 00:15:00", Some("America/Sao_Paulo")), Some(1_541_297_700));
         assert_eq!(from_text("2024-10-27 02:30:00", berlin), Some(1_729_989_000));
+        // Summer time goes on.
+        for text in
+            ["2100-07-01 12:00:00", "2101-01-01 00:00:00", "2204-02-29 23:59:59", "2299-08-31 08:00:00"]
+        {
+            assert_eq!(to_text(from_text(text, berlin).unwrap(), berlin), text);
+        }
+        assert_eq!(from_text("2100-07-01 12:00:00", berlin), Some(4_118_119_200));
+        assert_eq!(to_text(4150751726, berlin), "2101-07-14 04:35:26");
         assert!(exists("Asia/Istanbul") && !exists("Mars/Olympus"));
     }
 }

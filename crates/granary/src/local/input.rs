@@ -22,6 +22,10 @@ pub async fn add_files(
     format: Option<InputFormat>,
 ) -> Result<FirstTable, Error> {
     for (i, path) in files.iter().enumerate() {
+        if !path.exists() {
+            let what = format!("There is no file {}; a query is given with -q", path.display());
+            return Err(Error::file_doesnt_exist(what));
+        }
         // A name that tells the format wins over --input-format, which is then standard input's.
         let format = InputFormat::of(path).ok().filter(|_| files.len() > 1).or(format);
         if i == 0 {

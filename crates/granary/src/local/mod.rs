@@ -30,6 +30,8 @@ Examples:
     granary local -q 'SELECT city, count() AS users FROM users GROUP BY city ORDER BY users DESC' users.csv
     granary local -q \"SELECT * FROM 'events.parquet' LIMIT 10\"
     cat users.csv | granary local --input-format CSVWithNames -q 'SELECT count() FROM table'
+    cat users.csv | granary local -q 'CREATE TABLE t (id UInt64, name String) ENGINE = Memory;
+                                      INSERT INTO t FORMAT CSVWithNames' -q 'SELECT max(id) FROM t'
 
   A dictionary over an SQLite table, cached on SSD, kept in ./data and warm at the next start:
     granary local --path data -q \"
@@ -49,22 +51,21 @@ Examples:
   Several statements from a file, seconds of each on standard error:
     granary local --time --queries-file setup.sql
 
-Output formats: TabSeparated, TabSeparatedWithNames, TabSeparatedWithNamesAndTypes, CSV, CSVWithNames,
-JSON, JSONCompact, JSONEachRow, Pretty, PrettyCompact, Vertical, Values, RowBinary, Parquet, Arrow,
-ArrowStream, Null.
+Output formats: TabSeparated, CSV, JSON, JSONCompact, JSONEachRow, Pretty, PrettyCompact, Vertical, Values,
+RowBinary, Native, Parquet, Arrow, ArrowStream, Null and their relatives, such as TabSeparatedWithNames.
 Exit status: 0, or ClickHouse's error code modulo 256; 130 and 143 behind SIGINT and SIGTERM, which close
 dictionaries as any other end does.";
 
 /// Arguments of `granary local`.
 #[derive(Args)]
 pub struct Arguments {
-    /// Statements to run, apart by semicolons; may be given several times. Without it they come from
-    /// standard input
+    /// Statements to run, separated by semicolons; may be given several times. Without it they come from
+    /// standard input, or are typed at a prompt
     #[arg(short, long = "query", value_name = "SQL")]
     query: Vec<String>,
 
     /// A file of statements to run (after those of --query)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "queries_file", value_name = "FILE")]
     queries_file: Vec<PathBuf>,
 
     /// CSV, TSV or Parquet files, each a table named after the file; the first is also called `table`
@@ -82,12 +83,12 @@ pub struct Arguments {
 
     /// Output format, unless a statement says FORMAT: TabSeparated into a file or a pipe, PrettyCompact on a
     /// terminal
-    #[arg(long, visible_alias = "output-format", value_name = "FORMAT")]
+    #[arg(long, visible_alias = "output-format", alias = "output_format", value_name = "FORMAT")]
     format: Option<Format>,
 
     /// Format of standard input (as `table`) and of files whose name does not tell: CSV, CSVWithNames,
     /// TabSeparated, TabSeparatedWithNames, Parquet
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, alias = "input_format", value_name = "FORMAT")]
     input_format: Option<InputFormat>,
 
     /// Print the seconds of each statement on standard error
@@ -156,12 +157,12 @@ fn work(runner: &Runner, arguments: &Arguments) -> Result<(), Error> {
         input::add_piped(session, arguments.input_format);
     }
     for text in &arguments.query {
-        runner.run_text(text)?;
+        runner.run_beside_input(text)?;
     }
     for path in &arguments.queries_file {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Error::cannot_open_file(format!("Cannot read {}: {error}", path.display())))?;
-        runner.run_text(&text)?;
+        runner.run_beside_input(&text)?;
     }
     if statements_given {
         return Ok(());

@@ -1,19 +1,19 @@
 //! Statements from standard input, run as they come: typed at a prompt, or piped in.
 
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 
 use granary_sql::Error;
 
 use super::statements::Runner;
+use crate::say::say;
 
 /// Reads and runs statements until `exit` or the end of input. An error is shown; the prompt goes on.
 pub fn run(runner: &Runner) -> Result<(), Error> {
-    println!("granary {} - end a statement with ; and leave with exit", env!("CARGO_PKG_VERSION"));
+    say!("granary {} - end a statement with ; and leave with exit", env!("CARGO_PKG_VERSION"));
     let mut typed = String::new();
     let mut lines = std::io::stdin().lock().lines();
     loop {
-        print!("{}", if typed.is_empty() { "granary :) " } else { "        :-] " });
-        std::io::stdout().flush()?;
+        say(if typed.is_empty() { "granary :) " } else { "        :-] " });
         let Some(line) = lines.next() else { return Ok(()) };
         let line = line?;
         if typed.is_empty() && ["exit", "quit", "exit;", "quit;"].contains(&line.trim()) {

@@ -1,6 +1,6 @@
 //! Runs statements one after the other and writes what they answer.
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, Read, Write};
 use std::time::Instant;
 
 use granary_sql::format::{self, Format};
@@ -30,6 +30,19 @@ impl Runner<'_> {
     /// Runs all statements of a text; the first error ends it.
     pub fn run_text(&self, text: &str) -> Result<(), Error> {
         self.session.split(text)?.iter().try_for_each(|statement| self.run(statement))
+    }
+
+    /// Runs all statements of a text that was given apart from standard input, which has the rows of an INSERT that ends
+    /// with its FORMAT.
+    pub fn run_beside_input(&self, text: &str) -> Result<(), Error> {
+        for mut statement in self.session.split(text)? {
+            let mut input = std::io::stdin();
+            if statement.wants_rows() && !input.is_terminal() {
+                input.read_to_end(&mut statement.data)?;
+            }
+            self.run(&statement)?;
+        }
+        Ok(())
     }
 
     /// Runs one statement.

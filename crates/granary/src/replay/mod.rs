@@ -74,8 +74,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Err(crate::failure::Failure::Argument("the trace has no reads".into()));
     }
     let budget = server.budget(arguments.space.budget(&workload));
-    println!("{}\n", describe(&workload));
-    println!(
+    say!("{}\n", describe(&workload));
+    say!(
         "DRAM {}, flash {} in segments of {}",
         bytes(budget.dram_bytes),
         bytes(budget.flash_bytes),
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         server.replay(policy, &budget, &workload, &mut table)?;
     }
     server.replay_running(&budget, &workload, &mut table)?;
-    print!("{}", table.text());
+    crate::say::say(&table.text());
     if let Some(path) = &arguments.csv {
         std::fs::write(path, table.csv()).map_err(at(path))?;
     }

@@ -71,7 +71,7 @@ impl Arguments {
         };
         let left_out = workload.leave_out_larger(bytes_max);
         if left_out > 0 {
-            println!(
+            say!(
                 "Left out: {} requests for objects of more than {bytes_max} bytes, which the server does not take",
                 HumanCount(left_out as u64)
             );

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use serde::de::Error;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 /// Reads `127.0.0.1:8123`, `[::1]:8123` or `localhost:8123`. Of a name's addresses the first of IPv4 counts, or the first.
@@ -24,7 +24,29 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     chosen.copied().ok_or_else(|| format!("'{host}' has no address"))
 }
 
-/// The same, of a configuration.
+/// Where HTTP listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Http {
+    At(SocketAddr),
+    /// Memcached, volumes or HTTPS alone are served.
+    Nowhere,
+}
+
+impl TryFrom<String> for Http {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        parse_http(&text)
+    }
+}
+
+/// Reads an address as [`parse`] does, or `none`.
+pub fn parse_http(text: &str) -> Result<Http, String> {
+    if text == "none" { Ok(Http::Nowhere) } else { parse(text).map(Http::At) }
+}
+
+/// The same as [`parse`], of a configuration.
 pub fn deserialize<'de, D: Deserializer<'de>>(value: D) -> Result<Option<SocketAddr>, D::Error> {
     parse(&String::deserialize(value)?).map(Some).map_err(D::Error::custom)
 }

@@ -17,8 +17,7 @@ use super::{address, memcached, nbd, size};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub path: Option<PathBuf>,
-    #[serde(default, deserialize_with = "address::deserialize")]
-    pub http: Option<SocketAddr>,
+    pub http: Option<address::Http>,
     #[serde(default, deserialize_with = "address::deserialize")]
     pub https: Option<SocketAddr>,
     pub tls: Option<Tls>,
@@ -90,6 +89,18 @@ pub enum ConfigError {
         "NBD has no address: say address = \"ADDRESS:PORT\" or socket = \"PATH\" under [nbd] (or --nbd, --nbd-socket), or leave its other settings out"
     )]
     NoNbd,
+    #[error("nothing is served: http is none, and there is no address of HTTPS, memcached or NBD")]
+    Nothing,
+    #[error("{0} bytes are too few for queries: give --query-memory 4MiB at least, with its unit")]
+    QueryMemory(u64),
+    #[error(
+        "users and dictionaries are asked over HTTP, and http is none: leave them out, or say where to listen"
+    )]
+    IdleHttp,
+    #[error(
+        "the filter of log lines '{0}' is none: a level is error, warn, info, debug, trace or off; a filter is as warn,granary_memcached=info"
+    )]
+    Log(String),
 }
 
 impl Config {
@@ -194,6 +205,7 @@ mod tests {
         let users = |text: &str| read(text).unwrap().users().unwrap_err().to_string();
         assert!(users("[users.ann]\nreadonly = true").contains("user ann: give password_hash"));
         assert!(users("[users.ann]\npassword_hash = 'abc'").contains("no Argon2 hash"));
+        assert_eq!(read("http = 'none'").unwrap().http, Some(address::Http::Nowhere));
         assert!(read("http = 'localhost'").unwrap_err().contains("is no address with a port"));
         assert!(read("[settings]\na = []").unwrap().settings().is_err());
     }

@@ -5,7 +5,9 @@ use std::io::IsTerminal;
 use clap::ValueEnum;
 use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::filter::LevelFilter;
+
+use super::config::ConfigError;
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -18,9 +20,12 @@ pub enum LogFormat {
     Json,
 }
 
-/// Begins to write them: those that `filter` lets through, such as `info` or `warn,granary_log=debug`.
-pub fn start(filter: &str, format: LogFormat) -> Result<(), ParseError> {
-    let filter = EnvFilter::builder().parse(filter)?;
+/// Begins to write them: those that `filter` lets through, such as `info` or `warn,granary_memcached=info`.
+///
+/// # Errors
+/// A word that is no level, and what else is no filter.
+pub fn start(filter: &str, format: LogFormat) -> Result<(), ConfigError> {
+    let filter = parse(filter).ok_or_else(|| ConfigError::Log(filter.to_owned()))?;
     let ansi = std::io::stderr().is_terminal();
     let lines =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi);
@@ -29,4 +34,27 @@ pub fn start(filter: &str, format: LogFormat) -> Result<(), ParseError> {
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }
     Ok(())
+}
+
+/// A word alone is a level; to the library it may be the name of a module, too, and then nothing else is written.
+fn parse(filter: &str) -> Option<EnvFilter> {
+    let parts: Vec<&str> = filter.split(',').map(str::trim).collect();
+    let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
+    let is_known = parts.iter().all(|part| part.contains(['=', '[']) || is_level(part));
+    is_known.then(|| EnvFilter::builder().parse(parts.join(",")).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn words_are_levels() {
+        for filter in ["info", "WARN", "off", "warn,granary_memcached=info", "warn, granary_nbd=debug"] {
+            assert!(parse(filter).is_some(), "{filter}");
+        }
+        for filter in ["verbose", "granary_log", "warn,verbose", "granary_log=loud", ""] {
+            assert!(parse(filter).is_none(), "{filter}");
+        }
+    }
 }

@@ -218,6 +218,13 @@ impl Arguments {
         store.compression = self.compression.unwrap_or_default();
         store.applications = Applications::new(self.applications.into_iter().map(String::into_bytes));
         store.bytes_per_day = self.write_budget.map(|size| size.0);
+        if let (Some(address), None) = (self.address, &self.auth_file)
+            && !address.ip().is_loopback()
+        {
+            tracing::warn!(
+                "whoever reaches {address} reads and writes the items: --memcached-auth-file has users"
+            );
+        }
         let mode = self.socket_mode.map_or(limits::SOCKET_MODE_DEFAULT, |mode| mode.0);
         let options = Options {
             address: self.address,

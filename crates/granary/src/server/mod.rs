@@ -19,14 +19,19 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::memory;
+use crate::{allocator, memory};
 use clap::Args;
 use granary_server::{Neighbours, Options, Tls, limits, tls_configuration};
-use granary_sql::Executables;
 use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
+use granary_sql::{Executables, FolderLock};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use address::Http;
 use config::{Config, ConfigError};
 use logging::LogFormat;
+
+/// With less, no query has an answer.
+const QUERY_MEMORY_MIN: u64 = 4 << 20;
 
 /// Shown at the end of `granary server --help`.
 pub const EXAMPLES: &str = "\
@@ -52,20 +57,20 @@ Examples:
     curl http://127.0.0.1:8123/metrics
     curl http://127.0.0.1:8123/ --data-binary \"SELECT * FROM system.dictionaries FORMAT Vertical\"
 
-  Serve memcached's protocol as well, with 64 MiB of RAM and 1 GiB of SSD for its items:
-    granary server --path data --memcached 127.0.0.1:11211 --memcached-memory 64MiB --memcached-flash 1GiB
+  Serve memcached's protocol, with 64 MiB of RAM and 1 GiB of SSD for its items:
+    granary server --path items --http none --memcached 127.0.0.1:11211 --memcached-memory 64MiB --memcached-flash 1GiB & sleep 1
     printf 'set greeting 0 0 5\\r\\nhello\\r\\nget greeting\\r\\nquit\\r\\n' | nc 127.0.0.1 11211
 
   Serve a disk over NBD:
-    granary volume create scratch --path data --size 8GiB
-    granary server --path data --nbd 127.0.0.1:10809
+    granary volume create scratch --path disks --size 8GiB
+    granary server --path disks --http none --nbd 127.0.0.1:10809 & sleep 1
     nbdinfo nbd://127.0.0.1/scratch
 
   Listen for others, who give a password:
     granary hash-password            (reads it, and prints what the configuration wants)
     granary server --config granary.toml
 
-SIGTERM and Ctrl-C stop it: what is under way is answered, and the dictionaries and items are warm at the next start.";
+SIGTERM and Ctrl-C stop it: what is under way has 10 seconds, and the dictionaries and items are warm at the next start.";
 
 /// Arguments of `granary server`. What is not said here is as the configuration says.
 #[derive(Args)]
@@ -78,9 +83,10 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", env = "GRANARY_PATH")]
     path: Option<PathBuf>,
 
-    /// Where to listen for HTTP; port 0 lets the system choose [default: 127.0.0.1:8123]
-    #[arg(long, value_name = "ADDR", env = "GRANARY_HTTP", value_parser = address::parse)]
-    http: Option<SocketAddr>,
+    /// Where to listen for HTTP; port 0 lets the system choose, none is for memcached or volumes alone
+    /// [default: 127.0.0.1:8123]
+    #[arg(long, value_name = "ADDR", env = "GRANARY_HTTP", value_parser = address::parse_http)]
+    http: Option<address::Http>,
 
     /// Where to listen for HTTPS, too; needs --tls-certificate and --tls-key
     #[arg(long, value_name = "ADDR", env = "GRANARY_HTTPS", value_parser = address::parse)]
@@ -115,7 +121,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = size::parse, env = "GRANARY_QUERY_MEMORY")]
     query_memory: Option<size::Size>,
 
-    /// Log lines to write, such as info or warn,granary_log=debug [default: info]
+    /// Log lines to write: error, warn, info, debug or trace, or a filter as warn,granary_memcached=info [default: info]
     #[arg(long, value_name = "FILTER", env = "GRANARY_LOG")]
     log: Option<String>,
 
@@ -155,6 +161,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     };
     let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
     logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
+    allow_all_descriptors();
     let serves_block_devices = serves_block_devices(&arguments, &config);
     // Before there are other threads.
     #[cfg(feature = "ublk")]
@@ -193,12 +200,27 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         (_, false) => None,
     };
     let query_memory = arguments.query_memory.or(config.query_memory).map(|size| size.0);
+    if let Some(bytes) = query_memory.filter(|bytes| *bytes < QUERY_MEMORY_MIN) {
+        return Err(ConfigError::QueryMemory(bytes).into());
+    }
     let mut options = options(arguments, config, path.clone(), tls)?;
+    let serves_volumes = nbd.has_address() || serves_block_devices;
+    if options.http.is_none() && options.https.is_none() && !memcached.has_address() && !serves_volumes {
+        return Err(ConfigError::Nothing.into());
+    }
+    if options.http.is_none()
+        && options.https.is_none()
+        && (options.users.is_some() || !options.dictionaries.is_empty())
+    {
+        return Err(ConfigError::IdleHttp.into());
+    }
     // Before anything is opened, and made anew where its size is another.
     let server = granary_server::Server::bind(&options)?;
-    let memcached = memcached.start(&path, memcached_tls)?;
-    let serves_volumes = nbd.has_address() || serves_block_devices;
+    // Until all is closed.
+    let lock = FolderLock::take(&path)?;
+    options.session.lock = Some(lock.clone());
     let volumes = if serves_volumes { volumes::open(&path)? } else { volumes::Opened::default() };
+    let memcached = memcached.start(&path, memcached_tls)?;
     let nbd = nbd.start(&volumes, nbd_tls)?;
     let volumes::Opened { volumes, refused, .. } = volumes;
     if let (true, Some(error)) = (serves_block_devices, refused.into_iter().next()) {
@@ -218,8 +240,13 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let of_memcached = memcached.as_ref().map(granary_memcached::Server::stats);
     options.session.memory =
         Some(memory::options(query_memory, move || of_memcached.as_ref().map_or(0, figures::ram)));
+    allocator::decay_while_idle()?;
+    let folder = std::path::absolute(&path)?;
     server.run(options, |http, https| {
-        tracing::info!("Granary listens on http://{http}");
+        tracing::info!("Granary {} works in {}", env!("CARGO_PKG_VERSION"), folder.display());
+        if let Some(http) = http {
+            tracing::info!("Granary listens on http://{http}");
+        }
         if let Some(https) = https {
             tracing::info!("Granary listens on https://{https}");
         }
@@ -228,7 +255,10 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         }
         if serves_volumes {
             let names: Vec<&str> = volumes.iter().map(|volume| volume.name()).collect();
-            tracing::info!("Granary serves the volumes {} at {places}", names.join(", "));
+            match names.is_empty() {
+                true => tracing::warn!("Granary serves no volume: none can be opened"),
+                false => tracing::info!("Granary serves the volumes {} at {places}", names.join(", ")),
+            }
         }
     })?;
     memcached.map_or(Ok(()), granary_memcached::Server::stop)?;
@@ -237,8 +267,19 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     #[cfg(feature = "ublk")]
     drop(block_devices);
     volumes::close(volumes)?;
+    drop(lock);
     tracing::info!("Granary has stopped");
     Ok(())
+}
+
+/// Has as many descriptors as the system allows: the usual limit is there for programs that use `select`, and a connection
+/// of NBD takes some four.
+fn allow_all_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    if let Err(error) = raised {
+        tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
+    }
 }
 
 /// Whether volumes become block devices, which this program may be built without.
@@ -291,7 +332,11 @@ fn options(
             executables,
             ..granary_sql::Options::default()
         },
-        http: arguments.http.or(config.http).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8123))),
+        http: match arguments.http.or(config.http) {
+            Some(Http::At(address)) => Some(address),
+            Some(Http::Nowhere) => None,
+            None => Some(SocketAddr::from(([127, 0, 0, 1], 8123))),
+        },
         https,
         users,
         dictionaries,

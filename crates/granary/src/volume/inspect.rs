@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result, at};
 use crate::progress;
-use crate::volume::{open_with_progress, say};
+use crate::volume::open_with_progress;
 use granary_volume::{Config, Files, Io, Volume};
 use indicatif::HumanBytes;
 use std::io::Write;
@@ -20,31 +20,30 @@ fn space(files: &Files) -> u64 {
 pub fn list(folder: &Path) -> Result<()> {
     let names = if folder.exists() { Volume::list(folder)? } else { Vec::new() };
     if names.is_empty() {
-        say(format_args!(
-            "no volumes in {}; `granary volume create NAME --size 8GiB` makes one",
-            folder.display()
-        ));
+        say!("no volumes in {}; `granary volume create NAME --size 8GiB` makes one", folder.display());
         return Ok(());
     }
-    say(format_args!("{:<24} {:>12} {:>12} {:>10} {:>10}", "name", "size", "on disk", "block", "map"));
+    say!("{:<24} {:>12} {:>12} {:>10} {:>10}", "name", "size", "on disk", "block", "map");
     let mut failed = 0;
     for files in names {
         let config = match Config::read(&files) {
             Ok(config) => config,
+            // It was deleted meanwhile.
+            Err(_) if !files.config().exists() => continue,
             Err(error) => {
                 failed += 1;
-                say(format_args!("{:<24} {error}", files.name()));
+                say!("{:<24} {error}", files.name());
                 continue;
             }
         };
-        say(format_args!(
+        say!(
             "{:<24} {:>12} {:>12} {:>10} {:>10}",
             files.name(),
             HumanBytes(config.size).to_string(),
             HumanBytes(space(&files)).to_string(),
             HumanBytes(config.block_size).to_string(),
             config.map.name()
-        ));
+        );
     }
     if failed > 0 {
         return Err(Failure::Argument(format!("{failed} volumes cannot be read")));
@@ -70,7 +69,7 @@ pub fn inspect(folder: &Path, name: &str) -> Result<()> {
         ("segments", format!("{} of {}, {} free", stats.segments, HumanBytes(segment), stats.segments_free)),
     ];
     for (what, value) in lines {
-        say(format_args!("{what:<12} {value}"));
+        say!("{what:<12} {value}");
     }
     volume.close().map_err(at(&device))
 }
@@ -85,7 +84,7 @@ pub fn check(folder: &Path, name: &str) -> Result<()> {
     let mapped = volume.stats().blocks_mapped;
     volume.close().map_err(at(&folder.join(name)))?;
     match wrong {
-        0 => say(format_args!("{name}: {mapped} blocks in use, and the log says the same of all of them")),
+        0 => say!("{name}: {mapped} blocks in use, and the log says the same of all of them"),
         wrong => {
             return Err(Failure::Argument(format!(
                 "{name}: the log says otherwise of {wrong} of {mapped} blocks"
@@ -138,6 +137,6 @@ pub fn scrub(folder: &Path, name: &str) -> Result<()> {
     if damaged > 0 {
         return Err(Failure::Argument(format!("{name}: {damaged} of {read} blocks are damaged")));
     }
-    say(format_args!("{name}: {read} blocks read, none is damaged"));
+    say!("{name}: {read} blocks read, none is damaged");
     Ok(())
 }

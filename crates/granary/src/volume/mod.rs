@@ -9,7 +9,7 @@ use crate::server::size::{self, Size};
 use clap::{Args, Subcommand};
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Volume};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -157,20 +157,15 @@ pub fn run(arguments: Arguments) -> Result<()> {
         Command::Serve(Named { name, place }) => serve::serve(&folder(&place.path), &name),
         Command::Resize(Resize { named, size }) => {
             let before = Volume::resize(&folder(&named.place.path), &named.name, size.0)?;
-            say(format_args!("{} has {} bytes now, and had {before}", named.name, size.0));
+            say!("{} has {} bytes now, and had {before}", named.name, size.0);
             Ok(())
         }
         Command::Delete(Named { name, place }) => {
             Volume::delete(&folder(&place.path), &name)?;
-            say(format_args!("{name} is deleted"));
+            say!("{name} is deleted");
             Ok(())
         }
     }
-}
-
-/// Prints a line. A reader that closes the pipe, as `head` does, is no failure.
-fn say(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stdout(), "{line}");
 }
 
 fn make(Create { named, size, block_size, map, device, force }: Create) -> Result<()> {
@@ -180,10 +175,10 @@ fn make(Create { named, size, block_size, map, device, force }: Create) -> Resul
     let config = Config { block_size: block_size.0, map, device, ..Config::new(size.0) };
     let create = if force { Volume::create_over } else { Volume::create };
     create(&folder(&named.place.path), &named.name, &config)?;
-    say(format_args!(
+    say!(
         "{} is made; `granary server --path {} --nbd 127.0.0.1:10809` serves it, from its next start on",
         named.name,
         named.place.path.display()
-    ));
+    );
     Ok(())
 }

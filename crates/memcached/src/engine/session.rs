@@ -8,6 +8,7 @@ use crate::limits::{
 };
 use crate::protocol::{Access, Decoder, Ending, Numbered, Request, Step, Taken};
 use crate::store::KeyVersion;
+use memchr::memchr;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub(super) struct Input {
     pub resume: usize,
     /// A `get` of many keys that was cut into words, and of which some keys are to be looked up later.
     known: Cell<Option<KnownGet>>,
+    /// A line that has not ended: where it begins, and up to where that is known, in bytes since the session began.
+    unended: Cell<(u64, u64)>,
 }
 
 /// Where the keys of a `get` are.
@@ -67,8 +70,23 @@ impl Input {
             Some(KnownGet { at, before, keys, numbered, taken }) if at == self.passed + skip as u64 => {
                 Step::Request(Request::Get { keys: &rest[before..before + keys], numbered }, taken)
             }
-            _ => self.decoder.next(rest),
+            _ => self.decoder.next_of(rest, self.line_end(skip)),
         }
+    }
+
+    /// Where the line ends that begins `skip` bytes further on. What was searched before is not searched again: a client may
+    /// send a long line byte by byte.
+    fn line_end(&self, skip: usize) -> Option<usize> {
+        let (rest, at) = (&self.rest()[skip..], self.passed + skip as u64);
+        let searched = match self.unended.get() {
+            (begin, end) if begin == at => (end - at) as usize,
+            _ => 0,
+        };
+        let found = memchr(b'\n', &rest[searched..]).map(|end| searched + end);
+        if found.is_none() {
+            self.unended.set((at, at + rest.len() as u64));
+        }
+        found
     }
 
     /// Remembers the `get` that begins `skip` bytes further on, which is gone on with: a line of many keys is cut into
@@ -171,7 +189,8 @@ impl Session {
     pub fn new(item_bytes_max: usize, access: Access, number: usize) -> Self {
         let decoder = Decoder::new(item_bytes_max, access);
         let (bytes, known) = (Vec::new(), Cell::new(None));
-        let input = Input { bytes, begin: 0, passed: 0, decoder, resume: 0, known };
+        let input =
+            Input { bytes, begin: 0, passed: 0, decoder, resume: 0, known, unended: Cell::new((0, 0)) };
         let (pending, begun) = (VecDeque::new(), Cursor::default());
         let output = Output::default();
         Self {
@@ -210,7 +229,7 @@ impl Session {
 
     /// Whether the line of a request has come, and not its data.
     fn wants_data(&self) -> bool {
-        self.wanted > 0 && self.input.rest().contains(&b'\n')
+        self.wanted > 0 && self.input.line_end(0).is_some()
     }
 
     /// Takes what the client sent.

@@ -88,7 +88,13 @@ impl Decoder {
     }
 
     /// What `input` begins with.
+    #[cfg(test)]
     pub fn next<'a>(&self, input: &'a [u8]) -> Step<'a> {
+        self.next_of(input, memchr::memchr(b'\n', input))
+    }
+
+    /// What `input` begins with, whose first line ends at `line_end`, or does not end yet.
+    pub fn next_of<'a>(&self, input: &'a [u8], line_end: Option<usize>) -> Step<'a> {
         if self.swallow > 0 && !input.is_empty() {
             let len = self.swallow.min(input.len());
             return Step::Swallow(Taken { len, swallow: self.swallow - len });
@@ -100,7 +106,7 @@ impl Decoder {
             }
             Some(_) => {}
         }
-        let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return incomplete(input) };
+        let Some(end) = line_end else { return incomplete(input) };
         // A line of nothing but a carriage return keeps it, and is a mistake either way.
         let line = match &input[..end] {
             [line @ .., b'\r'] if !line.is_empty() => line,

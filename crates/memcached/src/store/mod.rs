@@ -21,6 +21,7 @@ use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan};
 use numbers::{Found, Numbers};
 use reads::Reads;
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use stripes::Stripes;
 
 /// What the lookup of a key yields.
@@ -110,6 +111,8 @@ pub struct Store {
     stripes: Stripes,
     reads: Reads,
     item_bytes_max: usize,
+    /// The second in which a planned flush failed last.
+    flush_failed_at: AtomicU32,
 }
 
 impl Store {
@@ -127,11 +130,16 @@ impl Store {
         let cache = Cache::open(options.cache()?)?;
         let (numbers, found) = Numbers::open(options.numbers_path()).map_err(refused)?;
         if found == Found::Nothing {
+            if !cache.is_empty() {
+                let path = options.numbers_path();
+                tracing::warn!("{} is missing or damaged: the items are given up", path.display());
+            }
             // What is there may have been flushed, and its numbers would be given again.
             cache.clear().map_err(|error| refused(error.into()))?;
         }
         let (stripes, reads) = (Stripes::new(), Reads::new());
-        Ok(Store { cache, numbers, stripes, reads, item_bytes_max: options.item_bytes_max })
+        let (item_bytes_max, flush_failed_at) = (options.item_bytes_max, AtomicU32::new(0));
+        Ok(Store { cache, numbers, stripes, reads, item_bytes_max, flush_failed_at })
     }
 
     /// Closes it: it is warm at the next start.
@@ -336,24 +344,35 @@ impl Store {
     /// No change is under way: one that has read what is flushed must not write it back after.
     fn flush_now(&self) -> io::Result<()> {
         let _held = self.stripes.lock_all();
+        self.flush_held()
+    }
+
+    /// Flushes all items for a caller that holds all stripes.
+    fn flush_held(&self) -> io::Result<()> {
         self.numbers.flush().or_else(|error| {
             // That takes no room.
             tracing::warn!(%error, "the numbers of a flush_all cannot be written down: the cache is emptied instead");
-            Ok(self.cache.clear()?)
+            self.cache.clear()?;
+            self.numbers.forget_plan();
+            Ok(())
         })
     }
 
     /// Does what was planned for a second that has come. To be called with each new `now`, first.
     pub fn tick(&self, now: u32) {
+        self.cache.note_time(now);
         let is_due = || (1..=now).contains(&self.numbers.flush_at());
-        if !is_due() {
+        // What could not be done is tried again once in a second.
+        if !is_due() || self.flush_failed_at.load(Ordering::Relaxed) == now {
             return;
         }
+        // Who comes while another thread is at it waits: what is flushed is not seen any more.
         let _held = self.stripes.lock_all();
         if is_due()
-            && let Err(error) = self.numbers.flush()
+            && let Err(error) = self.flush_held()
         {
-            tracing::error!(%error, "the planned flush waits: its file cannot be written");
+            tracing::error!(%error, "the planned flush_all waits: the cache cannot be emptied");
+            self.flush_failed_at.store(now, Ordering::Relaxed);
         }
     }
 

@@ -50,8 +50,13 @@ impl Persisted {
         writeln!(file, "{TITLE}\nnext {next}\nflushed_below {flushed_below}\nflush_at {flush_at}")?;
         file.sync_all()?;
         std::fs::rename(&unfinished, path)?;
-        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+        sync_folder(path)
     }
+}
+
+/// Makes the names in the folder of a file survive a loss of power.
+fn sync_folder(file: &Path) -> io::Result<()> {
+    File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Whether the file could be read. Without it nothing that is in the cache counts.
@@ -142,6 +147,20 @@ impl Numbers {
     /// Plans a flush for the second `at`, instead of one that was planned before.
     pub fn flush_later(&self, at: u32) -> io::Result<()> {
         self.change(|persisted| persisted.flush_at = at)
+    }
+
+    /// Gives up a flush that was planned, as all that it would flush is gone, where that cannot be written down.
+    pub fn forget_plan(&self) {
+        let mut persisted = self.persisted.lock().expect("no panic under the lock");
+        if self.flush_at.swap(0, Ordering::AcqRel) == 0 {
+            return;
+        }
+        persisted.flush_at = 0;
+        // What it says is not so any more: a start after a kill empties the cache instead.
+        let removed = std::fs::remove_file(&self.path).and_then(|()| sync_folder(&self.path));
+        if let Err(error) = removed {
+            tracing::error!(%error, path = %self.path.display(), "cannot be removed: after a kill all is flushed again");
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut Persisted)) -> io::Result<()> {

@@ -52,7 +52,14 @@ impl Listener {
         }
         // Under its name it is there with its permissions only.
         let unfinished = beside(path);
-        let _ = std::fs::remove_file(&unfinished);
+        // What an earlier start left there is a socket; another file is somebody's.
+        if let Ok(found) = unfinished.symlink_metadata() {
+            if !found.file_type().is_socket() {
+                let text = format!("{} is in its way, and no socket", unfinished.display());
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+            }
+            std::fs::remove_file(&unfinished)?;
+        }
         let listener = UnixListener::bind(&unfinished)?;
         std::fs::set_permissions(&unfinished, Permissions::from_mode(*mode))?;
         std::fs::rename(&unfinished, path)?;

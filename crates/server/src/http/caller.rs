@@ -61,7 +61,14 @@ impl Caller {
         } else {
             let (app, user, password) = (Arc::clone(app), user.clone(), password.clone());
             may_wait(move || app.users.authenticate(&user, &password)).await
-        }?;
+        };
+        let says_who = user != DEFAULT_USER || !password.is_empty();
+        let rights = rights.inspect_err(|_| {
+            // A browser asks without a password first.
+            if says_who {
+                tracing::warn!(user, path = parts.uri.path(), "a login is refused");
+            }
+        })?;
         Ok(Self { app: Arc::clone(app), user, password, rights })
     }
 }

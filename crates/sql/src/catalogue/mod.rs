@@ -6,6 +6,7 @@ mod configured;
 mod create;
 mod dictionary_table;
 mod drop;
+mod folder_lock;
 mod local_table;
 mod moves;
 mod provider;
@@ -25,6 +26,7 @@ use granary_dict::{Definition, Dictionary, Environment, Helpers, Waiting};
 use configured::{Home, Origins};
 pub use dictionary_table::DictionaryTable;
 pub use dictionary_table::columns_of as definition_columns;
+pub use folder_lock::FolderLock;
 pub use local_table::{LocalTable, VIEW, View};
 pub use moves::FullName;
 pub use provider::Databases;
@@ -114,9 +116,9 @@ impl std::fmt::Debug for Catalogue {
 }
 
 impl Catalogue {
-    /// Opens what the folder keeps. A dictionary that cannot be opened is there as a failed one.
-    pub fn open(folder: PathBuf, environment: Environment) -> Result<Catalogue> {
-        let store = Store::open(folder)?;
+    /// Opens what the folder of `lock` keeps. A dictionary that cannot be opened is there as a failed one, and in the log.
+    pub fn open(folder: &Path, lock: FolderLock, environment: Environment) -> Result<Catalogue> {
+        let store = Store::open(folder, lock)?;
         for (name, collection) in store.load_collections()? {
             environment.collections.set(&name, Some(collection));
         }
@@ -137,6 +139,10 @@ impl Catalogue {
                 Ok(definition) => open_entry(definition, &catalogue.environment),
                 Err(error) => Entry::Failed(Failure { definition: None, error: error.clone() }),
             };
+            if let Entry::Failed(failure) = &entry {
+                let name = format!("{}.{dictionary}", kept.database);
+                tracing::error!(dictionary = name, error = %failure.error, "a dictionary cannot be opened");
+            }
             dictionaries.insert(dictionary, entry);
         }
         *catalogue.write() = databases;

@@ -6,11 +6,10 @@
 mod notes;
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use granary_dialect::statement::{parse_collection, split};
 use granary_dialect::{Error, Result};
@@ -18,21 +17,17 @@ use granary_dict::{Collection, Definition, parse_create};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::FullName;
+use super::folder_lock::FolderLock;
 pub use notes::{Note, Step};
 
 /// What the name of a file ends with that is being written.
 const UNFINISHED: &str = ".tmp";
-/// How long another process may hold the folder: one that was killed while it started a program lets go only when
-/// that program runs.
-const PATIENCE: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(2);
-
 /// The folder, locked for this process.
 pub struct Store {
     metadata: PathBuf,
     collections: PathBuf,
-    /// Held for as long as the session lives; the system lets go of it however the process ends.
-    _lock: File,
+    /// Held for as long as the session lives.
+    _lock: FolderLock,
 }
 
 /// What was found in the folder: a database, or a dictionary in one.
@@ -43,39 +38,16 @@ pub struct Kept {
 }
 
 impl Store {
-    /// Takes the folder for this process alone.
-    pub fn open(folder: PathBuf) -> Result<Store> {
+    /// Opens the folder that `lock` is of.
+    pub fn open(folder: &Path, lock: FolderLock) -> Result<Store> {
         let metadata = folder.join("metadata");
         let collections = folder.join("named_collections");
         for path in [&metadata, &collections, &folder.join("user_files")] {
             fs::create_dir_all(path).map_err(|e| failed("create folder", path, &e))?;
         }
-        let path = folder.join("lock");
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|e| failed("open", &path, &e))?;
-        let deadline = Instant::now() + PATIENCE;
-        let taken = loop {
-            match lock.try_lock() {
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
-                other => break other,
-            }
-        };
-        match taken {
-            Ok(()) => {
-                let store = Store { metadata, collections, _lock: lock };
-                store.remove_unfinished()?;
-                Ok(store)
-            }
-            Err(TryLockError::WouldBlock) => Err(Error::directory_in_use(format!(
-                "Cannot lock {}: another granary is working in this folder",
-                path.display()
-            ))),
-            Err(TryLockError::Error(error)) => Err(failed("lock", &path, &error)),
-        }
+        let store = Store { metadata, collections, _lock: lock };
+        store.remove_unfinished()?;
+        Ok(store)
     }
 
     /// Reads all of it. What cannot be read is given back as an error in its place.
@@ -302,7 +274,7 @@ fn name_of(file: &Path, suffix: &str) -> Option<String> {
     (!name.contains('.')).then(|| unescape(name))?
 }
 
-fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
+pub(super) fn failed(what: &str, path: &Path, error: &std::io::Error) -> Error {
     Error::cannot_open_file(format!("Cannot {what} {}: {error}", path.display()))
 }
 
@@ -365,22 +337,15 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_folder_has_one_user() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = Store::open(folder.path().to_owned()).unwrap();
-        let second = Store::open(folder.path().to_owned()).err().unwrap();
-        assert_eq!(second.code, 76);
-        assert!(second.message.contains("another granary"), "{second}");
-        drop(first);
-        Store::open(folder.path().to_owned()).unwrap();
+    fn open(folder: &Path) -> Store {
+        Store::open(folder, FolderLock::take(folder).unwrap()).unwrap()
     }
 
     #[test]
     fn statements_are_private_and_come_back() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path().to_owned()).unwrap();
+        let store = open(folder.path());
         store.put("default", "broken", "no statement").unwrap();
         let path = folder.path().join("metadata/default/broken.sql");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -394,7 +359,7 @@ mod tests {
     #[test]
     fn statements_change_places_in_one_step() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path().to_owned()).unwrap();
+        let store = open(folder.path());
         let name = |database: &str, name: &str| (database.to_owned(), name.to_owned());
         let text = |(database, name): &FullName| fs::read_to_string(store.path(database, name)).ok();
         let (one, other, nothing) = (name("a", "one"), name("b", "other"), name("c", "nothing"));

@@ -43,6 +43,41 @@ fn tab_separated() {
 }
 
 #[test]
+fn unnamed_columns_are_named_by_the_functions_that_they_are() {
+    for (expressions, names) in [
+        ("2.0, 1e3, 1.50, 1e25, 1e-10, .5, -1.0, 1_0", "2.\t1000.\t1.5\t1e25\t1e-10\t0.5\t-1.\t10"),
+        (
+            "[number, 1], (number, true), [true, false], [[1], []]",
+            "[number, 1]\t(number, true)\t[1, 0]\t[[1], []]",
+        ),
+        ("CASE WHEN number = 1 THEN 'a' ELSE 'b' END", "multiIf(equals(number, 1), \\'a\\', \\'b\\')"),
+        ("CASE number WHEN 1 THEN 2 END", "caseWithExpression(number, 1, 2, NULL)"),
+        (
+            "[1, 2][number], map('a', 1)['a']",
+            "arrayElement([1, 2], number)\tarrayElement(map(\\'a\\', 1), \\'a\\')",
+        ),
+        (
+            "number NOT BETWEEN 1 AND 2, number IN (1)",
+            "or(less(number, 1), greater(number, 2))\tin(number, 1)",
+        ),
+        ("'a' ILIKE 'b', 'a\\nb'", "ilike(\\'a\\', \\'b\\')\t\\'a\\\\nb\\'"),
+        ("SUBSTRING('abc' FROM 1 FOR 2)", "substring(\\'abc\\', 1, 2)"),
+        (
+            "trim(BOTH 'a' FROM 'aba'), position('a' IN 'ba')",
+            "trimBoth(\\'aba\\', \\'a\\')\tposition(\\'ba\\', \\'a\\')",
+        ),
+        (
+            "sum(number) OVER (PARTITION BY number % 2 ORDER BY number ROWS 1 PRECEDING)",
+            "sum(number) OVER (PARTITION BY modulo(number, 2) ORDER BY number ASC ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        ),
+    ] {
+        let query = format!("SELECT {expressions} FROM numbers(1)");
+        let shown = text(&query, Format::TabSeparatedWithNames);
+        assert_eq!(shown.lines().next(), Some(names), "{query}");
+    }
+}
+
+#[test]
 fn columns_of_one_name_are_told_apart_by_their_tables() {
     let two = "(SELECT 1 AS k, 2 AS v) AS z JOIN (SELECT 1 AS k, 3 AS v) AS b";
     let using = "(SELECT 1 AS k, 2 AS v) AS a JOIN (SELECT 1 AS k, 3 AS v) AS b USING (k)";

@@ -34,8 +34,14 @@ impl Claims {
             Vec::new()
         });
         if let Some(claim) = claims.first() {
-            let (path, mib) = (claim.path().display(), (layout.memory_bytes() * partitions) >> 20);
-            tracing::info!(first = %path, partitions, mib, "the RAM tier lies in files that outlive the process");
+            let (cache, file) = (state_path.display(), claim.path().display());
+            let mib = (layout.memory_bytes() * partitions) >> 20;
+            match partitions {
+                1 => tracing::info!("{cache}: {mib} MiB of RAM in {file}, kept through a kill"),
+                _ => tracing::info!(
+                    "{cache}: {mib} MiB of RAM in {partitions} files, of which {file} is one, kept through a kill"
+                ),
+            }
         }
         let companions = claims.into_iter().map(|claim| Arc::new(MemoryCompanion::new(claim))).collect();
         Self { folder: folder.to_owned(), state_path: state_path.to_owned(), companions }

@@ -10,6 +10,7 @@ use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::Result;
+use granary_dict::shift_to_rules;
 
 pub use crate::functions::local_time::Missing;
 use crate::functions::local_time::unix_seconds;
@@ -85,7 +86,7 @@ impl Moments {
 
     /// By how many seconds the clocks are before those of UTC at a Unix time.
     pub fn offset(&self, seconds: i64) -> i64 {
-        match (&self.zone, DateTime::from_timestamp(seconds, 0)) {
+        match (&self.zone, DateTime::from_timestamp(seconds - shift_to_rules(seconds), 0)) {
             (Some((zone, _)), Some(time)) => {
                 zone.offset_from_utc_datetime(&time.naive_utc()).fix().local_minus_utc().into()
             }

@@ -13,7 +13,7 @@ use super::declared::declare;
 use crate::error::Error;
 use crate::functions::as_type::AsType;
 use crate::functions::{ToNullable, is_plain, supertype, type_of};
-use crate::types::{fixed_bytes, is_time, type_name};
+use crate::types::{fixed_bytes, type_name};
 
 /// `CASE x WHEN 1 ..` compares, and all branches are of one type, which is Nullable if one of them is or there is no ELSE.
 pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
@@ -111,7 +111,7 @@ pub fn first_known(call: ScalarFunction, schema: &DFSchema) -> Result<Transforme
 }
 
 /// The name of the type that fields of several types have in common; `None` if all have one.
-fn common(fields: &[&Field]) -> Result<Option<granary_dict::DataType>> {
+pub fn common(fields: &[&Field]) -> Result<Option<granary_dict::DataType>> {
     if let Some(fixed) = fields.iter().find(|field| fixed_bytes(field).is_some()) {
         let what = format!("{} is not chosen here: toString makes a String of it", type_name(fixed));
         return Err(Error::illegal_type(what).into());
@@ -138,40 +138,15 @@ fn common(fields: &[&Field]) -> Result<Option<granary_dict::DataType>> {
     }
 }
 
-/// `[a, b, ..]` and, with `apart` of 2, `map(key, value, ..)`: times, and integers with a sign beside those of 64 bits
-/// without one, are of what holds all of them. Of other types DataFusion knows what ClickHouse does.
-pub fn items(call: ScalarFunction, apart: usize, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let fields = call.args.iter().map(|item| Ok(item.to_field(schema)?.1)).collect::<Result<Vec<_>>>()?;
-    let mut wanted = Vec::with_capacity(apart);
-    for first in 0..apart {
-        let fields: Vec<&Field> = fields.iter().skip(first).step_by(apart).map(AsRef::as_ref).collect();
-        let has = |wanted: fn(&DataType) -> bool| fields.iter().any(|field| wanted(field.data_type()));
-        let is_signed = DataType::is_signed_integer;
-        let concerned = has(has_time) || has(|item| item == &DataType::UInt64) && has(is_signed);
-        wanted.push(if concerned { common(&fields)? } else { None });
-    }
-    let changed = wanted.iter().any(Option::is_some);
-    let item = |(item, wanted): (Expr, &Option<granary_dict::DataType>)| match wanted {
-        Some(wanted) => of_type(item, wanted, schema),
-        None => Ok(item),
-    };
-    let args = call.args.into_iter().zip(wanted.iter().cycle()).map(item).collect::<Result<_>>()?;
-    Ok(Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func: call.func, args }), changed))
-}
-
-/// Whether a type is one of times, or of something that has some.
-fn has_time(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::List(item) => has_time(item.data_type()),
-        DataType::Struct(fields) => fields.iter().any(|field| has_time(field.data_type())),
-        other => is_time(other),
-    }
-}
-
 /// Whether times in arrays and the like are shown in other zones than those of what they would become.
 pub fn differ_within(fields: &[&Field], common: &granary_dict::DataType) -> bool {
     let common = common.to_arrow();
     common.is_nested() && fields.iter().any(|field| comparisons::differ_in_zone(field.data_type(), &common))
+}
+
+/// NULL made of a type.
+pub fn null_of_type(expr: Expr, data_type: &granary_dict::DataType) -> Expr {
+    ScalarUDF::from(AsType::default()).call(vec![expr, lit(format!("Nullable({data_type})"))])
 }
 
 /// An expression made of a type.

@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, ExprSchema, JoinConstraint, JoinType, NullEquality, Result};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, ScalarUDF, Union, lit};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, Union};
 use granary_dict::DataType as ClickHouseType;
 
-use super::choices::{differ_within, of_type};
+use super::choices::{differ_within, null_of_type, of_type};
 use crate::error::Error;
-use crate::functions::as_type::AsType;
 use crate::functions::{supertype, type_of};
 use crate::types::{is_time, plain_field_name};
 
@@ -190,10 +189,7 @@ fn aligned(input: Arc<LogicalPlan>, wanted: &[Option<ClickHouseType>]) -> Result
         let Some(wanted) = wanted else { return Ok(column) };
         let made = match field.data_type().is_null() {
             true if wanted.to_arrow().is_nested() => return Ok(column),
-            true => {
-                let nullable = lit(format!("Nullable({wanted})"));
-                ScalarUDF::from(AsType::default()).call(vec![column, nullable])
-            }
+            true => null_of_type(column, wanted),
             false => match of_type(column.clone(), wanted, &schema)? {
                 made if made == column => return Ok(column),
                 made => made,

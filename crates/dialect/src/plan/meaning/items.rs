@@ -1,14 +1,20 @@
-//! `arrayJoin(array)`: its items have the type that they have in the array.
+//! The items of arrays and maps: those that `[a, b]` and `map(a, b)` are made of are of one type, and those that
+//! `arrayJoin(array)` gives have the type that they have in the array.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::metadata::FieldMetadata;
-use datafusion::common::{Column, Result};
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection, ScalarUDF, Unnest};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, ScalarUDF, Unnest};
+use granary_dict::DataType as ClickHouseType;
 
+use super::choices::{common, null_of_type, of_type};
 use crate::error::Error;
-use crate::functions::AssumeNotNull;
+use crate::functions::{AssumeNotNull, type_of};
+use crate::types::{fixed_bytes, is_time, is_wide, plain_field_name, plain_name};
 
 /// The items of arrays that hold no NULL are not Nullable; DataFusion's plan says they are.
 pub fn known(unnest: Unnest) -> Result<LogicalPlan> {
@@ -49,4 +55,86 @@ pub fn known(unnest: Unnest) -> Result<LogicalPlan> {
     });
     let columns = columns.collect();
     Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
+}
+
+/// `[a, b, ..]` and, with `apart` of 2, `map(key, value, ..)`: all are of the type that holds all of them. Of most types
+/// DataFusion knows what ClickHouse does; what it would make another value of is refused.
+///
+/// # Errors
+/// NO_COMMON_TYPE.
+pub fn of_one_type(call: ScalarFunction, apart: usize, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let fields = call.args.iter().map(|item| Ok(item.to_field(schema)?.1)).collect::<Result<Vec<_>>>()?;
+    let mut wanted = Vec::with_capacity(apart);
+    for first in 0..apart {
+        let fields: Vec<&Field> = fields.iter().skip(first).step_by(apart).map(AsRef::as_ref).collect();
+        let has = |wanted: fn(&DataType) -> bool| fields.iter().any(|field| wanted(field.data_type()));
+        let is_signed = DataType::is_signed_integer;
+        let is_mixed = has(has_time) || has(|item| item == &DataType::UInt64) && has(is_signed);
+        wanted.push(if is_mixed { common(&fields)? } else { beside_null(&fields)? });
+    }
+    let changed = wanted.iter().any(Option::is_some);
+    let item = |((item, field), wanted): ((Expr, &FieldRef), &Option<ClickHouseType>)| match wanted {
+        Some(wanted) if field.data_type().is_null() && !wanted.to_arrow().is_nested() => {
+            Ok(null_of_type(item, wanted))
+        }
+        Some(wanted) => of_type(item, wanted, schema),
+        None => Ok(item),
+    };
+    let args =
+        call.args.into_iter().zip(&fields).zip(wanted.iter().cycle()).map(item).collect::<Result<_>>()?;
+    Ok(Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func: call.func, args }), changed))
+}
+
+/// The type of items among which there is NULL, if it is one that Arrow does not tell from others: NULL is to be of it, too.
+fn beside_null(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
+    let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
+    check_alike(&known)?;
+    let Some(first) = known.first().filter(|_| known.len() < fields.len()) else { return Ok(None) };
+    let name = plain_field_name(first);
+    if name == plain_name(first.data_type()) && name != "UUID"
+        || known.iter().any(|field| plain_field_name(field) != name)
+    {
+        return Ok(None);
+    }
+    match type_of(first) {
+        Some(data_type) => Ok(Some(data_type)),
+        None => Err(no_common_type(&known, ": toString makes a String of a FixedString").into()),
+    }
+}
+
+/// Refuses items of types that are brought to one here as nowhere else.
+fn check_alike(known: &[&Field]) -> Result<()> {
+    let any = |is_such: fn(&Field) -> bool| known.iter().any(|field| is_such(field));
+    let of_floats = any(|field| field.data_type().is_floating());
+    let of_texts = any(|field| field.data_type().is_string());
+    let is_number = |field: &Field| field.data_type().is_numeric();
+    let is_long = |field: &Field| matches!(field.data_type(), DataType::Int64 | DataType::UInt64);
+    let is_decimal = |field: &Field| field.data_type().is_decimal() && !is_wide(field);
+    let first = known.first().map(|field| plain_field_name(field));
+    let differ = |field: &Field| Some(plain_field_name(field)) != first;
+    let of_bytes = any(|field| field.data_type() == &DataType::FixedSizeBinary(16));
+    let of_fixed = any(|field| fixed_bytes(field).is_some());
+    match of_texts && any(is_number)
+        || of_floats && (any(is_long) || any(is_decimal))
+        || (of_bytes || of_fixed) && known.iter().any(|field| differ(field))
+    {
+        true => {
+            Err(no_common_type(known, ", and there are no Variants here: cast one to another's type").into())
+        }
+        false => Ok(()),
+    }
+}
+
+fn no_common_type(known: &[&Field], hint: &str) -> Error {
+    let names: Vec<String> = known.iter().map(|field| plain_field_name(field)).collect();
+    Error::no_common_type(format!("There is no supertype for types {}{hint}", names.join(", ")))
+}
+
+/// Whether a type is one of times, or of something that has some.
+fn has_time(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) => has_time(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_time(field.data_type())),
+        other => is_time(other),
+    }
 }

@@ -17,7 +17,7 @@ impl StoreProcess {
     pub fn run(&self) -> Result<()> {
         // As the server does.
         let _ = rustix::thread::disable_transparent_huge_pages(true);
-        println!("{}", store::serve(&self.request)?);
+        say!("{}", store::serve(&self.request)?);
         Ok(())
     }
 }

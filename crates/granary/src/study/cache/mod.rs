@@ -67,10 +67,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let programs = programs(&arguments.rivals);
     let mut notes = machine::describe(&scratch.path);
     notes.push(format!("Granary: {}", env!("CARGO_PKG_VERSION")));
-    println!("{}", notes.join("\n"));
+    say!("{}", notes.join("\n"));
     let parts = if arguments.only.is_empty() { Part::ALL.into() } else { arguments.only.clone() };
     let study = Study { programs: &programs, scratch: &scratch.path, size, parts };
-    let findings = study.run(&|line| println!("{line}"))?;
+    let findings = study.run(&|line| say!("{line}"))?;
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
     // What `--only` leaves out stays.
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     write("cache.md", findings.text(&notes, &before("cache.md")))?;
     write("cache.csv", findings.csv(&before("cache.csv")))?;
     let plots = findings.plot(&arguments.out)?.len();
-    println!("Written: cache.md, cache.csv and {plots} plots in {}", arguments.out.display());
+    say!("Written: cache.md, cache.csv and {plots} plots in {}", arguments.out.display());
     Ok(())
 }
 
@@ -88,11 +88,11 @@ fn programs(rivals: &Path) -> Programs {
     let peers = rivals.join("stores/stores");
     let peers = peers.canonicalize().ok();
     if peers.is_none() {
-        println!("LevelDB and RocksDB are left out: rivals/stores/setup.sh compiles their driver");
+        say!("LevelDB and RocksDB are left out: rivals/stores/setup.sh compiles their driver");
     }
     let can_limit = MemoryLimit::new(SOME_RAM_BYTES).is_some();
     if !can_limit {
-        println!("No memory cgroup can be made, which takes root: nobody is held to some RAM");
+        say!("No memory cgroup can be made, which takes root: nobody is held to some RAM");
     }
     Programs { granary: [&this, "study", "store-process"].map(Into::into).into(), peers, can_limit }
 }

@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         rounds,
         operations,
     };
-    let findings = study.run(|line| println!("{line}"))?;
+    let findings = study.run(|line| say!("{line}"))?;
     let hits = arguments.trace.as_deref().map(|trace| hits(arguments, trace, &scratch.path)).transpose()?;
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     write("compression.md", findings.text(&notes, arguments.quick) + &hits)?;
     write("compression.csv", findings.csv())?;
     findings.plot(&place("compression.svg"))?;
-    println!("Written: compression.md, compression.csv, compression.svg in {}", arguments.out.display());
+    say!("Written: compression.md, compression.csv, compression.svg in {}", arguments.out.display());
     Ok(())
 }
 
@@ -87,6 +87,6 @@ fn hits(arguments: &Arguments, trace: &Path, disk: &Path) -> Result<trace::Findi
     let values = TRACE_VALUES.map(|name| arguments.values.join(name));
     let values: Vec<&Path> = values.iter().map(PathBuf::as_path).filter(|path| path.exists()).collect();
     let hits = trace::run(trace, arguments.copies, &values, disk)?;
-    println!("{}", hits.table_text());
+    say!("{}", hits.table_text());
     Ok(hits)
 }

@@ -99,7 +99,7 @@ pub struct WriteUntilKilled {
 impl WriteUntilKilled {
     /// Opens the cache, says `ready`, and writes.
     pub fn run(&self) -> Result<()> {
-        Ok(write_until_killed(&self.path, self.entries, || println!("ready"))?)
+        Ok(write_until_killed(&self.path, self.entries, || say!("ready"))?)
     }
 }
 

@@ -72,16 +72,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     });
     let alone = seed::source_alone(&source, &size)?;
     notes.push(format!("the source alone, {} keys: {} s", size.keys, figure::seconds(&alone)));
-    say(&notes.join("\n"));
+    say!("{}", notes.join("\n"));
 
     let seed = seed::run(&size, &mut granary, clickhouse.as_mut(), &source)?;
     drop(clickhouse);
-    say(&format!("\n{}\n", seed.report().text()));
+    say!("\n{}\n", seed.report().text());
     let grid = grid::run(&size, &mut granary)?;
     drop(granary);
-    say(&format!("{}\n\n{}\n", grid.fills.text(), grid.reads.text()));
+    say!("{}\n\n{}\n", grid.fills.text(), grid.reads.text());
     let device = device::run(&size, &scratch.path, &rivals)?;
-    say(&format!("{}\n", device.report().text()));
+    say!("{}\n", device.report().text());
     if let Some(version) = &device.fio_version {
         notes.push(format!("fio: {version}"));
     }
@@ -93,11 +93,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     write("dictionary.csv", page.csv())?;
     let (series, groups) = seed.bars(&size);
     bars(&place("dictionary.svg"), "Filling and reading a cache dictionary", "seconds", &series, &groups)?;
-    say(&format!("Written: dictionary.md, dictionary.csv, dictionary.svg in {}", arguments.out.display()));
+    say!("Written: dictionary.md, dictionary.csv, dictionary.svg in {}", arguments.out.display());
     Ok(())
-}
-
-/// Each part is shown as soon as it is known: the whole takes minutes.
-fn say(text: &str) {
-    println!("{text}");
 }

@@ -26,7 +26,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "docs/studies")]
     out: PathBuf,
 
-    /// A folder on the disk that the cache itself is measured on; it is emptied again
+    /// A folder on the disk that the cache itself is measured on; a new folder in it is used and removed
     #[arg(long, value_name = "DIR", default_value = ".")]
     disk: PathBuf,
 
@@ -53,9 +53,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let space = Space::measure(&arguments.disk, arguments.quick)?;
     let runs = Runs::all(&inputs, &scope)?;
     for table in [runs.clwa(), runs.hit_ratio()] {
-        println!("{}\n", table.text());
+        say!("{}\n", table.text());
     }
-    println!("{}\n", claims::report(&runs).text());
+    say!("{}\n", claims::report(&runs).text());
 
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
@@ -65,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     bars(&place("flashield-clwa.svg"), "Cache-level write amplification", "CLWA", &series, &groups)?;
     let (series, groups) = runs.bars(|tally| tally.hit_ratio() * 100.0);
     bars(&place("flashield-hits.svg"), "Hit ratio", "%", &series, &groups)?;
-    println!(
+    say!(
         "Written: flashield.md, flashield.csv, flashield-clwa.svg, flashield-hits.svg in {}",
         arguments.out.display()
     );

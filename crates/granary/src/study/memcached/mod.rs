@@ -99,16 +99,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut notes = machine::describe(&scratch.path);
     notes.push(format!("Granary: {}", env!("CARGO_PKG_VERSION")));
     notes.push(format!("memcached: {}", servers::version()?));
-    println!("{}", notes.join("\n"));
+    say!("{}", notes.join("\n"));
     let memory = memory::run(&size, &scratch.path)?;
-    println!("\n{}", memory.report().text());
+    say!("\n{}", memory.report().text());
     let flash = flash::run(&size, &scratch.path, &rivals)?;
-    println!("\n{}", flash.report().text());
+    say!("\n{}", flash.report().text());
     let page = page::Page { size: &size, notes: &notes, memory: &memory, flash: &flash };
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
     write("memcached.md", page.text())?;
     write("memcached.csv", page.csv())?;
-    println!("Written: memcached.md and memcached.csv in {}", arguments.out.display());
+    say!("Written: memcached.md and memcached.csv in {}", arguments.out.display());
     Ok(())
 }

@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     notes.extend(arguments.note.clone());
     notes.push(format!("Granary: {}", env!("CARGO_PKG_VERSION")));
     notes.push(format!("PostgreSQL: {}", postgres.version()?));
-    println!("{}", notes.join("\n"));
+    say!("{}", notes.join("\n"));
 
     let (postgres, is_there, start) = (Mutex::new(postgres), AtomicBool::new(true), Instant::now());
     let (requests, windows, samples) = std::thread::scope(|scope| {
@@ -109,12 +109,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         tallies: &tallies,
         samples: &samples,
     };
-    println!("\n{}\n\n{}\n\n{}\n", page.answers().text(), page.outages().text(), page.course().text());
+    say!("\n{}\n\n{}\n\n{}\n", page.answers().text(), page.outages().text(), page.course().text());
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
     write("outage.md", page.text())?;
     write("outage.csv", page.csv())?;
-    println!("Written: outage.md and outage.csv in {}", arguments.out.display());
+    say!("Written: outage.md and outage.csv in {}", arguments.out.display());
     match tallies.faults() {
         0 => Ok(()),
         _ => Err(Failure::Answer(tallies.examples.join("\n"))),

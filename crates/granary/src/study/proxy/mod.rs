@@ -81,10 +81,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             false
         }
     };
-    println!("{}", notes.join("\n"));
+    say!("{}", notes.join("\n"));
 
     let hop = hop::run(&size, &scratch.path, &rivals, &postgres, &streams[0], has_clickhouse)?;
-    println!("\n{}", hop.report().text());
+    say!("\n{}", hop.report().text());
     let stage = lives::Stage {
         size: &size,
         scratch: &scratch.path,
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let runs = lives::run(&stage)?;
     let page = page::Page { size: &size, notes: &notes, streams: &stage.streams, runs: &runs, hop: &hop };
-    println!("\n{}\n\n{}\n", page.times().text(), page.rows().text());
+    say!("\n{}\n\n{}\n", page.times().text(), page.rows().text());
 
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
@@ -103,6 +103,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     write("proxy.csv", page.csv())?;
     let (series, groups) = page.bars();
     bars(&place("proxy.svg"), "A stream of lookups", "seconds", &series, &groups)?;
-    println!("Written: proxy.md, proxy.csv, proxy.svg in {}", arguments.out.display());
+    say!("Written: proxy.md, proxy.csv, proxy.svg in {}", arguments.out.display());
     Ok(())
 }

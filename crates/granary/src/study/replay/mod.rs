@@ -21,7 +21,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     traces: PathBuf,
 
-    /// A folder on the disk that the server writes to; it is emptied again
+    /// A folder on the disk that the server writes to; a new folder in it is used and removed
     #[arg(long, value_name = "DIR", default_value = ".")]
     disk: PathBuf,
 
@@ -71,14 +71,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let on_disk = on_disk(&arguments.disk);
     let lines =
         inputs.iter().map(|input| line(input, &on_disk, arguments.quick)).collect::<Result<Vec<Line>>>()?;
-    println!("{}", page::hits(&lines).text());
-    println!("{}", page::writes(&lines).text());
+    say!("{}", page::hits(&lines).text());
+    say!("{}", page::writes(&lines).text());
     for (name, text) in
         [("replay.md", page::text(&lines, arguments.quick)), ("replay.csv", page::csv(&lines))]
     {
         let place = arguments.out.join(name);
         std::fs::write(&place, text).map_err(at(&place))?;
-        println!("Written: {}", place.display());
+        say!("Written: {}", place.display());
     }
     Ok(())
 }

@@ -108,17 +108,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             continue;
         }
         let findings = part.run(&context)?;
-        findings.reports.iter().for_each(|report| println!("{}", report.text()));
+        findings.reports.iter().for_each(|report| say!("{}", report.text()));
         page.put(*part, &findings)?;
     }
     page.write(&notes)?;
-    println!("Written: volume.md in {}", arguments.out.display());
+    say!("Written: volume.md in {}", arguments.out.display());
     Ok(())
 }
 
 impl Part {
     fn run(self, context: &Context<'_>) -> Result<Findings> {
-        println!("{}", self.title());
+        say!("{}", self.title());
         match self {
             Part::Maps => maps::run(context),
             Part::Memory => map_memory::run(context),

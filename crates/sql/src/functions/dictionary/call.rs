@@ -6,7 +6,7 @@ use datafusion::arrow::array::Array;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::logical_expr::ColumnarValue;
 use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
-use granary_dialect::types::type_name;
+use granary_dialect::types::{said, type_name};
 use granary_dialect::{Error, Result};
 use granary_dict::{Dictionary, Key, LookupKey};
 
@@ -125,6 +125,23 @@ impl Call {
                 Arc::new(chosen.next_back().unwrap_or_else(|| Field::new(function, DataType::Null, true)))
             }
             Shape::Tuple => Arc::new(Field::new(function, DataType::Struct(chosen.collect()), false)),
+        }
+    }
+
+    /// Whether the answers are of the types that a query was planned with, but for NULL: another dictionary may have taken
+    /// the name since.
+    pub fn is_as_planned(&self, planned: &Field) -> bool {
+        let is_same = |(place, planned): (usize, &Field)| {
+            let own = self.attribute(place);
+            own.data_type().equals_datatype(planned.data_type()) && said(&own) == said(planned)
+        };
+        match (self.shape, planned.data_type()) {
+            (Shape::Tuple, DataType::Struct(elements)) => {
+                let elements = elements.iter().map(AsRef::as_ref);
+                self.attributes.len() == elements.len() && elements.enumerate().all(is_same)
+            }
+            (Shape::Tuple, _) => false,
+            (Shape::Single, _) => is_same((0, planned)),
         }
     }
 

@@ -1,11 +1,16 @@
 //! Keys and defaults in the type that a dictionary has them in: ClickHouse is stricter there than elsewhere.
 
+use std::sync::Arc;
+
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::compute::{cast, nullif};
-use datafusion::arrow::datatypes::{DataType, Decimal256Type, Field, Float64Type, Int64Type, TimeUnit, i256};
+use datafusion::arrow::datatypes::{
+    DataType, Decimal128Type, Decimal256Type, Field, Float64Type, Int64Type, TimeUnit, UInt8Type, UInt64Type,
+    i256,
+};
 use datafusion::common::Result;
 use granary_dialect::Error;
-use granary_dialect::functions::{exact, range, trimmed};
+use granary_dialect::functions::{check_range, exact, inserted, range, trimmed};
 use granary_dialect::types::{
     declared, fixed_bytes, is_bounded, is_time, is_wide, plain_field_name, type_name,
 };
@@ -14,13 +19,27 @@ use granary_dict::{DataType as ClickHouseType, digits_of};
 /// The same values in the type of another field. The zeros behind a FixedString are not of its text.
 pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     let is_special = is_address(to) || matches!(to.data_type(), DataType::FixedSizeBinary(_));
-    if is_special && !is_address(field) && array.data_type().is_numeric() {
+    let are_bytes = matches!(array.data_type(), DataType::FixedSizeBinary(_));
+    if is_special && !is_address(field) && array.data_type().is_numeric() || are_bytes && is_wide(to) {
         return Err(no_conversion(&type_name(field), &type_name(to)).into());
     }
     if is_time(to.data_type()) && is_unsafe(array)? {
         return Err(unsafe_conversion(&type_name(field), &type_name(to)).into());
     }
     check_kept(field, array, to)?;
+    if is_time(array.data_type()) && is_time(to.data_type()) && is_bounded(to) {
+        check_range(field, array, to.data_type())?;
+    }
+    if array.data_type().is_integer()
+        && to.data_type() == &DataType::Date32
+        && !is_bounded(to)
+        && are_days(array)?
+    {
+        return inserted(field, array, &ClickHouseType::Date32);
+    }
+    if let Some(seconds) = in_seconds(array, to)? {
+        return exact(&Field::new("", seconds.data_type().clone(), true), &seconds, to);
+    }
     let trimmed =
         (fixed_bytes(field).is_some() && array.data_type() == &DataType::Utf8).then(|| trimmed(array));
     exact(field, trimmed.as_ref().unwrap_or(array), to).map_err(|error| {
@@ -105,6 +124,15 @@ fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
                 false => Err(Error::decimal_overflow("Convert overflow").into()),
             }
         }
+        DataType::UInt64 | DataType::Int64
+            if matches!(target, DataType::Timestamp(TimeUnit::Second, _)) && is_bounded(to) =>
+        {
+            let seconds = cast(array, &DataType::UInt64)?;
+            match seconds.as_primitive::<UInt64Type>().iter().flatten().all(|at| at <= u32::MAX.into()) {
+                true => Ok(()),
+                false => Err(lossy().into()),
+            }
+        }
         from if from.is_string() && matches!(target, DataType::Timestamp(..)) && !is_bounded(to) => {
             let texts = cast(array, &DataType::Utf8)?;
             let is_short = |text: &str| text.len() < 5 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -116,6 +144,42 @@ fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
             }
         }
         _ => Ok(()),
+    }
+}
+
+/// Moments in parts of a second as what a Decimal, which has the parts, or an integer of more than 64 bits counts; `None`:
+/// there is neither.
+fn in_seconds(array: &ArrayRef, to: &Field) -> Result<Option<ArrayRef>> {
+    let DataType::Timestamp(unit, _) = *array.data_type() else { return Ok(None) };
+    if unit == TimeUnit::Second || !to.data_type().is_decimal() {
+        return Ok(None);
+    }
+    let (ticks, digits) = (cast(array, &DataType::Int64)?, digits_of(unit));
+    let ticks = ticks.as_primitive::<Int64Type>();
+    if is_wide(to) {
+        let per_second = 10i64.pow(digits.into());
+        return Ok(Some(Arc::new(ticks.unary::<_, Int64Type>(|ticks| ticks / per_second))));
+    }
+    let seconds = ticks.unary::<_, Decimal128Type>(i128::from);
+    Ok(Some(Arc::new(seconds.with_precision_and_scale(38, digits as i8)?)))
+}
+
+/// Whether numbers are days that a Date32 has; greater ones are seconds.
+fn are_days(array: &ArrayRef) -> Result<bool> {
+    const DAYS_MAX: i128 = 120_529;
+    let days = cast(array, &DataType::Decimal128(38, 0))?;
+    Ok(days.as_primitive::<Decimal128Type>().iter().flatten().all(|days| days <= DAYS_MAX))
+}
+
+/// Refuses a UInt8 that is neither truth value: ClickHouse takes it for a Bool as it is, which is found nowhere, and makes
+/// `true` of other numbers.
+pub fn check_truth(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
+    if to.data_type() != &DataType::Boolean || array.data_type() != &DataType::UInt8 {
+        return Ok(());
+    }
+    match array.as_primitive::<UInt8Type>().iter().flatten().all(|number| number <= 1) {
+        true => Ok(()),
+        false => Err(unsafe_conversion(&type_name(field), &type_name(to)).into()),
     }
 }
 

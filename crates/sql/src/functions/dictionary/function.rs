@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, StructArray, UInt32Array, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, StructArray, UInt32Array, make_array, new_null_array,
 };
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::compute::{filter, not, nullif, take};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
@@ -173,12 +173,17 @@ impl ScalarUDFImpl for DictionaryFunction {
         }
         let key_arguments = &args.arg_fields[self.kind.key_arguments(&call)];
         call.check_nullable(self.kind, key_arguments)?;
-        Ok(call.field(self.shown(), self.kind, key_arguments))
+        Ok(self.field(&call, key_arguments))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let call = self.resolve(&constants(&args.args))?;
         let (place, key_arguments) = (self.kind.key(), self.kind.key_arguments(&call));
+        if self.demanded.is_none() && self.kind != Kind::Has && !call.is_as_planned(&args.return_field) {
+            let name = call.dictionary.definition().full_name();
+            let what = format!("Dictionary {name} was replaced while the query ran: run it again");
+            return Err(Error::table_is_dropped(what).into());
+        }
         let rows = rows(&args.args[place..], args.number_rows);
         call.check_key(self.shown(), &args.args[place])?;
         let keys =
@@ -196,6 +201,13 @@ impl ScalarUDFImpl for DictionaryFunction {
                 };
                 self.columns(&call, answer, default, &args.return_field)?
             }
+        };
+        // What dictGetDateTime gives is in no zone.
+        let array = match (array.data_type(), args.return_field.data_type()) {
+            (DataType::Timestamp(_, Some(_)), moment @ DataType::Timestamp(_, None)) => {
+                make_array(array.to_data().into_builder().data_type(moment.clone()).build()?)
+            }
+            _ => array,
         };
         shaped(array, &args.args[place..])
     }
@@ -267,6 +279,18 @@ pub(super) fn with_nulls(array: ArrayRef, nulls: &Option<NullBuffer>) -> Result<
 }
 
 impl DictionaryFunction {
+    /// The field of the answer, by those of what is looked up.
+    fn field(&self, call: &Call, key_arguments: &[FieldRef]) -> FieldRef {
+        let field = call.field(self.shown(), self.kind, key_arguments);
+        match (field.data_type(), self.demanded) {
+            (DataType::Timestamp(TimeUnit::Second, Some(_)), Some(_)) => {
+                let moment = DataType::Timestamp(TimeUnit::Second, None);
+                Arc::new(Field::new(field.name(), moment, field.is_nullable()))
+            }
+            _ => field,
+        }
+    }
+
     fn columns(
         &self,
         call: &Call,

@@ -12,7 +12,7 @@ use granary_dialect::{Error, Result};
 use granary_dict::LookupKey;
 
 use super::call::Call;
-use super::converted::converted;
+use super::converted::{check_truth, converted};
 
 /// The key columns of a batch.
 pub struct Keys {
@@ -53,9 +53,11 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
         if tuple && !wanted.is_nullable() && part.logical_null_count() > 0 {
             return Err(null_part(part, &arguments[0], wanted));
         }
-        if !wanted.is_nullable() {
+        // Of NULL alone nobody knows which row is meant; within a tuple it is a value.
+        if !tuple || !wanted.is_nullable() {
             nulls = NullBuffer::union(nulls.as_ref(), part.logical_nulls().as_ref());
         }
+        check_truth(field, part, wanted)?;
         columns.push(match definition.layout.lookup_key() {
             LookupKey::Address => addresses(part)?,
             LookupKey::Point => coordinates(converted(field, part, wanted)?)?,

@@ -127,11 +127,11 @@ impl ScalarUDFImpl for KeysFunction {
     }
 }
 
-/// The values as the attribute has them: a decimal is cut, as elsewhere. A number that is no Bool is NULL, which is found
-/// nowhere.
+/// The values as the attribute has them: a decimal is cut, as elsewhere. A UInt8 is a Bool as it is, and one that is neither
+/// truth value is NULL, which is found nowhere.
 fn as_attribute(field: &FieldRef, values: &ArrayRef, attribute: &Field) -> Result<ArrayRef> {
     let made = converted(field, values, attribute)?;
-    if made.data_type() != &DataType::Boolean || !values.data_type().is_numeric() {
+    if made.data_type() != &DataType::Boolean || values.data_type() != &DataType::UInt8 {
         return comparable(&made);
     }
     let changed = distinct(&cast(&made, values.data_type())?, values)?;

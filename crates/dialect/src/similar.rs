@@ -1,0 +1,30 @@
+//! Names that may be meant by one that nobody knows.
+
+/// Names that are proposed.
+const HINTS_MAX: usize = 2;
+
+/// Lists the names that are nearest to what is written, as `['toString']`; `None`: none is near.
+pub fn similar<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let written = written.to_ascii_lowercase();
+    let mut near: Vec<(usize, &str)> = names
+        .map(|known| (distance(&written, &known.to_ascii_lowercase()), known))
+        .filter(|(distance, known)| distance * 3 <= known.len())
+        .collect();
+    near.sort_unstable();
+    let near: Vec<String> = near.iter().take(HINTS_MAX).map(|(_, name)| format!("'{name}'")).collect();
+    (!near.is_empty()).then(|| format!("[{}]", near.join(", ")))
+}
+
+/// How many letters must be inserted, left out or replaced to make one name of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in other.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}

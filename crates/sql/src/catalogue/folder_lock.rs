@@ -1,0 +1,68 @@
+//! A folder of dictionaries is for one process at a time.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use granary_dialect::{Error, Result};
+
+use super::store::failed;
+
+/// How long another process may hold the folder: one that was killed while it started a program lets go only when
+/// that program runs.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The folder's `lock`, held until the last copy of this goes; the system lets go of it however the process ends.
+#[derive(Debug, Clone)]
+pub struct FolderLock(#[expect(dead_code, reason = "it is held")] Arc<File>);
+
+impl FolderLock {
+    /// Takes a folder for this process alone, and makes it where there is none.
+    ///
+    /// # Errors
+    /// DIRECTORY_IN_USE if another process has it, and what the file system says.
+    pub fn take(folder: &Path) -> Result<FolderLock> {
+        fs::create_dir_all(folder).map_err(|error| failed("create folder", folder, &error))?;
+        let path = folder.join("lock");
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|error| failed("open", &path, &error))?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(FolderLock(Arc::new(file))),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::directory_in_use(format!(
+                        "Cannot lock {}: another granary is working in this folder",
+                        path.display()
+                    )));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed("lock", &path, &error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FolderLock;
+
+    #[test]
+    fn a_folder_has_one_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = FolderLock::take(folder.path()).unwrap();
+        let copy = first.clone();
+        drop(first);
+        let second = FolderLock::take(folder.path()).unwrap_err();
+        assert_eq!(second.code, 76);
+        assert!(second.message.contains("another granary"), "{second}");
+        drop(copy);
+        FolderLock::take(folder.path()).unwrap();
+    }
+}
