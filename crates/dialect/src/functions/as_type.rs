@@ -196,6 +196,7 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
             let fitted = to_decimal(&(Arc::new(seconds) as ArrayRef), &target)?;
             adopted(field, fitted.as_ref().unwrap_or(array), wanted)
         }
+        Date32 if matches!(array.data_type(), DataType::Timestamp(..)) => convert(field, array, &target),
         // What is behind the point is left out.
         Date32 if array.data_type().is_integer() => {
             let days = array_bits(array).unwrap_or_default();

@@ -69,8 +69,11 @@ pub fn of_one_type(call: ScalarFunction, apart: usize, schema: &DFSchema) -> Res
         let fields: Vec<&Field> = fields.iter().skip(first).step_by(apart).map(AsRef::as_ref).collect();
         let has = |wanted: fn(&DataType) -> bool| fields.iter().any(|field| wanted(field.data_type()));
         let is_signed = DataType::is_signed_integer;
-        let is_mixed = has(has_time) || has(|item| item == &DataType::UInt64) && has(is_signed);
-        wanted.push(if is_mixed { common(&fields)? } else { beside_null(&fields)? });
+        let is_mixed = has(has_time)
+            || has(|item| item == &DataType::UInt64) && has(is_signed)
+            || fields.iter().any(|field| is_wide(field));
+        let mixed = if is_mixed { common(&fields)? } else { None };
+        wanted.push(mixed.or(beside_null(&fields)?));
     }
     let changed = wanted.iter().any(Option::is_some);
     let item = |((item, field), wanted): ((Expr, &FieldRef), &Option<ClickHouseType>)| match wanted {
