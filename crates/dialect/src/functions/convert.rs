@@ -307,7 +307,7 @@ pub fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<Array
     }))
 }
 
-/// The days of times in their zone.
+/// Returns the day that each time is on in its zone, behind 2099 too, where the zones of Arrow have no rules.
 fn days_in_zone(array: &ArrayRef) -> Result<ArrayRef> {
     let DataType::Timestamp(_, zone) = array.data_type() else { unreachable!("it is of times") };
     let seconds = cast(array, &DataType::Timestamp(TimeUnit::Second, zone.clone()))?;

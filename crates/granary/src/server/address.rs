@@ -46,7 +46,7 @@ pub fn parse_http(text: &str) -> Result<Http, String> {
     if text == "none" { Ok(Http::Nowhere) } else { parse(text).map(Http::At) }
 }
 
-/// The same as [`parse`], of a configuration.
+/// Reads an address in a configuration file, as [`parse`] does.
 pub fn deserialize<'de, D: Deserializer<'de>>(value: D) -> Result<Option<SocketAddr>, D::Error> {
     parse(&String::deserialize(value)?).map(Some).map_err(D::Error::custom)
 }

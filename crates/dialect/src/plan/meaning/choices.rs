@@ -144,7 +144,7 @@ pub fn differ_within(fields: &[&Field], common: &granary_dict::DataType) -> bool
     common.is_nested() && fields.iter().any(|field| comparisons::differ_in_zone(field.data_type(), &common))
 }
 
-/// NULL made of a type.
+/// Casts NULL to the Nullable of a type.
 pub fn null_of_type(expr: Expr, data_type: &granary_dict::DataType) -> Expr {
     ScalarUDF::from(AsType::default()).call(vec![expr, lit(format!("Nullable({data_type})"))])
 }

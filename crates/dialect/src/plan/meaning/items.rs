@@ -62,7 +62,11 @@ pub fn known(unnest: Unnest) -> Result<LogicalPlan> {
 ///
 /// # Errors
 /// NO_COMMON_TYPE.
-pub fn of_one_type(call: ScalarFunction, apart: usize, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub fn brought_to_one_type(
+    call: ScalarFunction,
+    apart: usize,
+    schema: &DFSchema,
+) -> Result<Transformed<Expr>> {
     let fields = call.args.iter().map(|item| Ok(item.to_field(schema)?.1)).collect::<Result<Vec<_>>>()?;
     let mut wanted = Vec::with_capacity(apart);
     for first in 0..apart {
@@ -88,7 +92,7 @@ pub fn of_one_type(call: ScalarFunction, apart: usize, schema: &DFSchema) -> Res
     Ok(Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func: call.func, args }), changed))
 }
 
-/// The type of items among which there is NULL, if it is one that Arrow does not tell from others: NULL is to be of it, too.
+/// Returns the type of items among which there is NULL, if Arrow has no such type: NULL is to be of it, too.
 fn beside_null(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
     check_alike(&known)?;

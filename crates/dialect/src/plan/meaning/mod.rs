@@ -100,8 +100,8 @@ fn changed(expr: Expr, schema: &DFSchema, is_join: bool) -> Result<Transformed<E
         Expr::Between(between) => comparisons::between(between, schema),
         Expr::Case(case) => choices::case(case, schema).map(Transformed::yes),
         Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => choices::first_known(call, schema),
-        Expr::ScalarFunction(call) if call.name() == ARRAY => items::of_one_type(call, 1, schema),
-        Expr::ScalarFunction(call) if call.name() == MAP => items::of_one_type(call, 2, schema),
+        Expr::ScalarFunction(call) if call.name() == ARRAY => items::brought_to_one_type(call, 1, schema),
+        Expr::ScalarFunction(call) if call.name() == MAP => items::brought_to_one_type(call, 2, schema),
         Expr::ScalarFunction(call)
             if call.name() == TYPE_NAME && call.args.len() == 1 && !has_lambda(&call.args[0])? =>
         {
