@@ -22,6 +22,8 @@ use std::time::Instant;
 /// What the writer alone touches.
 pub(crate) struct WriterState<F: Framing> {
     pub journal: Journal,
+    /// The last append to the journal failed.
+    pub journal_fails: bool,
     /// The segment being filled; it is the last of those in RAM.
     pub current: Option<Arc<Segment<F>>>,
 }

@@ -196,10 +196,12 @@ impl<F: Framing> Log<F> {
             known = Known::NOTHING;
         }
         let Known { left, mut instance, head: known_head, companion, .. } = known;
-        let is_damaged = state.is_damaged();
-        if left == Left::Unknown && (state.has_content() || is_damaged) && !is_name_of_partition(state_path) {
+        let (is_damaged, was_given_up) = (state.is_damaged(), state.was_given_up());
+        let had_content = state.has_content() || is_damaged || was_given_up;
+        if left == Left::Unknown && had_content && !is_name_of_partition(state_path) {
             let why = match read.left {
                 _ if is_damaged => "its state file is damaged",
+                _ if was_given_up => "what was there was given up, or lost with the machine's power",
                 Left::PowerCut => "the machine lost its power, and some of what was written with it",
                 _ => "what is there was made with other sizes or options",
             };
@@ -348,7 +350,7 @@ impl<F: Framing> Log<F> {
             device,
             framing,
             state: Mutex::new(state),
-            writer: Mutex::new(WriterState { journal, current: None }),
+            writer: Mutex::new(WriterState { journal, journal_fails: false, current: None }),
             buffers: RwLock::new(Buffers { head, live: VecDeque::new() }),
             progress: Progress::new(head),
             slots,

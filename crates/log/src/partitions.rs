@@ -127,10 +127,10 @@ pub fn state_files(state_path: &Path, partitions: u64) -> Vec<PathBuf> {
 /// Makes so many logs start empty, whatever becomes of their other files, and whether they are open or not.
 ///
 /// # Errors
-/// A state file that is there cannot be cut to nothing.
+/// A state file that is there cannot be made void.
 pub fn void(state_path: &Path, partitions: u64) -> io::Result<()> {
     for state in states(state_path, partitions)? {
-        cut(&state.1)?;
+        state::void(&state.1)?;
     }
     Ok(())
 }
@@ -146,10 +146,10 @@ pub fn void_closed(state_path: &Path, partitions: u64) -> Result<bool, OpenError
     for (path, state) in &states {
         match lock(state).map_err(|errno| failed(errno.into()))? {
             Lock::InUse => return Err(OpenError::InUse { path: path.clone() }),
-            Lock::Taken => any |= state.metadata().map_err(failed)?.len() > 0,
+            Lock::Taken => any |= !state::is_void(state).map_err(failed)?,
         }
     }
-    states.iter().try_for_each(|(_, state)| cut(state)).map_err(failed)?;
+    states.iter().try_for_each(|(_, state)| state::void(state)).map_err(failed)?;
     Ok(any)
 }
 
@@ -158,17 +158,12 @@ fn states(state_path: &Path, partitions: u64) -> io::Result<Vec<(PathBuf, File)>
     let mut states = Vec::new();
     for i in 0..partitions {
         let path = beside(&path_of(state_path, i), ".state");
-        match File::options().write(true).open(&path) {
+        match File::options().read(true).write(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => states.push((path, opened?)),
         }
     }
     Ok(states)
-}
-
-fn cut(state: &File) -> io::Result<()> {
-    state.set_len(0)?;
-    state.sync_data()
 }
 
 impl Options {

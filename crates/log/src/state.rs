@@ -134,7 +134,12 @@ impl StateFile {
 
     /// Whether there is something that nobody can read.
     pub fn is_damaged(&self) -> bool {
-        !self.has_content() && self.file.metadata().is_ok_and(|file| file.len() > 0)
+        !self.has_content() && !is_void(&self.file).unwrap_or(false)
+    }
+
+    /// Whether what was there was given up, while the log was open or by a loss of power.
+    pub fn was_given_up(&self) -> bool {
+        self.file.metadata().is_ok_and(|file| file.len() > 0) && is_void(&self.file).unwrap_or(false)
     }
 
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
@@ -158,11 +163,28 @@ impl StateFile {
         if self.has_content() { self.invalidate() } else { Ok(()) }
     }
 
-    /// Makes the next open start empty, whatever happens. Truncation needs no space.
+    /// Makes the next open start empty, whatever happens.
     pub fn invalidate(&self) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.sync_data()
+        void(&self.file)
     }
+}
+
+/// Makes a state file say nothing. It keeps its place on the device, so that a clean stop can write it on a full one; where
+/// it cannot be written in place, truncation needs no space.
+pub(crate) fn void(file: &File) -> io::Result<()> {
+    let len = file.metadata()?.len().min(SIZE_MAX as u64) as usize;
+    let in_place = file.write_all_at(&[0; SIZE_MAX][..len], 0).and_then(|()| file.sync_data());
+    in_place.or_else(|_| {
+        file.set_len(0)?;
+        file.sync_data()
+    })
+}
+
+/// Whether a state file has nothing but what [`void`] leaves, as a new one has.
+pub(crate) fn is_void(file: &File) -> io::Result<bool> {
+    let mut bytes = [0; SIZE_MAX];
+    let read = file.read_at(&mut bytes, 0)?;
+    Ok(bytes[..read].iter().all(|byte| *byte == 0))
 }
 
 /// What lies where a state file would.
@@ -170,7 +192,7 @@ impl StateFile {
 pub(crate) enum Peeked {
     /// Nothing.
     Nothing,
-    /// A state file that says no more than that it is one: cut to nothing, or damaged.
+    /// A state file that says no more than that it is one: void, or damaged.
     Invalidated,
     /// The state of a log with this fingerprint.
     Known(u64),

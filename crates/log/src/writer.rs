@@ -102,8 +102,18 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         let vouched = self.log.vouched();
         self.log.synced.note_append();
-        if let Err(error) = self.state.journal.append(sequence, vouched, entries) {
-            tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
+        let appended = self.state.journal.append(sequence, vouched, entries);
+        let failed_before = std::mem::replace(&mut self.state.journal_fails, appended.is_err());
+        match appended {
+            Err(error) if !failed_before => {
+                tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
+            }
+            Ok(()) if failed_before => {
+                tracing::info!("the journal is written again: after a clean stop all will be there");
+            }
+            _ => {}
+        }
+        if self.state.journal_fails {
             // The log has said why that cannot be done either.
             let _ = self.log.invalidate();
         }
