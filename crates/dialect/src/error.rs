@@ -103,6 +103,8 @@ constructors! {
     query_is_too_large = 229 "QUERY_IS_TOO_LARGE";
     too_large_string_size = 131 "TOO_LARGE_STRING_SIZE";
     timeout_exceeded = 159 "TIMEOUT_EXCEEDED";
+    expected_all_or_distinct = 558 "EXPECTED_ALL_OR_DISTINCT";
+    query_was_cancelled = 394 "QUERY_WAS_CANCELLED";
     too_many_queries = 202 "TOO_MANY_SIMULTANEOUS_QUERIES";
     too_slow = 160 "TOO_SLOW";
     memory_limit_exceeded = 241 "MEMORY_LIMIT_EXCEEDED";

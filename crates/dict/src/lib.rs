@@ -65,6 +65,7 @@ pub use source::{
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;
 pub use types::{
-    CLICKHOUSE_TYPE, DataType, Element, digits_of, float_literal, ipv6_text, shift_to_rules, unescape,
+    CLICKHOUSE_TYPE, DataType, Element, days_written, digits_of, float_literal, ipv6_text, offset_at,
+    seconds_written, ticks_written, unescape, unix_seconds,
 };
 pub use xml::{XmlDictionary, parse_xml, parse_xml_each};

@@ -160,7 +160,7 @@ fn unescape(raw: &str, quote: char) -> Result<String, String> {
                     bytes.push((digits[0] * 16 + digits[1]) as u8);
                     continue;
                 }
-                Some(plain @ ('\\' | '\'' | '"' | '`' | '/' | '=')) => plain,
+                Some(plain @ ('\\' | '\'' | '"' | '`' | '/' | '=' | '\0'..='\x1f')) => plain,
                 Some(other) => {
                     bytes.push(b'\\');
                     other
@@ -193,6 +193,7 @@ mod tests {
             (r"'a\Nb'", "ab"),
             (r#"'\\ \' \" \` \/ \='"#, "\\ ' \" ` / ="),
             (r"'it''s'", "it's"),
+            ("'a\\\tb\\\nc'", "a\tb\nc"),
             (r"'\u0041'", r"\u0041"),
             (r"''", ""),
             (r"''''", "'"),

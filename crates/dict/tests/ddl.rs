@@ -459,7 +459,7 @@ fn settings_that_would_change_what_is_read_are_refused() {
     for (source, settings, is_refused) in [
         (http, "format_csv_null_representation = 'NULL'", true),
         (http, "x = 1, format_csv_allow_single_quotes = 1", true),
-        (http, "date_time_input_format = 'best_effort'", true),
+        (http, "date_time_input_format = 'basic'", true),
         (http, "format_csv_delimiter = ',', join_use_nulls = 1", false),
         (remote, "join_use_nulls = 1", true),
         (remote, "join_use_nulls = 0, max_threads = 1", false),

@@ -18,6 +18,8 @@ use datafusion::logical_expr::{
 use granary_dict::DataType as ClickHouseType;
 
 use super::default_value::default_value;
+use super::float_extremes;
+use super::frame_sum::{FrameSum, Of};
 use super::numbers::{from_bits, scalar_of};
 use super::quantile::{ANSWERS, Answer, Quantiles};
 use crate::error::Error;
@@ -164,7 +166,12 @@ impl AggregateUDFImpl for NeverEmpty {
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let answers = self.answers(&args)?;
-        let inner = self.inner.create_sliding_accumulator(args)?;
+        let of_floats = args.expr_fields.first().is_some_and(|field| field.data_type() == &DataType::Float64);
+        let inner: Box<dyn Accumulator> = match self.name() {
+            "sum" if of_floats => Box::new(FrameSum::new(Of::Sum)),
+            "avg" if of_floats => Box::new(FrameSum::new(Of::Mean)),
+            _ => self.inner.create_sliding_accumulator(args)?,
+        };
         Ok(if answers.are_theirs() { inner } else { Box::new(Filled { inner, answers }) })
     }
 
@@ -174,7 +181,10 @@ impl AggregateUDFImpl for NeverEmpty {
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         let answers = self.answers(&args)?;
-        let inner = self.inner.create_groups_accumulator(args)?;
+        let inner = match float_extremes::of_groups(self.name(), args.return_field.data_type()) {
+            Some(of_floats) => of_floats,
+            None => self.inner.create_groups_accumulator(args)?,
+        };
         Ok(if answers.are_theirs() { inner } else { Box::new(Filled { inner, answers }) })
     }
 

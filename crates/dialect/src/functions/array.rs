@@ -137,8 +137,9 @@ impl ScalarUDFImpl for ArrayFunction {
             }
             // The element of an array of IPv4 is one.
             (data_type, [DataType::List(element), ..]) if self.action == Action::Element => {
-                Field::new(self.name(), data_type, element.is_nullable())
-                    .with_metadata(element.metadata().clone())
+                let nullable =
+                    element.is_nullable() || args.arg_fields[1].is_nullable() && !data_type.is_nested();
+                Field::new(self.name(), data_type, nullable).with_metadata(element.metadata().clone())
             }
             (data_type, [given @ DataType::Map(..), _]) if self.action == Action::Element => {
                 let (_, value) = map::entry(given).expect("a map has entries");
@@ -238,8 +239,9 @@ fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
     let index = cast(index, &DataType::Int64)?;
     let index: &Int64Array = index.as_primitive::<Int64Type>();
     let values = array.values();
-    // Of Nullable items that is NULL.
+    // Of Nullable items that is NULL, and of an index that is NULL so is any item.
     let nullable = matches!(array.data_type(), DataType::List(item) if item.is_nullable());
+    let null = new_null_array(values.data_type(), 1);
     let default = match nullable {
         true => new_null_array(values.data_type(), 1),
         false => default_value(values.data_type())?.to_array()?,
@@ -248,13 +250,14 @@ fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
         .map(|row| {
             let (start, len) = (array.value_offsets()[row] as i64, i64::from(array.value_length(row)));
             match index.value(row) {
+                _ if index.is_null(row) && !values.data_type().is_nested() => (2, 0),
                 n if (1..=len).contains(&n) => (0, (start + n - 1) as usize),
                 n if (-len..=-1).contains(&n) => (0, (start + len + n) as usize),
                 _ => (1, 0),
             }
         })
         .collect();
-    Ok(interleave(&[values.as_ref(), default.as_ref()], &places)?)
+    Ok(interleave(&[values.as_ref(), default.as_ref(), null.as_ref()], &places)?)
 }
 
 fn has(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {

@@ -3,21 +3,21 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array, make_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use granary_dict::{DataType as ClickHouseType, digits_of};
+use granary_dict::{DataType as ClickHouseType, digits_of, ticks_written};
 
 use super::convert::{check_range, clamped, convert};
 use super::decimal::to_decimal;
 use super::exact::adopted;
 use super::identifiers::Identifier;
 use super::numbers::{array_bits, from_bits, rows, shaped};
-use super::parse::parse_or_null;
+use super::parse::{no_time, parse_or_null};
 use super::planner::constant_text;
 use super::supertype::is_plain;
 use super::{bool, uuid};
@@ -141,11 +141,6 @@ fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
 /// The days of a Date32: 1900 to 2299.
 const DAYS: std::ops::RangeInclusive<i64> = -25_567..=120_529;
 
-/// A text that ClickHouse would take for a year, a month or a day.
-fn is_short_date(text: &str) -> bool {
-    text.len() < 10
-}
-
 /// The values in another type. A text that is no number, UUID or address becomes NULL if that type is Nullable.
 fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result<ArrayRef> {
     use ClickHouseType::{
@@ -157,7 +152,12 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
         check_range(field, array, &target)?;
     }
     match inner {
+        DateTime { .. } | Date if lenient => Ok(clamped(parse_or_null(array, &target)?)),
         DateTime { .. } | Date => Ok(clamped(convert(field, array, &target)?)),
+        Date32 if lenient => parse_or_null(array, &target),
+        Decimal { .. } | Int128 | UInt128 | Int256 if lenient => {
+            wanted.texts_or_null(array).map_err(|error| Error::from(error).into())
+        }
         Bool => bool::converted(array),
         Uuid if lenient => Identifier::Uuid.parse_or_null(array),
         Uuid => uuid::parse(array),
@@ -171,14 +171,18 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
             }
         }
         Ipv4 | Ipv6 => adopted(field, array, wanted),
-        DateTime64 { .. } if array.data_type().is_string() => {
+        DateTime64 { precision, tz } if array.data_type().is_string() => {
+            let ticks = |text: &str| {
+                ticks_written(text, *precision, tz.as_deref()).map_err(|why| no_time(text, &target, why))
+            };
             let texts = cast(array, &DataType::Utf8)?;
-            match texts.as_string::<i32>().iter().flatten().find(|text| is_short_date(text)) {
-                Some(text) => {
-                    Err(Error::cannot_parse_datetime(format!("Cannot parse DateTime64 from '{text}'")).into())
-                }
-                None => adopted(field, array, wanted),
-            }
+            let texts = texts.as_string::<i32>().iter();
+            let ticks = texts.map(|text| match text.map(ticks).transpose() {
+                Err(_) if lenient => Ok(None),
+                ticks => ticks,
+            });
+            let ticks: Int64Array = ticks.collect::<Result<_, Error>>()?;
+            Ok(make_array(ticks.into_data().into_builder().data_type(target).build()?))
         }
         // Digits that there are not are left out.
         DateTime64 { precision, .. } if array.data_type().is_decimal() => {

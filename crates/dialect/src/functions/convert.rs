@@ -1,10 +1,10 @@
 //! `toUInt8` .. `toInt64`, `toFloat32`, `toFloat64`, `toString`, `toDate`, `toDateTime`.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Date32Array, Float64Array, Int64Array, StringArray, make_array,
-};
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int64Array, StringArray, make_array};
 use datafusion::arrow::compute::{can_cast_types, cast};
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Decimal256Type, Field, FieldRef, Float64Type, Int64Type, TimeUnit,
@@ -15,13 +15,13 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use granary_dict::{DataType as ClickHouseType, digits_of, shift_to_rules};
+use granary_dict::{DataType as ClickHouseType, digits_of, offset_at};
 
 use super::arguments::{self, check_count};
 use super::fixed_string;
 use super::local_time::{Missing, unix_seconds};
 use super::numbers::{array_bits, from_bits, rows, shaped};
-use super::parse::{Overflow, parse, range};
+use super::parse::{Reading, parse, range};
 use super::refused::refused;
 use crate::error::Error;
 use crate::text;
@@ -173,7 +173,7 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
         return to_string(field, array);
     }
     if from.is_string() {
-        return parse(array, target, Overflow::Wraps);
+        return parse(array, target, Reading::Cast);
     }
     if let Some(converted) = between_times(array, target)? {
         return Ok(converted);
@@ -301,26 +301,22 @@ pub fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<Array
             cast(&midnights, &DataType::Timestamp(*unit, Some(Arc::clone(zone))))?
         }
         (DataType::Date32, DataType::Timestamp(..)) => cast(array, target)?,
-        (DataType::Timestamp(_, Some(_)), DataType::Date32) => days_in_zone(array)?,
+        (DataType::Timestamp(unit, Some(zone)), DataType::Date32) => days_in_zone(array, *unit, zone)?,
         (DataType::Timestamp(..), DataType::Date32) => cast(array, target)?,
         _ => return Ok(None),
     }))
 }
 
 /// Returns the day that each time is on in its zone, behind 2099 too, where the zones of Arrow have no rules.
-fn days_in_zone(array: &ArrayRef) -> Result<ArrayRef> {
-    let DataType::Timestamp(_, zone) = array.data_type() else { unreachable!("it is of times") };
-    let seconds = cast(array, &DataType::Timestamp(TimeUnit::Second, zone.clone()))?;
-    let seconds = seconds.as_primitive::<TimestampSecondType>();
-    if seconds.iter().flatten().all(|seconds| shift_to_rules(seconds) == 0) {
-        return Ok(cast(array, &DataType::Date32)?);
-    }
-    let shifted = seconds.unary::<_, TimestampSecondType>(|seconds| seconds - shift_to_rules(seconds));
-    let days = cast(&(Arc::new(shifted.with_timezone_opt(zone.clone())) as ArrayRef), &DataType::Date32)?;
-    let days = days.as_primitive::<Date32Type>().iter().zip(seconds);
-    let day =
-        |(day, seconds): (Option<i32>, Option<i64>)| Some(day? + (shift_to_rules(seconds?) / 86_400) as i32);
-    Ok(Arc::new(days.map(day).collect::<Date32Array>()))
+fn days_in_zone(array: &ArrayRef, unit: TimeUnit, zone: &str) -> Result<ArrayRef> {
+    let zone = Tz::from_str(zone)?;
+    let per_second = 10i64.pow(digits_of(unit).into());
+    let ticks = cast(array, &DataType::Int64)?;
+    let day = |ticks: i64| {
+        let seconds = ticks.div_euclid(per_second);
+        (seconds + offset_at(&zone, seconds)).div_euclid(86_400) as i32
+    };
+    Ok(Arc::new(ticks.as_primitive::<Int64Type>().unary::<_, Date32Type>(day)))
 }
 
 /// A float's integer part, as the processor converts it for ClickHouse: what does not fit is the smallest

@@ -1,5 +1,6 @@
-//! Numbers that become decimals or integers of more than 64 bits: digits that these do not have are cut off, within
-//! arrays, maps and tuples, too. Arrow rounds.
+//! Values that become what Arrow makes in another way, within arrays, maps and tuples, too: numbers that become decimals or
+//! integers of more than 64 bits, whose digits that these do not have are cut off where Arrow rounds, and what becomes a
+//! text, which is ClickHouse's.
 
 use std::sync::Arc;
 
@@ -10,36 +11,59 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Float64Typ
 use datafusion::common::Result;
 use granary_dict::DataType as ClickHouseType;
 
+use super::convert::{clamped, convert};
 use super::decimal::to_decimal;
+use crate::error::Error;
+use crate::text::texts;
+use crate::types::{is_time, plain_field_name};
 
-/// The values with such numbers in the places where `to` has them. Everything else stays.
-pub fn cut(array: &ArrayRef, to: &ClickHouseType) -> Result<ArrayRef> {
-    use ClickHouseType::{Array, Decimal, Int128, Int256, Map, Nested, Tuple, UInt128};
+/// The values of a column with such numbers and texts in the places where `to` has them. Everything else stays.
+pub fn cut(column: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<ArrayRef> {
+    use ClickHouseType::{
+        Array, Date, DateTime, Decimal, Int128, Int256, Map, Nested, String, Tuple, UInt128,
+    };
     let target = to.inner().to_arrow();
     Ok(match (to.inner(), array.data_type()) {
         (Array(item) | Map(item) | Nested(item), DataType::List(field)) => {
             let list = array.as_list::<i32>();
-            let items = cut(&within(list.values(), list.offsets()), item)?;
+            let items = cut(field, &within(list.values(), list.offsets()), item)?;
             let offsets = OffsetBuffer::from_lengths(list.offsets().lengths());
             Arc::new(ListArray::try_new(like(field, &items), offsets, items, list.nulls().cloned())?)
         }
         (Map(item), DataType::Map(field, ordered)) => {
             let map = array.as_map();
             let entries = Arc::new(map.entries().clone()) as ArrayRef;
-            let entries = cut(&within(&entries, map.offsets()), item)?;
+            let entries = cut(field, &within(&entries, map.offsets()), item)?;
             let offsets = OffsetBuffer::from_lengths(map.offsets().lengths());
             let (field, nulls) = (like(field, &entries), map.nulls().cloned());
             Arc::new(MapArray::try_new(field, offsets, entries.as_struct().clone(), nulls, *ordered)?)
         }
         (Tuple(elements), DataType::Struct(fields)) if elements.len() == fields.len() => {
             let row = array.as_struct();
-            let columns = row.columns().iter().zip(elements);
+            let columns = fields.iter().zip(row.columns()).zip(elements);
             let columns = columns
-                .map(|(column, element)| cut(column, &element.data_type))
+                .map(|((field, column), element)| cut(field, column, &element.data_type))
                 .collect::<Result<Vec<_>>>()?;
             let fields: Fields =
                 fields.iter().zip(&columns).map(|(field, column)| like(field, column)).collect();
             Arc::new(StructArray::try_new_with_length(fields, columns, row.nulls().cloned(), row.len())?)
+        }
+        (String, from) if from.is_nested() => {
+            let (from, whole) = (plain_field_name(column), "an array, a map or a tuple");
+            return Err(Error::type_mismatch(format!(
+                "{from} is {whole}, and becomes no String within another"
+            ))
+            .into());
+        }
+        (String, from) if !from.is_string() && !from.is_null() => Arc::new(texts(column, array)?),
+        // Seconds, and a moment that there is.
+        (DateTime { .. } | Date, from) if from.is_numeric() || is_time(from) => {
+            clamped(convert(column, array, &target)?)
+        }
+        (whole, from)
+            if is_time(from) && whole.to_arrow().is_numeric() && !matches!(whole, Decimal { .. }) =>
+        {
+            convert(column, array, &target)?
         }
         (Decimal { .. }, _) => to_decimal(array, &target)?.unwrap_or_else(|| Arc::clone(array)),
         (Int128 | UInt128 | Int256, from) if from.is_floating() => {

@@ -13,7 +13,7 @@ use super::convert::{between_times, convert};
 use super::cut::cut;
 use super::decimal::to_decimal;
 use super::numbers::{array_bits, from_bits};
-use super::parse::{Overflow, parse, range};
+use super::parse::{Reading, parse, range};
 use super::uuid;
 use crate::error::Error;
 use crate::text;
@@ -44,7 +44,7 @@ pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<A
     // Arrow would take an address for a number, and the other way round.
     let by_text = to.inner() == &ClickHouseType::Ipv6
         && declared(field).is_some_and(|from| from.inner() == &ClickHouseType::Ipv4);
-    let array = &cut(array, to)?;
+    let array = &cut(field, array, to)?;
     let adopted = match (by_text, to.to_arrow()) {
         (true, _) => to.adopt(&(Arc::new(text::texts(field, array)?) as ArrayRef)),
         // A date begins at midnight of its zone.
@@ -93,9 +93,9 @@ fn exact_in_arrow(field: &Field, array: &ArrayRef, to: &DataType) -> Result<Arra
             let (precision, scale) = (*precision, *scale as u8);
             adopted(field, array, &ClickHouseType::Decimal { precision, scale })
         }
-        (from, DataType::Boolean) if from.is_string() => parse(array, to, Overflow::IsError)
+        (from, DataType::Boolean) if from.is_string() => parse(array, to, Reading::Exact)
             .map_err(|error| Error::cannot_parse_bool(Error::from(error).message).into()),
-        (from, to) if from.is_string() && !to.is_string() => parse(array, to, Overflow::IsError),
+        (from, to) if from.is_string() && !to.is_string() => parse(array, to, Reading::Exact),
         _ => match to_decimal(array, to)? {
             Some(decimals) => Ok(decimals),
             None => convert(field, array, to),

@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 
-use chrono::{DateTime, Duration, NaiveDateTime, TimeZone};
 use datafusion::arrow::array::timezone::Tz;
-use granary_dict::shift_to_rules;
+
+/// In seconds.
+const HOUR: i64 = 3_600;
 
 /// What a local time that there is not stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,19 +19,16 @@ pub enum Missing {
 /// Unix seconds of a local time, which is given as seconds too; of one that comes twice, the first.
 pub fn unix_seconds(local: i64, zone: &str, missing: Missing) -> Option<i64> {
     let zone = Tz::from_str(zone).ok()?;
-    let shift = shift_to_rules(local);
-    let naive = DateTime::from_timestamp(local - shift, 0)?.naive_utc();
-    let first = |time: NaiveDateTime| zone.from_local_datetime(&time).earliest().map(|time| time.timestamp());
-    let found = first(naive).or_else(|| match missing {
-        Missing::Later => first(naive + Duration::hours(1)),
-        Missing::Earlier => first(naive - Duration::hours(1)),
-    });
-    found.map(|seconds| seconds + shift)
+    granary_dict::unix_seconds(&zone, local).or_else(|| match missing {
+        Missing::Later => granary_dict::unix_seconds(&zone, local + HOUR),
+        Missing::Earlier => granary_dict::unix_seconds(&zone, local - HOUR),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chrono::NaiveDateTime;
 
     #[test]
     fn clocks_are_set() {

@@ -17,6 +17,8 @@ mod default_value;
 mod exact;
 mod extremes;
 mod fixed_string;
+mod float_extremes;
+mod frame_sum;
 mod hash;
 mod identifiers;
 mod ieee;
@@ -63,6 +65,7 @@ use arithmetic::{Arithmetic, Operation};
 
 pub use as_type::inserted;
 pub(crate) use assume_not_null::{AssumeNotNull, NOT_NULL};
+pub(crate) use convert::Convert;
 pub use convert::{check_range, clamped, convert};
 pub use default_value::{default_of, default_value};
 pub use exact::exact;
@@ -72,11 +75,12 @@ pub(crate) use ieee::Ieee;
 pub(crate) use inherited::{aggregates, planners, scalars, windows};
 pub(crate) use lambda::ARRAY_MAP;
 pub(crate) use lenient::ToNullable;
+pub(crate) use materialize::Materialize;
 pub(crate) use nan_first::NanFirst;
 pub use numbers::{rows, shaped};
 pub use parse::range;
 pub use planner::constant_text;
-pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, type_spelling};
+pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, text_as, type_spelling};
 pub(crate) use supertype::{is_plain, supertype, type_of};
 pub(crate) use tuple::TUPLE;
 pub use tuple_element::TupleElement;
@@ -105,6 +109,12 @@ pub(crate) fn start_of_interval(unit: &str) -> Option<String> {
 /// The names of functions of dictionaries, which whoever has dictionaries registers.
 pub fn of_dictionaries() -> impl Iterator<Item = &'static str> {
     names::by(names::By::Dictionary)
+}
+
+/// One of the functions that answer for each row by itself.
+pub(crate) fn value_function(name: &str) -> Option<ScalarUDF> {
+    let function = values::all().find(|function| function.name() == name)?;
+    Some(ScalarUDF::from(values::ValueFunction::new(function)))
 }
 
 /// Makes the functions of the dialect known to a session, but for those of dictionaries and files. `sleep` sleeps as

@@ -110,7 +110,7 @@ const GROUPS: &[Group] = &[
     Group {
         by: By::Rewritten,
         case: Case::Any,
-        names: "CAST connectionId if isNull not now now64 nullIf pi timezone today version",
+        names: "CAST connectionId if isNull not now now64 nullIf pi revision timezone today version",
     },
     Group {
         by: By::Aggregate,

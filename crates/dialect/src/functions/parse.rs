@@ -2,30 +2,51 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, TimestampSecondArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Date32Array, TimestampSecondArray};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options, nullif};
-use datafusion::arrow::datatypes::{DataType, TimeUnit, TimestampSecondType};
+use datafusion::arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampSecondType};
 use datafusion::common::{DataFusionError, Result};
+use granary_dict::{days_written, seconds_written};
 
 use super::local_time::{self, Missing};
 use super::numbers::from_bits;
 use crate::error::Error;
 use crate::types::plain_name;
 
+/// By whose rules texts are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// Those of CAST: an integer that its type cannot hold keeps its low bits, as in `toUInt8('256')`, and times are read
+    /// as people write them.
+    Cast,
+    /// Those of keys and lists: such an integer is an error, and times are as ClickHouse shows them, or Unix seconds.
+    Exact,
+}
+
 /// What becomes of an integer that its type cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Overflow {
-    /// It keeps its low bits, as in `toUInt8('256')`.
+enum Overflow {
     Wraps,
     IsError,
 }
 
 /// Every text must be a whole value of the type.
-pub fn parse(array: &ArrayRef, target: &DataType, overflow: Overflow) -> Result<ArrayRef> {
+pub fn parse(array: &ArrayRef, target: &DataType, reading: Reading) -> Result<ArrayRef> {
     let texts = cast(array, &DataType::Utf8)?;
     let texts = texts.as_string::<i32>();
+    if let (Reading::Cast, DataType::Timestamp(TimeUnit::Second, zone)) = (reading, target) {
+        let time =
+            |text: &str| seconds_written(text, zone.as_deref()).map_err(|why| no_time(text, target, why));
+        let seconds = texts.iter().map(|text| text.map(time).transpose());
+        let seconds: TimestampSecondArray = seconds.collect::<Result<_, Error>>()?;
+        return Ok(Arc::new(seconds.with_timezone_opt(zone.clone())));
+    }
     if target.is_integer() {
+        let overflow = match reading {
+            Reading::Cast => Overflow::Wraps,
+            Reading::Exact => Overflow::IsError,
+        };
         let bits = texts.iter().map(|text| text.map_or(Ok(0), |text| integer(text, target, overflow)));
         let bits: Vec<u64> = bits.collect::<Result<_, Error>>()?;
         return integers(bits, texts.nulls().cloned(), target);
@@ -41,8 +62,20 @@ pub fn parse(array: &ArrayRef, target: &DataType, overflow: Overflow) -> Result<
 pub fn parse_or_null(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let texts = cast(array, &DataType::Utf8)?;
     let texts = texts.as_string::<i32>();
+    if let DataType::Timestamp(TimeUnit::Second, zone) = target {
+        let seconds = texts.iter().map(|text| seconds_written(text?, zone.as_deref()).ok());
+        return Ok(Arc::new(seconds.collect::<TimestampSecondArray>().with_timezone_opt(zone.clone())));
+    }
     if !target.is_integer() {
         let parsed = others(array, target)?;
+        // ClickHouse makes another day of one that there is not.
+        let is_no_day =
+            |row: &usize| parsed.is_null(*row) && texts.is_valid(*row) && is_day_form(texts.value(*row));
+        if *target == DataType::Date32
+            && let Some(row) = (0..texts.len()).find(is_no_day)
+        {
+            return Err(failure(texts.value(row), target).into());
+        }
         let whole =
             (0..texts.len()).map(|row| texts.is_valid(row) && is_whole(texts.value(row), &parsed, row));
         return Ok(nullif(&parsed, &whole.map(|whole| Some(!whole)).collect())?);
@@ -58,10 +91,16 @@ fn integers(bits: Vec<u64>, nulls: Option<NullBuffer>, target: &DataType) -> Res
         .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")))
 }
 
-/// Floats, dates and times, as Arrow reads them; ten digits are a Unix time.
+/// Floats, dates and times, as Arrow reads them; ten digits are a Unix time, and days have any delimiters.
 fn others(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: true, ..Default::default() };
     let parsed = cast_with_options(array, target, &options)?;
+    if *target == DataType::Date32 {
+        let texts = cast(array, &DataType::Utf8)?;
+        let days = texts.as_string::<i32>().iter().zip(parsed.as_primitive::<Date32Type>());
+        let days = days.map(|(text, parsed)| parsed.or_else(|| Some(days_written(text?)? as i32)));
+        return Ok(Arc::new(days.collect::<Date32Array>()));
+    }
     let DataType::Timestamp(TimeUnit::Second, zone) = target else { return Ok(parsed) };
     let texts = cast(array, &DataType::Utf8)?;
     // What clocks that are set leave out, or have twice.
@@ -86,6 +125,24 @@ fn others(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
 
 fn unix_seconds(text: &str) -> Option<i64> {
     (text.len() == 10).then(|| text.parse::<u32>().ok().map(i64::from)).flatten()
+}
+
+/// The error for a text that is no time, with the reason.
+pub fn no_time(text: &str, target: &DataType, reason: &str) -> Error {
+    let name = plain_name(target);
+    Error::cannot_parse_datetime(format!(
+        "Cannot read DateTime: {reason}: Cannot parse {name} from String '{text}'"
+    ))
+}
+
+/// Whether a text is written as a day, which need not be one.
+fn is_day_form(text: &str) -> bool {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    match digits(text) {
+        8 => true,
+        4 => text.get(5..).is_some_and(|rest| matches!(digits(rest), 1 | 2) && rest.len() > digits(rest)),
+        _ => false,
+    }
 }
 
 /// Arrow forgives blanks at the ends; ClickHouse does not.

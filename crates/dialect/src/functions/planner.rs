@@ -110,10 +110,6 @@ fn check_compared(operator: Operator, left: &DataType, right: &DataType) -> Resu
 fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let field = |expr: &Expr| expr.to_field(schema).ok().map(|(_, field)| field);
     let (Some(left), Some(right)) = (field(&raw.left), field(&raw.right)) else { return raw };
-    let as_type = |expr: Expr, wanted: ClickHouseType| {
-        let name = Expr::Literal(ScalarValue::Utf8(Some(wanted.inner().to_string())), None);
-        ScalarUDF::from(AsType::default()).call(vec![expr, name])
-    };
     // The zeros behind a FixedString are not compared.
     let text = |expr: Expr| ScalarUDF::from(Convert::new("toString", DataType::Utf8)).call(vec![expr]);
     if fixed_bytes(&left).is_some() {
@@ -124,14 +120,20 @@ fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
     match (declared(&left), declared(&right)) {
         (Some(wanted), _) if right.data_type().is_string() => {
-            raw.right = as_type(said_by_nobody(raw.right), wanted);
+            raw.right = text_as(raw.right, wanted.inner());
         }
         (_, Some(wanted)) if left.data_type().is_string() => {
-            raw.left = as_type(said_by_nobody(raw.left), wanted);
+            raw.left = text_as(raw.left, wanted.inner());
         }
         _ => {}
     }
     raw
+}
+
+/// A text as a value of a type, by the rules of CAST, although the query does not say so.
+pub(crate) fn text_as(text: Expr, wanted: &ClickHouseType) -> Expr {
+    let name = Expr::Literal(ScalarValue::Utf8(Some(wanted.to_string())), None);
+    ScalarUDF::from(AsType::default()).call(vec![said_by_nobody(text), name])
 }
 
 /// A text that is converted although the query does not say so: `plan/comparisons.rs` tells it by the cast, which

@@ -132,6 +132,14 @@ impl ScalarUDFImpl for Rounding {
         if types.iter().any(DataType::is_null) {
             return Ok(Arc::new(Field::new(self.name(), DataType::Null, true)));
         }
+        if let Some(places) = types.get(1).filter(|places| !places.is_integer()) {
+            let what = format!(
+                "Illegal type {} of the number of places of function {}",
+                plain_name(places),
+                self.name()
+            );
+            return Err(Error::illegal_type(what).into());
+        }
         Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable)))
     }
 

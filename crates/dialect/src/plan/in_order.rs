@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::physical_expr::{Distribution, OrderingRequirements};
+use datafusion::physical_expr::{Distribution, OrderingRequirements, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 
 /// Whether rows are sorted before the end of a query. Then their order is to last until there, as it does in one
@@ -47,16 +48,60 @@ fn find_sort(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// DataFusion's rules for plans, and that sorts are wanted by whoever reads them.
-pub fn rules_in_order() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = PhysicalOptimizer::new().rules;
-    // The first one notes what the whole answer wants, the last ones take such notes out again.
-    rules.insert(1, Arc::new(WantedSorts));
-    rules
+/// Has sorts by arrays, maps and tuples that may have NULL in them sort all rows: one that keeps the first few passes over
+/// rows that are not less than what it has seen, and NULL within makes that unknown.
+#[derive(Debug)]
+pub struct WholeSorts;
+
+impl PhysicalOptimizerRule for WholeSorts {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
+            let schema = sort.input().schema();
+            let has_null =
+                |by: &PhysicalSortExpr| by.expr.data_type(&schema).is_ok_and(|by| has_null_within(&by));
+            let Some(fetch) = sort.fetch().filter(|_| sort.expr().iter().any(has_null)) else {
+                return Ok(Transformed::no(node));
+            };
+            let keeps = sort.preserve_partitioning();
+            let whole = SortExec::new(sort.expr().clone(), Arc::clone(sort.input()));
+            let whole = Arc::new(whole.with_preserve_partitioning(keeps)) as Arc<dyn ExecutionPlan>;
+            Ok(Transformed::yes(match keeps {
+                true => Arc::new(LocalLimitExec::new(whole, fetch)) as Arc<dyn ExecutionPlan>,
+                false => Arc::new(GlobalLimitExec::new(whole, 0, Some(fetch))),
+            }))
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "WholeSorts"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
 }
 
+/// Whether values of a type may have NULL within them.
+fn has_null_within(data_type: &DataType) -> bool {
+    let of = |field: &FieldRef| field.is_nullable() || has_null_within(field.data_type());
+    match data_type {
+        DataType::List(item) => of(item),
+        DataType::Map(entry, _) => has_null_within(entry.data_type()),
+        DataType::Struct(fields) => fields.iter().any(of),
+        _ => false,
+    }
+}
+
+/// Has sorts within a plan wanted by whoever reads their rows. It notes it where the last ones of DataFusion's rules take
+/// such notes out again.
 #[derive(Debug)]
-struct WantedSorts;
+pub struct WantedSorts;
 
 impl PhysicalOptimizerRule for WantedSorts {
     fn optimize(

@@ -1,5 +1,6 @@
 //! What is changed in DataFusion's plans, where types are known.
 
+mod below_joins;
 mod comparisons;
 mod in_lists;
 mod in_order;
@@ -7,6 +8,7 @@ mod in_subqueries;
 mod join_keys;
 mod marks;
 mod meaning;
+mod multisets;
 mod nan_last;
 mod optimise;
 mod outer_join;

@@ -16,6 +16,7 @@ use super::in_order::sorts_within;
 use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
 use super::meaning::meaning;
+use super::multisets::numbered;
 use super::outer_join::Unmatched;
 use super::result_names::named;
 use super::scalar_subqueries::nullable_subqueries;
@@ -102,7 +103,7 @@ fn analysed(
     if nodes.comparison || nodes.other {
         check_comparisons(&plan)?;
     }
-    let plan = if nodes.other { nullable_subqueries(plan)? } else { plan };
+    let plan = if nodes.other { nullable_subqueries(numbered(plan)?)? } else { plan };
     let plan = meaning(plan)?;
     if nodes.other {
         let plan = joins(plan, Unmatched::of(OptimizerConfig::options(state).as_ref()))?;

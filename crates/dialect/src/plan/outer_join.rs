@@ -28,7 +28,8 @@ impl AnalyzerRule for OuterJoinDefaults {
         if !has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Join(_))))? {
             return Ok(plan);
         }
-        plan.transform_up_with_subqueries(|node| filled(node, missing)).data()
+        // What is below has other columns by now: those of an inner join's missing side have defaults.
+        plan.transform_up_with_subqueries(|node| filled(node.recompute_schema()?, missing)).data()
     }
 
     fn name(&self) -> &str {

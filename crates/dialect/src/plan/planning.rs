@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::optimizer::AnalyzerRule;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
-use super::in_order::rules_in_order;
+use super::below_joins::BelowJoins;
+use super::in_order::{WantedSorts, WholeSorts};
 use super::marks::MarkedRows;
 use super::nan_last::NanLast;
 use super::outer_join::OuterJoinDefaults;
@@ -17,6 +20,8 @@ use crate::limits::BATCH_ROWS;
 
 /// A rule of whoever uses the dialect.
 type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
+
+type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Has a state plan by the dialect. The rules of functions that are computed only where they are needed come behind
 /// that of outer joins, whose defaults they may be.
@@ -32,7 +37,23 @@ pub fn planning(builder: SessionStateBuilder, lazy: Vec<Rule>) -> SessionStateBu
         .fold(builder, SessionStateBuilder::with_analyzer_rule)
         .with_analyzer_rule(Arc::new(MarkedRows))
         .with_analyzer_rule(Arc::new(NanLast))
-        .with_physical_optimizer_rules(rules_in_order())
+        .with_physical_optimizer_rules(physical_rules())
+}
+
+/// DataFusion's rules for physical plans, and those of the dialect.
+fn physical_rules() -> Vec<PhysicalRule> {
+    let mut rules: Vec<PhysicalRule> = Vec::new();
+    for rule in PhysicalOptimizer::new().rules {
+        if rule.name().starts_with("FilterPushdown") {
+            rules.push(Arc::new(WholeSorts));
+            rules.push(Arc::new(BelowJoins(rule)));
+        } else {
+            rules.push(rule);
+        }
+    }
+    // The first one notes what the whole answer wants.
+    rules.insert(1, Arc::new(WantedSorts));
+    rules
 }
 
 /// The configuration that queries of the dialect are planned by.

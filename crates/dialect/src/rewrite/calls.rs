@@ -10,7 +10,7 @@ use super::syntax::{
     argument, argument_mut, arguments, arguments_mut, call, name_of, plain_arguments, rename, string, taken,
     text,
 };
-use super::{aggregates, conditions, windows};
+use super::{aggregates, conditions, windows, written};
 use crate::error::{Error, Result};
 use crate::functions::as_type::AS_TYPE;
 use crate::functions::quantile::Answer;
@@ -91,6 +91,12 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 return Err(Error::wrong_argument_count(
                     "Aggregate function count requires zero or one argument",
                 ));
+            }
+            // A number counts rows, as nothing does.
+            let is_row = plain_arguments(function)
+                .is_some_and(|all| matches!(all.as_slice(), [one] if is_number(one)));
+            if is_row && !is_distinct(function) {
+                arguments_mut(function).into_iter().for_each(Vec::clear);
             }
             *expr = unsigned(expr);
         }
@@ -356,6 +362,18 @@ fn filter(function: &mut Function, aggregate: &str) -> Result<()> {
     }
     function.filter = Some(Box::new(condition));
     Ok(())
+}
+
+fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast { expr, .. } => is_number(expr),
+        other => written::number(other).is_some(),
+    }
+}
+
+fn is_distinct(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
 }
 
 fn distinct(function: &mut Function) {

@@ -108,6 +108,13 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         }
         Expr::Array(array) => conditions::make_numbers_among(&mut array.elem),
         Expr::Cast { expr: inner, data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => {
+            let written = functions::type_spelling(data_type);
+            // Other names for a type, such as INT and TEXT, are this type, whose values are not converted by Arrow's rules.
+            if let Ok(known) = granary_dict::DataType::parse(&written).map(|known| known.to_string())
+                && known != written
+            {
+                *data_type = statement::data_type(&known)?;
+            }
             if let DataType::Nullable(_) = data_type {
                 let name = functions::type_spelling(data_type);
                 let mut inner = inner.as_ref().clone();
@@ -130,10 +137,8 @@ pub fn after(expr: &mut Expr) -> Result<()> {
             return Err(Error::not_implemented(what));
         }
         Expr::TypedString(text) => {
-            let name = match text.data_type {
-                DataType::Date => "toDate",
-                DataType::Timestamp(None, _) => "toDateTime",
-                _ => return Err(Error::syntax_error(format!("Syntax error: {text} is not known"))),
+            let Some(name) = words::typed(&text.data_type) else {
+                return Err(Error::syntax_error(format!("Syntax error: {text} is not known")));
             };
             *expr = call(name, vec![Expr::Value(text.value.clone())]);
         }

@@ -41,6 +41,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, Result};
+use crate::functions;
 
 pub(crate) use calls::clickhouse_name;
 pub use dictionaries::{ATTRIBUTE_SEPARATOR, UNKNOWN_NAME};
@@ -115,6 +116,17 @@ fn flow(result: Result<()>) -> ControlFlow<Error> {
     }
 }
 
+/// Whether an expression is `()`.
+fn is_nothing(expr: &Expr) -> bool {
+    match expr {
+        Expr::Tuple(items) => items.is_empty(),
+        Expr::Function(function) => {
+            syntax::name_of(function) == Some(functions::TUPLE) && syntax::arguments(function).is_empty()
+        }
+        _ => false,
+    }
+}
+
 impl VisitorMut for Rewriter<'_> {
     type Break = Error;
 
@@ -157,6 +169,8 @@ impl VisitorMut for Rewriter<'_> {
             && let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         {
             expressions.iter_mut().for_each(literals::undo);
+            // By nothing, all rows are one group.
+            expressions.retain(|by| !is_nothing(by));
         }
         ControlFlow::Continue(())
     }

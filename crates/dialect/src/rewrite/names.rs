@@ -1,7 +1,7 @@
 //! ClickHouse's name for the column of an expression: operators are spelled as functions.
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Array, BinaryOperator, CaseWhen, DuplicateTreatment, Expr, Function, FunctionArg,
+    AccessExpr, Array, BinaryOperator, CaseWhen, CastKind, DuplicateTreatment, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArguments, OrderByExpr, Subscript, TrimWhereField, UnaryOperator, Value,
     WindowFrameBound, WindowSpec, WindowType,
 };
@@ -10,6 +10,8 @@ use granary_dict::float_literal;
 use super::literals::named_float;
 use super::operators::unit;
 use super::syntax::{arguments, name_of, plain_arguments};
+use super::words::{part, typed};
+use crate::functions;
 use crate::text::escape::single_quoted;
 
 /// Returns the name that ClickHouse gives to the column of an expression.
@@ -20,15 +22,27 @@ pub fn column_name(expr: &Expr) -> String {
         Expr::Value(value) => literal(&value.value),
         Expr::Nested(inner) => column_name(inner),
         Expr::BinaryOp { left, op, right } => binary(left, op, right),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match expr.as_ref() {
-            Expr::Value(_) => format!("-{}", column_name(expr)),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match (expr.as_ref(), column_name(expr).as_str())
+        {
+            (Expr::Value(_), "0") => "0".to_owned(),
+            (Expr::Value(_), number) => format!("-{number}"),
+            (Expr::Identifier(ident), float) if named_float(ident).is_some() => match float {
+                "nan" => "nan".to_owned(),
+                float => format!("-{float}"),
+            },
             _ => format!("negate({})", column_name(expr)),
         },
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => format!("not({})", column_name(expr)),
         Expr::Tuple(items) => format!("({})", items_of(items)),
         Expr::Array(Array { elem, .. }) => format!("[{}]", items_of(elem)),
         Expr::Function(function) => call(function),
-        Expr::Cast { expr, data_type, .. } => format!("CAST({}, '{data_type}')", column_name(expr)),
+        Expr::Cast { kind, expr, data_type, .. } => {
+            let value = match kind {
+                CastKind::DoubleColon if is_read_as_written(expr) => quoted(&expr.to_string()),
+                _ => column_name(expr),
+            };
+            format!("CAST({value}, {})", quoted(&functions::type_spelling(data_type)))
+        }
         Expr::InList { expr, list: items, negated } => {
             let name = if *negated { "notIn" } else { "in" };
             match items.as_slice() {
@@ -84,6 +98,21 @@ pub fn column_name(expr: &Expr) -> String {
             };
             format!("{name}({}, {})", column_name(expr), column_name(what))
         }
+        Expr::Trim { expr, trim_where: None, trim_what: None, .. } => {
+            format!("trimBoth({})", column_name(expr))
+        }
+        Expr::Extract { field, expr, .. } if let Ok(function) = part(field) => {
+            format!("{function}({})", column_name(expr))
+        }
+        Expr::TypedString(text) if let Some(function) = typed(&text.data_type) => {
+            format!("{function}({})", literal(&text.value.value))
+        }
+        Expr::IsDistinctFrom(one, other) => {
+            format!("isDistinctFrom({}, {})", column_name(one), column_name(other))
+        }
+        Expr::IsNotDistinctFrom(one, other) => {
+            format!("isNotDistinctFrom({}, {})", column_name(one), column_name(other))
+        }
         Expr::Interval(interval) if let Some(unit) = unit(interval) => {
             format!("toInterval{unit}({})", column_name(&interval.value))
         }
@@ -107,6 +136,16 @@ fn items_of(items: &[Expr]) -> String {
     items.iter().map(item).collect::<Vec<_>>().join(", ")
 }
 
+/// Whether `::` reads an expression by the text that it is written as.
+fn is_read_as_written(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => matches!(value.value, Value::Number(..)),
+        Expr::Tuple(items) | Expr::Array(Array { elem: items, .. }) => items.iter().all(is_literal),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => is_read_as_written(expr),
+        _ => false,
+    }
+}
+
 fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Value(_) => true,
@@ -116,14 +155,16 @@ fn is_literal(expr: &Expr) -> bool {
     }
 }
 
+fn quoted(text: &str) -> String {
+    let mut quoted = Vec::new();
+    single_quoted(text.as_bytes(), &mut quoted);
+    String::from_utf8_lossy(&quoted).into_owned()
+}
+
 fn literal(value: &Value) -> String {
     match value {
         Value::Number(digits, _) => number(digits),
-        Value::SingleQuotedString(text) => {
-            let mut quoted = Vec::new();
-            single_quoted(text.as_bytes(), &mut quoted);
-            String::from_utf8_lossy(&quoted).into_owned()
-        }
+        Value::SingleQuotedString(text) => quoted(text),
         Value::Boolean(truth) => truth.to_string(),
         Value::Null => "NULL".to_owned(),
         other => other.to_string(),
@@ -153,6 +194,7 @@ fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> String {
         BinaryOperator::LtEq => "lessOrEquals",
         BinaryOperator::Gt => "greater",
         BinaryOperator::GtEq => "greaterOrEquals",
+        BinaryOperator::Spaceship => "isNotDistinctFrom",
         BinaryOperator::And => "and",
         BinaryOperator::Or => "or",
         BinaryOperator::StringConcat => "concat",
@@ -201,11 +243,7 @@ fn call(function: &Function) -> String {
         FunctionArguments::List(list) => list.duplicate_treatment == Some(DuplicateTreatment::Distinct),
         _ => false,
     };
-    let name = match (name.as_str(), distinct) {
-        ("count", true) => "uniqExact".to_owned(),
-        (_, true) => format!("{name}Distinct"),
-        (_, false) => name,
-    };
+    let name = if distinct { format!("{name}Distinct") } else { name };
     let name = match &function.parameters {
         FunctionArguments::List(list) => {
             let parameters: Vec<String> = list.args.iter().map(ToString::to_string).collect();

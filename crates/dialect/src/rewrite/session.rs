@@ -4,9 +4,13 @@ use datafusion::sql::sqlparser::ast::{Expr, Function, Value};
 
 use super::Scope;
 use super::syntax::{arguments, call, name_of, plain_arguments, string, text};
+use crate::functions::names;
 
 /// The ClickHouse whose behaviour is followed; clients choose what they send by it.
 const CLICKHOUSE_VERSION: &str = "26.9.2.1";
+
+/// Its number, which clients over HTTP ask for.
+const CLICKHOUSE_REVISION: &str = "54515";
 
 /// What a call is that depends on nothing but the session.
 pub fn constant(function: &Function, scope: &dyn Scope) -> Option<Expr> {
@@ -22,16 +26,16 @@ pub fn constant(function: &Function, scope: &dyn Scope) -> Option<Expr> {
     if !arguments(function).is_empty() {
         return None;
     }
-    let text = match name_of(function)? {
-        "currentDatabase" | "database" | "DATABASE" | "SCHEMA" => scope.database(),
-        "currentUser" | "user" | "USER" => scope.user(),
-        "version" | "VERSION" => CLICKHOUSE_VERSION,
-        "timezone" | "timeZone" | "serverTimezone" | "serverTimeZone" => "UTC",
+    let number = |number: &str| Expr::value(Value::Number(number.to_owned(), false));
+    let text = match names::find(name_of(function)?)?.name {
+        "currentDatabase" => scope.database(),
+        "currentUser" => scope.user(),
+        "version" => CLICKHOUSE_VERSION,
+        "revision" => return Some(call("toUInt32", vec![number(CLICKHOUSE_REVISION)])),
+        "timezone" | "serverTimezone" => "UTC",
         // A connection over HTTP has none.
-        "connectionId" | "connection_id" => {
-            return Some(call("toUInt64", vec![Expr::value(Value::Number("0".to_owned(), false))]));
-        }
-        "hostName" | "hostname" | "displayName" => "granary",
+        "connectionId" => return Some(call("toUInt64", vec![number("0")])),
+        "hostName" | "displayName" => "granary",
         _ => return None,
     };
     Some(string(text))

@@ -1,15 +1,16 @@
-//! What stands behind a UNION, INTERSECT or EXCEPT (ORDER BY, LIMIT) is of its last SELECT in ClickHouse, and of all of
+//! UNION, INTERSECT and EXCEPT. What stands behind them (ORDER BY, LIMIT) is of the last SELECT in ClickHouse, and of all of
 //! them in SQL.
 
-use datafusion::sql::sqlparser::ast::{Query, SetExpr, Table};
+use datafusion::sql::sqlparser::ast::{Query, SetExpr, SetOperator, SetQuantifier, Table};
 
 use crate::error::{Error, Result};
 
 /// Gives the last SELECT what stands behind it.
 ///
 /// # Errors
-/// SYNTAX_ERROR if that SELECT is in parentheses: what stands behind them is of nothing.
+/// EXPECTED_ALL_OR_DISTINCT behind a UNION; SYNTAX_ERROR if that SELECT is in parentheses: what stands behind them is of nothing.
 pub fn make(query: &mut Query) -> Result<()> {
+    quantify(&mut query.body)?;
     let has_tail = query.order_by.is_some() || query.limit_clause.is_some() || query.fetch.is_some();
     if !has_tail || !matches!(query.body.as_ref(), SetExpr::SetOperation { .. } | SetExpr::Query(_)) {
         return Ok(());
@@ -41,4 +42,21 @@ pub fn make(query: &mut Query) -> Result<()> {
         pipe_operators: Vec::new(),
     }));
     Ok(())
+}
+
+/// INTERSECT and EXCEPT keep what comes several times, unless they say DISTINCT; a UNION has to say which it is.
+fn quantify(set: &mut SetExpr) -> Result<()> {
+    let SetExpr::SetOperation { op, set_quantifier, left, right } = set else { return Ok(()) };
+    match (&*op, &*set_quantifier) {
+        (SetOperator::Union, SetQuantifier::None) => {
+            return Err(Error::expected_all_or_distinct(
+                "Expected ALL or DISTINCT after UNION. Write `UNION ALL` to keep duplicate rows or `UNION DISTINCT` to \
+                 remove them",
+            ));
+        }
+        (_, SetQuantifier::None) => *set_quantifier = SetQuantifier::All,
+        _ => {}
+    }
+    quantify(left)?;
+    quantify(right)
 }

@@ -1,6 +1,6 @@
 //! Functions that have a syntax of their own: `EXTRACT(YEAR FROM t)`, `SUBSTRING(s FROM 2 FOR 3)`, `TRIM(BOTH 'x' FROM s)`.
 
-use datafusion::sql::sqlparser::ast::{CeilFloorKind, DateTimeField, Expr, TrimWhereField, Value};
+use datafusion::sql::sqlparser::ast::{CeilFloorKind, DataType, DateTimeField, Expr, TrimWhereField, Value};
 
 use super::literals;
 use super::syntax::call;
@@ -48,8 +48,17 @@ fn rounded(name: &str, value: Expr, kind: CeilFloorKind) -> Result<Expr> {
     }
 }
 
+/// The function that a day or a time in quotes is an argument of: `DATE '2024-01-02'`.
+pub fn typed(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::Date => Some("toDate"),
+        DataType::Timestamp(None, _) => Some("toDateTime"),
+        _ => None,
+    }
+}
+
 /// The function that gives a part of a date or time.
-fn part(field: &DateTimeField) -> Result<&'static str> {
+pub fn part(field: &DateTimeField) -> Result<&'static str> {
     use DateTimeField::*;
     Ok(match field {
         Year | Years => "toYear",

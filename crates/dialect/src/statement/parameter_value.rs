@@ -124,8 +124,7 @@ fn not_as_written(parameter: &Parameter<'_>, value: &str, data_type: &DataType, 
 
 /// A String without TabSeparated's backslashes.
 fn unescaped(parameter: &Parameter<'_>, value: &str) -> Result<String> {
-    // A field ends there.
-    if value.contains(['\t', '\n']) {
+    if ends_before_its_end(value) {
         return Err(parameter.bad(value));
     }
     if ends_in_an_escape(value) {
@@ -136,6 +135,16 @@ fn unescaped(parameter: &Parameter<'_>, value: &str) -> Result<String> {
     unescape(value.as_bytes(), &mut plain);
     String::from_utf8(plain)
         .map_err(|_| Error::bad_query_parameter(parameter.unreadable(value, ": a String is UTF-8 here")))
+}
+
+/// Whether there is a tab or the end of a line, where a field ends, that has no backslash before it.
+fn ends_before_its_end(value: &str) -> bool {
+    let mut is_escaped = false;
+    value.bytes().any(|byte| {
+        let ends = !is_escaped && matches!(byte, b'\t' | b'\n');
+        is_escaped = !is_escaped && byte == b'\\';
+        ends
+    })
 }
 
 /// Whether a backslash has nothing behind it, or an `x` without two digits.

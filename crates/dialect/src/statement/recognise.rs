@@ -11,8 +11,16 @@ use crate::error::{Error, Result};
 type Reader = fn(&mut Words<'_>, length: usize) -> Result<Option<Command>>;
 
 /// The first that knows a statement reads it.
-const READERS: [Reader; 7] =
-    [refused::read, collection::read, create::read, show::read, named::read, system::read, others];
+const READERS: [Reader; 8] = [
+    refused::read,
+    collection::read,
+    create::read,
+    show::read,
+    named::read,
+    system::read,
+    others,
+    refused::unknown,
+];
 
 /// Recognises a statement; also the name behind its FORMAT, unless it is a query, which has its own.
 pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {

@@ -25,13 +25,38 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["ATTACH", "VIEW"], DETACHED),
 ];
 
+/// The same, of words that other statements begin with, too, and that nobody knows.
+const UNKNOWN: &[(&[&str], &str)] = &[
+    (
+        &["SHOW"],
+        "SHOW knows DATABASES, TABLES, DICTIONARIES and CREATE here; columns are in system.columns (or DESCRIBE), settings \
+         in system.settings",
+    ),
+    (&["KILL"], "No query is killed here: one ends with its connection, and by max_execution_time"),
+    (&["DELETE"], "Rows are not deleted here: TRUNCATE TABLE empties a table"),
+    (&["UPDATE"], "Rows are not updated here: a table is emptied by TRUNCATE TABLE, and filled anew"),
+    (&["CREATE", "INDEX"], "Tables have no indexes here"),
+];
+
 const DETACHED: &str =
     "Granary detaches and attaches dictionaries, not tables and views, which end with the process";
 
 /// # Errors
 /// NOT_IMPLEMENTED if the statement is one of them.
 pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
-    match REFUSED.iter().find(|(start, _)| words.take(start)) {
+    refused(words, REFUSED)
+}
+
+/// As [`read`], behind everything that is known.
+///
+/// # Errors
+/// NOT_IMPLEMENTED if the statement is one of them.
+pub fn unknown(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
+    refused(words, UNKNOWN)
+}
+
+fn refused(words: &mut Words<'_>, statements: &[(&[&str], &str)]) -> Result<Option<Command>> {
+    match statements.iter().find(|(start, _)| words.take(start)) {
         Some((_, why)) => Err(Error::not_implemented(*why)),
         None => Ok(None),
     }

@@ -3,9 +3,9 @@
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 
-use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, TimeZone, Timelike};
+use chrono::{DateTime, Datelike, Timelike};
 use datafusion::arrow::array::timezone::Tz;
-use granary_dict::{ipv6_text, shift_to_rules};
+use granary_dict::{ipv6_text, offset_at};
 
 use super::column::{Cells, Column};
 use super::{composite, escape};
@@ -158,15 +158,9 @@ fn date(days: i32, out: &mut Vec<u8>) {
     }
 }
 
-fn local(seconds: i64, nanos: u32, zone: Option<&Tz>) -> Option<NaiveDateTime> {
-    let Some(zone) = zone else { return Some(DateTime::from_timestamp(seconds, nanos)?.naive_utc()) };
-    let shift = shift_to_rules(seconds);
-    let utc = DateTime::from_timestamp(seconds - shift, nanos)?.naive_utc();
-    Some(zone.from_utc_datetime(&utc).naive_local() + TimeDelta::seconds(shift))
-}
-
 fn date_time(seconds: i64, zone: Option<&Tz>, out: &mut Vec<u8>) {
-    let Some(t) = local(seconds, 0, zone) else { return };
+    let local = seconds + zone.map_or(0, |zone| offset_at(zone, seconds));
+    let Some(t) = DateTime::from_timestamp(local, 0) else { return };
     let (year, month, day) = (t.year(), t.month(), t.day());
     let _ = write!(out, "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", t.hour(), t.minute(), t.second());
 }

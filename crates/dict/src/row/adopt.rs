@@ -20,6 +20,15 @@ impl DataType {
     /// # Errors
     /// A value that this type does not have.
     pub fn adopt(&self, array: &ArrayRef) -> Result<ArrayRef, DictError> {
+        self.adopted(array, Column::push_parsed)
+    }
+
+    /// The same, of what an array, a map or a tuple is made of, where texts of times are read as people write them.
+    pub(super) fn adopt_part(&self, array: &ArrayRef) -> Result<ArrayRef, DictError> {
+        self.adopted(array, Column::push_written)
+    }
+
+    fn adopted(&self, array: &ArrayRef, push_text: PushText) -> Result<ArrayRef, DictError> {
         let data_type = self.inner();
         match (array.data_type(), data_type) {
             (Arrow::Null, _) => Ok(new_null_array(&data_type.to_arrow(), array.len())),
@@ -31,7 +40,9 @@ impl DataType {
                 Err(DictError::parse_text(format!("NULL is no {data_type}")))
             }
             (Arrow::Struct(_), DataType::Tuple(_)) => composite::tuples(array.as_struct(), data_type),
-            (text, other) if text.is_string() && *other != DataType::String => parsed(array, data_type),
+            (text, other) if text.is_string() && *other != DataType::String => {
+                parsed(array, data_type, push_text, NoValue::IsError)
+            }
             (_, DataType::DateTime64 { precision, .. }) => moments(array, data_type, *precision),
             (theirs, _) if *theirs == data_type.to_arrow() && !data_type.is_wide() => Ok(Arc::clone(array)),
             // Arrow takes a time without a zone for a local one.
@@ -40,19 +51,43 @@ impl DataType {
             _ => converted(array, data_type).map_err(failed),
         }
     }
+
+    /// The values of texts, NULL where a text is no value of this type.
+    ///
+    /// # Errors
+    /// The array is not of texts.
+    pub fn texts_or_null(&self, texts: &ArrayRef) -> Result<ArrayRef, DictError> {
+        parsed(texts, self.inner(), Column::push_parsed, NoValue::IsNull)
+    }
 }
 
 pub(super) fn failed(e: ArrowError) -> DictError {
     DictError::new(Code::CannotParseText, format!("Arrow: {e}"))
 }
 
-fn parsed(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, DictError> {
+/// What becomes of a text that is no value of the type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NoValue {
+    IsError,
+    IsNull,
+}
+
+/// How a column takes a text.
+type PushText = fn(&mut Column, &str) -> Result<(), DictError>;
+
+fn parsed(
+    array: &ArrayRef,
+    data_type: &DataType,
+    push_text: PushText,
+    no_value: NoValue,
+) -> Result<ArrayRef, DictError> {
     let texts = cast(array, &Arrow::Utf8).map_err(failed)?;
     let mut column = Column::new(&DataType::Nullable(Box::new(data_type.clone())));
     for text in texts.as_string::<i32>() {
-        match text {
+        match text.map(|text| push_text(&mut column, text)) {
             None => column.push_null(),
-            Some(text) => column.push_parsed(text)?,
+            Some(Err(_)) if no_value == NoValue::IsNull => column.push_null(),
+            Some(pushed) => pushed?,
         }
     }
     column.finish()

@@ -4,7 +4,7 @@ use super::cells::Raw;
 use super::{list, value};
 use crate::definition::{Attribute, Literal};
 use crate::error::DictError;
-use crate::types::{DataType, Fixed, Shape, text_to_fixed};
+use crate::types::{DataType, Fixed, Shape, text_to_fixed, written_to_fixed};
 
 /// A value of some type.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +62,14 @@ impl Cell {
             Shape::Text => Ok(Cell::Text(text.to_string())),
             Shape::List | Shape::Tuple => list::parse(data_type, text).map(Cell::Items),
             Shape::Fixed(_) | Shape::Bit => text_to_fixed(data_type, text).map(Cell::Fixed),
+        }
+    }
+
+    /// The same, where times are read as people write them.
+    pub fn of_written(data_type: &DataType, text: &str) -> Result<Cell, DictError> {
+        match data_type.shape() {
+            Shape::Fixed(_) | Shape::Bit => written_to_fixed(data_type, text).map(Cell::Fixed),
+            _ => Cell::parse(data_type, text),
         }
     }
 

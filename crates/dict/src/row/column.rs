@@ -4,7 +4,7 @@ use super::cells::Raw;
 use super::{Cell, append, list, value};
 use crate::definition::Literal;
 use crate::error::{Code, DictError};
-use crate::types::{DataType, Element, Shape};
+use crate::types::{DataType, Element, Fixed, Shape, text_to_fixed, written_to_fixed};
 use arrow::array::{
     ArrayData, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, ListArray, MapArray, StringArray,
     StructArray, make_array,
@@ -273,13 +273,26 @@ impl Column {
 
     /// Adds a value that is not NULL, in ClickHouse's text form.
     pub fn push_parsed(&mut self, text: &str) -> Result<(), DictError> {
+        self.push_text_by(text, text_to_fixed)
+    }
+
+    /// The same, of a field of a text format, where times are read as people write them.
+    pub fn push_written(&mut self, text: &str) -> Result<(), DictError> {
+        self.push_text_by(text, written_to_fixed)
+    }
+
+    fn push_text_by(
+        &mut self,
+        text: &str,
+        fixed: fn(&DataType, &str) -> Result<Fixed, DictError>,
+    ) -> Result<(), DictError> {
         match self.values {
             Values::Text { .. } => self.push_text(text.as_bytes()),
             Values::Lists { .. } | Values::Tuples(_) => {
                 self.push_items(&list::parse(&self.data_type, text)?);
             }
             _ => {
-                let raw = crate::types::text_to_fixed(&self.data_type, text)?;
+                let raw = fixed(&self.data_type, text)?;
                 self.push_fixed(&raw);
             }
         }

@@ -24,7 +24,7 @@ pub(super) fn lists(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, 
     };
     // Items of other rows are not looked at.
     let (first, last) = (offsets[0] as usize, offsets[theirs.len()] as usize);
-    let items = data_type.item().adopt(&items.slice(first, last - first))?;
+    let items = data_type.item().adopt_part(&items.slice(first, last - first))?;
     let lengths = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
     let offsets = OffsetBuffer::from_lengths(lengths);
     list_of(data_type, offsets, items, theirs.nulls().cloned()).map_err(failed)
@@ -42,7 +42,7 @@ pub(super) fn tuples(theirs: &StructArray, data_type: &DataType) -> Result<Array
         let text = format!("A struct of {} fields is no {data_type}", columns.len());
         return Err(DictError::new(Code::TypeMismatch, text));
     }
-    let columns = elements.iter().zip(columns).map(|(element, column)| element.data_type.adopt(column));
+    let columns = elements.iter().zip(columns).map(|(element, column)| element.data_type.adopt_part(column));
     tuple_of(data_type, columns.collect::<Result<_, _>>()?).map_err(failed)
 }
 

@@ -121,11 +121,25 @@ impl Rows {
         &mut self.columns[column]
     }
 
-    /// Adds a value in its text form; `None`: NULL.
+    /// Adds a value in ClickHouse's text form; `None`: NULL.
     pub fn push_parsed(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
+        self.push_by(column, text, Column::push_parsed)
+    }
+
+    /// The same, of a field of a text format, where times are read as people write them.
+    pub fn push_written(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
+        self.push_by(column, text, Column::push_written)
+    }
+
+    fn push_by(
+        &mut self,
+        column: usize,
+        text: Option<&str>,
+        push: fn(&mut Column, &str) -> Result<(), DictError>,
+    ) -> Result<(), DictError> {
         match text {
             None => self.columns[column].push_null(),
-            Some(text) => match self.columns[column].push_parsed(text) {
+            Some(text) => match push(&mut self.columns[column], text) {
                 Err(_) if self.passes_over => self.columns[column].push_null(),
                 pushed => pushed.map_err(|e| self.within(column, e))?,
             },
@@ -135,9 +149,21 @@ impl Rows {
 
     /// Adds a value that came as the bytes of its text.
     pub fn push_bytes(&mut self, column: usize, bytes: &[u8]) -> Result<(), DictError> {
+        let text = self.text_of(column, bytes)?;
+        self.push_parsed(column, text)
+    }
+
+    /// Adds a field of a text format that came as bytes.
+    pub fn push_written_bytes(&mut self, column: usize, bytes: &[u8]) -> Result<(), DictError> {
+        let text = self.text_of(column, bytes)?;
+        self.push_written(column, text)
+    }
+
+    /// The text of bytes; `None`: they are none, and are passed over.
+    fn text_of<'a>(&self, column: usize, bytes: &'a [u8]) -> Result<Option<&'a str>, DictError> {
         match std::str::from_utf8(bytes) {
             Err(_) if !self.passes_over => Err(self.not_utf8(column)),
-            text => self.push_parsed(column, text.ok()),
+            text => Ok(text.ok()),
         }
     }
 

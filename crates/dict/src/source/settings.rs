@@ -18,7 +18,7 @@ const OF_FORMATS: [&str; 2] = ["format_", "input_format_"];
 const FORMATS: &[Setting] = &[
     ("bool_false_representation", &["false"]),
     ("bool_true_representation", &["true"]),
-    ("date_time_input_format", &["basic"]),
+    ("date_time_input_format", &["best_effort"]),
     ("format_csv_allow_double_quotes", ON),
     ("format_csv_allow_single_quotes", OFF),
     ("format_csv_delimiter", &[","]),
@@ -129,7 +129,7 @@ mod tests {
             ("format_csv_delimiter", ";", Asked::Other, true),
             ("format_schema", "x", Asked::Other, true),
             ("input_format_nosuch", "1", Asked::Other, true),
-            ("date_time_input_format", "best_effort", Asked::Other, true),
+            ("date_time_input_format", "basic", Asked::Other, true),
             ("input_format_parallel_parsing", "0", Asked::Other, false),
             ("join_use_nulls", "1", Asked::Clickhouse, true),
             ("join_use_nulls", "false", Asked::Clickhouse, false),

@@ -17,7 +17,8 @@ pub(super) fn days_from_civil(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
+/// Year, month and day, both from 1 on, of days since 1970-01-01.
+pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -37,16 +38,21 @@ pub(super) fn days_to_like_month(day: i64, mut years: std::ops::RangeInclusive<i
     years.find_map(|other| days_after(other).filter(|days| days.rem_euclid(7) == 0)).unwrap_or(0)
 }
 
-/// `2024-02-29` as days since 1970-01-01.
+/// `2024-02-29` as days since 1970-01-01; as in ClickHouse any characters may stand between the numbers, of which month
+/// and day may have one digit, or none as in `20240229`.
 pub(super) fn date_from_text(text: &str) -> Option<i64> {
-    let mut parts = text.splitn(3, '-');
-    let mut part = |widths: std::ops::RangeInclusive<usize>| -> Option<i64> {
-        let digits = parts.next()?;
-        let sane = widths.contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-        sane.then(|| digits.parse().ok()).flatten()
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (year, rest) = text.split_at_checked(4).filter(|(year, _)| is_digits(year))?;
+    let (month, day) = match rest.len() == 4 && is_digits(rest) {
+        true => rest.split_at(2),
+        false => {
+            let is_delimiter = |next: char| next.is_ascii() && !next.is_ascii_digit();
+            rest.strip_prefix(is_delimiter)?.split_once(is_delimiter)?
+        }
     };
-    let (year, month, day) = (part(4..=4)?, part(1..=2)?, part(1..=2)?);
-    days_from_civil(year, month, day)
+    let short =
+        |digits: &str| ((1..=2).contains(&digits.len()) && is_digits(digits)).then(|| digits.parse().ok())?;
+    days_from_civil(year.parse().ok()?, short(month)?, short(day)?)
 }
 
 /// `2024-02-29 12:34:56` (or with a `T`, a `Z` at the end, or a date alone) as seconds since 1970-01-01 UTC.
@@ -55,7 +61,8 @@ pub(super) fn datetime_from_text(text: &str) -> Option<i64> {
     let Some((date, time)) = text.split_once([' ', 'T']) else {
         return date_from_text(text).map(|days| days * 86_400);
     };
-    let days = date_from_text(date)?;
+    // With a time behind it, a day without delimiters is a number.
+    let days = date_from_text(date).filter(|_| !date.bytes().all(|byte| byte.is_ascii_digit()))?;
     let fields: Vec<&str> = time.split(':').collect();
     let [hour, minute, second] = fields[..] else { return None };
     let field = |digits: &str, limit: i64| -> Option<i64> {

@@ -48,7 +48,7 @@ pub fn unescape(field: &[u8], out: &mut Vec<u8>) {
                 rest = &tail[2..];
             }
             b'\\' | b'\'' | b'"' | b'`' | b'/' | b'=' => out.push(letter),
-            _ if letter.is_ascii_control() => out.push(letter),
+            _ if letter < 0x20 => out.push(letter),
             // Not an escape: the backslash is a byte like others.
             _ => out.extend_from_slice(&[b'\\', letter]),
         }

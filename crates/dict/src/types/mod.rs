@@ -1,6 +1,7 @@
 //! The types of keys and attributes: ClickHouse's names, Arrow's arrays.
 
 mod address;
+mod best_effort;
 mod calendar;
 mod composite;
 mod elements;
@@ -13,6 +14,7 @@ mod refusal;
 mod text;
 mod unreadable;
 mod wide;
+mod written;
 mod zone;
 
 pub use address::ipv6_text;
@@ -25,10 +27,11 @@ pub use moment::digits_of;
 pub(crate) use moment::{from_ticks, kept_digits, to_ticks, truncate};
 pub use print::float_literal;
 pub(crate) use print::print_fixed;
-pub(crate) use text::{Fixed, text_to_fixed};
+pub(crate) use text::{Fixed, text_to_fixed, written_to_fixed};
 pub(crate) use unreadable::{is_short_time, unreadable};
 pub(crate) use wide::sign_extended;
-pub use zone::shift_to_rules;
+pub use written::{days_written, seconds_written, ticks_written};
+pub use zone::{offset_at, unix_seconds};
 
 use crate::error::DictError;
 use arrow::datatypes::{DataType as Arrow, Field, TimeUnit, i256};

@@ -74,7 +74,12 @@ pub(super) fn from_text(text: &str, precision: u8, tz: Option<&str>) -> Option<i
         _ if utc => i128::from(zone::from_text(&format!("{whole}Z"), tz)?) * unit + fraction,
         _ => i128::from(zone::from_text(whole, tz)?) * unit + fraction,
     };
-    let seconds = i64::try_from(ticks.div_euclid(unit)).ok()?;
+    kept(ticks, precision)
+}
+
+/// Ticks in Arrow's unit; `None`: ClickHouse, or that unit, has no such year.
+pub(super) fn kept(ticks: i128, precision: u8) -> Option<i64> {
+    let seconds = i64::try_from(ticks.div_euclid(10i128.pow(precision.into()))).ok()?;
     SECONDS.contains(&seconds).then(|| i64::try_from(ticks * i128::from(finer(precision))).ok())?
 }
 

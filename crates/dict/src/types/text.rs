@@ -1,7 +1,9 @@
 //! ClickHouse's text forms of values, as in TabSeparated, DEFAULT and `null_value`.
 
 use super::calendar::date_from_text;
-use super::{DECIMAL128_DIGITS, DataType, Shape, address, moment, wide, zone};
+use super::{
+    DECIMAL128_DIGITS, DataType, Shape, address, moment, seconds_written, ticks_written, wide, zone,
+};
 use crate::error::DictError;
 
 /// A fixed-width value, little-endian, in the low bytes.
@@ -17,6 +19,25 @@ pub(crate) fn text_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, D
     parse(data_type, text).ok_or_else(|| {
         let shown: String = text.chars().take(64).collect();
         DictError::parse_text(format!("Cannot parse '{shown}' as {data_type}"))
+    })
+}
+
+/// As [`text_to_fixed`], of a field of a text format, where times are read as people write them.
+///
+/// # Errors
+/// As [`text_to_fixed`], with the reason for which a text is no time.
+pub(crate) fn written_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, DictError> {
+    let number = match data_type.inner() {
+        DataType::DateTime { tz } => {
+            // What is beyond a DateTime is its first or its last moment.
+            seconds_written(text, tz.as_deref()).map(|seconds| seconds.clamp(0, u32::MAX.into()))
+        }
+        DataType::DateTime64 { precision, tz } => ticks_written(text, *precision, tz.as_deref()),
+        _ => return text_to_fixed(data_type, text),
+    };
+    number.map(|number| pad(&number.to_le_bytes())).map_err(|reason| {
+        let shown: String = text.chars().take(64).collect();
+        DictError::parse_text(format!("Cannot parse '{shown}' as {}: {reason}", data_type.inner()))
     })
 }
 

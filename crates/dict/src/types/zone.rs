@@ -1,10 +1,11 @@
 //! Local times: DateTime('zone') is read and shown in its zone.
 
 use super::calendar::{datetime_from_text, datetime_to_text, days_to_like_month};
-use chrono::{DateTime, Offset, TimeDelta, TimeZone};
+use chrono::{DateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
-const DAY: TimeDelta = TimeDelta::days(1);
+/// A day, in seconds.
+const DAY: i64 = 86_400;
 /// 2100-01-01 00:00:00 UTC.
 const FIRST_WITHOUT_RULES: i64 = 4_102_444_800;
 
@@ -13,40 +14,53 @@ pub(super) fn exists(zone: &str) -> bool {
     zone.parse::<Tz>().is_ok()
 }
 
-/// Unix seconds of a local time. Of a time that comes twice, the first; one that is skipped is taken, as in ClickHouse,
-/// for what the clocks behind the gap would have shown then.
+/// Unix seconds of a local time as ClickHouse shows it.
 pub(super) fn from_text(text: &str, zone: Option<&str>) -> Option<i64> {
     let local = datetime_from_text(text)?;
-    match zone {
-        Some(zone) if !text.ends_with('Z') => {
-            let shift = shift_to_rules(local);
-            let naive = DateTime::from_timestamp(local - shift, 0)?.naive_utc();
-            let tz = zone.parse::<Tz>().ok()?;
-            let seconds = |naive| tz.from_local_datetime(&naive).earliest().map(|time| time.timestamp());
-            // The longest gap was a day long.
-            let behind = || Some(seconds(naive.checked_add_signed(DAY)?)? - DAY.num_seconds());
-            seconds(naive).or_else(behind).map(|seconds| seconds + shift)
-        }
-        _ => Some(local),
-    }
-}
-
-/// Returns the seconds by which a moment after 2099, or a local time, is moved back to a month that begins on the same
-/// weekday: clocks are set by the weekdays of a month, and chrono-tz has the rules of no later year. Until 2099 it is 0.
-pub fn shift_to_rules(seconds: i64) -> i64 {
-    match seconds < FIRST_WITHOUT_RULES {
-        true => 0,
-        false => days_to_like_month(seconds.div_euclid(DAY.num_seconds()), 2088..=2098) * DAY.num_seconds(),
-    }
+    seconds_at(local, zone.filter(|_| !text.ends_with('Z')))
 }
 
 /// `2024-02-29 12:34:56` in the zone.
 pub(super) fn to_text(seconds: i64, zone: Option<&str>) -> String {
-    let offset = zone.and_then(|zone| {
-        let utc = DateTime::from_timestamp(seconds - shift_to_rules(seconds), 0)?.naive_utc();
-        Some(zone.parse::<Tz>().ok()?.offset_from_utc_datetime(&utc).fix().local_minus_utc())
-    });
-    datetime_to_text(seconds + i64::from(offset.unwrap_or(0)))
+    datetime_to_text(shown(seconds, zone))
+}
+
+/// Unix seconds of what clocks show, in a zone by its name, or in UTC. Of a time that comes twice, the first; one that is
+/// skipped is taken, as in ClickHouse, for what the clocks behind the gap would have shown then.
+pub(super) fn seconds_at(local: i64, zone: Option<&str>) -> Option<i64> {
+    let Some(zone) = zone else { return Some(local) };
+    let zone = zone.parse::<Tz>().ok()?;
+    // The longest gap was a day long.
+    unix_seconds(&zone, local).or_else(|| Some(unix_seconds(&zone, local + DAY)? - DAY))
+}
+
+/// What clocks show at a moment, in seconds since they showed the beginning of 1970.
+pub(super) fn shown(seconds: i64, zone: Option<&str>) -> i64 {
+    let zone = zone.and_then(|zone| zone.parse::<Tz>().ok());
+    seconds + zone.map_or(0, |zone| offset_at(&zone, seconds))
+}
+
+/// Returns the Unix seconds at which the clocks of a zone show a local time, given in seconds since they showed the
+/// beginning of 1970: of two such moments the first; None if the clocks leave the time out.
+pub fn unix_seconds(zone: &impl TimeZone, local: i64) -> Option<i64> {
+    let shift = shift_to_rules(local);
+    let naive = DateTime::from_timestamp(local - shift, 0)?.naive_utc();
+    zone.from_local_datetime(&naive).earliest().map(|time| time.timestamp() + shift)
+}
+
+/// Returns by how many seconds the clocks of a zone are before those of UTC at a moment, given in Unix seconds.
+pub fn offset_at(zone: &impl TimeZone, seconds: i64) -> i64 {
+    let Some(time) = DateTime::from_timestamp(seconds - shift_to_rules(seconds), 0) else { return 0 };
+    zone.offset_from_utc_datetime(&time.naive_utc()).fix().local_minus_utc().into()
+}
+
+/// Returns the seconds by which a moment after 2099, or a local time, is moved back to a month that begins on the same
+/// weekday: clocks are set by the weekdays of a month, and chrono-tz has the rules of no later year. Until 2099 it is 0.
+fn shift_to_rules(seconds: i64) -> i64 {
+    match seconds < FIRST_WITHOUT_RULES {
+        true => 0,
+        false => days_to_like_month(seconds.div_euclid(DAY), 2088..=2098) * DAY,
+    }
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
+use chrono::{DateTime, NaiveDateTime};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::buffer::ScalarBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::Result;
-use granary_dict::shift_to_rules;
+use granary_dict::offset_at;
 
 pub use crate::functions::local_time::Missing;
 use crate::functions::local_time::unix_seconds;
@@ -86,12 +86,7 @@ impl Moments {
 
     /// By how many seconds the clocks are before those of UTC at a Unix time.
     pub fn offset(&self, seconds: i64) -> i64 {
-        match (&self.zone, DateTime::from_timestamp(seconds - shift_to_rules(seconds), 0)) {
-            (Some((zone, _)), Some(time)) => {
-                zone.offset_from_utc_datetime(&time.naive_utc()).fix().local_minus_utc().into()
-            }
-            _ => 0,
-        }
+        self.zone.as_ref().map_or(0, |(zone, _)| offset_at(zone, seconds))
     }
 
     /// How many seconds before a moment its day has begun.

@@ -158,7 +158,8 @@ impl ScalarUDFImpl for ValueFunction {
             let what = format!("Illegal type{plural} {types} of argument{plural} of function {name}");
             return Err(Error::illegal_type(what).into());
         };
-        let nullable = field.is_nullable() || given.iter().any(|field| field.is_nullable());
+        let nullable = field.is_nullable()
+            || !field.data_type().is_nested() && given.iter().any(|field| field.is_nullable());
         Ok(Arc::new(field.with_name(name).with_nullable(nullable)))
     }
 
@@ -182,6 +183,15 @@ impl ValueFunction {
             .iter()
             .fold(None, |nulls, array| NullBuffer::union(nulls.as_ref(), array.logical_nulls().as_ref()));
         let answer = match nulls {
+            // ClickHouse has no NULL in the place of an array, and each function another value.
+            Some(nulls) if nulls.null_count() > 0 && answer.data_type().is_nested() => {
+                return Err(Error::bad_arguments(format!(
+                    "Illegal (null) value of an argument of function {}: an array cannot be NULL; give the argument \
+                     another value, as with ifNull",
+                    self.name()
+                ))
+                .into());
+            }
             Some(nulls) if nulls.null_count() > 0 => {
                 nullif(&answer, &BooleanArray::new(!nulls.inner(), None))?
             }

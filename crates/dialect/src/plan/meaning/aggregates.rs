@@ -45,6 +45,13 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
         let what = "A RANGE that reaches some way is one of numbers here: order by toUnixTimestamp(t), or toInt32(day)";
         return Err(Error::not_implemented(what).into());
     }
+    // What is before 0 is no number to an unsigned one.
+    if is_near {
+        for by in by.iter_mut().filter(|by| is_unsigned(&by.expr, schema)) {
+            by.expr = Expr::Cast(Cast::new(Box::new(by.expr.clone()), DataType::Int64));
+            changed = true;
+        }
+    }
     if !is_near && by.iter().any(|by| is_float(&by.expr, schema)) {
         *by = in_order(by, schema)?;
         changed = true;
@@ -67,6 +74,10 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
         _ => return Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed)),
     }
     Ok(Transformed::yes(Expr::WindowFunction(call)))
+}
+
+fn is_unsigned(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| data_type.is_unsigned_integer())
 }
 
 /// Decimals as they are summed, with all digits that their width has, and floats for their mean.

@@ -1,17 +1,19 @@
 //! Comparisons of floats as IEEE 754 says, of tuples element by element, and of times as moments.
 
+use std::cmp::Ordering;
+
 use datafusion::arrow::datatypes::{DataType, Field, Fields, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Cast, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit};
-use granary_dict::digits_of;
+use granary_dict::{DataType as ClickHouseType, digits_of};
 
 use crate::error::Error;
 use crate::functions::as_type::AsType;
 use crate::functions::uuid_order::{is_uuid, order_of};
-use crate::functions::{AssumeNotNull, Ieee, TUPLE, TupleElement};
-use crate::types::plain_name;
+use crate::functions::{AssumeNotNull, Ieee, TUPLE, TupleElement, text_as};
+use crate::types::{plain_name, type_name};
 
 pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
@@ -90,9 +92,66 @@ pub fn at_one_zone(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr
     Ok(BinaryExpr::new(Box::new(left), compared.op, Box::new(right)))
 }
 
+/// Two sides of a comparison, where a text beside a time is one, read by the rules of CAST, and of two times the one
+/// with fewer digits has those of the other: DataFusion would cut what a constant has beyond a column's digits.
+fn of_times(compared: BinaryExpr, schema: &DFSchema) -> BinaryExpr {
+    let BinaryExpr { left, op, right } = compared;
+    let (left, right) = match (time_of(&left, schema), time_of(&right, schema)) {
+        (Some(time), None) if is_text(&right, schema) => (left, Box::new(text_as(*right, &time))),
+        (None, Some(time)) if is_text(&left, schema) => (Box::new(text_as(*left, &time)), right),
+        (Some(one), Some(other)) => match digits(&one).cmp(&digits(&other)) {
+            Ordering::Less => (Box::new(with_digits(*left, &one, digits(&other))), right),
+            Ordering::Greater => (left, Box::new(with_digits(*right, &other, digits(&one)))),
+            Ordering::Equal => (left, right),
+        },
+        _ => (left, right),
+    };
+    BinaryExpr::new(left, op, right)
+}
+
+/// The digits behind the point of a time's seconds.
+fn digits(time: &ClickHouseType) -> u8 {
+    match time {
+        ClickHouseType::DateTime64 { precision, .. } => *precision,
+        _ => 0,
+    }
+}
+
+/// A time with so many digits, in its zone.
+fn with_digits(time: Expr, given: &ClickHouseType, precision: u8) -> Expr {
+    let (ClickHouseType::DateTime { tz } | ClickHouseType::DateTime64 { tz, .. }) = given else {
+        return time;
+    };
+    let wanted = ClickHouseType::DateTime64 { precision, tz: tz.clone() };
+    ScalarUDF::from(AsType::exactly()).call(vec![time, lit(wanted.to_string())])
+}
+
+/// The type of an expression of times; `None`: it is of something else.
+fn time_of(expr: &Expr, schema: &DFSchema) -> Option<ClickHouseType> {
+    let (_, field) = expr.to_field(schema).ok()?;
+    let is_time = matches!(field.data_type(), DataType::Timestamp(..));
+    is_time
+        .then(|| ClickHouseType::parse(&type_name(&field)).ok())?
+        .map(|data_type| data_type.inner().clone())
+}
+
+fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| data_type.is_string())
+}
+
+/// Whether a text is compared with a time, or a time with one of more digits.
+fn are_unlike_times(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
+    match (time_of(one, schema), time_of(other, schema)) {
+        (Some(one), Some(other)) => digits(&one) != digits(&other),
+        (Some(_), None) => is_text(other, schema),
+        (None, Some(_)) => is_text(one, schema),
+        (None, None) => false,
+    }
+}
+
 /// A comparison by ClickHouse's rules.
 pub fn compared(compared: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let compared = at_one_zone(compared, schema)?;
+    let compared = at_one_zone(of_times(compared, schema), schema)?;
     let (left, right) = match (compared.left.to_field(schema), compared.right.to_field(schema)) {
         (Ok((_, left)), Ok((_, right))) => (left, right),
         _ => return Ok(Transformed::no(Expr::BinaryExpr(compared))),
@@ -160,7 +219,10 @@ fn distinct(
 pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let sides = [&between.expr, &between.low, &between.high];
     let is_apart = |side: &Expr| {
-        is_float(side, schema) || is_of_uuids(side, schema) || are_apart(&between.expr, side, schema)
+        is_float(side, schema)
+            || is_of_uuids(side, schema)
+            || are_apart(&between.expr, side, schema)
+            || are_unlike_times(&between.expr, side, schema)
     };
     if !sides.iter().any(|side| is_apart(side)) {
         return Ok(Transformed::no(Expr::Between(between)));

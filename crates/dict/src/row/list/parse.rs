@@ -193,7 +193,7 @@ impl Reader<'_> {
         let cell = match self.peek() {
             Some(quote @ (b'\'' | b'"')) => {
                 let text = self.quoted(quote)?;
-                Cell::parse(data_type, &text)?
+                Cell::of_written(data_type, &text)?
             }
             _ => {
                 let length = self.rest().find(ends).unwrap_or(self.rest().len());

@@ -227,7 +227,12 @@ fn push(values: JsonValues, column: usize, value: &RawValue, rows: &mut Rows) ->
         raw => {
             let text = unquoted(raw).map_err(|e| rows.within(column, e))?;
             let is_null = values == JsonValues::Strings && text == NULL;
-            rows.push_parsed(column, if is_null { None } else { Some(&text) })
+            match (is_null, raw.starts_with('"')) {
+                (true, _) => rows.push_parsed(column, None),
+                (_, true) => rows.push_written(column, Some(&text)),
+                // A number is no text: of a time it is Unix seconds.
+                (_, false) => rows.push_parsed(column, Some(&text)),
+            }
         }
     }
 }

@@ -191,7 +191,7 @@ impl FieldSink for Rows {
             Field::Plain(b"") | Field::Exact(b"") if !is_text => return self.push_parsed(column, None),
             Field::Plain(bytes) | Field::Exact(bytes) => bytes,
         };
-        self.push_bytes(column, bytes)
+        self.push_written_bytes(column, bytes)
     }
 
     fn keeps_escapes(&self, column: usize) -> bool {

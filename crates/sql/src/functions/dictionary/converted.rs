@@ -124,8 +124,10 @@ fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
                 false => Err(Error::decimal_overflow("Convert overflow").into()),
             }
         }
+        // A Date takes seconds, too.
         DataType::UInt64 | DataType::Int64
-            if matches!(target, DataType::Timestamp(TimeUnit::Second, _)) && is_bounded(to) =>
+            if matches!(target, DataType::Date32 | DataType::Timestamp(TimeUnit::Second, _))
+                && is_bounded(to) =>
         {
             let seconds = cast(array, &DataType::UInt64)?;
             match seconds.as_primitive::<UInt64Type>().iter().flatten().all(|at| at <= u32::MAX.into()) {
