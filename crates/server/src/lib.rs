@@ -18,7 +18,7 @@ use std::time::Duration;
 use axum::Extension;
 use granary_sql::{Session, Settings};
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -79,6 +79,9 @@ pub enum ServerError {
 /// A server that has its addresses, and nothing else yet: what a start changes on disk comes after all that can refuse it.
 pub struct Server {
     runtime: Runtime,
+    /// What queries hand to other threads runs here: some are long at it without a pause, and connections are served
+    /// meanwhile.
+    queries: Runtime,
     http: Option<TcpListener>,
     https: Option<(TcpListener, TlsAcceptor)>,
 }
@@ -96,17 +99,13 @@ impl Server {
                 return Err(ServerError::Unprotected(open));
             }
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .max_blocking_threads(limits::LOOKUP_THREADS)
-            .thread_stack_size(granary_sql::STACK_BYTES)
-            .build()?;
+        let [runtime, queries] = [runtime()?, runtime()?];
         let http = options.http.map(|address| runtime.block_on(listen("HTTP", address))).transpose()?;
         let https = match &options.https {
             Some((address, tls)) => Some((runtime.block_on(listen("HTTPS", *address))?, tls::acceptor(tls)?)),
             None => None,
         };
-        Ok(Server { runtime, http, https })
+        Ok(Server { runtime, queries, http, https })
     }
 
     /// Serves until SIGTERM or SIGINT, then ends what is under way and closes the dictionaries: they are warm
@@ -119,19 +118,30 @@ impl Server {
         options: Options,
         ready: impl FnOnce(Option<SocketAddr>, Option<SocketAddr>),
     ) -> Result<(), ServerError> {
-        let Server { runtime, http, https } = self;
+        let Server { runtime, queries, http, https } = self;
         let waiting = Some(http::without_a_turn as fn(&mut dyn FnMut()));
         let session = Arc::new(Session::open(granary_sql::Options { waiting, ..options.session.clone() })?);
         session.set(options.settings.clone())?;
-        let served = runtime.block_on(serve(Arc::clone(&session), options, (http, https), ready));
+        let handle = queries.handle().clone();
+        let served = runtime.block_on(serve(Arc::clone(&session), handle, options, (http, https), ready));
         runtime.shutdown_timeout(Duration::from_secs(limits::STOP_SECONDS));
+        queries.shutdown_background();
         session.close(Duration::from_secs(limits::STOP_SECONDS));
         served
     }
 }
 
+fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(limits::LOOKUP_THREADS)
+        .thread_stack_size(granary_sql::STACK_BYTES)
+        .build()
+}
+
 async fn serve(
     session: Arc<Session>,
+    queries: Handle,
     options: Options,
     (http, https): (Option<TcpListener>, Option<(TcpListener, TlsAcceptor)>),
     ready: impl FnOnce(Option<SocketAddr>, Option<SocketAddr>),
@@ -145,7 +155,7 @@ async fn serve(
     let https_address = https.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
     ready(http.as_ref().map(TcpListener::local_addr).transpose()?, https_address);
 
-    let app = App::new(session, Users::new(options.users), options.neighbours);
+    let app = App::new(session, queries, Users::new(options.users), options.neighbours);
     let sampling = tokio::spawn(app.background());
     let router = http::router(app);
     let permits = Arc::new(Semaphore::new(options.connections));

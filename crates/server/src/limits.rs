@@ -64,17 +64,17 @@ pub const KEY_BYTES_AT_FIRST: usize = 512 << 10;
 /// Threads that wait for further keys at once. Further requests with as many keys wait for one of them.
 pub const LONG_BODIES_MAX: usize = 256;
 
-/// Lookups and queries that run at once, for each core: some read from the device.
-pub const LOOKUPS_PER_CORE: usize = 4;
+/// Queries that run at once for each core, and as many lookups: some read from the device.
+pub const TURNS_PER_CORE: usize = 4;
 
-/// See [`LOOKUPS_PER_CORE`]: the least of them, and the most.
-pub const LOOKUPS_AT_ONCE_MIN: usize = 16;
-/// See [`LOOKUPS_AT_ONCE_MIN`].
-pub const LOOKUPS_AT_ONCE_MAX: usize = 256;
+/// See [`TURNS_PER_CORE`]: the least of them, and the most.
+pub const TURNS_MIN: usize = 16;
+/// See [`TURNS_MIN`].
+pub const TURNS_MAX: usize = 256;
 
 /// Threads that look keys up, run queries and wait for sources and clients, at most: they come and go. A query that
 /// waits for a source holds two, its own and the one that goes on with the other tasks of the runtime's.
-pub const LOOKUP_THREADS: usize = 1024;
+pub const LOOKUP_THREADS: usize = 1280;
 
 /// Seconds that a TLS handshake may take.
 pub const HANDSHAKE_SECONDS: u64 = 10;
@@ -108,7 +108,7 @@ pub const STOP_SECONDS: u64 = 10;
 
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_REQUEST_MAX);
-const _: () = assert!(2 * WAITING_MAX + LONG_BODIES_MAX + LOOKUPS_AT_ONCE_MAX < LOOKUP_THREADS);
+const _: () = assert!(2 * WAITING_MAX + LONG_BODIES_MAX + 2 * TURNS_MAX < LOOKUP_THREADS);
 const _: () = assert!(CHUNK_BYTES <= ANSWER_BYTES_HELD_MIN && ANSWER_BYTES_HELD_MIN <= ANSWER_BYTES_HELD_MAX);
 const _: () = assert!(KEY_BYTES_AT_FIRST < KEY_BYTES_AHEAD as usize);
 /// Lookups that wait for sources, and queries that sleep.

@@ -1,7 +1,9 @@
 //! What a statement answers.
 
 use std::io::Write;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
@@ -13,6 +15,7 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
+use futures::future::{Either, select};
 use granary_dialect::plan::QuerySettings;
 use granary_dialect::{Error, Result};
 use tokio::runtime::Handle;
@@ -34,9 +37,13 @@ pub struct Output {
     stream: SendableRecordBatchStream,
     plan: Option<Arc<dyn ExecutionPlan>>,
     limits: Limits,
-    rows: u64,
+    /// Done when nobody wants the answer any more.
+    gone: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    rows: Arc<AtomicU64>,
     /// Counted only if there is a limit.
     bytes: u64,
+    /// See [`Output::set_native_revision`].
+    native_revision: u64,
 }
 
 /// Rows that were put into a table, and what they take there.
@@ -100,8 +107,10 @@ impl Output {
             stream,
             plan: None,
             limits: Limits::default(),
-            rows: 0,
+            gone: None,
+            rows: Arc::default(),
             bytes: 0,
+            native_revision: 0,
         }
     }
 
@@ -126,30 +135,47 @@ impl Output {
         !self.schema.fields().is_empty()
     }
 
+    /// Ends the query when `gone` is done: nobody wants its answer any more.
+    pub fn end_when(&mut self, gone: impl Future<Output = ()> + Send + 'static) {
+        self.gone = Some(Box::pin(gone));
+    }
+
     /// The next batch, or `None` at the end.
     ///
     /// # Errors
-    /// TIMEOUT_EXCEEDED and TOO_MANY_ROWS_OR_BYTES beyond the settings' limits; what the query meets.
+    /// QUERY_WAS_CANCELLED where nobody wants it, TIMEOUT_EXCEEDED and TOO_MANY_ROWS_OR_BYTES beyond the settings' limits; what the query meets.
     pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
         if let Err(error) = self.begin(Query::ahead) {
             return Some(Err(error));
         }
-        let next = match self.limits.deadline {
-            None => self.stream.next().await,
-            Some(deadline) => match timeout_at(deadline.into(), self.stream.next()).await {
-                Ok(next) => next,
-                Err(_) => return Some(Err(self.out_of_time())),
+        let (stream, deadline) = (&mut self.stream, self.limits.deadline);
+        let next = async {
+            match deadline {
+                None => Ok(stream.next().await),
+                Some(deadline) => timeout_at(deadline.into(), stream.next()).await,
+            }
+        };
+        let next = match &mut self.gone {
+            None => next.await,
+            // Queries give way every now and then: then it is seen.
+            Some(gone) => match select(gone, pin!(next)).await {
+                Either::Left(_) => {
+                    return Some(Err(Error::query_was_cancelled("Query was cancelled: nobody waits for it")));
+                }
+                Either::Right((next, _)) => next,
             },
         };
+        let Ok(next) = next else { return Some(Err(self.out_of_time())) };
         let batch = match next? {
             Ok(batch) => batch,
             Err(error) => return Some(Err(error.into())),
         };
-        self.rows += batch.num_rows() as u64;
+        let rows = batch.num_rows() as u64;
+        let rows = self.rows.fetch_add(rows, Ordering::Relaxed) + rows;
         if self.limits.bytes.is_some() {
             self.bytes += bytes_of(&batch);
         }
-        let limits = [("rows", self.rows, self.limits.rows), ("bytes", self.bytes, self.limits.bytes)];
+        let limits = [("rows", rows, self.limits.rows), ("bytes", self.bytes, self.limits.bytes)];
         for (what, count, most) in limits {
             if let Some(most) = most.filter(|most| count > *most) {
                 let message =
@@ -174,7 +200,12 @@ impl Output {
 
     /// Rows answered so far.
     pub fn rows(&self) -> u64 {
-        self.rows
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Has `Native` written as a revision of ClickHouse's protocol has it; 0 is that of files.
+    pub fn set_native_revision(&mut self, revision: u64) {
+        self.native_revision = revision;
     }
 
     /// Writes all batches, from a thread that may wait: `out` may block, and is called outside the runtime.
@@ -184,7 +215,7 @@ impl Output {
             // Nobody has to be woken up, which for a small query takes as long as its lookup.
             self.begin(Query::here)?;
         }
-        let mut writer = format::open(format, Arc::clone(&self.schema), out)?;
+        let mut writer = format::open_for(self.native_revision, format, Arc::clone(&self.schema), out)?;
         while let Some(batch) = runtime.block_on(self.next()) {
             writer.write(&batch?)?;
         }
@@ -193,19 +224,25 @@ impl Output {
 
     /// Looks at how far a running query is.
     pub fn progress(&self) -> Progress {
-        Progress { plan: self.plan.clone() }
+        Progress { plan: self.plan.clone(), answered: Arc::clone(&self.rows) }
     }
 }
 
 /// A view on a running query.
 pub struct Progress {
     plan: Option<Arc<dyn ExecutionPlan>>,
+    answered: Arc<AtomicU64>,
 }
 
 impl Progress {
     /// Rows read from tables so far.
     pub fn rows_read(&self) -> usize {
         self.read().rows_read
+    }
+
+    /// Rows answered so far.
+    pub fn rows_answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
     }
 
     /// Rows and bytes read from tables so far.

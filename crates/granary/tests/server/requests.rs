@@ -152,6 +152,7 @@ fn answers_say_what_they_cost() {
     assert_eq!(answer.header("x-clickhouse-query-id"), "mine");
     let summary: serde_json::Value = serde_json::from_str(answer.header("x-clickhouse-summary")).unwrap();
     assert_eq!((&summary["read_rows"], &summary["written_rows"]), (&"1000".into(), &"0".into()));
+    assert_ne!(summary["result_rows"], *"0");
     let other = served.post("/", b"SELECT 1");
     assert_eq!(other.header("x-clickhouse-query-id").len(), 36);
     let failed = served.post("/?query_id=wrong", b"SELECT nothing");
@@ -597,4 +598,21 @@ fn the_log_says_when_the_server_stops() {
     let [.., stops, stopped] = log.as_slice() else { panic!("{log:?}") };
     assert!(stops.contains("Granary stops, for SIGTERM has come"), "{stops}");
     assert!(stopped.contains("Granary has stopped"), "{stopped}");
+}
+
+#[test]
+fn native_is_of_the_revision_that_a_client_knows() {
+    let (_folder, served) = served();
+    let block = b"\x01\x01\x01x\x05UInt8\x07";
+    let with_serialization = b"\x01\x01\x01x\x05UInt8\0\x07";
+    let info = b"\x01\0\x02\xff\xff\xff\xff\0";
+    for (url, expected) in [
+        ("/", block.to_vec()),
+        ("/?client_protocol_version=0", block.to_vec()),
+        ("/?client_protocol_version=54453", [&info[..], block].concat()),
+        ("/?client_protocol_version=54460", [&info[..], with_serialization].concat()),
+    ] {
+        assert_eq!(served.post(url, b"SELECT 7 AS x FORMAT Native").body, expected, "{url}");
+    }
+    assert_eq!(served.post("/?client_protocol_version=new", b"SELECT 1").status, 400);
 }

@@ -1,7 +1,8 @@
 //! A source that takes requests and answers none.
 
 use crate::dictionary::with_cached_users;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// More than may wait at once.
@@ -56,4 +57,57 @@ fn who_waits_for_a_source_keeps_nobody_else_from_being_answered() {
         answers.filter(|text| text.contains("lookups are waiting for sources already")).count()
     });
     assert_eq!(refused, REQUESTS - MAY_WAIT);
+}
+
+/// More than run at once.
+const ABANDONED: usize = 40;
+
+#[test]
+fn queries_whose_clients_have_gone_away_end() {
+    let (_folder, served) = with_cached_users(&[]);
+    let query = "SELECT count() FROM numbers(1000000000000)";
+    let request =
+        format!("POST / HTTP/1.1\r\nHost: granary\r\nContent-Length: {}\r\n\r\n{query}", query.len());
+    let asked: Vec<TcpStream> = (0..ABANDONED)
+        .map(|_| {
+            let mut client = TcpStream::connect(served.host()).unwrap();
+            client.write_all(request.as_bytes()).unwrap();
+            client
+        })
+        .collect();
+    // They have begun by then. Lookups do not wait for queries, whoever waits for these.
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(served.post("/dictionary/users", &7u64.to_le_bytes()).body.ends_with(b"\x02n7"));
+    drop(asked);
+    assert_eq!(served.sql("SELECT 1"), "1\n");
+}
+
+/// Each step of it takes seconds, and it has no pauses.
+const LONG_STEPS: &str = "SELECT count() FROM numbers(100000) AS a CROSS JOIN numbers(100000) AS b \
+                          WHERE cityHash64(a.number, b.number) % 100000 = 0";
+
+#[test]
+fn queries_without_a_pause_keep_nobody_else_from_being_answered() {
+    let (_folder, served) = with_cached_users(&[]);
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: granary\r\nContent-Length: {}\r\n\r\n{LONG_STEPS}",
+        LONG_STEPS.len()
+    );
+    let mut asked: Vec<TcpStream> = (0..4)
+        .map(|_| {
+            let mut client = TcpStream::connect(served.host()).unwrap();
+            client.write_all(request.as_bytes()).unwrap();
+            client
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(500));
+    for _ in 0..10 {
+        assert_eq!(served.sql("SELECT 1"), "1\n");
+        assert!(served.post("/dictionary/users", &7u64.to_le_bytes()).body.ends_with(b"\x02n7"));
+    }
+    for client in &mut asked {
+        client.set_nonblocking(true).unwrap();
+        let nothing = client.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock, "they are at it still");
+    }
 }

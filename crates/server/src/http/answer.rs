@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -14,7 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::App;
 use super::answer_writer::{AnswerWriter, Chunk};
 use super::exception::Exception;
-use super::waiting::Turn;
+use super::waiting::{Turn, Work};
 use crate::limits::{BREAK_OFF_PAUSE, CHUNKS_AHEAD, EXCEPTION_BYTES_MAX};
 
 /// Whether the body is in ClickHouse's compressed blocks.
@@ -70,25 +71,36 @@ impl LateException {
     }
 }
 
+/// Done when the client has gone away.
+pub type Gone = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Runs `write` on a thread that may wait, and gives the body that it writes. What becomes of an error, `delivery` says.
+/// `write` is given what is done when nobody wants the body any more.
 pub async fn written(
     app: &Arc<App>,
+    work: Work,
     compression: Compression,
     delivery: Delivery,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), Error> + Send + 'static,
+    write: impl FnOnce(&mut (dyn Write + Send), Gone) -> Result<(), Error> + Send + 'static,
 ) -> Result<Body, Exception> {
     let (chunks, received) = mpsc::channel(CHUNKS_AHEAD);
     let app = Arc::clone(app);
-    let turn = Turn::take().await;
-    tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+    let turn = Turn::take(work).await;
+    let write = move || {
+        // Who has gone away while this waited for its turn wants nothing any more.
+        if chunks.is_closed() {
+            return;
+        }
+        let watched = chunks.clone();
+        let gone = Box::pin(async move { watched.closed().await });
         let mut writer = AnswerWriter::new(app, compression, delivery, chunks);
         // A panic is an error like any other: silence would be an empty answer, or a short one.
-        let written = catch_unwind(AssertUnwindSafe(|| write(writer.out())));
+        let written = catch_unwind(AssertUnwindSafe(|| write(writer.out(), gone)));
         writer.end(
             written.unwrap_or_else(|_| Err(Error::logical_error("The query panicked; the log says where"))),
         );
-    });
+    };
+    tokio::task::spawn_blocking(move || turn.run(write));
     let mut received = ReceiverStream::new(received);
     match received.next().await {
         None => Ok(Body::empty()),

@@ -11,7 +11,7 @@ use granary_sql::{Error, Rights, Session};
 
 use super::claim::{Wrong, claim, is_of_a_page_with_a_name};
 use super::exception::{BASIC, Exception};
-use super::waiting::may_wait;
+use super::waiting::{Work, may_wait};
 use super::{App, dashboard};
 use crate::access::DEFAULT_USER;
 
@@ -60,7 +60,7 @@ impl Caller {
             app.users.authenticate(&user, &password)
         } else {
             let (app, user, password) = (Arc::clone(app), user.clone(), password.clone());
-            may_wait(move || app.users.authenticate(&user, &password)).await
+            may_wait(Work::Lookup, move || app.users.authenticate(&user, &password)).await
         };
         let says_who = user != DEFAULT_USER || !password.is_empty();
         let rights = rights.inspect_err(|_| {

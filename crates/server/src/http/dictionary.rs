@@ -26,7 +26,7 @@ use super::exception::Exception;
 use super::pieces::Pieces;
 use super::url::Parameters;
 use super::url_parameters::UrlParameters;
-use super::waiting::may_wait;
+use super::waiting::{Work, may_wait};
 use crate::limits::{KEY_BYTES_PER_LOOKUP, KEYS_PER_LOOKUP, ROWS_PER_WRITE};
 
 /// How keys and rows are written: `?format=`, RowBinary unless it is said.
@@ -58,35 +58,36 @@ pub async fn look_up(
     dictionary.definition().require_keys()?;
     let rows = form.rows;
     let mut pieces = Pieces::of(&caller.app, body).await;
-    let body = answer::written(&caller.app, Compression::None, Delivery::OrCutOff, move |out| {
-        let schema = dictionary.definition().structure.schema();
-        let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
-        let mut keys = dictionary.key_reader(form.keys);
-        let mut gathered = 0;
-        let mut ended = false;
-        while !ended {
-            match pieces.next()? {
-                Some(piece) => {
-                    gathered += piece.len();
-                    keys.push(&piece)?;
+    let body =
+        answer::written(&caller.app, Work::Lookup, Compression::None, Delivery::OrCutOff, move |out, _| {
+            let schema = dictionary.definition().structure.schema();
+            let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
+            let mut keys = dictionary.key_reader(form.keys);
+            let mut gathered = 0;
+            let mut ended = false;
+            while !ended {
+                match pieces.next()? {
+                    Some(piece) => {
+                        gathered += piece.len();
+                        keys.push(&piece)?;
+                    }
+                    None => {
+                        ended = true;
+                        keys.finish()?;
+                    }
                 }
-                None => {
-                    ended = true;
-                    keys.finish()?;
+                // A source is asked once for many keys, and not for each piece of the body.
+                if ended || keys.len() >= KEYS_PER_LOOKUP || gathered >= KEY_BYTES_PER_LOOKUP {
+                    gathered = 0;
+                    let keys = keys.take()?;
+                    for range in ranges(keys.first().map_or(0, |column| column.len()), KEYS_PER_LOOKUP) {
+                        write_found(&dictionary, &schema, slice(&keys, range), &mut *writer)?;
+                    }
                 }
             }
-            // A source is asked once for many keys, and not for each piece of the body.
-            if ended || keys.len() >= KEYS_PER_LOOKUP || gathered >= KEY_BYTES_PER_LOOKUP {
-                gathered = 0;
-                let keys = keys.take()?;
-                for range in ranges(keys.first().map_or(0, |column| column.len()), KEYS_PER_LOOKUP) {
-                    write_found(&dictionary, &schema, slice(&keys, range), &mut *writer)?;
-                }
-            }
-        }
-        writer.finish(Statistics::default())
-    })
-    .await?;
+            writer.finish(Statistics::default())
+        })
+        .await?;
     Ok(rows_response(rows, body))
 }
 
@@ -127,7 +128,10 @@ pub async fn refresh(
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary_to_renew(&name)?;
-    may_wait(move || Ok(dictionary.refresh(&dictionary.key_reader(form.keys).read_all(&body)?)?)).await?;
+    may_wait(Work::Lookup, move || {
+        Ok(dictionary.refresh(&dictionary.key_reader(form.keys).read_all(&body)?)?)
+    })
+    .await?;
     Ok("Ok.\n".into_response())
 }
 
@@ -140,7 +144,7 @@ pub async fn invalidate(
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary_to_renew(&name)?;
-    may_wait(move || match body.is_empty() {
+    may_wait(Work::Lookup, move || match body.is_empty() {
         true => Ok(dictionary.reload()?),
         false => Ok(dictionary.invalidate(&dictionary.key_reader(form.keys).read_all(&body)?)?),
     })
@@ -157,15 +161,16 @@ pub async fn all_rows(
     let form = Form::of(&parameters)?;
     let dictionary = caller.session().dictionary(&name)?;
     let rows = form.rows;
-    let body = answer::written(&caller.app, Compression::None, Delivery::OrCutOff, move |out| {
-        let schema = dictionary.definition().rows().schema();
-        let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
-        for batch in dictionary.resident()? {
-            writer.write(&batch?)?;
-        }
-        writer.finish(Statistics::default())
-    })
-    .await?;
+    let body =
+        answer::written(&caller.app, Work::Lookup, Compression::None, Delivery::OrCutOff, move |out, _| {
+            let schema = dictionary.definition().rows().schema();
+            let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
+            for batch in dictionary.resident()? {
+                writer.write(&batch?)?;
+            }
+            writer.finish(Statistics::default())
+        })
+        .await?;
     Ok(rows_response(rows, body))
 }
 

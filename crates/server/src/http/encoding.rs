@@ -16,7 +16,7 @@ use lz4_flex::frame::FrameDecoder;
 use super::App;
 use super::body::read_whole;
 use super::exception::Exception;
-use super::waiting::may_wait;
+use super::waiting::{Work, may_wait};
 use crate::limits::{BODY_BYTES_MAX, BODY_STEP_BYTES};
 
 /// Unpacks the body of a request whose header says that it is a frame of LZ4, and refuses what nobody here can unpack.
@@ -35,7 +35,7 @@ pub async fn unpack(State(app): State<Arc<App>>, request: Request, next: Next) -
     parts.headers.remove(CONTENT_LENGTH);
     let unpacked = futures::stream::once(async move {
         let packed = read_whole(&app, body).await?;
-        may_wait(move || unpacked(&app, &packed)).await.map(Bytes::from)
+        may_wait(Work::Lookup, move || unpacked(&app, &packed)).await.map(Bytes::from)
     });
     next.run(Request::from_parts(parts, Body::from_stream(unpacked))).await
 }

@@ -30,6 +30,7 @@ use axum::middleware::{from_fn, from_fn_with_state, map_request, map_response};
 use axum::response::Response;
 use axum::routing::{get, post};
 use granary_sql::Session;
+use tokio::runtime::Handle;
 use tower_http::compression::CompressionLayer;
 use tower_http::decompression::RequestDecompressionLayer;
 
@@ -45,6 +46,8 @@ pub use waiting::without_a_turn;
 pub struct App {
     /// Whoever may do anything; a caller's own session is another over the same dictionaries.
     pub session: Arc<Session>,
+    /// Where queries run.
+    pub queries: Handle,
     pub users: Users,
     sessions: Sessions,
     metrics: Metrics,
@@ -52,10 +55,10 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(session: Arc<Session>, users: Users, neighbours: Neighbours) -> Self {
+    pub fn new(session: Arc<Session>, queries: Handle, users: Users, neighbours: Neighbours) -> Self {
         let metrics = Metrics::new(Arc::clone(&session), neighbours.clone());
         let history = Arc::new(History::new(neighbours));
-        Self { session, users, sessions: Sessions::default(), metrics, history }
+        Self { session, queries, users, sessions: Sessions::default(), metrics, history }
     }
 
     /// What goes on beside requests, for ever.

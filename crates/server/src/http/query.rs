@@ -8,7 +8,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use granary_sql::format::Format;
 use granary_sql::{Access, Error, Session};
-use tokio::runtime::Handle;
 
 use super::answer::{self, Compression, Delivery, LateException};
 use super::blocks;
@@ -19,7 +18,7 @@ use super::exception::Exception;
 use super::sessions::Lease;
 use super::url::Parameters;
 use super::url_parameters::UrlParameters;
-use super::waiting::may_wait;
+use super::waiting::{Work, may_wait};
 use crate::limits::{ANSWER_BYTES_HELD_MAX, ANSWER_BYTES_HELD_MIN, BODY_BYTES_MAX};
 
 const FORMAT: HeaderName = HeaderName::from_static("x-clickhouse-format");
@@ -74,9 +73,14 @@ pub async fn run_post(
     headers: HeaderMap,
     WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
+    let is_form = |value: &HeaderValue| value.as_bytes().starts_with(b"multipart/form-data");
+    if headers.get(CONTENT_TYPE).is_some_and(is_form) {
+        let what = "Forms are not read here: the query is the body, and its parameters are in the URL";
+        return Err(Error::not_implemented(what).into());
+    }
     let body = if is_on(&parameters, "decompress") {
         let app = Arc::clone(&caller.app);
-        may_wait(move || {
+        may_wait(Work::Query, move || {
             app.session.check_memory(blocks::plain_len(&body).min(BODY_BYTES_MAX))?;
             Ok(blocks::decompress(&body, BODY_BYTES_MAX)?)
         })
@@ -149,6 +153,12 @@ async fn run(
     };
     let database = header_or_url(&headers, DATABASE, &parameters, "database")?;
     let leased = prepared(&caller, &parameters, database)?;
+    let revision = match parameters.get("client_protocol_version") {
+        None => 0,
+        Some(revision) => revision.parse().map_err(|_| {
+            Error::bad_arguments(format!("client_protocol_version is a number, and cannot be {revision}"))
+        })?,
+    };
     let is_gzip = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("gzip"));
     let is_packed = headers.get_all(ACCEPT_ENCODING).iter().any(is_gzip);
     let late = LateException::new(!is_packed);
@@ -163,26 +173,33 @@ async fn run(
     };
     // Commands wait for sources and the device, and so does the planning of some queries.
     let (running, statement) = (Arc::clone(&leased), statement.clone());
+    let (queries, planning) = (caller.app.queries.clone(), caller.app.queries.clone());
     let mut output =
-        may_wait(move || Handle::current().block_on(running.session.execute(&statement))).await?;
+        may_wait(Work::Query, move || planning.block_on(running.session.execute(&statement))).await?;
     let chosen = output.format.unwrap_or(default_format);
     let (progress, written) = (output.progress(), output.written);
     let compression = if is_on(&parameters, "compress") { Compression::Blocks } else { Compression::None };
-    let body = answer::written(&caller.app, compression, delivery, move |out| {
+    let body = answer::written(&caller.app, Work::Query, compression, delivery, move |out, gone| {
         // The session owns what the query reads from. It is free when all is written, before the client is told of the end.
         let _leased = leased;
         if !output.has_columns() {
             return Ok(());
         }
-        output.write(&Handle::current(), chosen, out)
+        output.end_when(gone);
+        output.set_native_revision(revision);
+        output.write(&queries, chosen, out)
     })
     .await?;
     let read = progress.read();
     let elapsed = started.elapsed().as_nanos();
     let summary = format!(
         "{{\"read_rows\":\"{}\",\"read_bytes\":\"{}\",\"written_rows\":\"{}\",\
-         \"written_bytes\":\"{}\",\"total_rows_to_read\":\"0\",\"elapsed_ns\":\"{elapsed}\"}}",
-        read.rows_read, read.bytes_read, written.rows, written.bytes
+         \"written_bytes\":\"{}\",\"total_rows_to_read\":\"0\",\"result_rows\":\"{}\",\"elapsed_ns\":\"{elapsed}\"}}",
+        read.rows_read,
+        read.bytes_read,
+        written.rows,
+        written.bytes,
+        progress.rows_answered().max(written.rows)
     );
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(answer::content_type(chosen))),

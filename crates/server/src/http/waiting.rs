@@ -1,6 +1,7 @@
 //! Work that may wait (for a source, the device, a slow hash) has threads of its own: those that serve connections
 //! never wait. So much of it runs at once as the machine has use for; what only waits does not count meanwhile.
 
+use std::cell::Cell;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
@@ -8,56 +9,94 @@ use std::thread::available_parallelism;
 use granary_sql::{Error, give_way};
 use tokio::sync::Semaphore;
 
-use crate::limits::{LOOKUPS_AT_ONCE_MAX, LOOKUPS_AT_ONCE_MIN, LOOKUPS_PER_CORE};
+use crate::limits::{TURNS_MAX, TURNS_MIN, TURNS_PER_CORE};
 
-/// Turns that are free.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let cores = available_parallelism().map_or(1, usize::from);
-    Semaphore::new((cores * LOOKUPS_PER_CORE).clamp(LOOKUPS_AT_ONCE_MIN, LOOKUPS_AT_ONCE_MAX))
-});
+/// What runs at once. Lookups do not wait for queries, which may take long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    Query,
+    Lookup,
+}
 
-/// Turns that were taken up again after a wait when there was none. Those given back next do not become free.
-static OWED: AtomicUsize = AtomicUsize::new(0);
+/// The turns of one kind of work.
+struct Turns {
+    free: Semaphore,
+    /// Turns that were taken up again after a wait when there was none. Those given back next do not become free.
+    owed: AtomicUsize,
+}
+
+impl Turns {
+    fn new() -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
+        let turns = (cores * TURNS_PER_CORE).clamp(TURNS_MIN, TURNS_MAX);
+        Self { free: Semaphore::new(turns), owed: AtomicUsize::new(0) }
+    }
+}
+
+static QUERIES: LazyLock<Turns> = LazyLock::new(Turns::new);
+static LOOKUPS: LazyLock<Turns> = LazyLock::new(Turns::new);
+
+thread_local! {
+    /// What the thread works on; what queries hand to other threads is theirs.
+    static WORK: Cell<Work> = const { Cell::new(Work::Query) };
+}
+
+impl Work {
+    fn turns(self) -> &'static Turns {
+        match self {
+            Work::Query => &QUERIES,
+            Work::Lookup => &LOOKUPS,
+        }
+    }
+}
 
 /// The right to run, given back when it is dropped.
-pub struct Turn;
+pub struct Turn(Work);
 
 impl Turn {
     /// Waits for one, in the order of those who ask.
-    pub async fn take() -> Turn {
-        if let Ok(permit) = TURNS.acquire().await {
+    pub async fn take(work: Work) -> Turn {
+        if let Ok(permit) = work.turns().free.acquire().await {
             permit.forget();
         }
-        Turn
+        Turn(work)
+    }
+
+    /// Uses it for what this thread does. A panic must not leave `work`.
+    pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+        let before = WORK.replace(self.0);
+        let done = work();
+        WORK.set(before);
+        done
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let owed = OWED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owed| owed.checked_sub(1));
+        let turns = self.0.turns();
+        let owed = turns.owed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owed| owed.checked_sub(1));
         if owed.is_err() {
-            TURNS.add_permits(1);
+            turns.free.add_permits(1);
         }
     }
 }
 
 /// Runs a wait of somebody who has a turn, which others have meanwhile.
 pub fn without_a_turn(wait: &mut dyn FnMut()) {
-    TURNS.add_permits(1);
+    let turns = WORK.get().turns();
+    turns.free.add_permits(1);
     give_way(wait);
-    if TURNS.forget_permits(1) == 0 {
-        OWED.fetch_add(1, Ordering::Relaxed);
+    if turns.free.forget_permits(1) == 0 {
+        turns.owed.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Does work there when it is its turn. A panic is an error like any other.
 pub async fn may_wait<T: Send + 'static>(
+    of: Work,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let turn = Turn::take().await;
-    let done = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        work()
-    });
+    let turn = Turn::take(of).await;
+    let done = tokio::task::spawn_blocking(move || turn.run(work));
     done.await.unwrap_or_else(|panic| Err(Error::logical_error(panic.to_string())))
 }

@@ -153,6 +153,22 @@ pub trait BatchWriter {
     fn finish(&mut self, read: Statistics) -> Result<()>;
 }
 
+/// As [`open`], for a client that reads `Native` as a revision of ClickHouse's protocol has it.
+///
+/// # Errors
+/// As of [`open`].
+pub fn open_for<'a>(
+    revision: u64,
+    format: Format,
+    schema: SchemaRef,
+    out: &'a mut (dyn Write + Send),
+) -> Result<Box<dyn BatchWriter + 'a>> {
+    match format {
+        Format::Native => Ok(Box::new(native::Native::new(&schema, out, revision))),
+        format => open(format, schema, out),
+    }
+}
+
 /// Starts a result in the format asked for.
 pub fn open<'a>(
     format: Format,
@@ -191,7 +207,7 @@ pub fn open<'a>(
         Format::RowBinaryWithNamesAndTypes => {
             Box::new(row_binary::RowBinary::with_names_and_types(&schema, out)?)
         }
-        Format::Native => Box::new(native::Native::new(&schema, out)),
+        Format::Native => Box::new(native::Native::new(&schema, out, 0)),
         Format::Parquet => Box::new(parquet::Parquet::open(&schema, out)?),
         Format::Arrow => Box::new(arrow_stream::ArrowFile::open(&schema, out)?),
         Format::ArrowStream => Box::new(arrow_stream::ArrowStream::open(&schema, out)?),

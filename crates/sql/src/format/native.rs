@@ -11,9 +11,15 @@ use super::binary::{Layout, bytes, varint};
 use super::{BatchWriter, Statistics, columns, names};
 use crate::limits::BINARY_PIECE_BYTES;
 
-/// ClickHouse's own format, as it is over HTTP: without block information.
+/// From this revision of ClickHouse's protocol on, blocks begin with information on themselves,
+const WITH_BLOCK_INFO: u64 = 51_903;
+/// and from this one on a byte behind each type says whether its values are written in another way than usual.
+const WITH_SERIALIZATION: u64 = 54_454;
+
+/// ClickHouse's own format; without block information, unless a client says the revision that it knows.
 pub struct Native<'a> {
     out: &'a mut (dyn Write + Send),
+    info: &'static [u8],
     heads: Vec<Vec<u8>>,
     layouts: Vec<Layout>,
     /// An empty result is one block without rows, which says what its columns would be.
@@ -21,21 +27,27 @@ pub struct Native<'a> {
 }
 
 impl<'a> Native<'a> {
-    pub fn new(schema: &Schema, out: &'a mut (dyn Write + Send)) -> Self {
+    /// Of a revision of the protocol; 0: as it is in files, and over HTTP.
+    pub fn new(schema: &Schema, out: &'a mut (dyn Write + Send), revision: u64) -> Self {
         let head = |(name, field): (&String, _)| {
             let mut head = Vec::new();
             bytes(name.as_bytes(), &mut head);
             bytes(type_name(field).as_bytes(), &mut head);
+            if revision >= WITH_SERIALIZATION {
+                head.push(0);
+            }
             head
         };
+        // Field 1: no rows beyond a limit; field 2: no bucket (-1, in 4 bytes); the end.
+        let info: &[u8] = if revision >= WITH_BLOCK_INFO { &[1, 0, 2, 255, 255, 255, 255, 0] } else { &[] };
         let fields = schema.fields().iter().map(|field| field.as_ref());
         let heads = names(schema).iter().zip(fields).map(head).collect();
         let layouts = schema.fields().iter().map(|field| Layout::of(field)).collect();
-        Self { out, heads, layouts, empty: true }
+        Self { out, info, heads, layouts, empty: true }
     }
 
     fn block(&mut self, rows: usize, batch: Option<&RecordBatch>) -> Result<()> {
-        let mut block = Vec::new();
+        let mut block = self.info.to_vec();
         varint(self.heads.len() as u64, &mut block);
         varint(rows as u64, &mut block);
         let columns = batch.map(columns).transpose()?.unwrap_or_default();
