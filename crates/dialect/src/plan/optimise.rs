@@ -12,6 +12,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::comparisons::{check_comparisons, is_comparison};
+use super::distinct_rows::grouped;
 use super::in_order::sorts_within;
 use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
@@ -107,7 +108,7 @@ fn analysed(
     let plan = meaning(plan)?;
     if nodes.other {
         let plan = joins(plan, Unmatched::of(OptimizerConfig::options(state).as_ref()))?;
-        let plan = in_subqueries(plan)?;
+        let plan = grouped(in_subqueries(plan)?)?;
         let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
         // What joins lack has got values by now.
         let plan = plan.transform_up(|node| Ok(Transformed::yes(node.recompute_schema()?))).data()?;
