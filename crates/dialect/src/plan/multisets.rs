@@ -59,8 +59,9 @@ fn number(join: Join) -> Result<LogicalPlan> {
         .build()
 }
 
-/// The same rows, each with its number among those like it: of each kind there is a list of numbers as long as there are
-/// rows, which is taken apart. DataFusion takes for unique what was grouped by, then, too: it is hidden from it.
+/// The same rows, each with its number among those like it: each kind gets a list of as many numbers as it has rows, and the
+/// list is taken apart. DataFusion would go on taking the columns that were grouped by for unique, so they are not these
+/// columns any more but what `materialize` makes of them.
 fn with_turns(plan: Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let fields: Vec<(Option<TableReference>, FieldRef)> =
         plan.schema().iter().map(|(relation, field)| (relation.cloned(), Arc::clone(field))).collect();
