@@ -29,7 +29,7 @@ fn misses(shards: u64, entries: u64, exponent: f64) -> u64 {
 fn equal_shares_of_shards_cost_little() {
     println!("misses with equal shares : with one order for all keys, Zipf 0.8, 0.99, 1.2");
     // Entries in RAM, and the most that is lost.
-    for (entries, most) in [(512, 0.08), (2_048, 0.02), (8_192, 0.01), (65_536, 0.005)] {
+    for (entries, most) in [(512, 0.03), (2_048, 0.01), (8_192, 0.005), (65_536, 0.003)] {
         let lost = [0.8, 0.99, 1.2].map(|exponent| {
             let [equal, one] = [SHARDS, 1].map(|shards| misses(shards, entries, exponent));
             equal as f64 / one as f64 - 1.0
