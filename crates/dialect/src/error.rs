@@ -71,6 +71,7 @@ constructors! {
     wrong_column_count = 20 "NUMBER_OF_COLUMNS_DOESNT_MATCH";
     unknown_table = 60 "UNKNOWN_TABLE";
     syntax_error = 62 "SYNTAX_ERROR";
+    multiple_expressions_for_alias = 179 "MULTIPLE_EXPRESSIONS_FOR_ALIAS";
     file_doesnt_exist = 107 "FILE_DOESNT_EXIST";
     argument_out_of_bound = 69 "ARGUMENT_OUT_OF_BOUND";
     cannot_convert_type = 70 "CANNOT_CONVERT_TYPE";
@@ -173,6 +174,13 @@ impl From<std::io::Error> for Error {
 }
 
 impl Error {
+    /// `name` stands for two expressions.
+    pub fn two_expressions_for_alias(name: &str, one: &dyn fmt::Display, other: &dyn fmt::Display) -> Error {
+        Error::multiple_expressions_for_alias(format!(
+            "Multiple expressions {one} AS {name} and {other} AS {name} for alias {name}"
+        ))
+    }
+
     /// Says which file it was.
     pub fn at(self, path: &Path) -> Error {
         Error { message: format!("{}: {}", path.display(), self.message), ..self }

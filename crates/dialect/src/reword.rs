@@ -135,7 +135,8 @@ fn arrow_error(error: &ArrowError) -> Option<Error> {
     }
 }
 
-fn no_number(written: &str, name: &str) -> Error {
+/// The error for a text that is no number of a type, which has Arrow's name.
+pub(crate) fn no_number(written: &str, name: &str) -> Error {
     let name = type_name(name);
     match name.starts_with("Float") && !begins_as_number(written) {
         true => Error::cannot_parse_number(format!(

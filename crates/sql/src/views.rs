@@ -61,9 +61,7 @@ impl With {
     fn of(query: &Query) -> With {
         let tables = query.with.iter().flat_map(|with| &with.cte_tables);
         let names: Vec<String> = tables.map(|table| table.alias.name.value.clone()).collect();
-        // A recursive one knows itself.
-        let known = if query.with.as_ref().is_some_and(|with| with.recursive) { names.len() } else { 0 };
-        With { names, known }
+        With { names, known: 0 }
     }
 
     fn names(&self, table: &str) -> bool {

@@ -38,6 +38,11 @@ pub(super) fn register(context: &SessionContext) -> Result<()> {
     Ok(())
 }
 
+/// An aggregate that has a value for no rows, of one of DataFusion's that has a default here.
+pub(crate) fn never_empty(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::from(NeverEmpty { inner }))
+}
+
 /// Aggregates of which there is none for too few rows: they are nan then.
 const STATISTICS: [&str; 9] = [
     "avg",

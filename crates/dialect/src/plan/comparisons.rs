@@ -9,6 +9,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Volatility,
 };
 
+use super::meaning::element;
 use crate::error::Error;
 use crate::functions::as_type::AS_TYPE;
 use crate::limits::CONSTANT_STEPS_MAX;
@@ -33,6 +34,8 @@ pub fn function_of(operator: Operator) -> Option<&'static str> {
         Operator::LtEq => "lessOrEquals",
         Operator::Gt => "greater",
         Operator::GtEq => "greaterOrEquals",
+        Operator::IsDistinctFrom => "isDistinctFrom",
+        Operator::IsNotDistinctFrom => "isNotDistinctFrom",
         _ => return None,
     })
 }
@@ -90,6 +93,12 @@ fn check_sides(left: &Expr, operator: Operator, right: &Expr, inputs: &Inputs<'_
     if one.data_type().is_null() || other.data_type().is_null() {
         return Ok(());
     }
+    if let (DataType::Struct(left), DataType::Struct(right)) = (one.data_type(), other.data_type()) {
+        let count = left.len().min(right.len());
+        return (0..count).try_for_each(|at| {
+            check_sides(&element(sides[0], at), operator, &element(sides[1], at), inputs)
+        });
+    }
     let name = |field: &Field| type_name(&field.clone().with_nullable(false));
     let (one_name, other_name) = (name(&one), name(&other));
     let dates = |one: &DataType, other: &DataType| matches!(one, DataType::Date32) && other.is_numeric();
@@ -109,6 +118,10 @@ fn check_sides(left: &Expr, operator: Operator, right: &Expr, inputs: &Inputs<'_
     };
     let sixteen_bytes = |field: &Field| matches!(field.data_type(), DataType::FixedSizeBinary(16));
     let mixed = mixed || sixteen_bytes(&one) && sixteen_bytes(&other) && one_name != other_name;
+    let is_distinct = matches!(operator, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom);
+    let mixed = mixed
+        || are_texts_and_others(one.data_type(), other.data_type())
+        || is_distinct && one.data_type().is_string() != other.data_type().is_string();
     if mixed || times(&one, &other) || times(&other, &one) {
         return Err(never_compared(&one_name, &other_name, function).into());
     }
@@ -129,6 +142,24 @@ fn check_sides(left: &Expr, operator: Operator, right: &Expr, inputs: &Inputs<'_
         false => no_common_type(&one_name, &other_name, function),
     }
     .into())
+}
+
+/// Whether of two types of arrays or maps one has texts where the other has something else.
+fn are_texts_and_others(one: &DataType, other: &DataType) -> bool {
+    let within = |one: &Field, other: &Field| {
+        let (one, other) = (one.data_type(), other.data_type());
+        let are_known = !one.is_null() && !other.is_null();
+        are_known && one.is_string() != other.is_string() || are_texts_and_others(one, other)
+    };
+    match (one, other) {
+        (DataType::List(one), DataType::List(other)) | (DataType::Map(one, _), DataType::Map(other, _)) => {
+            within(one, other)
+        }
+        (DataType::Struct(one), DataType::Struct(other)) => {
+            one.iter().zip(other).any(|(one, other)| within(one, other))
+        }
+        _ => false,
+    }
 }
 
 /// ClickHouse's words for a text and what is none.
@@ -173,6 +204,7 @@ fn is_constant(expr: &Expr, inputs: &[&LogicalPlan], steps: &mut usize) -> bool 
             Expr::AggregateFunction(_)
             | Expr::WindowFunction(_)
             | Expr::OuterReferenceColumn(..)
+            | Expr::LambdaVariable(_)
             | Expr::InSubquery(_)
             | Expr::Exists(_) => false,
             _ => true,

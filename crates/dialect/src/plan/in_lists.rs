@@ -8,7 +8,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
 
 use crate::error::Error;
 use crate::functions::as_type::AsType;
-use crate::functions::{Convert, exact};
+use crate::functions::{Convert, exact, number_of};
 use crate::types::{declared, type_name};
 
 /// Gives what is listed its type, before DataFusion looks for one.
@@ -23,9 +23,6 @@ pub fn of_one_type(list: InList, schema: &DFSchema) -> Result<InList> {
     if field.data_type() == &DataType::Boolean && are_any_numbers(&list, schema) {
         let list = list.into_iter().map(|item| truth_as_number(item, schema)).collect::<Result<_>>()?;
         let expr = Box::new(Expr::Cast(Cast::new(expr, DataType::UInt8)));
-        return Ok(InList { expr, list, negated });
-    }
-    if !is_strict(field.data_type()) {
         return Ok(InList { expr, list, negated });
     }
     let list = list.into_iter().map(|item| of_type(item, &field, schema)).collect::<Result<_>>()?;
@@ -69,17 +66,15 @@ fn as_text(item: Expr, schema: &DFSchema) -> Result<Expr> {
 
 /// Whether DataFusion would not find a number or a text in a column of the type.
 fn is_strict(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Timestamp(..) | DataType::Date32 | DataType::Boolean | DataType::FixedSizeBinary(16) => {
-            true
-        }
-        DataType::Struct(fields) => fields.iter().any(|field| is_strict(field.data_type())),
-        _ => false,
-    }
+    use DataType::{Boolean, Date32, FixedSizeBinary, Struct, Timestamp};
+    matches!(data_type, Timestamp(..) | Date32 | Boolean | FixedSizeBinary(16) | Struct(_))
 }
 
 fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Expr> {
     let given = item.get_type(schema)?;
+    if field.data_type().is_numeric() && declared(field).is_none() && given.is_string() {
+        return number_of(item, field.data_type());
+    }
     if given == *field.data_type() || given.is_null() || !is_strict(field.data_type()) {
         return Ok(item);
     }

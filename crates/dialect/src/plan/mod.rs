@@ -17,6 +17,7 @@ mod planning;
 mod result_names;
 mod scalar_subqueries;
 mod settings;
+mod type_names;
 mod yielding;
 
 use datafusion::common::Result;

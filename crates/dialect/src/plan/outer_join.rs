@@ -14,6 +14,7 @@ use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, lit};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::type_names::with_type_names;
 use super::{QuerySettings, has_node};
 use crate::functions::default_value;
 
@@ -29,7 +30,10 @@ impl AnalyzerRule for OuterJoinDefaults {
             return Ok(plan);
         }
         // What is below has other columns by now: those of an inner join's missing side have defaults.
-        plan.transform_up_with_subqueries(|node| filled(node.recompute_schema()?, missing)).data()
+        plan.transform_up_with_subqueries(|node| {
+            filled(node.recompute_schema()?, missing)?.transform_data(with_type_names)
+        })
+        .data()
     }
 
     fn name(&self) -> &str {
@@ -65,6 +69,11 @@ fn missing_sides(join_type: JoinType) -> (bool, bool) {
         JoinType::Full => (true, true),
         _ => (false, false),
     }
+}
+
+/// Whether a plan is a join that may lack rows.
+pub fn is_outer(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Join(join) if missing_sides(join.join_type) != (false, false))
 }
 
 /// Puts the defaults above a plan that is an outer join.

@@ -14,8 +14,12 @@ use super::names::column_name;
 use super::syntax::{call, string};
 use crate::error::{Error, Result};
 use crate::limits::{ALIAS_EXPANSIONS_MAX, ALIASES_DEEP_MAX};
+use crate::text::shown_name;
 
 /// Puts expressions in the places of their aliases. Those `named` by WITH are known too.
+///
+/// # Errors
+/// Those of aliases that are too long.
 pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()> {
     let mut aliases = named.clone();
     aliases.extend(select.projection.iter().filter_map(alias));
@@ -59,6 +63,37 @@ pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()>
     }
     let conditions = [&mut select.prewhere, &mut select.selection, &mut select.having];
     conditions.into_iter().flatten().try_for_each(|expr| resolver.visit(expr))
+}
+
+/// Refuses a name that stands for two things. Columns that were given their names here have them from what they
+/// are.
+///
+/// # Errors
+/// MULTIPLE_EXPRESSIONS_FOR_ALIAS.
+pub fn check_unique(select: &Select, named: &HashMap<String, Expr>) -> Result<()> {
+    let mut known: HashMap<&str, &Expr> = named.iter().map(|(name, expr)| (name.as_str(), expr)).collect();
+    for item in &select.projection {
+        let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
+        let name = shown_name(&alias.value);
+        let is_column = matches!(expr, Expr::Identifier(_)) && name == alias.value;
+        if !is_column && name == column_name(expr) {
+            continue;
+        }
+        if let Some(other) = known.insert(name, expr)
+            && bare(other) != bare(expr)
+        {
+            return Err(Error::two_expressions_for_alias(name, expr, other));
+        }
+    }
+    Ok(())
+}
+
+/// Without parentheses around it.
+fn bare(mut expr: &Expr) -> &Expr {
+    while let Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
 }
 
 /// The name by which columns of a table are known to be its own.

@@ -3,7 +3,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Function, UnaryOperator, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Array, BinaryOperator, CastKind, Expr, Function, Query, TableFactor, UnaryOperator, Visit, Visitor,
+};
 
 use super::syntax::name_of;
 use crate::error::{Error, Result};
@@ -24,6 +26,22 @@ struct Allowed;
 
 impl Visitor for Allowed {
     type Break = Error;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Error> {
+        match query.locks.first() {
+            Some(lock) => ControlFlow::Break(unknown_syntax(&lock.to_string())),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Error> {
+        match factor {
+            TableFactor::Derived { lateral: true, .. } | TableFactor::Function { lateral: true, .. } => {
+                ControlFlow::Break(unknown_syntax("LATERAL"))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Error> {
         match refusal(expr) {
@@ -51,6 +69,16 @@ fn refusal(expr: &Expr) -> Option<Error> {
         Expr::AnyOp { .. } | Expr::AllOp { .. } => "ANY and ALL".into(),
         Expr::IsUnknown(_) | Expr::IsNotUnknown(_) => "IS UNKNOWN".into(),
         Expr::IsTrue(_) | Expr::IsNotTrue(_) | Expr::IsFalse(_) | Expr::IsNotFalse(_) => "IS TRUE".into(),
+        Expr::Cast { kind: CastKind::TryCast, .. } => return Some(names::unknown("TRY_CAST")),
+        Expr::Cast { kind: CastKind::SafeCast, .. } => return Some(names::unknown("SAFE_CAST")),
+        Expr::Cast { format: Some(_), .. } => "FORMAT within CAST".into(),
+        Expr::Cast { array: true, .. } => "ARRAY behind the type of a CAST".into(),
+        Expr::Array(Array { named: true, .. }) => {
+            return Some(Error::syntax_error(
+                "Syntax error: ARRAY before [ is not known: an array is [1, 2], and an element of a column of that name \
+                 is \"array\"[1]",
+            ));
+        }
         Expr::IsNormalized { .. } => "IS NORMALIZED".into(),
         Expr::JsonAccess { .. } => "access to JSON".into(),
         Expr::Convert { .. } => "CONVERT".into(),
@@ -62,7 +90,11 @@ fn refusal(expr: &Expr) -> Option<Error> {
         Expr::MemberOf(_) => "MEMBER OF".into(),
         _ => return None,
     };
-    Some(Error::syntax_error(format!("Syntax error: {refused} is not known")))
+    Some(unknown_syntax(&refused))
+}
+
+fn unknown_syntax(refused: &str) -> Error {
+    Error::syntax_error(format!("Syntax error: {refused} is not known"))
 }
 
 fn unknown(function: &Function) -> Option<Error> {

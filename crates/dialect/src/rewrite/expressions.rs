@@ -191,9 +191,12 @@ fn without_nulls(expr: Expr) -> Expr {
     if !list.is_empty() {
         return Expr::InList { expr: item, list, negated };
     }
-    // Of nothing but NULL: no for what is known, and unknown for NULL.
-    let op = if negated { BinaryOperator::Eq } else { BinaryOperator::NotEq };
-    Expr::BinaryOp { left: item.clone(), op, right: item }
+    // Of nothing but NULL: no for what is known, NaN too, and unknown for NULL.
+    let within = Expr::BinaryOp { left: item.clone(), op: BinaryOperator::Lt, right: item };
+    match negated {
+        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(within))) },
+        false => within,
+    }
 }
 
 /// Texts in an IN that may be UUIDs or addresses; more are compared as what they are, texts.

@@ -179,7 +179,8 @@ impl VisitorMut for Rewriter<'_> {
         if self.times.is_some() {
             times::keep_out_of_wildcards(select);
         }
-        if let Err(error) = using::check(select).and_then(|()| joins::make(select)) {
+        let checked = using::check(select).and_then(|()| aliases::check_unique(select, &self.named));
+        if let Err(error) = checked.and_then(|()| joins::make(select)) {
             return ControlFlow::Break(error);
         }
         projections::name(&mut select.projection);
@@ -209,6 +210,7 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        relations::name_values(factor);
         let checked = relations::check(factor, self.scope.database());
         if let Err(error) = checked.and_then(|()| relations::rewrite(factor, self.scope, &mut self.extras)) {
             return ControlFlow::Break(error);

@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, TableFactor, TableFunctionArgs,
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, SetExpr, TableAliasColumnDef, TableFactor,
+    TableFunctionArgs,
 };
 
 use super::syntax::text;
@@ -56,6 +57,17 @@ pub fn check(factor: &TableFactor, database: &str) -> Result<()> {
             "Table expression modifiers {what} are not supported for subquery"
         )),
     })
+}
+
+/// Names the columns of `(VALUES (1, 'a')) AS t` as ClickHouse does: c1, c2 and so on.
+pub fn name_values(factor: &mut TableFactor) {
+    let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor else { return };
+    let SetExpr::Values(values) = subquery.body.as_ref() else { return };
+    let count = values.rows.first().map_or(0, |row| row.content.len());
+    if alias.columns.is_empty() {
+        let column = |at| TableAliasColumnDef::from_name(format!("c{at}"));
+        alias.columns = (1..=count).map(column).collect();
+    }
 }
 
 /// Replaces `'x.csv'`, `file('x.csv', 'CSVWithNames')` and `dictionary('db.d')` by plain table names.

@@ -15,11 +15,14 @@ struct Size {
     queries: usize,
 }
 
-/// Refuses a WITH whose queries are too deep within each other, or too many.
+/// Refuses a WITH whose queries are too deep within each other, too many, or select from themselves.
 ///
 /// # Errors
-/// TOO_DEEP_AST, TOO_BIG_AST.
+/// TOO_DEEP_AST, TOO_BIG_AST, NOT_IMPLEMENTED.
 pub fn check(with: &With) -> Result<()> {
+    if with.recursive {
+        return Err(Error::not_implemented("WITH RECURSIVE is not implemented"));
+    }
     let mut known: HashMap<&str, Size> = HashMap::new();
     for table in &with.cte_tables {
         let mut size = Size { depth: 1, queries: 1 };

@@ -13,7 +13,7 @@ use super::braces::quote_maps;
 use super::depth::check_depth;
 use super::preprocess::{Tail, preprocess, separate_values};
 use super::size::check_lists;
-use super::with::take_named_expressions;
+use super::with::{NamedExpression, take_named_expressions};
 use crate::error::{Error, Result};
 
 /// A query as it was written.
@@ -29,7 +29,8 @@ pub struct ParsedQuery {
 /// Parses the query that stands behind the first tokens of a text.
 ///
 /// # Errors
-/// SYNTAX_ERROR, and TOO_DEEP_AST or TOO_BIG_AST for what would take too long to plan.
+/// SYNTAX_ERROR, MULTIPLE_EXPRESSIONS_FOR_ALIAS of WITH, and TOO_DEEP_AST or TOO_BIG_AST for what would take too
+/// long to plan.
 pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
     let mut tokens = tokens(text)?;
     check_numbers(&tokens)?;
@@ -43,13 +44,17 @@ pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
     let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
     let statement = parser.parse_statement().map_err(wrong)?;
     check_end(&parser)?;
-    let named = named.into_iter().map(|named| {
-        let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(named.tokens);
+    let mut expressions: HashMap<String, Expr> = HashMap::new();
+    for NamedExpression { name, tokens } in named {
+        let mut parser = Parser::new(&ClickHouseDialect {}).with_tokens_with_locations(tokens);
         let expr = parser.parse_expr().map_err(wrong)?;
         check_end(&parser)?;
-        Ok((named.name, expr))
-    });
-    Ok(ParsedQuery { statement, named: named.collect::<Result<_>>()?, tail })
+        if let Some(other) = expressions.get(&name).filter(|other| **other != expr) {
+            return Err(Error::two_expressions_for_alias(&name, &expr, other));
+        }
+        expressions.insert(name, expr);
+    }
+    Ok(ParsedQuery { statement, named: expressions, tail })
 }
 
 /// Parses an expression that stands alone.

@@ -1,6 +1,6 @@
 //! Aggregates of floats, of which NaN is neither the greatest nor the least, and of what may be NULL.
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::math::expr_fn::isnan;
@@ -14,7 +14,7 @@ use super::comparisons::{is_float, is_of_uuids};
 use crate::error::Error;
 use crate::functions::quantile::ANSWERS;
 use crate::functions::uuid_order::order_of;
-use crate::functions::{NanFirst, ToNullable, is_plain};
+use crate::functions::{NanFirst, ToNullable, is_plain, never_empty};
 use crate::plan::nan_last::in_order;
 use crate::rewrite::clickhouse_name;
 use crate::types::{is_wide, type_name};
@@ -70,6 +70,9 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
             let what = format!("{name} of UUIDs over a window is not implemented");
             return Err(Error::not_implemented(what).into());
         }
+        [value] if ["max", "min"].contains(&name.as_str()) && has_null_within(&value.get_type(schema)?) => {
+            return Err(order_of_null(&name).into());
+        }
         [value] if let Some(wide) = widened(&name, value, schema)? => cast_to(value, wide),
         _ => return Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed)),
     }
@@ -101,6 +104,24 @@ fn nan_last(name: &str, value: &mut Expr) {
     *value = ScalarUDF::from(last).call(vec![std::mem::take(value)]);
 }
 
+/// Whether arrays or tuples may have NULL within, of which `max` and `min` know another order than comparisons do.
+fn has_null_within(data_type: &DataType) -> bool {
+    let within = |field: &Field| field.is_nullable() || has_null_within(field.data_type());
+    match data_type {
+        DataType::List(item) => within(item),
+        DataType::Struct(fields) => fields.iter().any(|field| within(field)),
+        _ => false,
+    }
+}
+
+fn by_null_within(order: &[Sort], schema: &DFSchema) -> bool {
+    order.iter().any(|by| by.expr.get_type(schema).is_ok_and(|data_type| has_null_within(&data_type)))
+}
+
+fn order_of_null(name: &str) -> Error {
+    Error::not_implemented(format!("{name} of arrays or tuples with NULL among them is not implemented"))
+}
+
 /// An aggregate by ClickHouse's rules.
 pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let name = call.func.name().to_owned();
@@ -110,10 +131,16 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
         ("max" | "min", [value]) if is_float(value, schema) => {
             nan_last(&name, value);
         }
+        ("max" | "min", [value]) if has_null_within(&value.get_type(schema)?) => {
+            return Err(order_of_null(&name).into());
+        }
+        ("first_value", [_]) if by_null_within(&params.order_by, schema) => {
+            return Err(order_of_null("argMin or argMax").into());
+        }
         ("max" | "min", [value]) if is_of_uuids(value, schema) => {
             let by = Sort { expr: order_of(value.clone()), asc: name == "min", nulls_first: false };
             (params.order_by, params.null_treatment) = (vec![by], Some(NullTreatment::IgnoreNulls));
-            call.func = first_value_udaf();
+            call.func = never_empty(first_value_udaf());
         }
         (statistic, [value]) if STATISTICS.contains(&statistic) => {
             if value.get_type(schema)? == DataType::Float32 {

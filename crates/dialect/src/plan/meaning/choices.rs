@@ -35,7 +35,9 @@ pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
         Some(operand)
             if comparisons::is_float(&operand, schema)
                 || when_then_expr.iter().any(|(when, _)| {
-                    comparisons::is_float(when, schema) || comparisons::are_apart(&operand, when, schema)
+                    comparisons::is_float(when, schema)
+                        || comparisons::are_apart(&operand, when, schema)
+                        || comparisons::are_number_and_text(&operand, when, schema)
                 }) =>
         {
             for (when, _) in &mut when_then_expr {

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, ExprSchema, JoinConstraint, JoinType, NullEquality, Result};
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, Union};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, ScalarUDF, Union};
 use granary_dict::DataType as ClickHouseType;
 
 use super::choices::{differ_within, null_of_type, of_type};
 use crate::error::Error;
-use crate::functions::{supertype, type_of};
+use crate::functions::{ToNullable, supertype, type_of};
 use crate::types::{is_time, plain_field_name};
 
 /// Whether a node has such columns.
@@ -73,6 +73,7 @@ fn compared(mut join: Join) -> Result<LogicalPlan> {
     if left.len() != right.len() {
         return Ok(LogicalPlan::Join(join));
     }
+    let may_be_null: Vec<bool> = right.iter().map(|field| field.is_nullable()).collect();
     let mut wanted = Vec::with_capacity(left.len());
     for (at, (left, right)) in left.iter().zip(right).enumerate() {
         wanted.push(common(&[left.as_ref(), right.as_ref()]).map_err(|types| {
@@ -83,9 +84,29 @@ fn compared(mut join: Join) -> Result<LogicalPlan> {
             ))
         })?);
     }
-    join.left = aligned(join.left, &wanted)?;
+    join.left = nullable(aligned(join.left, &wanted)?, &may_be_null)?;
     join.right = aligned(join.right, &wanted)?;
     LogicalPlan::Join(join).recompute_schema()
+}
+
+/// The rows with columns that are Nullable where the other query's are.
+fn nullable(input: Arc<LogicalPlan>, wanted: &[bool]) -> Result<Arc<LogicalPlan>> {
+    let schema = Arc::clone(input.schema());
+    let mut changed = false;
+    let columns = schema.iter().zip(wanted).map(|((relation, field), wanted)| {
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        if !wanted || field.is_nullable() || field.data_type().is_nested() {
+            return column;
+        }
+        changed = true;
+        let nullable = ScalarUDF::from(ToNullable::default()).call(vec![column]);
+        nullable.alias_qualified(relation.cloned(), field.name())
+    });
+    let columns: Vec<Expr> = columns.collect();
+    match changed {
+        true => Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?))),
+        false => Ok(input),
+    }
 }
 
 /// Of a right or a full join, whose column has values of both sides, both are made what holds them. Of others the right

@@ -1,19 +1,21 @@
-//! Comparisons of floats as IEEE 754 says, of tuples element by element, and of times as moments.
+//! Comparisons of floats as IEEE 754 says, of tuples element by element, of times as moments, and of numbers with texts of
+//! some.
 
 use std::cmp::Ordering;
 
 use datafusion::arrow::datatypes::{DataType, Field, Fields, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, Cast, InList};
+use datafusion::logical_expr::expr::{Between, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit};
 use granary_dict::{DataType as ClickHouseType, digits_of};
 
 use crate::error::Error;
+use crate::functions::array_order::{ArrayOrder, has_own_order};
 use crate::functions::as_type::AsType;
 use crate::functions::uuid_order::{is_uuid, order_of};
-use crate::functions::{AssumeNotNull, Ieee, TUPLE, TupleElement, text_as};
-use crate::types::{plain_name, type_name};
+use crate::functions::{AssumeNotNull, Ieee, TUPLE, TupleElement, number_of, text_as};
+use crate::types::{declared, plain_name, type_name};
 
 pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
@@ -22,6 +24,10 @@ pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
 /// Whether an expression's values are UUIDs, which have an order of their own.
 pub fn is_of_uuids(expr: &Expr, schema: &DFSchema) -> bool {
     expr.to_field(schema).is_ok_and(|(_, field)| is_uuid(&field))
+}
+
+fn is_of_arrays(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| has_own_order(&data_type))
 }
 
 /// Whether DataFusion would compare two types by what clocks show: one is of times in a zone, and the other of times
@@ -109,6 +115,29 @@ fn of_times(compared: BinaryExpr, schema: &DFSchema) -> BinaryExpr {
     BinaryExpr::new(left, op, right)
 }
 
+/// Two sides of a comparison, where a text beside a number is one.
+fn of_numbers(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
+    let BinaryExpr { left, op, right } = compared;
+    let (left, right) = match (number_type(&left, schema), number_type(&right, schema)) {
+        (Some(number), None) if is_text(&right, schema) => (left, Box::new(number_of(*right, &number)?)),
+        (None, Some(number)) if is_text(&left, schema) => (Box::new(number_of(*left, &number)?), right),
+        _ => (left, right),
+    };
+    Ok(BinaryExpr::new(left, op, right))
+}
+
+/// The type of an expression of numbers that Arrow has.
+fn number_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+    let (_, field) = expr.to_field(schema).ok()?;
+    (field.data_type().is_numeric() && declared(&field).is_none()).then(|| field.data_type().clone())
+}
+
+/// Whether one of two is a number, and the other a text of one.
+pub fn are_number_and_text(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
+    number_type(one, schema).is_some() && is_text(other, schema)
+        || is_text(one, schema) && number_type(other, schema).is_some()
+}
+
 /// The digits behind the point of a time's seconds.
 fn digits(time: &ClickHouseType) -> u8 {
     match time {
@@ -151,7 +180,7 @@ fn are_unlike_times(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
 
 /// A comparison by ClickHouse's rules.
 pub fn compared(compared: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let compared = at_one_zone(of_times(compared, schema), schema)?;
+    let compared = at_one_zone(of_times(of_numbers(compared, schema)?, schema), schema)?;
     let (left, right) = match (compared.left.to_field(schema), compared.right.to_field(schema)) {
         (Ok((_, left)), Ok((_, right))) => (left, right),
         _ => return Ok(Transformed::no(Expr::BinaryExpr(compared))),
@@ -167,29 +196,17 @@ pub fn compared(compared: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
         let [left, right] = [compared.left, compared.right].map(|side| Box::new(order_of(*side)));
         return Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, compared.op, right))));
     }
-    let is_text_or_number = |field: &Field| {
-        let data_type = field.data_type();
-        data_type.is_numeric() || data_type.is_string() || data_type == &DataType::Boolean
+    let sides = [left.data_type(), right.data_type()];
+    let is_array = |side: &&DataType| matches!(side, DataType::List(_) | DataType::Map(..));
+    let is_number = |side: &&DataType| side.is_numeric() || **side == DataType::Boolean;
+    let function = if sides.iter().all(is_array) && sides.iter().any(|side| has_own_order(side)) {
+        ScalarUDF::from(ArrayOrder::new(compared.op))
+    } else if sides.iter().all(is_number) && sides.iter().any(|side| side.is_floating()) {
+        ScalarUDF::from(Ieee::new(compared.op))
+    } else {
+        return Ok(Transformed::yes(Expr::BinaryExpr(compared)));
     };
-    let of_floats = (left.data_type().is_floating() || right.data_type().is_floating())
-        && is_text_or_number(&left)
-        && is_text_or_number(&right);
-    match of_floats {
-        true => ieee(compared, schema).map(Transformed::yes),
-        false => Ok(Transformed::no(Expr::BinaryExpr(compared))),
-    }
-}
-
-/// The comparison as IEEE 754 has it; a text is read as a number.
-fn ieee(compared: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
-    let number = |side: Expr| -> Result<Expr> {
-        Ok(match side.get_type(schema)?.is_string() {
-            true => Expr::Cast(Cast::new(Box::new(side), DataType::Float64)),
-            false => side,
-        })
-    };
-    let function = ScalarUDF::from(Ieee::new(compared.op));
-    Ok(function.call(vec![number(*compared.left)?, number(*compared.right)?]))
+    Ok(Transformed::yes(function.call(vec![*compared.left, *compared.right])))
 }
 
 /// Two NULLs are the same, and the answer is never NULL.
@@ -223,6 +240,8 @@ pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>>
             || is_of_uuids(side, schema)
             || are_apart(&between.expr, side, schema)
             || are_unlike_times(&between.expr, side, schema)
+            || are_number_and_text(&between.expr, side, schema)
+            || is_of_arrays(side, schema)
     };
     if !sides.iter().any(|side| is_apart(side)) {
         return Ok(Transformed::no(Expr::Between(between)));
@@ -302,7 +321,7 @@ fn tuples(compared: &BinaryExpr, left: &Fields, right: &Fields, schema: &DFSchem
 }
 
 /// An element of a tuple; of one that is made on the spot, what it is made of.
-fn element(tuple: &Expr, at: usize) -> Expr {
+pub fn element(tuple: &Expr, at: usize) -> Expr {
     match tuple {
         Expr::ScalarFunction(call) if call.name() == TUPLE && at < call.args.len() => call.args[at].clone(),
         Expr::Alias(alias) => element(&alias.expr, at),

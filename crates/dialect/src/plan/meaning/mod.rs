@@ -9,16 +9,17 @@ mod comparisons;
 mod declared;
 mod items;
 
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
 use self::common_types::{has_common, with_common};
 use super::in_lists::of_one_type;
+use super::outer_join::is_outer;
+use super::type_names::{TYPE_NAME, type_named};
 use super::{has_expression, has_node, map_named_expressions};
-use crate::types::pretty_type_name;
 
-pub use comparisons::{differ_in_zone, in_one_zone};
+pub use comparisons::{differ_in_zone, element, in_one_zone};
 
 /// Makes the expressions of a plan what ClickHouse means by them. It runs before DataFusion looks for common types.
 pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -29,6 +30,7 @@ pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_node(&plan, is_node)? {
         return Ok(plan);
     }
+    let is_above_outer_join = has_node(&plan, |node| Ok(is_outer(node)))?;
     plan.transform_up_with_subqueries(|node| {
         // What is above knows these by a name that cannot be kept.
         if node.inputs().is_empty()
@@ -37,11 +39,11 @@ pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
             return Ok(Transformed::no(node));
         }
         // The equalities of a join find rows by their hashes, as ClickHouse's joins do: bit by bit.
-        let is_join = matches!(node, LogicalPlan::Join(_));
+        let known = Node { is_join: matches!(node, LogicalPlan::Join(_)), is_above_outer_join };
         let mut schema = DFSchema::empty();
         node.inputs().iter().for_each(|input| schema.merge(input.schema()));
         let node = match has_expression(&node, is_concerned)? {
-            true => map_named_expressions(node, |expr| changed(expr, &schema, is_join))?.data,
+            true => map_named_expressions(node, |expr| changed(expr, &schema, known))?.data,
             false => node,
         };
         // What is below may have got other types.
@@ -75,24 +77,21 @@ const MAP: &str = "mapOf";
 
 const CHOICES: &[&str] = &["coalesce", "nvl"];
 
-/// The function that says what an expression's type is: where it is a constant, nobody could tell any more.
-const TYPE_NAME: &str = "toTypeName";
-
-/// Whether the type of an expression is only known when it is evaluated.
-fn has_lambda(expr: &Expr) -> Result<bool> {
-    expr.exists(|expr| {
-        Ok(matches!(expr, Expr::HigherOrderFunction(_) | Expr::Lambda(_) | Expr::LambdaVariable(_)))
-    })
-}
-
 fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-fn changed(expr: Expr, schema: &DFSchema, is_join: bool) -> Result<Transformed<Expr>> {
+/// What there is to know of the node that an expression is in.
+#[derive(Clone, Copy)]
+struct Node {
+    is_join: bool,
+    is_above_outer_join: bool,
+}
+
+fn changed(expr: Expr, schema: &DFSchema, node: Node) -> Result<Transformed<Expr>> {
     match expr {
-        Expr::BinaryExpr(compared) if is_join && compared.op == Operator::Eq => {
+        Expr::BinaryExpr(compared) if node.is_join && compared.op == Operator::Eq => {
             Ok(Transformed::yes(Expr::BinaryExpr(comparisons::at_one_zone(compared, schema)?)))
         }
         Expr::BinaryExpr(compared) if is_comparison(compared.op) => comparisons::compared(compared, schema),
@@ -102,12 +101,8 @@ fn changed(expr: Expr, schema: &DFSchema, is_join: bool) -> Result<Transformed<E
         Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => choices::first_known(call, schema),
         Expr::ScalarFunction(call) if call.name() == ARRAY => items::brought_to_one_type(call, 1, schema),
         Expr::ScalarFunction(call) if call.name() == MAP => items::brought_to_one_type(call, 2, schema),
-        Expr::ScalarFunction(call)
-            if call.name() == TYPE_NAME && call.args.len() == 1 && !has_lambda(&call.args[0])? =>
-        {
-            let (_, field) = call.args[0].to_field(schema)?;
-            Ok(Transformed::yes(lit(pretty_type_name(&field))))
-        }
+        // What an outer join lacks has no values yet.
+        Expr::ScalarFunction(_) if !node.is_above_outer_join => type_named(expr, schema),
         Expr::AggregateFunction(call) => aggregates::changed(call, schema),
         Expr::WindowFunction(call) => aggregates::changed_window(call, schema),
         other => Ok(Transformed::no(other)),

@@ -108,8 +108,13 @@ impl Target {
                 }
             }
         }
-        let connection = ConnectionString::parse(format!("{place}?{}", read.join("&")))
-            .map_err(|e| wrong(&format!("cannot be read: {}", e.kind)))?;
+        let uri = format!("{place}?{}", read.join("&"));
+        // The client panics at a '%' that a character of several bytes stands behind.
+        if !is_percent_encoded(&uri) {
+            return Err(wrong("has a % without two hexadecimal digits; % itself is written as %25"));
+        }
+        let connection =
+            ConnectionString::parse(uri).map_err(|e| wrong(&format!("cannot be read: {}", e.kind)))?;
         let HostInfo::HostIdentifiers(hosts) = &connection.host_info else {
             return Err(wrong("names no servers"));
         };
@@ -155,6 +160,14 @@ pub(super) fn anonymous(uri: &str) -> String {
     let place = uri.split_once('?').map_or(uri, |(place, _)| place);
     let (scheme, place) = place.split_once("://").unwrap_or(("mongodb", place));
     format!("{scheme}://{}", place.rsplit_once('@').map_or(place, |(_, place)| place))
+}
+
+/// Whether two hexadecimal digits stand behind each '%'.
+fn is_percent_encoded(uri: &str) -> bool {
+    uri.split('%').skip(1).all(|behind| {
+        let code = behind.as_bytes().get(..2);
+        code.is_some_and(|code| code.iter().all(u8::is_ascii_hexdigit))
+    })
 }
 
 /// Returns a text as it stands in a URI.
@@ -210,6 +223,14 @@ mod tests {
                 .unwrap();
         assert_eq!(target.authorities.as_deref(), Some("a.pem"));
         assert!(target.connection.write_concern.is_none() && target.connection.retry_writes.is_none());
+    }
+
+    #[test]
+    fn a_percent_sign_has_two_digits_behind_it() {
+        for place in ["%\u{1078}@h", "u:%\u{1078}@h", "u:%4\u{e9}@h", "u:1%@h", "%\u{1078}"] {
+            let error = Target::parse(OF_URI, &format!("mongodb://{place}/d")).err().unwrap();
+            assert!(error.to_string().contains("%25"), "{error}");
+        }
     }
 
     proptest::proptest! {

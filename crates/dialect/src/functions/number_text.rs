@@ -1,0 +1,75 @@
+//! A text that stands beside numbers, in `id = '5'` and `id IN ('5', '6')`: it is read as one of their type, whole, which
+//! Arrow forgives blanks for, and Float64 other digits than Float32 has.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
+};
+
+use super::exact::exact;
+use super::numbers::{rows, shaped};
+use crate::reword::no_number;
+
+/// A text as a number of a type. Nobody can write the function's name.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NumberText {
+    wanted: DataType,
+    signature: Signature,
+}
+
+/// A text as a number of a type that Arrow has; a literal is read at once.
+///
+/// # Errors
+/// TYPE_MISMATCH, CANNOT_PARSE_NUMBER.
+pub fn number_of(text: Expr, wanted: &DataType) -> Result<Expr> {
+    if let Expr::Literal(value, _) = &text {
+        let number = read(&value.to_array()?, wanted)?;
+        return Ok(lit(ScalarValue::try_from_array(&number, 0)?));
+    }
+    let signature = Signature::any(1, Volatility::Immutable);
+    Ok(ScalarUDF::from(NumberText { wanted: wanted.clone(), signature }).call(vec![text]))
+}
+
+/// The numbers that texts are.
+fn read(texts: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+    let (field, number) = (Field::new("", DataType::Utf8, true), Field::new("", wanted.clone(), true));
+    let texts = cast(texts, &DataType::Utf8)?;
+    let error = match exact(&field, &texts, &number) {
+        Ok(numbers) => return Ok(numbers),
+        Err(error) => error,
+    };
+    let is_wrong = |row: &usize| exact(&field, &texts.slice(*row, 1), &number).is_err();
+    match (0..texts.len()).find(is_wrong) {
+        Some(row) => Err(no_number(texts.as_string::<i32>().value(row), &wanted.to_string()).into()),
+        None => Err(error),
+    }
+}
+
+impl ScalarUDFImpl for NumberText {
+    fn name(&self) -> &str {
+        "text/number"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.wanted.clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), self.wanted.clone(), args.arg_fields[0].is_nullable())))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let texts = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+        shaped(read(&texts, &self.wanted)?, &args.args)
+    }
+}

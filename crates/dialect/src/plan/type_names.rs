@@ -1,0 +1,45 @@
+//! `toTypeName(x)` as the constant that it is: where `x` becomes a constant, nobody could tell its type any more.
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
+
+use super::{has_expression, map_named_expressions};
+use crate::types::pretty_type_name;
+
+/// The name of the function.
+pub const TYPE_NAME: &str = "toTypeName";
+
+/// Makes calls in a node constants.
+pub fn with_type_names(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !has_expression(&node, is_call)? {
+        return Ok(Transformed::no(node));
+    }
+    let mut schema = DFSchema::empty();
+    node.inputs().iter().for_each(|input| schema.merge(input.schema()));
+    map_named_expressions(node, |expr| type_named(expr, &schema))
+}
+
+/// Makes a call a constant.
+pub fn type_named(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match &expr {
+        Expr::ScalarFunction(call)
+            if is_call(&expr) && call.args.len() == 1 && !has_lambda(&call.args[0])? =>
+        {
+            let (_, field) = call.args[0].to_field(schema)?;
+            Ok(Transformed::yes(lit(pretty_type_name(&field))))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+fn is_call(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if call.name() == TYPE_NAME)
+}
+
+/// Whether the type of an expression is only known when it is evaluated.
+fn has_lambda(expr: &Expr) -> Result<bool> {
+    expr.exists(|expr| {
+        Ok(matches!(expr, Expr::HigherOrderFunction(_) | Expr::Lambda(_) | Expr::LambdaVariable(_)))
+    })
+}
