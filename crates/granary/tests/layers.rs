@@ -5,19 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 /// Each crate, and the crates of this workspace that it may depend on.
-const MAY_DEPEND_ON: [(&str, &[&str]); 13] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 14] = [
     ("granary-log", &[]),
     ("granary-cache", &["granary-log"]),
     ("granary-metrics", &[]),
+    ("granary-sockets", &[]),
     ("granary-volume", &["granary-log", "granary-metrics"]),
     ("granary-dict", &["granary-cache", "granary-metrics"]),
     ("granary-lab", &["granary-cache"]),
-    ("granary-memcached", &["granary-cache"]),
+    ("granary-memcached", &["granary-cache", "granary-sockets"]),
     ("granary-dialect", &["granary-dict"]),
     ("granary-sql", &["granary-dialect", "granary-dict"]),
-    ("granary-nbd", &["granary-log", "granary-volume"]),
+    ("granary-nbd", &["granary-log", "granary-volume", "granary-sockets"]),
     ("granary-ublk", &["granary-volume"]),
-    ("granary-server", &["granary-sql", "granary-dict", "granary-metrics"]),
+    ("granary-server", &["granary-sql", "granary-dict", "granary-metrics", "granary-sockets"]),
     (
         "granary",
         &[

@@ -22,6 +22,7 @@ mod users;
 pub use engine::{AllocatorSizes, Flush};
 pub use granary_cache::admission::Admission;
 pub use granary_cache::{Applications, Compression};
+pub use granary_sockets::UnixSocket;
 pub use rustls::ServerConfig;
-pub use server::{Options, Server, ServerError, Stats, UnixSocket};
+pub use server::{Options, Server, ServerError, Stats};
 pub use store::{OpenError, Options as StoreOptions};

@@ -48,9 +48,6 @@ pub const SEGMENTS_MIN: u64 = 4;
 /// Connections unless told otherwise, as in memcached.
 pub const CONNECTIONS_DEFAULT: usize = 1024;
 
-/// The permissions of a Unix socket unless told otherwise, as in memcached: the same user may connect.
-pub const SOCKET_MODE_DEFAULT: u32 = 0o700;
-
 /// Bytes that one turn reads from a connection, so that others have theirs.
 pub const READ_BYTES: usize = 64 << 10;
 

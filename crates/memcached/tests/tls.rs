@@ -28,6 +28,12 @@ taken = 0
 while taken < 20 * len(long):
     taken += len(raw.recv(1 << 16))
 raw.close()
+# An end is told from a connection that was cut off.
+raw = trusting.wrap_socket(
+    socket.create_connection((host, int(port)), timeout=20), server_hostname=host, suppress_ragged_eofs=False
+)
+raw.sendall(b"quit\r\n")
+assert raw.recv(1) == b""
 # Whoever does not speak TLS gets nothing.
 plain = socket.create_connection((host, int(port)), timeout=20)
 plain.sendall(b"get a\r\n")

@@ -47,10 +47,9 @@ mod server;
 mod volume;
 
 pub use export::{Command, Export, Exports, ExtentState, Outcome, Session, SingleExport, Tag};
+pub use granary_sockets::{TlsError, UnixSocket, tls_configuration};
 pub use memory::MemoryExport;
 pub use protocol::{Completions, Errno, ExtentsReply, ReadReply, TlsPolicy};
 pub use rustls::ServerConfig;
-pub use server::{
-    Figures, Options, Server, ServerError, Stop, TlsError, UnixSocket, is_activated, serve, tls_configuration,
-};
+pub use server::{Figures, Options, Server, ServerError, Stop, is_activated, serve};
 pub use volume::{VolumeExports, default_export};

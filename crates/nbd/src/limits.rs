@@ -96,9 +96,6 @@ pub const IDLE_MILLISECONDS: u64 = 1000;
 /// Milliseconds that accepting rests when the process has no file descriptors or threads left.
 pub const ACCEPT_PAUSE_MILLISECONDS: u64 = 50;
 
-/// The permissions of a Unix socket unless others are asked for: only the same user may connect.
-pub const SOCKET_MODE_DEFAULT: u32 = 0o700;
-
 const _: () =
     assert!(WRITE_PART_BYTES as usize + 28 <= BUFFER_BYTES, "a part, or a WRITE that is none, fits");
 const _: () = assert!(WRITE_PART_BYTES.is_multiple_of(MINIMUM_BLOCK_MAX));

@@ -28,9 +28,10 @@ use access::Users;
 pub use access::{Password, User, hash_password, is_password_hash};
 use configured::Configured;
 pub use figures::{Figure, Kind, LatencyFigure, Memcached, Neighbours, VolumeFigures, Volumes};
+use granary_sockets::TlsError;
 use http::{App, Scheme};
 use listener::Service;
-pub use tls::{Tls, TlsError, tls_configuration};
+pub use tls::Tls;
 
 /// What a server is started with.
 #[derive(Debug, Clone)]
@@ -102,7 +103,7 @@ impl Server {
         let [runtime, queries] = [runtime()?, runtime()?];
         let http = options.http.map(|address| runtime.block_on(listen("HTTP", address))).transpose()?;
         let https = match &options.https {
-            Some((address, tls)) => Some((runtime.block_on(listen("HTTPS", *address))?, tls::acceptor(tls)?)),
+            Some((address, tls)) => Some((runtime.block_on(listen("HTTPS", *address))?, tls.acceptor()?)),
             None => None,
         };
         Ok(Server { runtime, queries, http, https })

@@ -225,7 +225,7 @@ impl Arguments {
                 "whoever reaches {address} reads and writes the items: --memcached-auth-file has users"
             );
         }
-        let mode = self.socket_mode.map_or(limits::SOCKET_MODE_DEFAULT, |mode| mode.0);
+        let mode = self.socket_mode.map_or(UnixSocket::MODE_DEFAULT, |mode| mode.0);
         let options = Options {
             address: self.address,
             socket: self.socket.map(|path| UnixSocket { path, mode }),

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use crate::{allocator, memory};
 use clap::Args;
-use granary_server::{Neighbours, Options, Tls, limits, tls_configuration};
+use granary_server::{Neighbours, Options, Tls, limits};
 use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
 use granary_sql::{Executables, FolderLock};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -190,12 +190,12 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         return Err(ConfigError::IdleTls.into());
     }
     let memcached_tls = match (&tls, memcached.wants_tls()) {
-        (Some(tls), true) => Some(tls_configuration(tls)?),
+        (Some(tls), true) => Some(tls.configuration()?),
         (None, true) => return Err(ConfigError::Tls.into()),
         (_, false) => None,
     };
     let nbd_tls = match (&tls, nbd.wants_tls()) {
-        (Some(tls), true) => Some(granary_nbd::tls_configuration(&tls.certificate, &tls.key, None)?),
+        (Some(tls), true) => Some(tls.configuration()?),
         (None, true) => return Err(ConfigError::Tls.into()),
         (_, false) => None,
     };

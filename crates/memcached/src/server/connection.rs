@@ -1,8 +1,9 @@
 //! One client's socket.
 
-use super::channel::Channel;
+use super::stream::Stream;
 use crate::engine::Session;
 use crate::limits::READ_BYTES;
+use granary_sockets::Channel;
 use std::io;
 
 /// What is known of a socket between events: epoll tells of changes only.
@@ -34,7 +35,7 @@ pub(super) enum Fate {
 }
 
 pub(super) struct Connection {
-    pub channel: Channel,
+    pub channel: Channel<Stream>,
     /// Out for a turn: `None`.
     pub session: Option<Session>,
     readiness: Readiness,
@@ -47,7 +48,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(channel: Channel, session: Session, now: u32) -> Self {
+    pub fn new(channel: Channel<Stream>, session: Session, now: u32) -> Self {
         channel.stream.prepare();
         let readiness = Readiness::Ready;
         Self { channel, session: Some(session), readiness, is_listed: false, active_at: now, yields: 0 }
@@ -79,7 +80,10 @@ impl Connection {
                 Ok(len) => {
                     session.receive(&buffer[..len]);
                     (total, self.active_at) = (total + len, now);
-                    if len < buffer.len() && self.channel.reads_all() && self.readiness == Readiness::Ready {
+                    if len < buffer.len()
+                        && !self.channel.is_encrypted()
+                        && self.readiness == Readiness::Ready
+                    {
                         self.readiness = Readiness::Waiting;
                     }
                 }

@@ -1,7 +1,6 @@
 //! Sockets and threads: one thread accepts, the others serve, each with its own epoll and its own ring.
 
 mod acceptor;
-mod channel;
 mod connection;
 mod listener;
 mod stream;
@@ -13,8 +12,8 @@ use crate::limits::CONNECTIONS_DEFAULT;
 use crate::store::{self, Store};
 use crate::users::Users;
 use acceptor::Acceptor;
+use granary_sockets::UnixSocket;
 use listener::Listener;
-pub use listener::UnixSocket;
 use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;

@@ -1,12 +1,12 @@
 //! One serving thread.
 
-use super::channel::Channel;
 use super::connection::{Connection, Fate};
 use super::stream::Stream;
 use crate::clock::unix_time;
 use crate::engine::{Engine, Peer, Session};
 use crate::limits::{READ_BYTES, STOP_MILLISECONDS, WRITE_STALL_POLL_MILLISECONDS};
 use crate::protocol::Ending;
+use granary_sockets::Channel;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustls::ServerConfig;
@@ -150,15 +150,13 @@ impl Worker {
             return;
         }
         self.engine.counters().connections.add(1);
-        let channel = match Channel::new(stream, self.tls.as_ref()) {
-            Ok(channel) => channel,
-            Err(error) => {
-                tracing::error!(%error, "TLS cannot be spoken");
-                self.free.push(slot);
-                self.engine.shared().connections.fetch_sub(1, Ordering::Relaxed);
-                return;
-            }
-        };
+        let mut channel = Channel::new(stream);
+        if let Some(Err(error)) = self.tls.as_ref().map(|tls| channel.encrypt(tls)) {
+            tracing::error!(%error, "TLS cannot be spoken");
+            self.free.push(slot);
+            self.engine.shared().connections.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
         let peer = Peer::client(channel.stream.peer(), listener, now);
         let shared = self.engine.shared();
         let session = shared.session(slot).of(shared.peers.add(channel.stream.fd(), peer));
@@ -234,6 +232,7 @@ impl Worker {
         if let Some(session) = &connection.session {
             self.engine.forget(session);
         }
+        connection.channel.close();
         // It is closed in a moment, which ends the watch, too.
         let _ = self.poll.registry().deregister(connection.channel.stream.source());
         self.engine.shared().peers.remove(connection.channel.stream.fd());

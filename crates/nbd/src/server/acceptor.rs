@@ -1,9 +1,9 @@
 //! Accepting connections, each of which gets a thread.
 
 use super::Counters;
-use super::channel::Wire;
 use super::connection::{Connection, Context, End};
 use super::listener::Listener;
+use super::wire::Wire;
 use crate::limits::ACCEPT_PAUSE_MILLISECONDS;
 use crate::protocol::Ending;
 use rustix::event::{PollFd, PollFlags, poll};

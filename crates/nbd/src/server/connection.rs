@@ -1,14 +1,15 @@
 //! One client's connection, on a thread of its own.
 
-use super::channel::{Channel, Wire};
 use super::patience::Patience;
 use super::stop::Stop;
+use super::wire::Wire;
 use crate::export::Exports;
 use crate::limits::{
     IDLE_MILLISECONDS, LOOK_MILLISECONDS, STALL_BYTES_MIN, STOP_LINGER_MILLISECONDS,
     STOP_REFUSAL_MILLISECONDS, STOP_SECONDS,
 };
 use crate::protocol::{Budget, Conversation, Ending, Need, TlsPolicy};
+use granary_sockets::Channel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConfig;
 use std::io;
@@ -60,7 +61,7 @@ enum Wake {
 
 pub(super) struct Connection {
     conversation: Conversation,
-    channel: Channel,
+    channel: Channel<Wire>,
     context: Context,
     begun: Instant,
     /// When bytes came or went last.
@@ -130,7 +131,7 @@ impl Connection {
                 self.conversation.tidy();
             }
             let wants_input = need == Need::Input;
-            if wants_input && (self.is_busy || self.channel.is_buffered()) {
+            if wants_input && (self.is_busy || self.channel.is_encrypted()) {
                 self.is_busy = self.receive()?;
                 if self.is_busy {
                     continue;
@@ -144,7 +145,7 @@ impl Connection {
             }
             match self.wait(need)? {
                 Wake::Over(end) => return Ok(end),
-                Wake::Readable if wants_input && !self.channel.is_buffered() => {
+                Wake::Readable if wants_input && !self.channel.is_encrypted() => {
                     self.is_busy = self.receive()?;
                     self.patience.learn(began.elapsed());
                 }
@@ -251,7 +252,7 @@ impl Connection {
         };
         let has_output = !self.conversation.pending().is_empty() || self.channel.has_unsent();
         let event = self.conversation.event().filter(|_| self.conversation.in_flight() > 0);
-        let (wire, stop) = (&self.channel.wire, self.context.stop.event());
+        let (wire, stop) = (&self.channel.stream, self.context.stop.event());
         // Where there is nothing to wait for, something else takes the place, and is not waited for.
         let watch = |fd: Option<_>, flags| match fd {
             Some(fd) => PollFd::from_borrowed_fd(fd, flags),
@@ -315,7 +316,7 @@ impl Connection {
     /// Waits a moment for the client to take what was said last and to go: bytes that are not read would make the
     /// system take back what it has not delivered.
     fn linger(&mut self) {
-        let wire = &mut self.channel.wire;
+        let wire = &mut self.channel.stream;
         wire.shutdown();
         let until = Instant::now() + Duration::from_millis(STOP_LINGER_MILLISECONDS);
         loop {

@@ -1,35 +1,17 @@
 //! Where clients come in: an address, a socket in the file system, or what systemd opened.
 
 use super::ServerError;
+use granary_sockets::{SocketFile, UnixSocket};
 use listenfd::ListenFd;
-use std::fs::Permissions;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-
-/// A socket in the file system, for clients of the same machine.
-#[derive(Clone, Debug)]
-pub struct UnixSocket {
-    /// Where it lies.
-    pub path: PathBuf,
-    /// The socket's permissions, as `chmod` has them: whoever may write may connect.
-    pub mode: u32,
-}
-
-impl UnixSocket {
-    /// For the same user only.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), mode: crate::limits::SOCKET_MODE_DEFAULT }
-    }
-}
+use std::os::unix::net::UnixListener;
 
 pub(super) enum Listener {
     Tcp(TcpListener),
-    /// The path is there if the socket is to be removed at the end.
-    Unix(UnixListener, Option<PathBuf>),
+    /// The file is this server's; systemd's own are systemd's.
+    Unix(Option<SocketFile>, UnixListener),
 }
 
 impl Listener {
@@ -39,32 +21,9 @@ impl Listener {
         Ok(Self::Tcp(listener))
     }
 
-    /// In place of a socket that nobody serves any more; not of another file.
-    pub fn unix(UnixSocket { path, mode }: &UnixSocket) -> io::Result<Self> {
-        if let Ok(found) = path.symlink_metadata() {
-            if !found.file_type().is_socket() {
-                let text = "there is a file that is no socket";
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-            }
-            if UnixStream::connect(path).is_ok() {
-                return Err(io::ErrorKind::AddrInUse.into());
-            }
-        }
-        // Under its name it is there with its permissions only.
-        let unfinished = beside(path);
-        // What an earlier start left there is a socket; another file is somebody's.
-        if let Ok(found) = unfinished.symlink_metadata() {
-            if !found.file_type().is_socket() {
-                let text = format!("{} is in its way, and no socket", unfinished.display());
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
-            }
-            std::fs::remove_file(&unfinished)?;
-        }
-        let listener = UnixListener::bind(&unfinished)?;
-        std::fs::set_permissions(&unfinished, Permissions::from_mode(*mode))?;
-        std::fs::rename(&unfinished, path)?;
-        listener.set_nonblocking(true)?;
-        Ok(Self::Unix(listener, Some(path.clone())))
+    pub fn unix(socket: &UnixSocket) -> io::Result<Self> {
+        let (file, listener) = socket.listen()?;
+        Ok(Self::Unix(Some(file), listener))
     }
 
     /// What systemd opened for this process (`LISTEN_FDS`, `LISTEN_PID`); none if it did not.
@@ -73,7 +32,7 @@ impl Listener {
         let mut listeners = Vec::new();
         for index in 0..sockets.len() {
             let listener = match sockets.take_unix_listener(index) {
-                Ok(listener) => listener.map(|listener| Self::Unix(listener, None)),
+                Ok(listener) => listener.map(|listener| Self::Unix(None, listener)),
                 // Of another kind: it stays where it was.
                 Err(_) => sockets.take_tcp_listener(index).map_err(ServerError::Activation)?.map(Self::Tcp),
             };
@@ -89,7 +48,7 @@ impl Listener {
     pub fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(listener) => listener.as_fd(),
-            Self::Unix(listener, _) => listener.as_fd(),
+            Self::Unix(_, listener) => listener.as_fd(),
         }
     }
 
@@ -103,7 +62,7 @@ impl Listener {
                 let _ = socket2::SockRef::from(&stream).set_keepalive(true);
                 Ok(stream.into())
             }
-            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| stream.into()),
+            Self::Unix(_, listener) => listener.accept().map(|(stream, _)| stream.into()),
         }
     }
 
@@ -111,10 +70,10 @@ impl Listener {
     pub fn uri(&self) -> Option<String> {
         match self {
             Self::Tcp(_) => self.address().map(|address| format!("nbd://{address}")),
-            Self::Unix(listener, named) => {
+            Self::Unix(file, listener) => {
                 // Granary's own was bound under another name than it has now.
                 let bound = listener.local_addr().ok();
-                let path = named.as_deref().or_else(|| bound.as_ref()?.as_pathname())?;
+                let path = file.as_ref().map(SocketFile::path).or_else(|| bound.as_ref()?.as_pathname())?;
                 Some(format!("nbd+unix:///?socket={}", path.display()))
             }
         }
@@ -134,19 +93,4 @@ pub fn is_activated() -> bool {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     number("LISTEN_FDS").is_some_and(|sockets| sockets > 0)
         && number("LISTEN_PID") == Some(std::process::id())
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Self::Unix(_, Some(path)) = self {
-            // Another server may have taken its place; a socket that nobody serves harms nobody.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
 }

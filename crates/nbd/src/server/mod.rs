@@ -1,12 +1,11 @@
 //! Sockets and threads: one thread accepts, and each connection has its own.
 
 mod acceptor;
-mod channel;
 mod connection;
 mod listener;
 mod patience;
 mod stop;
-mod tls;
+mod wire;
 
 use crate::export::Exports;
 use crate::limits::{
@@ -14,10 +13,10 @@ use crate::limits::{
 };
 use crate::protocol::{Budget, Ending, TlsPolicy};
 use acceptor::Acceptor;
-use channel::Wire;
 use connection::{Connection, Context, End};
+use granary_sockets::UnixSocket;
 use listener::Listener;
-pub use listener::{UnixSocket, is_activated};
+pub use listener::is_activated;
 use rustls::ServerConfig;
 use std::io;
 use std::net::SocketAddr;
@@ -28,7 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 pub use stop::Stop;
-pub use tls::{TlsError, tls_configuration};
+use wire::Wire;
 
 /// What a server is started with.
 #[derive(Clone)]

@@ -1,28 +1,38 @@
 //! The bytes of a connection: as they are, or through TLS.
 
-use super::stream::Stream;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-pub(super) struct Channel {
-    pub stream: Stream,
+/// A client's connection over a stream that does not block.
+#[derive(Debug)]
+pub struct Channel<S> {
+    /// The stream, for what is no byte of it: events, addresses. Its bytes are the channel's.
+    pub stream: S,
     tls: Option<Box<ServerConnection>>,
     /// Bytes that went out, TLS's own among them.
     sent: u64,
 }
 
-impl Channel {
-    /// # Errors
-    /// A configuration that serves nobody.
-    pub fn new(stream: Stream, tls: Option<&Arc<ServerConfig>>) -> Result<Self, rustls::Error> {
-        let tls = tls.map(|tls| ServerConnection::new(Arc::clone(tls))).transpose()?;
-        Ok(Self { stream, tls: tls.map(Box::new), sent: 0 })
+impl<S: Read + Write> Channel<S> {
+    /// Bytes as they are.
+    pub fn new(stream: S) -> Self {
+        Self { stream, tls: None, sent: 0 }
     }
 
-    /// Whether a read that does not fill its buffer has read all there was.
-    pub fn reads_all(&self) -> bool {
-        self.tls.is_none()
+    /// Begins TLS: the next byte is the client's hello.
+    ///
+    /// # Errors
+    /// A configuration that serves nobody.
+    pub fn encrypt(&mut self, configuration: &Arc<ServerConfig>) -> Result<(), rustls::Error> {
+        self.tls = Some(Box::new(ServerConnection::new(Arc::clone(configuration))?));
+        Ok(())
+    }
+
+    /// Whether TLS is spoken: bytes may then have arrived of which the stream does not tell, and a read that does not
+    /// fill its buffer need not have read all there was.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// How many bytes went out so far: the client took those before.
@@ -35,7 +45,10 @@ impl Channel {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Sends what TLS holds back; `WouldBlock`: the client does not take all of it now.
+    /// Sends what TLS holds back.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the client does not take all of it now, and those of the stream.
     pub fn send(&mut self) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
@@ -45,10 +58,22 @@ impl Channel {
         Ok(())
     }
 
+    /// Says goodbye in TLS, where that is spoken.
+    pub fn close(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            // If there is no room for it, the client sees the end without it.
+            let _ = self.send();
+        }
+    }
+
     /// Reads; 0: the client sends no more.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing has come, and those of the stream and of TLS.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(tls) = &mut self.tls else { return self.stream.read(buffer) };
         loop {
+            let Some(tls) = &mut self.tls else { return self.stream.read(buffer) };
             match tls.reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // A client that goes without a word of TLS has gone all the same.
@@ -56,23 +81,23 @@ impl Channel {
                 read => return read,
             }
             let came = tls.read_tls(&mut self.stream);
-            // An alert, where there is one to give, says what is wrong.
             let processed = tls.process_new_packets().map_err(io::Error::other);
-            while tls.wants_write() {
-                match tls.write_tls(&mut self.stream) {
-                    Ok(len) => self.sent += len as u64,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) => return Err(error),
-                }
+            // An alert, where there is one to give, says what is wrong.
+            match self.send() {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                _ => {}
             }
+            processed?;
             if came? == 0 {
                 return Ok(0);
             }
-            processed?;
         }
     }
 
     /// Writes as much as the client, or TLS, takes.
+    ///
+    /// # Errors
+    /// `WouldBlock` if that is nothing, and those of the stream and of TLS.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.tls.is_none() {
             let len = self.stream.write(bytes)?;

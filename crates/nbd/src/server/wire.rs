@@ -1,0 +1,54 @@
+//! Where the bytes of a connection come from and go to.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Non-blocking file descriptors: a socket, or two pipes.
+pub(super) struct Wire {
+    input: OwnedFd,
+    /// Another one than `input`, if there is one.
+    output: Option<OwnedFd>,
+}
+
+impl Wire {
+    /// # Errors
+    /// The file descriptors do not become non-blocking.
+    pub fn new(input: OwnedFd, output: Option<OwnedFd>) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&input, true)?;
+        if let Some(output) = &output {
+            rustix::io::ioctl_fionbio(output, true)?;
+        }
+        Ok(Self { input, output })
+    }
+
+    pub fn input(&self) -> BorrowedFd<'_> {
+        self.input.as_fd()
+    }
+
+    pub fn output(&self) -> BorrowedFd<'_> {
+        self.output.as_ref().unwrap_or(&self.input).as_fd()
+    }
+
+    /// Says that nothing more will be sent, where it is a socket.
+    pub fn shutdown(&mut self) {
+        // A pipe is no socket, and a client that has gone needs no telling.
+        let _ = rustix::net::shutdown(self.output(), rustix::net::Shutdown::Write);
+        self.output = self.output.take().filter(|_| false);
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(&self.input, buffer)?)
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(self.output(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

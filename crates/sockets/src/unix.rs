@@ -1,0 +1,131 @@
+//! A socket in the file system.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// The permissions of a socket unless others are given: for the same user only, as memcached's `--unix-mask` has it.
+const MODE_DEFAULT: u32 = 0o700;
+
+/// Where a socket for clients of the same machine shall lie.
+#[derive(Clone, Debug)]
+pub struct UnixSocket {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// The socket's permissions, as `chmod` has them: whoever may write may connect.
+    pub mode: u32,
+}
+
+impl UnixSocket {
+    /// The permissions that [`UnixSocket::new`] gives.
+    pub const MODE_DEFAULT: u32 = MODE_DEFAULT;
+
+    /// For the same user only.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), mode: MODE_DEFAULT }
+    }
+
+    /// Listens, without blocking, in place of a socket that nobody serves any more.
+    ///
+    /// # Errors
+    /// `AddrInUse` if somebody serves the socket that is there, `AlreadyExists` if another file is, and what the
+    /// file system says.
+    pub fn listen(&self) -> io::Result<(SocketFile, UnixListener)> {
+        let path = &self.path;
+        if is_socket(path)? && UnixStream::connect(path).is_ok() {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        // Under its own name it is there with its permissions only.
+        let unfinished = beside(path);
+        // What an earlier start left there is a socket; another file is somebody's.
+        if is_socket(&unfinished)? {
+            std::fs::remove_file(&unfinished)?;
+        }
+        let listener = UnixListener::bind(&unfinished)?;
+        std::fs::set_permissions(&unfinished, Permissions::from_mode(self.mode))?;
+        std::fs::rename(&unfinished, path)?;
+        listener.set_nonblocking(true)?;
+        Ok((SocketFile(path.clone()), listener))
+    }
+}
+
+/// The file of a socket, which goes when this does. Drop it before the listener: until that has gone nobody else
+/// listens there, and the file is still this one's.
+#[derive(Debug)]
+pub struct SocketFile(PathBuf);
+
+impl SocketFile {
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // A socket that nobody serves harms nobody: the next server takes its place.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Whether there is a socket.
+///
+/// # Errors
+/// `AlreadyExists` if there is another file.
+fn is_socket(path: &Path) -> io::Result<bool> {
+    match path.symlink_metadata() {
+        Ok(found) if found.file_type().is_socket() => Ok(true),
+        Ok(_) => {
+            let text = format!("{} is there already, and no socket", path.display());
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
+        }
+        Err(_) => Ok(false),
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_takes_the_place_of_one_that_nobody_serves() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UnixSocket { mode: 0o640, ..UnixSocket::new(folder.path().join("s")) };
+        let (file, listener) = socket.listen().unwrap();
+        assert_eq!(file.path().metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(socket.listen().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        // As a kill leaves it.
+        std::mem::forget(file);
+        drop(listener);
+        assert!(UnixStream::connect(&socket.path).is_err());
+        let (file, listener) = socket.listen().unwrap();
+        UnixStream::connect(&socket.path).unwrap();
+        assert_eq!(listener.accept().map(drop).map_err(|error| error.kind()), Ok(()));
+        assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(file);
+        assert!(!socket.path.exists());
+    }
+
+    #[test]
+    fn other_files_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UnixSocket::new(folder.path().join("s"));
+        for name in ["s", "s.new"] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "somebody's").unwrap();
+            let error = socket.listen().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            assert!(error.to_string().starts_with(path.to_str().unwrap()), "{error}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody's");
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
