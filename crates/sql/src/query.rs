@@ -17,6 +17,7 @@ use granary_dialect::rewrite::{
     Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, name_behind_wildcards, rewrite,
 };
 use granary_dialect::statement::{ParsedQuery, parse_query};
+use granary_dialect::text::shown_name;
 use granary_dialect::{Error, Result};
 use granary_dict::{Helpers, Team};
 
@@ -167,17 +168,29 @@ async fn unknown_table(state: &SessionState, tables: &[TableReference], named: &
     None
 }
 
-/// The columns that a plan gives, Nullable where the query says so, by the names that it has for them.
+/// The columns that a plan gives, Nullable where the query says so, by the names that it has for them. Of parts of the
+/// query that were moved, the plan does not know any more that they are never NULL.
 fn as_declared(given: &SchemaRef, declared: &SchemaRef) -> SchemaRef {
     let field = |(given, declared): (&FieldRef, &FieldRef)| {
-        let nullable = given.is_nullable() || declared.is_nullable();
-        given.as_ref().clone().with_name(declared.name()).with_nullable(nullable)
+        given.as_ref().clone().with_name(declared.name()).with_nullable(declared.is_nullable())
     };
     let fields: Vec<Field> = given.fields().iter().zip(declared.fields()).map(field).collect();
     if fields.len() < given.fields().len() {
         return Arc::clone(given);
     }
     Arc::new(Schema::new_with_metadata(fields, given.metadata().clone()))
+}
+
+/// Refuses NULL in a column that is not Nullable: formats have no place for it.
+fn check_nulls(schema: &SchemaRef, batch: &RecordBatch) -> Result<()> {
+    let columns = schema.fields().iter().zip(batch.columns());
+    match columns.into_iter().find(|(field, column)| !field.is_nullable() && column.null_count() > 0) {
+        None => Ok(()),
+        Some((field, _)) => {
+            let name = shown_name(field.name());
+            Err(Error::logical_error(format!("There is NULL in column {name}, which is not Nullable")))
+        }
+    }
 }
 
 /// How many parts of a plan run side by side at most.
@@ -227,8 +240,10 @@ impl Query {
     /// The same batches, as long as queries have memory: what answers take in buffers, nobody reserves.
     fn bounded<S: Stream<Item = Batch>>(&self, batches: S) -> impl Stream<Item = Batch> + use<S> {
         let (memory, pool) = (Arc::clone(&self.memory), Arc::clone(&self.pool));
+        let schema = Arc::clone(&self.schema);
         batches.map(move |batch| {
             let batch = batch.map_err(|error| pool.explain(error))?;
+            check_nulls(&schema, &batch)?;
             memory.check(0).map(|()| batch)
         })
     }

@@ -33,14 +33,21 @@ pub(super) fn register(context: &SessionContext) -> Result<()> {
     let others = ["sum", "min", "max", "first_value", "last_value", "bit_or", "bit_xor", ALL_BITS, GATHERING];
     for name in others.into_iter().chain(STATISTICS) {
         let inner = context.udaf(name)?;
-        context.register_udaf(AggregateUDF::from(NeverEmpty { inner }));
+        context.register_udaf(AggregateUDF::from(NeverEmpty { inner, of_nullable: false }));
     }
     Ok(())
 }
 
 /// An aggregate that has a value for no rows, of one of DataFusion's that has a default here.
 pub(crate) fn never_empty(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::from(NeverEmpty { inner }))
+    Arc::new(AggregateUDF::from(NeverEmpty { inner, of_nullable: false }))
+}
+
+/// The same aggregate of what may be NULL, whose value for no rows is NULL, whatever becomes of its argument when the
+/// query is optimised; `None`: it is no such aggregate.
+pub(crate) fn of_nullable(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
+    let NeverEmpty { inner, .. } = function.inner().downcast_ref()?;
+    Some(Arc::new(AggregateUDF::from(NeverEmpty { inner: Arc::clone(inner), of_nullable: true })))
 }
 
 /// Aggregates of which there is none for too few rows: they are nan then.
@@ -69,6 +76,8 @@ const GATHERING: &str = "array_agg";
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NeverEmpty {
     inner: Arc<AggregateUDF>,
+    /// Its argument may be NULL, even where it is not shown to be.
+    of_nullable: bool,
 }
 
 impl NeverEmpty {
@@ -82,7 +91,7 @@ impl NeverEmpty {
 
     /// Whether NULLs of the argument, if it can have any, say nothing of the value.
     fn is_known(&self, argument: &FieldRef) -> bool {
-        self.name() == GATHERING || !argument.is_nullable()
+        self.name() == GATHERING || !(self.of_nullable || argument.is_nullable())
     }
 
     /// The integers of more than 64 bits that are summed.
@@ -210,7 +219,9 @@ impl AggregateUDFImpl for NeverEmpty {
         beneficial_ordering: bool,
     ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
         let inner = self.inner.as_ref().clone().with_beneficial_ordering(beneficial_ordering)?;
-        Ok(inner.map(|inner| Arc::new(NeverEmpty { inner: Arc::new(inner) }) as Arc<dyn AggregateUDFImpl>))
+        Ok(inner.map(|inner| {
+            Arc::new(NeverEmpty { inner: Arc::new(inner), ..*self }) as Arc<dyn AggregateUDFImpl>
+        }))
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use super::arguments::{self, check_count};
 use super::decimals;
-use super::numbers::{Bits, bits, from_bits, rows, shaped, union};
+use super::numbers::{bits, from_bits, rows, shaped, union};
 use crate::error::Error;
 use crate::types::{is_address, is_bounded, is_wide, plain_name, type_name};
 
@@ -214,55 +214,15 @@ impl ScalarUDFImpl for Arithmetic {
                     Operation::Plus => left.zip(&right, rows, u64::wrapping_add),
                     Operation::Minus => left.zip(&right, rows, u64::wrapping_sub),
                     Operation::Multiply => left.zip(&right, rows, u64::wrapping_mul),
-                    // ClickHouse takes one for another where one has a sign and the other is beyond its numbers.
-                    Operation::IntDivOrZero
-                        if is_signed(&args.arg_fields[0]) != is_signed(&args.arg_fields[1]) =>
-                    {
-                        let signed = [0, 1].map(|i| is_signed(&args.arg_fields[i]));
-                        let bound = |i: usize| {
-                            i64::MAX as u64
-                                >> (64 - 8 * args.arg_fields[i].data_type().primitive_width().unwrap_or(8))
-                        };
-                        let fits =
-                            |i: usize, bits: u64| if signed[i] { bits as i64 >= 0 } else { bits <= bound(i) };
-                        let is_out = |row: usize| match signed {
-                            [true, _] => !fits(1, right.at(row)),
-                            _ => !fits(1, right.at(row)) || !fits(0, left.at(row)),
-                        };
-                        let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-                        if (0..rows).any(|row| !is_null(row) && is_out(row)) {
-                            let what =
-                                "Function intDivOrZero does not divide these numbers with and without a sign";
-                            return Err(Error::argument_out_of_bound(what).into());
-                        }
-                        divide(&left, &right, rows, signed, false)
-                    }
-                    // The least number has no opposite; that is 0, too.
-                    Operation::IntDivOrZero if is_signed(&args.arg_fields[0]) => {
-                        let least = least(args.arg_fields[0].data_type());
-                        left.zip(&right, rows, |l, r| match (l as i64, r as i64) {
-                            (l, -1) if l == least => 0,
-                            (l, r) => l.checked_div(r).unwrap_or(0) as u64,
-                        })
-                    }
-                    Operation::IntDivOrZero => {
-                        divide(&left, &right, rows, [0, 1].map(|i| is_signed(&args.arg_fields[i])), false)
-                    }
-                    Operation::Modulo | Operation::IntDiv | Operation::Divide => {
+                    Operation::Modulo | Operation::IntDiv | Operation::IntDivOrZero | Operation::Divide => {
+                        let division = Division::of(self.operation, &args.arg_fields);
                         let is_null = |i: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(i));
-                        if (0..rows).any(|i| right.at(i) == 0 && !is_null(i)) {
-                            return Err(Error::illegal_division("Division by zero").into());
-                        }
-                        let signed = [0, 1].map(|i| is_signed(&args.arg_fields[i]));
-                        if self.operation != Operation::Divide && signed == [true, true] {
-                            let least = least(args.arg_fields[0].data_type());
-                            let is_out = |i| left.at(i) as i64 == least && right.at(i) as i64 == -1;
-                            if (0..rows).any(|i| is_out(i) && !is_null(i)) {
-                                let what = "Division of minimal signed number by minus one";
-                                return Err(Error::illegal_division(what).into());
+                        if self.operation != Operation::IntDivOrZero {
+                            for i in (0..rows).filter(|i| !is_null(*i)) {
+                                division.check(left.at(i), right.at(i))?;
                             }
                         }
-                        divide(&left, &right, rows, signed, self.operation == Operation::Modulo)
+                        left.zip(&right, rows, |l, r| division.result(l, r))
                     }
                 };
                 from_bits(in_range(values, &args.return_field).into(), nulls, to)
@@ -295,26 +255,68 @@ fn is_signed(field: &Field) -> bool {
     Number::of(field.data_type()).is_some_and(|number| number.signed)
 }
 
-/// The least number of a signed type.
-fn least(data_type: &DataType) -> i64 {
-    match data_type {
-        DataType::Int8 => i8::MIN.into(),
-        DataType::Int16 => i16::MIN.into(),
-        DataType::Int32 => i32::MIN.into(),
-        _ => i64::MIN,
-    }
+/// A division of integers, of which one may have a sign.
+struct Division {
+    is_remainder: bool,
+    signed: [bool; 2],
+    /// The bits of what is divided, and of the divisor.
+    bits: [u32; 2],
 }
 
-/// The quotients or the remainders of integers, of whose operands some are `signed`; 0 of a division by zero.
-fn divide(left: &Bits, right: &Bits, rows: usize, signed: [bool; 2], remainder: bool) -> Vec<u64> {
-    let wide = |bits: u64, signed: bool| if signed { i128::from(bits as i64) } else { i128::from(bits) };
-    match (signed, remainder) {
-        ([false, false], true) => left.zip(right, rows, |l, r| l.checked_rem(r).unwrap_or(0)),
-        ([false, false], false) => left.zip(right, rows, |l, r| l.checked_div(r).unwrap_or(0)),
-        (_, true) => left
-            .zip(right, rows, |l, r| wide(l, signed[0]).checked_rem(wide(r, signed[1])).unwrap_or(0) as u64),
-        (_, false) => left
-            .zip(right, rows, |l, r| wide(l, signed[0]).checked_div(wide(r, signed[1])).unwrap_or(0) as u64),
+impl Division {
+    fn of(operation: Operation, fields: &[FieldRef]) -> Self {
+        let bits = |i: usize| 8 * fields[i].data_type().primitive_width().unwrap_or(8) as u32;
+        Self {
+            is_remainder: operation == Operation::Modulo,
+            signed: [0, 1].map(|i| is_signed(&fields[i])),
+            bits: [0, 1].map(bits),
+        }
+    }
+
+    /// Both numbers as they are divided. For a quotient ClickHouse takes both for numbers with a sign where one has one, of
+    /// the bits that they have: 255 of a UInt8 is -1, unless what is divided has more bits.
+    fn sides(&self, left: u64, right: u64) -> (i128, i128) {
+        let with_sign = |number: u64, bits: u32| i128::from((number << (64 - bits)) as i64 >> (64 - bits));
+        let wide = |number: u64, signed: bool| if signed { number as i64 as i128 } else { number.into() };
+        let is_taken = !self.is_remainder && self.signed != [false, false];
+        match is_taken {
+            true if self.bits[0] <= self.bits[1] => {
+                (with_sign(left, self.bits[0]), with_sign(right, self.bits[1]))
+            }
+            true => (with_sign(left, self.bits[0]), wide(right, self.signed[1])),
+            false => (wide(left, self.signed[0]), wide(right, self.signed[1])),
+        }
+    }
+
+    /// Whether it is the least number divided by -1, of which there is no opposite.
+    fn is_beyond(&self, sides: (i128, i128)) -> bool {
+        let is_signed =
+            if self.is_remainder { self.signed == [true, true] } else { self.signed != [false, false] };
+        is_signed && sides == (-1 << (self.bits[0] - 1), -1)
+    }
+
+    fn check(&self, left: u64, right: u64) -> Result<(), Error> {
+        if right == 0 {
+            return Err(Error::illegal_division("Division by zero"));
+        }
+        match self.is_beyond(self.sides(left, right)) {
+            true => Err(Error::illegal_division("Division of minimal signed number by minus one")),
+            false => Ok(()),
+        }
+    }
+
+    /// The quotient or the remainder; 0 of what [`check`](Self::check) refuses.
+    fn result(&self, left: u64, right: u64) -> u64 {
+        if self.signed == [false, false] {
+            let result = if self.is_remainder { left.checked_rem(right) } else { left.checked_div(right) };
+            return result.unwrap_or(0);
+        }
+        let sides = self.sides(left, right);
+        match (self.is_remainder, self.is_beyond(sides)) {
+            (_, true) => 0,
+            (true, _) => sides.0.checked_rem(sides.1).unwrap_or(0) as u64,
+            (false, _) => sides.0.checked_div(sides.1).unwrap_or(0) as u64,
+        }
     }
 }
 

@@ -63,7 +63,7 @@ use granary_dict::Waiting;
 
 use crate::error::Result;
 use crate::limits::SLEEPERS_MAX;
-pub(crate) use aggregates::never_empty;
+pub(crate) use aggregates::{never_empty, of_nullable};
 use arithmetic::{Arithmetic, Operation};
 
 pub use as_type::inserted;
@@ -84,7 +84,7 @@ pub(crate) use number_text::number_of;
 pub use numbers::{rows, shaped};
 pub use parse::range;
 pub use planner::constant_text;
-pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, text_as, type_spelling};
+pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, text_as, text_of, type_spelling};
 pub(crate) use supertype::{is_plain, supertype, type_of};
 pub(crate) use tuple::TUPLE;
 pub use tuple_element::TupleElement;

@@ -1,7 +1,10 @@
 //! Where DataFusion asks how to plan ClickHouse's operators and types.
 
+use std::borrow::Cow;
+
 use datafusion::arrow::datatypes::{DataType, FieldRef, TimeUnit};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr, TypePlanner,
@@ -28,13 +31,11 @@ pub(crate) struct ArithmeticPlanner;
 
 impl ExprPlanner for ArithmeticPlanner {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
-            return Ok(PlannerResult::Original(raw));
-        };
+        let (left, right) = (type_of(&raw.left, schema)?, type_of(&raw.right, schema)?);
         if let Some(operator) = comparison(&raw.op) {
             let planned = compare(typed_text(raw, schema), operator, &left, &right);
             if let PlannerResult::Original(raw) = &planned {
-                check_compared(operator, &raw.left.get_type(schema)?, &raw.right.get_type(schema)?)?;
+                check_compared(operator, &type_of(&raw.left, schema)?, &type_of(&raw.right, schema)?)?;
             }
             return Ok(planned);
         }
@@ -70,7 +71,7 @@ impl ExprPlanner for ArithmeticPlanner {
         let key = match &access.field_access {
             GetFieldAccess::ListIndex { key } => key.as_ref().clone(),
             GetFieldAccess::NamedStructField { name }
-                if matches!(access.expr.get_type(schema)?, DataType::Map(..)) =>
+                if matches!(type_of(&access.expr, schema)?, DataType::Map(..)) =>
             {
                 Expr::Literal(name.clone(), None)
             }
@@ -93,6 +94,30 @@ fn comparison(op: &BinaryOperator) -> Option<Operator> {
     })
 }
 
+fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
+    one_sided(expr, schema)?.get_type(schema)
+}
+
+/// With a side's column for each that a join has by USING, which both sides have while a query is planned: DataFusion
+/// chooses one of them, or refuses the name, afterwards.
+fn one_sided<'a>(expr: &'a Expr, schema: &DFSchema) -> Result<Cow<'a, Expr>> {
+    let sides = |column: &Column| match column.relation {
+        None => schema.qualified_fields_with_unqualified_name(&column.name),
+        Some(_) => Vec::new(),
+    };
+    if !expr.exists(|expr| Ok(matches!(expr, Expr::Column(column) if sides(column).len() > 1)))? {
+        return Ok(Cow::Borrowed(expr));
+    }
+    let of_one = |expr: Expr| match &expr {
+        Expr::Column(column) => match sides(column).first() {
+            Some(side) => Ok(Transformed::yes(Expr::Column(Column::from(*side)))),
+            None => Ok(Transformed::no(expr)),
+        },
+        _ => Ok(Transformed::no(expr)),
+    };
+    Ok(Cow::Owned(expr.clone().transform(of_one).data()?))
+}
+
 /// Refuses a comparison of types that have no common one.
 fn check_compared(operator: Operator, left: &DataType, right: &DataType) -> Result<(), Error> {
     if BinaryTypeCoercer::new(left, &operator, right).get_input_types().is_ok() {
@@ -108,15 +133,14 @@ fn check_compared(operator: Operator, left: &DataType, right: &DataType) -> Resu
 
 /// A text compared with a value of a type that Arrow does not have is one, too.
 fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
-    let field = |expr: &Expr| expr.to_field(schema).ok().map(|(_, field)| field);
+    let field = |expr: &Expr| one_sided(expr, schema).ok()?.to_field(schema).ok().map(|(_, field)| field);
     let (Some(left), Some(right)) = (field(&raw.left), field(&raw.right)) else { return raw };
     // The zeros behind a FixedString are not compared.
-    let text = |expr: Expr| ScalarUDF::from(Convert::new("toString", DataType::Utf8)).call(vec![expr]);
     if fixed_bytes(&left).is_some() {
-        raw.left = text(raw.left);
+        raw.left = text_of(raw.left);
     }
     if fixed_bytes(&right).is_some() {
-        raw.right = text(raw.right);
+        raw.right = text_of(raw.right);
     }
     match (declared(&left), declared(&right)) {
         (Some(wanted), _) if right.data_type().is_string() => {
@@ -128,6 +152,11 @@ fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         _ => {}
     }
     raw
+}
+
+/// The text that a value is shown as.
+pub(crate) fn text_of(value: Expr) -> Expr {
+    ScalarUDF::from(Convert::new("toString", DataType::Utf8)).call(vec![value])
 }
 
 /// A text as a value of a type, by the rules of CAST, although the query does not say so.

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InSubquery;
@@ -15,6 +14,7 @@ use datafusion::logical_expr::{
 
 use super::meaning::{differ_in_zone, in_one_zone};
 use super::{has_expression, has_node};
+use crate::functions::text_of;
 
 /// Changes such expressions, before DataFusion brings both sides to one type.
 pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -77,14 +77,15 @@ fn null_of_null(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
+/// Whatever is looked for among texts is looked for by its own.
 fn compared_as_texts(within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {
     let texts = within.subquery.subquery.schema().fields().first().map(|field| field.data_type().clone());
     let given = within.expr.get_type(schema)?;
-    if !given.is_numeric() || !texts.is_some_and(|data_type| data_type.is_string()) {
+    let is_one = given.is_string() || given.is_nested() || given.is_null();
+    if is_one || !texts.is_some_and(|data_type| data_type.is_string()) {
         return Ok(within);
     }
-    let text = within.expr.cast_to(&DataType::Utf8, schema)?;
-    Ok(InSubquery { expr: Box::new(text), ..within })
+    Ok(InSubquery { expr: Box::new(text_of(*within.expr)), ..within })
 }
 
 /// Times are looked for as moments, whatever zones they are shown in.

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::FieldRef;
-use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, JoinType, NullEquality, Result, TableReference};
 use datafusion::functions_aggregate::expr_fn::count;
@@ -68,8 +67,7 @@ fn with_turns(plan: Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
     let hidden = fields.iter().zip(&columns).map(|((relation, field), column)| {
         let value = ScalarUDF::from(Materialize::default()).call(vec![column.clone()]);
-        let metadata = FieldMetadata::new_from_field(field);
-        value.alias_qualified_with_metadata(relation.clone(), field.name(), Some(metadata))
+        value.alias_qualified(relation.clone(), field.name())
     });
     let range = functions::value_function("range").expect("it is one of them");
     let turns = range.call(vec![Expr::Column(Column::from_name(COUNT))]).alias(TURN);

@@ -38,7 +38,7 @@ pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()>
     for item in &mut select.projection {
         match item {
             SelectItem::ExprWithAlias { expr, alias } => {
-                resolver.within.push(alias.value.clone());
+                resolver.within.push(shown_name(&alias.value).to_owned());
                 resolver.visit(expr)?;
                 resolver.within.pop();
             }
@@ -80,12 +80,18 @@ pub fn check_unique(select: &Select, named: &HashMap<String, Expr>) -> Result<()
             continue;
         }
         if let Some(other) = known.insert(name, expr)
-            && bare(other) != bare(expr)
+            && !are_one(bare(other), bare(expr))
         {
             return Err(Error::two_expressions_for_alias(name, expr, other));
         }
     }
     Ok(())
+}
+
+/// Whether two expressions are one, `count()` and `COUNT(*)` among them.
+fn are_one(one: &Expr, other: &Expr) -> bool {
+    let are_calls = matches!((one, other), (Expr::Function(_), Expr::Function(_)));
+    one == other || are_calls && column_name(one).eq_ignore_ascii_case(&column_name(other))
 }
 
 /// Without parentheses around it.
@@ -109,8 +115,9 @@ fn table_name(factor: &TableFactor) -> Option<String> {
 /// An alias that says something: `number AS number` does not, nor does the name that an unnamed column was given.
 fn alias(item: &SelectItem) -> Option<(String, Expr)> {
     match item {
-        SelectItem::ExprWithAlias { expr, alias } if column_name(expr) != alias.value => {
-            Some((alias.value.clone(), expr.clone()))
+        SelectItem::ExprWithAlias { expr, alias } => {
+            let name = shown_name(&alias.value);
+            (column_name(expr) != name).then(|| (name.to_owned(), expr.clone()))
         }
         _ => None,
     }

@@ -8,6 +8,7 @@ mod aggregates;
 mod aliases;
 mod allowed;
 mod array_joins;
+mod between;
 mod calls;
 mod conditions;
 mod dictionaries;
@@ -82,10 +83,16 @@ pub fn rewrite(
     named.values().try_for_each(allowed::check)?;
     tuples::make_calls(statement);
     named.values_mut().for_each(tuples::make_calls);
+    between::regroup(statement);
+    named.values_mut().for_each(between::regroup);
     let times = times::are_wanted(statement).then(|| times::named_queries(statement));
     let mut rewriter = Rewriter { extras: Extras::default(), named, scope, times };
     if let Some(query) = outer_query(statement) {
         projections::name_outermost(query);
+        // Queries within may have names of their own that WITH's are.
+        if let SetExpr::Select(select) = query.body.as_ref() {
+            aliases::check_unique(select, &rewriter.named)?;
+        }
     }
     match statement.visit(&mut rewriter) {
         ControlFlow::Break(error) => Err(error),
@@ -179,7 +186,7 @@ impl VisitorMut for Rewriter<'_> {
         if self.times.is_some() {
             times::keep_out_of_wildcards(select);
         }
-        let checked = using::check(select).and_then(|()| aliases::check_unique(select, &self.named));
+        let checked = using::check(select).and_then(|()| aliases::check_unique(select, &HashMap::new()));
         if let Err(error) = checked.and_then(|()| joins::make(select)) {
             return ControlFlow::Break(error);
         }
@@ -190,6 +197,7 @@ impl VisitorMut for Rewriter<'_> {
             return flow(Err(Error::not_implemented(format!("GROUP BY {modifier} is not implemented"))));
         }
         let resolved = aliases::resolve(select, &self.named).and_then(|()| array_joins::check(select));
+        using::name_sides(select);
         if let Err(error) = resolved {
             return ControlFlow::Break(error);
         }

@@ -62,7 +62,15 @@ pub fn check(factor: &TableFactor, database: &str) -> Result<()> {
 /// Names the columns of `(VALUES (1, 'a')) AS t` as ClickHouse does: c1, c2 and so on.
 pub fn name_values(factor: &mut TableFactor) {
     let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor else { return };
-    let SetExpr::Values(values) = subquery.body.as_ref() else { return };
+    let SetExpr::Values(values) = subquery.body.as_mut() else { return };
+    // A row of one tuple is a row of what it holds.
+    if values.rows.iter().all(|row| matches!(row.content.as_slice(), [Expr::Tuple(_)])) {
+        for row in &mut values.rows {
+            if let Some(Expr::Tuple(items)) = row.content.pop() {
+                row.content = items;
+            }
+        }
+    }
     let count = values.rows.first().map_or(0, |row| row.content.len());
     if alias.columns.is_empty() {
         let column = |at| TableAliasColumnDef::from_name(format!("c{at}"));

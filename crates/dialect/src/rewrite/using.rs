@@ -4,8 +4,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, Visit, Visitor,
+    Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderBy, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::joins;
@@ -29,6 +29,82 @@ pub fn check(select: &Select) -> Result<()> {
         }
     }
     named.check(select)
+}
+
+/// Says of which side a column is that USING names, in WHERE: DataFusion looks for it there as for one of either side. It is
+/// that of a side that always has a row; behind a FULL JOIN there is none.
+pub fn name_sides(select: &mut Select) {
+    let [from] = select.from.as_slice() else { return };
+    let Some(mut side) = joins::name_of(&from.relation) else { return };
+    let mut columns = Vec::new();
+    for (place, join) in from.joins.iter().enumerate() {
+        use JoinOperator::{Inner, Join, Left, LeftOuter, Right, RightOuter};
+        let JoinConstraint::Using(named) = (match &join.join_operator {
+            Join(constraint) | Inner(constraint) | Left(constraint) | LeftOuter(constraint) => constraint,
+            Right(constraint) | RightOuter(constraint) if from.joins.len() == 1 => {
+                let Some(right) = joins::name_of(&join.relation) else { return };
+                side = right;
+                constraint
+            }
+            _ => return,
+        }) else {
+            continue;
+        };
+        // Of which of the tables before it a column is, a later join does not say.
+        let named = named.iter().filter_map(last).filter(|column| place == 0 || columns.contains(column));
+        columns = [Vec::from_iter(named), columns].concat();
+    }
+    if !columns.is_empty() {
+        let conditions = [&mut select.prewhere, &mut select.selection];
+        let mut sides = Sides { side, columns, parameters: Vec::new(), queries: 0 };
+        for condition in conditions.into_iter().flatten() {
+            let _ = VisitMut::visit(condition, &mut sides);
+        }
+    }
+}
+
+/// Names a side for each of the columns.
+struct Sides {
+    side: Ident,
+    columns: Vec<String>,
+    /// Parameters of the lambdas around what is looked at.
+    parameters: Vec<String>,
+    queries: usize,
+}
+
+impl VisitorMut for Sides {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Lambda(lambda) = expr {
+            self.parameters.extend(lambda.params.iter().map(|parameter| parameter.name.value.clone()));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Lambda(lambda) = expr {
+            self.parameters.truncate(self.parameters.len() - lambda.params.iter().count());
+        }
+        if let Expr::Identifier(column) = expr
+            && self.queries == 0
+            && self.columns.contains(&column.value)
+            && !self.parameters.contains(&column.value)
+        {
+            *expr = Expr::CompoundIdentifier(vec![self.side.clone(), column.clone()]);
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Refuses an ORDER BY of the SELECT that does.

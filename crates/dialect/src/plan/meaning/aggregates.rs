@@ -14,7 +14,7 @@ use super::comparisons::{is_float, is_of_uuids};
 use crate::error::Error;
 use crate::functions::quantile::ANSWERS;
 use crate::functions::uuid_order::order_of;
-use crate::functions::{NanFirst, ToNullable, is_plain, never_empty};
+use crate::functions::{NanFirst, ToNullable, is_plain, never_empty, of_nullable};
 use crate::plan::nan_last::in_order;
 use crate::rewrite::clickhouse_name;
 use crate::types::{is_wide, type_name};
@@ -126,6 +126,11 @@ fn order_of_null(name: &str) -> Error {
 pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let name = call.func.name().to_owned();
     let nullable = |expr: &Expr| expr.nullable(schema).unwrap_or(false);
+    if call.params.args.first().is_some_and(nullable)
+        && let Some(function) = of_nullable(&call.func)
+    {
+        call.func = function;
+    }
     let params = &mut call.params;
     match (name.as_str(), params.args.as_mut_slice()) {
         ("max" | "min", [value]) if is_float(value, schema) => {
@@ -150,7 +155,7 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
                 );
                 return Err(Error::illegal_type(what).into());
             }
-            return Ok(Transformed::no(Expr::AggregateFunction(call)));
+            return Ok(Transformed::yes(Expr::AggregateFunction(call)));
         }
         (quantile, [value, ..]) if ANSWERS.iter().any(|answer| answer.name() == quantile) => {
             // What is looked at was made a Float64.
@@ -164,19 +169,21 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
                 ))
                 .into());
             }
-            return Ok(Transformed::no(Expr::AggregateFunction(call)));
+            return Ok(Transformed::yes(Expr::AggregateFunction(call)));
         }
         (name, [value]) if let Some(wide) = widened(name, value, schema)? => cast_to(value, wide),
         (pairs, [one, other]) if OF_PAIRS.contains(&pairs) && (nullable(one) || nullable(other)) => {
             for side in [one, other] {
                 *side = ScalarUDF::from(ToNullable::default()).call(vec![std::mem::take(side)]);
             }
+            call.func = of_nullable(&call.func).unwrap_or(call.func);
         }
         // argMin and argMax.
         ("first_value", [value]) if !params.order_by.is_empty() => {
             let by = params.order_by[0].clone();
             if nullable(&by.expr) && !nullable(value) && !value.get_type(schema)?.is_nested() {
                 *value = ScalarUDF::from(ToNullable::default()).call(vec![std::mem::take(value)]);
+                call.func = of_nullable(&call.func).unwrap_or(call.func);
             }
             if is_float(&by.expr, schema) {
                 params.order_by.insert(0, Sort { expr: isnan(by.expr), asc: true, nulls_first: false });
@@ -184,7 +191,7 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
                 params.order_by[0].expr = order_of(by.expr);
             }
         }
-        _ => return Ok(Transformed::no(Expr::AggregateFunction(call))),
+        _ => {}
     }
     Ok(Transformed::yes(Expr::AggregateFunction(call)))
 }

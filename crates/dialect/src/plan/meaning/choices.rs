@@ -20,6 +20,11 @@ pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
     let Case { expr, mut when_then_expr, mut else_expr } = case;
     let is_null = |when: &Expr| when.get_type(schema).is_ok_and(|data_type| data_type.is_null());
     let has_null = when_then_expr.iter().any(|(when, _)| is_null(when));
+    if let Some(operand) = &expr {
+        for (when, _) in &when_then_expr {
+            comparisons::check_chosen(operand, when, schema)?;
+        }
+    }
     let operand = match expr {
         // NULL is found where it is looked for.
         Some(operand) if has_null => {

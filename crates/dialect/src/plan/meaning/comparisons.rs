@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Between, InList};
+use datafusion::logical_expr::expr::{Between, Cast, InList};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit};
 use granary_dict::{DataType as ClickHouseType, digits_of};
 
@@ -15,7 +15,7 @@ use crate::functions::array_order::{ArrayOrder, has_own_order};
 use crate::functions::as_type::AsType;
 use crate::functions::uuid_order::{is_uuid, order_of};
 use crate::functions::{AssumeNotNull, Ieee, TUPLE, TupleElement, number_of, text_as};
-use crate::types::{declared, plain_name, type_name};
+use crate::types::{declared, is_time, plain_name, type_name};
 
 pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
@@ -115,9 +115,19 @@ fn of_times(compared: BinaryExpr, schema: &DFSchema) -> BinaryExpr {
     BinaryExpr::new(left, op, right)
 }
 
-/// Two sides of a comparison, where a text beside a number is one.
+fn is_truth(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Boolean))
+}
+
+/// Two sides of a comparison, where a text or a condition beside a number is one.
 fn of_numbers(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
     let BinaryExpr { left, op, right } = compared;
+    let as_number = |truth: Box<Expr>| Box::new(Expr::Cast(Cast::new(truth, DataType::UInt8)));
+    let (left, right) = match (is_truth(&left, schema), is_truth(&right, schema)) {
+        (true, false) => (as_number(left), right),
+        (false, true) => (left, as_number(right)),
+        _ => (left, right),
+    };
     let (left, right) = match (number_type(&left, schema), number_type(&right, schema)) {
         (Some(number), None) if is_text(&right, schema) => (left, Box::new(number_of(*right, &number)?)),
         (None, Some(number)) if is_text(&left, schema) => (Box::new(number_of(*left, &number)?), right),
@@ -176,6 +186,22 @@ fn are_unlike_times(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
         (None, Some(_)) => is_text(one, schema),
         (None, None) => false,
     }
+}
+
+/// Refuses a text where CASE looks for a time or a UUID: ClickHouse finds none, whatever the text is.
+pub fn check_chosen(operand: &Expr, when: &Expr, schema: &DFSchema) -> Result<()> {
+    let is_special = |side: &Expr| {
+        side.to_field(schema).is_ok_and(|(_, field)| is_time(field.data_type()) || is_uuid(&field))
+    };
+    for (one, other) in [(operand, when), (when, operand)] {
+        if is_special(one) && is_text(other, schema) {
+            let name = type_name(&one.to_field(schema)?.1);
+            let what =
+                format!("CASE does not find {name} by a String here: convert it, as with CAST(.. AS {name})");
+            return Err(Error::no_common_type(what).into());
+        }
+    }
+    Ok(())
 }
 
 /// A comparison by ClickHouse's rules.
@@ -237,6 +263,7 @@ pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>>
     let sides = [&between.expr, &between.low, &between.high];
     let is_apart = |side: &Expr| {
         is_float(side, schema)
+            || is_truth(side, schema) != is_truth(&between.expr, schema)
             || is_of_uuids(side, schema)
             || are_apart(&between.expr, side, schema)
             || are_unlike_times(&between.expr, side, schema)
@@ -295,6 +322,14 @@ fn tuples(compared: &BinaryExpr, left: &Fields, right: &Fields, schema: &DFSchem
         return Err(Error::bad_arguments(what).into());
     }
     let places = 0..left.len();
+    let is_constant =
+        |at| [&compared.left, &compared.right].iter().all(|side| is_written_out(&element(side, at)));
+    let is_ordered = !matches!(compared.op, Operator::Eq | Operator::NotEq);
+    // With a NULL that has no type there is no order, and constants are not equal or different, whatever the others are.
+    let has_null = left.iter().chain(right.iter()).any(|field| field.data_type().is_null());
+    if has_null && (is_ordered || places.clone().all(is_constant)) {
+        return Ok(lit(ScalarValue::Boolean(None)));
+    }
     let pair = |op: Operator, at: usize| -> Result<Expr> {
         let sides = [&compared.left, &compared.right].map(|side| Box::new(element(side, at)));
         let [one, other] = sides;
@@ -318,6 +353,14 @@ fn tuples(compared: &BinaryExpr, left: &Fields, right: &Fields, schema: &DFSchem
         order = pair(strict, at)?.or(pair(Operator::Eq, at)?.and(order));
     }
     Ok(order)
+}
+
+/// Whether an expression is a constant of the query's text.
+fn is_written_out(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(cast) => is_written_out(&cast.expr),
+        expr => matches!(expr, Expr::Literal(..)),
+    }
 }
 
 /// An element of a tuple; of one that is made on the spot, what it is made of.

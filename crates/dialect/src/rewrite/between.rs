@@ -1,0 +1,46 @@
+//! `x BETWEEN 1 AND y = 2` is `x BETWEEN 1 AND (y = 2)` in ClickHouse, where comparisons, IN and LIKE bind their sides more
+//! closely; the parser binds them alike, from left to right.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, VisitMut, VisitorMut};
+
+use super::syntax::taken;
+
+/// Gives what stands behind a BETWEEN to its upper bound, everywhere in a statement or expression.
+pub fn regroup(tree: &mut impl VisitMut) {
+    struct Bounds;
+    impl VisitorMut for Bounds {
+        type Break = ();
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            give_to_bound(expr);
+            ControlFlow::Continue(())
+        }
+    }
+    let _ = tree.visit(&mut Bounds);
+}
+
+/// Parentheses around a BETWEEN are an expression of their own.
+fn give_to_bound(expr: &mut Expr) {
+    let Some(first) = first_side(expr).filter(|side| matches!(side, Expr::Between { .. })) else { return };
+    let mut between = taken(first);
+    if let Expr::Between { high, .. } = &mut between {
+        *first = taken(high);
+        **high = taken(expr);
+    }
+    *expr = between;
+}
+
+/// What is compared, or looked for.
+fn first_side(expr: &mut Expr) -> Option<&mut Expr> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    match expr {
+        Expr::BinaryOp { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, .. } => Some(left),
+        Expr::InList { expr, .. }
+        | Expr::InSubquery { expr, .. }
+        | Expr::Like { expr, .. }
+        | Expr::ILike { expr, .. }
+        | Expr::RLike { expr, .. } => Some(expr),
+        _ => None,
+    }
+}
