@@ -9,6 +9,7 @@ use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
 use crate::framing::{Log, Records};
 use crate::key::{Key, KeyHash, KeyHasher};
+use crate::limits::PATIENCE_MAX;
 use crate::lookup::Outcome;
 use crate::making::MakingFlights;
 use crate::options::{Builder, Options};
@@ -55,7 +56,10 @@ impl Cache {
     /// As [`open`](Self::open), with the flash part on a device at hand.
     pub fn open_on(device: Box<dyn Device>, options: Options) -> Result<Cache, OpenError> {
         options.check()?;
-        let flash = options.flash.as_ref().expect("a device is for a cache on flash");
+        let Some(flash) = &options.flash else {
+            let reason = "a device is for a cache on flash".to_owned();
+            return Err(OpenError::Invalid { option: "flash", reason });
+        };
         Self::start(&options, |log| Log::open_partitions_on(flash.framing()?, device, log, flash.partitions))
     }
 
@@ -277,7 +281,8 @@ impl Cache {
         entries: &[Entry<'_>],
         patience: Duration,
     ) -> impl Iterator<Item = Range<usize>> {
-        let deadline = Instant::now() + patience;
+        let now = Instant::now();
+        let deadline = now.checked_add(patience).unwrap_or(now + PATIENCE_MAX);
         let mut first = 0;
         std::iter::from_fn(move || {
             let rest = &entries[first..];

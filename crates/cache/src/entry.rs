@@ -34,7 +34,9 @@ impl StoredEntry<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The device is behind.
-    #[error("the device is behind with writing: wait for it, or have larger or more write buffers")]
+    #[error(
+        "the device is behind with writing: wait for it, or have larger write buffers (write_buffer_size)"
+    )]
     NoRoom,
     /// The entry is longer than a write buffer or half of the RAM, or its key is longer than a block.
     #[error("the entry is longer than a write buffer or half of the RAM, or its key than a block")]

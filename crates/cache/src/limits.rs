@@ -234,6 +234,9 @@ pub const FREE_SPACE_BYTES_MIN: usize = 32;
 const _: () = assert!(granary_log::limits::BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
 pub use granary_log::limits::SUMMARY_ENTRY_MAX;
 
+/// The longest that anybody waits for room, who has more patience.
+pub const PATIENCE_MAX: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
+
 /// RAM that opening a cache takes beside the index, in bytes, unless it is said.
 pub const OPENING_BYTES_DEFAULT: u64 = 96 << 20;
 

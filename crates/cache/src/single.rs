@@ -15,11 +15,12 @@ thread_local! {
     static IO: RefCell<Option<Io>> = const { RefCell::new(None) };
 }
 
-/// Lends the thread's rings and buffers. Who looks something up while they are lent has others.
+/// Lends the thread's rings and buffers. Who looks something up while they are lent, or when the thread has ended and
+/// they are gone, has others.
 pub(crate) fn with_io<T>(then: impl FnOnce(&mut Io) -> T) -> T {
-    let mut io = IO.take().unwrap_or_default();
+    let mut io = IO.try_with(RefCell::take).ok().flatten().unwrap_or_default();
     let result = then(&mut io);
-    IO.set(Some(io));
+    let _ = IO.try_with(|own| own.replace(Some(io)));
     result
 }
 
@@ -65,7 +66,9 @@ impl Cache {
         found
     }
 
-    /// Stores a value, which stays until it is replaced, removed or evicted.
+    /// Stores a value, which stays until it is replaced, removed or evicted. It is on the device when its write buffer is
+    /// full, or after [`flush`](Self::flush) or [`close`](Self::close): a kill before that loses it, unless there is a
+    /// [`memory_folder`](crate::FlashOptions::memory_folder).
     ///
     /// # Errors
     /// The value is not kept, and the key has no value any more.
@@ -94,7 +97,7 @@ impl Cache {
         self.delete_many(&[self.key(key)]);
     }
 
-    /// How many entries there are, expired ones that were not found out among them. Asks each shard in turn.
+    /// How many entries there are, expired ones among them until their places are used again. Asks each shard in turn.
     pub fn len(&self) -> u64 {
         self.stats().entries
     }
@@ -106,10 +109,11 @@ impl Cache {
 
     /// The value of a key, or what `make` gives for it, which is stored. Of many threads that want the same key at once
     /// one calls `make`, and the others wait for it. What was made is returned even if it is not kept, and is not kept
-    /// if the key was put or removed meanwhile. `make` must not ask for the same key in this way: it would wait for itself.
+    /// if the key was put or removed meanwhile. `make` must not ask in this way for the same key, nor for one whose `make`
+    /// asks for this one: they would wait for each other. A value that is made counts as two misses, one for each look.
     ///
     /// # Errors
-    /// What `make` returns. Threads that waited for it try for themselves.
+    /// What `make` returns. Threads that waited for it try for themselves, one after the other.
     pub fn get_or_insert_with<E>(
         &self,
         key: &[u8],

@@ -150,6 +150,28 @@ fn futures_that_are_dropped_lose_nothing() {
     assert_eq!(wait(cache.get(&7)), Some(text(7, 1)));
 }
 
+/// A flush that goes on without its future is no reason for `close` not to wait for the device.
+#[test]
+fn a_close_waits_for_a_flush_whose_future_was_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&written);
+    let slow = Odd {
+        memory: MemoryDevice::new(256 * 64 * 512),
+        before_read: Box::new(|| ()),
+        before_write: Box::new(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            told.store(true, Ordering::SeqCst);
+        }),
+    };
+    let cache = Cache::open_on(Box::new(slow), options(folder.path(), 256, 64, 0)).unwrap();
+    let cache: Texts = AsyncCache::new(TypedCache::new(cache)).unwrap();
+    cache.insert(&1, &text(1, 1)).unwrap();
+    assert!(poll_once(cache.flush()).is_pending());
+    wait(cache.close()).unwrap();
+    assert!(written.load(Ordering::SeqCst));
+}
+
 trait InsertLater {
     fn insert_later(&self, round: u64) -> impl Future<Output = ()>;
 }
@@ -238,6 +260,7 @@ async fn who_is_dropped_or_fails_leaves_the_others_to_make_it() {
 struct Odd {
     memory: MemoryDevice,
     before_read: Box<dyn Fn() + Send + Sync>,
+    before_write: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Device for Odd {
@@ -249,6 +272,7 @@ impl Device for Odd {
         self.memory.read_at(offset, bytes)
     }
     fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        (self.before_write)();
         self.memory.write_at(offset, buffers)
     }
     fn sync(&self) -> io::Result<()> {
@@ -257,7 +281,11 @@ impl Device for Odd {
 }
 
 fn over(folder: &tempfile::TempDir, before_read: impl Fn() + Send + Sync + 'static) -> Texts {
-    let odd = Odd { memory: MemoryDevice::new(64 * 64 * 512), before_read: Box::new(before_read) };
+    let odd = Odd {
+        memory: MemoryDevice::new(64 * 64 * 512),
+        before_read: Box::new(before_read),
+        before_write: Box::new(|| ()),
+    };
     let cache = Cache::open_on(Box::new(odd), options(folder.path(), 64, 64, 0)).unwrap();
     AsyncCache::new(TypedCache::new(cache)).unwrap()
 }

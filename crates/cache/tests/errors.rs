@@ -4,7 +4,9 @@ mod common;
 
 use common::options;
 use granary_cache::{Cache, Entry, Error, OpenError, Refusal};
-use granary_log::device::{Fault, Faults, FaultyDevice, MemoryDevice};
+use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
+use std::sync::Arc;
+use std::time::Duration;
 
 #[test]
 fn errors_name_the_option_or_the_path() {
@@ -48,4 +50,85 @@ fn a_flush_says_how_many_entries_are_lost() {
     assert!(text.starts_with(path.to_str().unwrap()) && text.contains("9 entries are lost"), "{text}");
     assert!(std::io::Error::from(error).to_string() == text);
     assert!((0..9u8).all(|key| cache.get(&[key]).is_none()));
+}
+
+/// What a write buffer held that was not written may be newer than all that is older: a start serves none of that, which
+/// the stop before it says.
+#[test]
+fn a_stop_says_that_older_entries_are_not_there_at_the_next_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || options(folder.path(), 64, 64, 0);
+    let device = Arc::new(FaultyDevice::new(MemoryDevice::new(64 * 64 * 512), 512, Faults::default()));
+    let open = || {
+        let device: Box<dyn Device> = Box::new(Arc::clone(&device));
+        Cache::open_on(device, options()).unwrap()
+    };
+    let put = |cache: &Cache, keys: std::ops::Range<u8>| {
+        keys.for_each(|key| cache.insert(&[key], b"value").unwrap());
+        cache.flush()
+    };
+    let cache = open();
+    put(&cache, 0..9).unwrap();
+    device.set_faults(Faults { seed: 1, chances: vec![(Fault::Enospc, 65_536)], crash_after_writes: None });
+    put(&cache, 9..12).unwrap_err();
+    device.set_faults(Faults::default());
+    put(&cache, 12..20).unwrap();
+    let found = |cache: &Cache| (0..20u8).filter(|key| cache.contains(&[*key])).collect::<Vec<_>>();
+    assert_eq!(found(&cache), Vec::from_iter((0..9).chain(12..20)));
+    let error = cache.close().unwrap_err().to_string();
+    assert!(error.contains("not there at the next start"), "{error}");
+    let cache = open();
+    assert_eq!(found(&cache), Vec::from_iter(12..20));
+    cache.close().unwrap();
+    // What passed over the hole is all there is.
+    let cache = open();
+    put(&cache, 0..20).unwrap();
+    cache.close().unwrap();
+    assert_eq!(found(&open()).len(), 20);
+}
+
+#[test]
+fn patience_without_end_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(options(folder.path(), 64, 64, 0)).unwrap();
+    let entry = Entry { key: cache.key(b"a"), value: Some(b"1"), expires_at: 0 };
+    cache.put_many_waiting(&[entry], Duration::MAX, |_, why| panic!("{why}"));
+    assert!(cache.contains(b"a"));
+}
+
+#[test]
+fn a_device_is_for_a_cache_on_flash() {
+    let options = granary_cache::Options { memory_bytes: 1 << 20, ..Default::default() };
+    let error = Cache::open_on(Box::new(MemoryDevice::new(1 << 20)), options).unwrap_err();
+    assert!(matches!(error, OpenError::Invalid { option: "flash", .. }), "{error}");
+}
+
+/// Others' destructors may come when this thread's own buffers have gone.
+#[test]
+fn a_thread_that_ends_may_still_use_the_cache() {
+    use granary_cache::TypedCache;
+    use std::cell::RefCell;
+
+    struct AtEnd(Arc<TypedCache<str, u32>>);
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            assert_eq!(self.0.get("a"), Some(1));
+            self.0.insert("b", &2).unwrap();
+        }
+    }
+    thread_local!(static AT_END: RefCell<Option<AtEnd>> = const { RefCell::new(None) });
+
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(options(folder.path(), 64, 64, 0)).unwrap();
+    let cache: Arc<TypedCache<str, u32>> = Arc::new(TypedCache::new(cache));
+    cache.insert("a", &1).unwrap();
+    let ended = Arc::clone(&cache);
+    let thread = std::thread::spawn(move || {
+        // Registered first, it is destroyed last.
+        AT_END.set(Some(AtEnd(Arc::clone(&ended))));
+        assert_eq!(ended.get("a"), Some(1));
+        ended.insert("c", &3).unwrap();
+    });
+    thread.join().unwrap();
+    assert_eq!(cache.get("b"), Some(2));
 }

@@ -114,7 +114,12 @@ impl<F: Framing> Log<F> {
         let failed = consumer.failed(&segment.summarize(&self.framing), error);
         match failed {
             Failed::Drop => {
-                tracing::error!(%error, "cannot write to the device: the entries of a segment are lost")
+                self.lost.fetch_max(segment.sequence(), Ordering::AcqRel);
+                tracing::error!(
+                    %error,
+                    "cannot write to the device: the entries of a segment are lost, and at the next start all that are \
+                     older"
+                )
             }
             Failed::Retry => {
                 segment.begin();

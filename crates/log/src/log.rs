@@ -9,7 +9,7 @@ use crate::geometry::Geometry;
 use crate::journal::Journal;
 use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WAIT_FOR_ROOM, WRITE_QUEUE_BYTES_MAX};
 use crate::segment::Segment;
-use crate::slots::Slots;
+use crate::slots::{FifoSlots, Slots};
 use crate::state::{Identity, Left, StateFile};
 use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
@@ -153,6 +153,8 @@ pub struct Log<F: Framing> {
     pub(crate) lacks_buffers: AtomicBool,
     /// Buffers to use again; at most two stay when idle.
     pub(crate) idle: Mutex<Vec<AlignedBuffer>>,
+    /// The newest segment that the device refused and the consumer dropped; 0: none.
+    pub(crate) lost: AtomicU64,
     pub(crate) counters: Counters,
 }
 
@@ -388,6 +390,25 @@ impl<F: Framing> Log<F> {
         state.write(&self.identity(), Left::Clean, self.head())?;
         drop(state);
         self.writer().clear_journal()
+    }
+
+    /// Whether the next start finds all that is on the device: a segment that was lost is a hole then, and nothing before a
+    /// hole is served. The ring passes over it in time.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check_whole(&self) -> io::Result<()> {
+        let Slots::Fifo(FifoSlots { forgotten, .. }) = &self.slots else { return Ok(()) };
+        let lost = self.lost.load(Ordering::Acquire);
+        // Of the oldest segment there is nothing before it.
+        let is_found =
+            lost > forgotten.load(Ordering::Acquire) && lost + self.geometry.segments() > self.head() + 1;
+        match is_found {
+            true => Err(io::Error::other(
+                "a write buffer could not be written, and what was put before it is not there at the next start",
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Ends [`serve`](Self::serve) as a kill would: nothing is sealed, nothing marked.

@@ -361,6 +361,7 @@ impl<F: Framing> Log<F> {
             written: Condvar::new(),
             lacks_buffers: AtomicBool::new(false),
             idle: Mutex::new(Vec::new()),
+            lost: AtomicU64::new(0),
             counters: Counters::default(),
         };
         Ok((log, recovered))

@@ -109,7 +109,7 @@ impl<'a, F: Framing> Writer<'a, F> {
                 tracing::error!(%error, "cannot write the journal: after a crash the cache will start empty");
             }
             Ok(()) if failed_before => {
-                tracing::info!("the journal is written again: after a clean stop all will be there");
+                tracing::info!("the journal is written again: a clean stop keeps what is in the cache");
             }
             _ => {}
         }

@@ -2,7 +2,8 @@
 
 use super::AsyncCache;
 use crate::error::Error;
-use granary_log::sync::sync::{Arc, Mutex, PoisonError};
+use crate::typed::TypedCache;
+use granary_log::sync::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Poll, Waker};
@@ -11,6 +12,52 @@ use std::task::{Poll, Waker};
 struct State<T> {
     result: Option<std::thread::Result<T>>,
     waker: Option<Waker>,
+}
+
+/// Clones that threads hold which nobody waits for any more.
+#[derive(Default)]
+pub(super) struct Hidden {
+    count: Mutex<usize>,
+    ended: Condvar,
+}
+
+impl Hidden {
+    fn change(&self, by: impl FnOnce(&mut usize)) {
+        by(&mut self.count.lock().unwrap_or_else(PoisonError::into_inner));
+        self.ended.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        while *count > 0 {
+            count = self.ended.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A clone that is not the caller's.
+struct HiddenClone<K: ?Sized, V, C> {
+    cache: Option<AsyncCache<K, V, C>>,
+    hidden: Arc<Hidden>,
+}
+
+impl<K: ?Sized, V, C> HiddenClone<K, V, C> {
+    fn of(cache: &AsyncCache<K, V, C>) -> Self {
+        let hidden = Arc::clone(&cache.0.hidden);
+        hidden.change(|count| *count += 1);
+        Self { cache: Some(cache.clone()), hidden }
+    }
+
+    fn typed(&self) -> &TypedCache<K, V, C> {
+        self.cache.as_ref().expect("it is there until it is dropped").typed()
+    }
+}
+
+impl<K: ?Sized, V, C> Drop for HiddenClone<K, V, C> {
+    fn drop(&mut self) {
+        drop(self.cache.take());
+        self.hidden.change(|count| *count -= 1);
+    }
 }
 
 /// Calls `work` on a thread of its own. It goes on if the future is dropped; if it panics, so does the task.
@@ -45,12 +92,12 @@ async fn on_thread<T: Send + 'static>(
 }
 
 impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
-    /// Waits until what was put is on the device.
+    /// Waits until what was put is on the device. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
     /// The device refused some of it.
     pub async fn flush(&self) -> Result<(), Error> {
-        let this = self.clone();
+        let this = HiddenClone::of(self);
         on_thread(move || this.typed().flush()).await
     }
 
@@ -59,21 +106,25 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
     /// # Errors
     /// The operating system refuses.
     pub async fn clear(&self) -> Result<(), Error> {
-        let this = self.clone();
+        let this = HiddenClone::of(self);
         on_thread(move || this.typed().clear()).await
     }
 
-    /// Stops cleanly, if this is the last of its clones; else the last one does when it is dropped.
+    /// Stops cleanly, if this is the last of its clones; else the last one does when it is dropped. A flush that goes on
+    /// without its future is waited for.
     ///
     /// # Errors
     /// As [`Cache::close`](crate::Cache::close).
     pub async fn close(self) -> Result<(), Error> {
-        on_thread(move || match Arc::into_inner(self.0) {
-            Some(super::Shared { drivers, typed }) => {
-                drop(drivers);
-                typed.close()
+        on_thread(move || {
+            self.0.hidden.wait();
+            match Arc::into_inner(self.0) {
+                Some(super::Shared { drivers, typed, .. }) => {
+                    drop(drivers);
+                    typed.close()
+                }
+                None => Ok(()),
             }
-            None => Ok(()),
         })
         .await
     }

@@ -8,10 +8,11 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
     /// The value of a key, or what the future of `make` gives for it, which is stored. Of many tasks and threads that want
     /// the same key at once one makes it, and the others wait; if it is dropped before it has made it, one of them does.
     /// What was made is returned even if it is not kept, and is not kept if the key was put or removed meanwhile. `make`
-    /// must not ask for the same key in this way: it would wait for itself.
+    /// must not ask in this way for the same key, nor for one whose `make` asks for this one: they would wait for each
+    /// other. Nor does anybody else get the value while the future that makes it is not polled.
     ///
     /// # Errors
-    /// What `make` gives. Tasks that waited for it try for themselves.
+    /// What `make` gives. Tasks that waited for it try for themselves, one after the other.
     pub async fn get_or_insert_with<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: &K,

@@ -13,6 +13,7 @@ use crate::lookup::Outcome;
 use crate::single::{now, with_io};
 use crate::typed::{Decode, Encode, Plain, TypedCache, key_bytes, keys_to_vecs, to_vec};
 use batch::Values;
+use blocking::Hidden;
 use driver::{Driver, Request};
 use granary_log::sync::sync::Arc;
 use std::fmt;
@@ -42,6 +43,7 @@ struct Shared<K: ?Sized, V, C> {
     /// They end before the cache does. None: it is in RAM alone.
     drivers: Vec<Driver>,
     typed: TypedCache<K, V, C>,
+    hidden: Arc<Hidden>,
 }
 
 impl<K: ?Sized, V, C> Clone for AsyncCache<K, V, C> {
@@ -66,7 +68,7 @@ impl<K: ?Sized, V, C> AsyncCache<K, V, C> {
         let count = if typed.cache().is_on_flash() { cores.min(ASYNC_DRIVERS_MAX) } else { 0 };
         let driver = |_| Driver::start(Arc::clone(&typed.cache)).map_err(|source| Error::Start { source });
         let drivers = (0..count).map(driver).collect::<Result<_, _>>()?;
-        Ok(Self(Arc::new(Shared { drivers, typed })))
+        Ok(Self(Arc::new(Shared { drivers, typed, hidden: Arc::default() })))
     }
 
     /// The cache, for threads that may wait.

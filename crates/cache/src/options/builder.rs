@@ -68,7 +68,7 @@ impl Builder {
         self.say(Said::WriteBufferSize(bytes))
     }
 
-    /// The index never holds more entries.
+    /// The index never holds more entries, rounded up to a power of two, and to 64.
     #[must_use]
     pub fn max_stored_keys(self, keys: u64) -> Self {
         self.say(Said::MaxStoredKeys(keys))

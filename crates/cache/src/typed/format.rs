@@ -56,11 +56,12 @@ pub(super) fn with_bytes<C: Encode<T>, T: ?Sized, R>(
     then: impl FnOnce(&[u8]) -> R,
 ) -> Result<R, CodecError> {
     // Taken out, for `then` may encode, too.
-    let mut room = ROOM.take();
+    let mut room = ROOM.try_with(RefCell::take).unwrap_or_default();
     room.clear();
     let result = C::encode(value, &mut room).map(then);
     if room.capacity() <= ENCODING_BYTES_KEPT {
-        ROOM.set(room);
+        // The thread may have ended, and its room with it.
+        let _ = ROOM.try_with(|own| own.replace(room));
     }
     result
 }

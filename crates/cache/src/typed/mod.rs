@@ -86,7 +86,7 @@ impl<K: ?Sized, V, C> TypedCache<K, V, C> {
         self.undecodable.load(Ordering::Relaxed)
     }
 
-    /// Waits until what was put is on the device.
+    /// Waits until what was put is on the device. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
     /// The device refused some of it.

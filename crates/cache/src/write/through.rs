@@ -176,19 +176,25 @@ impl Shared {
 
     /// A clean stop: all that was put or deleted is on the device. Deletions that find no room stay
     /// in the journal, and the stop counts as a kill.
+    ///
+    /// # Errors
+    /// What the operating system says; that the next start will not find all that is on the device; that it was no clean
+    /// stop.
     pub fn stop(&self, flash: &Flash) -> io::Result<()> {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         flash.awaits_flusher.store(true, Ordering::Release);
         for _ in 0..flash.log.geometry().segments().min(1024) {
             if putting.retry(&mut flash.log.writer()) {
                 // What the RAM tier has is on flash, too, or does not outlive a stop.
-                return flash.log.stop().inspect(|()| self.arena.iter().for_each(|arena| arena.remove()));
+                flash.log.stop()?;
+                self.arena.iter().for_each(|arena| arena.remove());
+                return flash.log.check_whole();
             }
             // Where the device refuses, the next attempt tells.
             let _ = flash.log.flush();
         }
         flash.log.abandon();
-        Ok(())
+        Err(io::Error::other("the device took no deletions: the stop counts as a kill"))
     }
 }
 
