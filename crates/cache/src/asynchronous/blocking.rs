@@ -1,9 +1,10 @@
 //! What waits for the device as a whole: on a thread of its own, which ends with it.
 
 use super::AsyncCache;
+use super::hidden::Hidden;
 use crate::error::Error;
 use crate::typed::TypedCache;
-use granary_log::sync::sync::{Arc, Condvar, Mutex, PoisonError};
+use granary_log::sync::sync::{Arc, Mutex, PoisonError};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Poll, Waker};
@@ -12,27 +13,6 @@ use std::task::{Poll, Waker};
 struct State<T> {
     result: Option<std::thread::Result<T>>,
     waker: Option<Waker>,
-}
-
-/// Clones that threads hold which nobody waits for any more.
-#[derive(Default)]
-pub(super) struct Hidden {
-    count: Mutex<usize>,
-    ended: Condvar,
-}
-
-impl Hidden {
-    fn change(&self, by: impl FnOnce(&mut usize)) {
-        by(&mut self.count.lock().unwrap_or_else(PoisonError::into_inner));
-        self.ended.notify_all();
-    }
-
-    fn wait(&self) {
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        while *count > 0 {
-            count = self.ended.wait(count).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
 }
 
 /// A clone that is not the caller's.

@@ -4,6 +4,7 @@
 mod batch;
 mod blocking;
 mod driver;
+mod hidden;
 mod making;
 
 use crate::cache::Cache;
@@ -13,9 +14,9 @@ use crate::lookup::Outcome;
 use crate::single::{now, with_io};
 use crate::typed::{Decode, Encode, Plain, TypedCache, key_bytes, keys_to_vecs, to_vec};
 use batch::Values;
-use blocking::Hidden;
 use driver::{Driver, Request};
 use granary_log::sync::sync::Arc;
+use hidden::Hidden;
 use std::fmt;
 use std::time::Duration;
 

@@ -7,14 +7,15 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
-use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, ScalarUDF, Unnest};
+use datafusion::logical_expr::expr::{HigherOrderFunction, ScalarFunction};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, ScalarUDF, Unnest, lit};
 use granary_dict::DataType as ClickHouseType;
 
 use super::choices::{common, null_of_type, of_type};
 use crate::error::Error;
+use crate::functions::as_type::AsType;
 use crate::functions::{AssumeNotNull, type_of};
-use crate::types::{fixed_bytes, is_time, is_wide, plain_field_name, plain_name};
+use crate::types::{CLICKHOUSE_TYPE, fixed_bytes, is_time, is_wide, plain_field_name, plain_name, type_name};
 
 /// The items of arrays that hold no NULL are not Nullable; DataFusion's plan says they are.
 pub fn known(unnest: Unnest) -> Result<LogicalPlan> {
@@ -55,6 +56,29 @@ pub fn known(unnest: Unnest) -> Result<LogicalPlan> {
     });
     let columns = columns.collect();
     Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
+}
+
+/// `arrayMap(x -> .., array)`: an array of the type that its items are declared to be, of which DataFusion keeps Arrow's.
+pub fn of_lambda(call: HigherOrderFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let body = call.args.iter().find_map(|argument| match argument {
+        Expr::Lambda(lambda) => Some(lambda.body.as_ref()),
+        _ => None,
+    });
+    let item = match body {
+        Some(Expr::LambdaVariable(variable)) => variable.field.clone(),
+        Some(body) => Some(body.to_field(schema)?.1),
+        None => None,
+    };
+    let call = Expr::HigherOrderFunction(call);
+    let item = item.filter(|item| item.metadata().contains_key(CLICKHOUSE_TYPE)).map(|item| type_name(&item));
+    // Of others nothing can be made.
+    match item.filter(|item| ClickHouseType::parse(item).is_ok()) {
+        None => Ok(Transformed::no(call)),
+        Some(item) => {
+            let wanted = lit(format!("Array({item})"));
+            Ok(Transformed::yes(ScalarUDF::from(AsType::exactly()).call(vec![call, wanted])))
+        }
+    }
 }
 
 /// `[a, b, ..]` and, with `apart` of 2, `map(key, value, ..)`: all are of the type that holds all of them. Of most types

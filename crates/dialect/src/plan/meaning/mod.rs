@@ -63,6 +63,7 @@ fn is_concerned(expr: &Expr) -> bool {
         | Expr::Case(_)
         | Expr::InList(_)
         | Expr::AggregateFunction(_)
+        | Expr::HigherOrderFunction(_)
         | Expr::WindowFunction(_) => true,
         Expr::ScalarFunction(call) => {
             [TYPE_NAME, ARRAY, MAP].contains(&call.name()) || CHOICES.contains(&call.name())
@@ -103,6 +104,7 @@ fn changed(expr: Expr, schema: &DFSchema, node: Node) -> Result<Transformed<Expr
         Expr::ScalarFunction(call) if call.name() == MAP => items::brought_to_one_type(call, 2, schema),
         // What an outer join lacks has no values yet.
         Expr::ScalarFunction(_) if !node.is_above_outer_join => type_named(expr, schema),
+        Expr::HigherOrderFunction(call) => items::of_lambda(call, schema),
         Expr::AggregateFunction(call) => aggregates::changed(call, schema),
         Expr::WindowFunction(call) => aggregates::changed_window(call, schema),
         other => Ok(Transformed::no(other)),
