@@ -149,12 +149,19 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         (self.sink)(i as usize, Outcome::Miss);
     }
 
-    /// Tells the admission policy of a read, unless that is busy: it learns from samples anyway.
-    #[inline]
+    /// Tells the admission policy of a read, if it learns of any.
+    #[inline(always)]
     fn tell_policy(&self, i: u32, found: bool) {
+        if self.sample_threshold > 0 {
+            self.tell_sampled(i, found);
+        }
+    }
+
+    /// Tells it of a read that is one of its samples, unless it is busy: it need not have all of them.
+    #[inline(never)]
+    fn tell_sampled(&self, i: u32, found: bool) {
         let key = self.keys[i as usize];
-        if self.sample_threshold > 0
-            && sample_hash(key.hash()) < self.sample_threshold
+        if sample_hash(key.hash()) < self.sample_threshold
             && let Some((_, hybrid)) = self.shared.hybrid()
             && let Ok(mut admitter) = hybrid.admitter.try_lock()
         {
