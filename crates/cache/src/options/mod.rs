@@ -54,8 +54,8 @@ pub struct FlashOptions {
     /// has shorter block numbers in its index and write buffers of its own; RAM tier and budgets are divided. With
     /// another number the cache starts empty.
     pub partitions: u64,
-    /// `MAX_STORED_KEYS`: the index never holds more entries, rounded up to a power of two, and to 64. Opened with a bound for which the index
-    /// keeps another number of hash bits (about twice as high, or half), the cache starts empty.
+    /// `MAX_STORED_KEYS`: the index never holds more entries, rounded up to a power of two, and to 64. Opened with a bound
+    /// for which the index keeps another number of hash bits (about twice as high, or half), the cache starts empty.
     pub max_stored_keys: Option<u64>,
     /// Stands for what the values mean: opened with another number, the cache starts empty.
     pub fingerprint: u64,

@@ -43,8 +43,8 @@ pub(crate) fn never_empty(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(NeverEmpty { inner, of_nullable: false }))
 }
 
-/// The same aggregate of what may be NULL, whose value for no rows is NULL, whatever becomes of its argument when the
-/// query is optimised; `None`: it is no such aggregate.
+/// Returns the aggregate as one over a Nullable argument: for no rows its value is NULL, also where the optimiser puts a
+/// constant in place of the argument. `None` if it has no value of its own for no rows.
 pub(crate) fn of_nullable(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
     let NeverEmpty { inner, .. } = function.inner().downcast_ref()?;
     Some(Arc::new(AggregateUDF::from(NeverEmpty { inner: Arc::clone(inner), of_nullable: true })))

@@ -289,17 +289,17 @@ impl Division {
     }
 
     /// Whether it is the least number divided by -1, of which there is no opposite.
-    fn is_beyond(&self, sides: (i128, i128)) -> bool {
+    fn is_beyond(&self, left: u64, right: u64) -> bool {
         let is_signed =
             if self.is_remainder { self.signed == [true, true] } else { self.signed != [false, false] };
-        is_signed && sides == (-1 << (self.bits[0] - 1), -1)
+        is_signed && self.sides(left, right) == (-1 << (self.bits[0] - 1), -1)
     }
 
     fn check(&self, left: u64, right: u64) -> Result<(), Error> {
         if right == 0 {
             return Err(Error::illegal_division("Division by zero"));
         }
-        match self.is_beyond(self.sides(left, right)) {
+        match self.is_beyond(left, right) {
             true => Err(Error::illegal_division("Division of minimal signed number by minus one")),
             false => Ok(()),
         }
@@ -312,11 +312,12 @@ impl Division {
             return result.unwrap_or(0);
         }
         let sides = self.sides(left, right);
-        match (self.is_remainder, self.is_beyond(sides)) {
-            (_, true) => 0,
-            (true, _) => sides.0.checked_rem(sides.1).unwrap_or(0) as u64,
-            (false, _) => sides.0.checked_div(sides.1).unwrap_or(0) as u64,
-        }
+        let result = match self.is_remainder {
+            _ if self.is_beyond(left, right) => None,
+            true => sides.0.checked_rem(sides.1),
+            false => sides.0.checked_div(sides.1),
+        };
+        result.unwrap_or(0) as u64
     }
 }
 

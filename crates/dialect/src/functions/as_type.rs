@@ -1,6 +1,7 @@
 //! `asType(x, 'IPv4')`, of which `toIPv4(x)`, `toDateTime64(x, 3)`, `CAST(x AS Int128)` and the like are made: the types
 //! that Arrow does not have, and times in a zone.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array, make_array};
@@ -8,7 +9,8 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, lit,
 };
 use granary_dict::{DataType as ClickHouseType, digits_of, ticks_written};
 
@@ -50,9 +52,10 @@ impl Default for AsType {
 }
 
 impl AsType {
-    /// That of values which are to be of one type with others.
-    pub fn exactly() -> Self {
-        Self { no_zone: NoZone::IsNone, ..Self::default() }
+    /// Converts a value to the type that it is to have in common with others. Where that has no zone, a time has none.
+    pub fn exact(value: Expr, wanted: impl Display) -> Expr {
+        let exactly = Self { no_zone: NoZone::IsNone, ..Self::default() };
+        ScalarUDF::from(exactly).call(vec![value, lit(wanted.to_string())])
     }
 
     fn wanted(&self, given: &Field, name: Option<&ScalarValue>) -> Result<ClickHouseType> {

@@ -2,88 +2,30 @@
 //! nor less or greater, and -0 is 0. Arrow's kernels order all floats in one line. An integer is compared as it is.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
-use datafusion::common::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::Result;
 
-use super::numbers::{array_bits, rows, shaped, union};
+use super::numbers::array_bits;
 
-/// One comparison as a function, whose name nobody can write.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Ieee {
-    operator: Operator,
-    signature: Signature,
-}
-
-impl Ieee {
-    /// Of an operator that compares.
-    pub fn new(operator: Operator) -> Self {
-        Self { operator, signature: Signature::any(2, Volatility::Immutable) }
-    }
-
-    fn holds(&self, order: Option<Ordering>) -> bool {
-        match (self.operator, order) {
-            (Operator::NotEq, None) => true,
-            (_, None) => false,
-            (Operator::Eq, Some(order)) => order.is_eq(),
-            (Operator::NotEq, Some(order)) => order.is_ne(),
-            (Operator::Lt, Some(order)) => order.is_lt(),
-            (Operator::LtEq, Some(order)) => order.is_le(),
-            (Operator::Gt, Some(order)) => order.is_gt(),
-            (_, Some(order)) => order.is_ge(),
+/// Of each row, whether its two numbers stand to each other as `holds` says; `None`: there is no order.
+pub fn compared(
+    left: &ArrayRef,
+    right: &ArrayRef,
+    holds: impl Fn(Option<Ordering>) -> bool,
+) -> Result<BooleanBuffer> {
+    let rows = left.len();
+    let (left, right) = (Numbers::of(left)?, Numbers::of(right)?);
+    Ok(match (&left, &right) {
+        (Numbers::Floats(left), Numbers::Floats(right)) => {
+            let (left, right) = (left.values(), right.values());
+            BooleanBuffer::collect_bool(rows, |row| holds(left[row].partial_cmp(&right[row])))
         }
-    }
-}
-
-impl ScalarUDFImpl for Ieee {
-    fn name(&self) -> &str {
-        match self.operator {
-            Operator::Eq => "equals/float",
-            Operator::NotEq => "notEquals/float",
-            Operator::Lt => "less/float",
-            Operator::LtEq => "lessOrEquals/float",
-            Operator::Gt => "greater/float",
-            _ => "greaterOrEquals/float",
-        }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), DataType::Boolean, nullable)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = rows(&args.args, args.number_rows);
-        let [left, right] = args.args.as_slice() else {
-            return Err(DataFusionError::Internal("two values are compared".into()));
-        };
-        let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
-        let nulls = union(left.logical_nulls(), right.logical_nulls(), rows);
-        let (left, right) = (Numbers::of(&left)?, Numbers::of(&right)?);
-        let answers = match (&left, &right) {
-            (Numbers::Floats(left), Numbers::Floats(right)) => {
-                let (left, right) = (left.values(), right.values());
-                BooleanBuffer::collect_bool(rows, |row| self.holds(left[row].partial_cmp(&right[row])))
-            }
-            _ => BooleanBuffer::collect_bool(rows, |row| self.holds(left.at(row).order(right.at(row)))),
-        };
-        shaped(Arc::new(BooleanArray::new(answers, nulls)) as ArrayRef, &args.args)
-    }
+        _ => BooleanBuffer::collect_bool(rows, |row| holds(left.at(row).order(right.at(row)))),
+    })
 }
 
 /// A column of numbers.

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
 };
 
 use super::meaning::element;
+use super::schema_below;
 use crate::error::Error;
 use crate::functions::as_type::AS_TYPE;
 use crate::limits::CONSTANT_STEPS_MAX;
@@ -50,7 +51,7 @@ pub fn check_comparisons(plan: &LogicalPlan) -> Result<()> {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 if is_comparison(expr) {
-                    let schema = schema.get_or_insert_with(|| of_inputs(node));
+                    let schema = schema.get_or_insert_with(|| schema_below(node));
                     check(expr, &Inputs { plans: &node.inputs(), schema })?;
                 }
                 Ok(TreeNodeRecursion::Continue)
@@ -58,12 +59,6 @@ pub fn check_comparisons(plan: &LogicalPlan) -> Result<()> {
         })
     })
     .map(drop)
-}
-
-fn of_inputs(node: &LogicalPlan) -> DFSchema {
-    let mut schema = DFSchema::empty();
-    node.inputs().iter().for_each(|input| schema.merge(input.schema()));
-    schema
 }
 
 /// What the columns of a node's expressions are of.

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::meaning::{differ_in_zone, in_one_zone};
-use super::{has_expression, has_node};
+use super::{has_expression, has_node, schema_below};
 use crate::functions::text_of;
 
 /// Changes such expressions, before DataFusion brings both sides to one type.
@@ -23,10 +23,7 @@ pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| {
-        let mut schema = DFSchema::empty();
-        for input in node.inputs() {
-            schema.merge(input.schema());
-        }
+        let schema = schema_below(&node);
         let names = NamePreserver::new(&node);
         let is_filter = matches!(node, LogicalPlan::Filter(_));
         node.map_expressions(|expr| {

@@ -20,8 +20,8 @@ mod settings;
 mod type_names;
 mod yielding;
 
-use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
@@ -50,6 +50,13 @@ pub fn has_expression(node: &LogicalPlan, wanted: impl Fn(&Expr) -> bool) -> Res
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     Ok(found)
+}
+
+/// The columns that the expressions of a node know: those of all its inputs.
+pub fn schema_below(node: &LogicalPlan) -> DFSchema {
+    let mut schema = DFSchema::empty();
+    node.inputs().iter().for_each(|input| schema.merge(input.schema()));
+    schema
 }
 
 /// Changes the expressions of a node from the inside out; their columns keep their names.

@@ -58,8 +58,8 @@ fn number(join: Join) -> Result<LogicalPlan> {
         .build()
 }
 
-/// The same rows, each with its number among those like it: each kind gets a list of as many numbers as it has rows, and the
-/// list is taken apart. DataFusion would go on taking the columns that were grouped by for unique, so they are not these
+/// Numbers equal rows 1, 2, .. by a column of that number: equal rows are grouped, each group gets a list of as many
+/// numbers as it has rows, and the list is unnested. DataFusion would go on taking the columns that were grouped by for unique, so they are not these
 /// columns any more but what `materialize` makes of them.
 fn with_turns(plan: Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let fields: Vec<(Option<TableReference>, FieldRef)> =

@@ -4,7 +4,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 
-use super::{has_expression, map_named_expressions};
+use super::{has_expression, map_named_expressions, schema_below};
 use crate::types::pretty_type_name;
 
 /// The name of the function.
@@ -15,8 +15,7 @@ pub fn with_type_names(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !has_expression(&node, is_call)? {
         return Ok(Transformed::no(node));
     }
-    let mut schema = DFSchema::empty();
-    node.inputs().iter().for_each(|input| schema.merge(input.schema()));
+    let schema = schema_below(&node);
     map_named_expressions(node, |expr| type_named(expr, &schema))
 }
 

@@ -19,7 +19,7 @@ use crate::text::shown_name;
 /// Puts expressions in the places of their aliases. Those `named` by WITH are known too.
 ///
 /// # Errors
-/// Those of aliases that are too long.
+/// TOO_BIG_AST and TOO_DEEP_AST for aliases that expand to too much or nest too deep.
 pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()> {
     let mut aliases = named.clone();
     aliases.extend(select.projection.iter().filter_map(alias));

@@ -31,7 +31,7 @@ fn give_to_bound(expr: &mut Expr) {
     *expr = between;
 }
 
-/// What is compared, or looked for.
+/// Returns the left operand of a comparison, of IN or of LIKE.
 fn first_side(expr: &mut Expr) -> Option<&mut Expr> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     match expr {

@@ -168,6 +168,6 @@ pub fn of_type(expr: Expr, common: &granary_dict::DataType, schema: &DFSchema) -
     Ok(if is_plain(&arrow) && (is_plain(field.data_type()) || field.data_type() == &DataType::Boolean) {
         Expr::Cast(Cast::new(Box::new(expr), arrow))
     } else {
-        ScalarUDF::from(AsType::exactly()).call(vec![expr, lit(common.to_string())])
+        AsType::exact(expr, common)
     })
 }

@@ -11,10 +11,10 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Scalar
 use granary_dict::{DataType as ClickHouseType, digits_of};
 
 use crate::error::Error;
-use crate::functions::array_order::{ArrayOrder, has_own_order};
+use crate::functions::array_order::has_own_order;
 use crate::functions::as_type::AsType;
 use crate::functions::uuid_order::{is_uuid, order_of};
-use crate::functions::{AssumeNotNull, Ieee, TUPLE, TupleElement, number_of, text_as};
+use crate::functions::{AssumeNotNull, Comparison, TUPLE, TupleElement, number_of, text_as};
 use crate::types::{declared, is_time, plain_name, type_name};
 
 pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
@@ -73,7 +73,7 @@ pub fn in_one_zone(left: (Expr, DataType), right: (Expr, DataType)) -> Result<(E
             }
             _ => format!("DateTime('{zone}')"),
         };
-        ScalarUDF::from(AsType::exactly()).call(vec![side, lit(wanted)])
+        AsType::exact(side, wanted)
     };
     Ok((in_zone(left), in_zone(right)))
 }
@@ -162,7 +162,7 @@ fn with_digits(time: Expr, given: &ClickHouseType, precision: u8) -> Expr {
         return time;
     };
     let wanted = ClickHouseType::DateTime64 { precision, tz: tz.clone() };
-    ScalarUDF::from(AsType::exactly()).call(vec![time, lit(wanted.to_string())])
+    AsType::exact(time, wanted)
 }
 
 /// The type of an expression of times; `None`: it is of something else.
@@ -226,9 +226,9 @@ pub fn compared(compared: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     let is_array = |side: &&DataType| matches!(side, DataType::List(_) | DataType::Map(..));
     let is_number = |side: &&DataType| side.is_numeric() || **side == DataType::Boolean;
     let function = if sides.iter().all(is_array) && sides.iter().any(|side| has_own_order(side)) {
-        ScalarUDF::from(ArrayOrder::new(compared.op))
+        ScalarUDF::from(Comparison::of_arrays(compared.op))
     } else if sides.iter().all(is_number) && sides.iter().any(|side| side.is_floating()) {
-        ScalarUDF::from(Ieee::new(compared.op))
+        ScalarUDF::from(Comparison::of_floats(compared.op))
     } else {
         return Ok(Transformed::yes(Expr::BinaryExpr(compared)));
     };

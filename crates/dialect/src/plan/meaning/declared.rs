@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable};
 use granary_dict::DataType as ClickHouseType;
 
 use crate::functions::as_type::AsType;
@@ -21,7 +21,7 @@ pub fn declare(choice: Expr, branches: &[Expr], schema: &DFSchema) -> Result<Exp
     if plain_name(&common.to_arrow()) == common.to_string() {
         return Ok(choice);
     }
-    Ok(ScalarUDF::from(AsType::exactly()).call(vec![choice, lit(common.to_string())]))
+    Ok(AsType::exact(choice, common))
 }
 
 fn is_null(expr: &Expr) -> bool {

@@ -8,7 +8,7 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{HigherOrderFunction, ScalarFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, ScalarUDF, Unnest, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, ScalarUDF, Unnest};
 use granary_dict::DataType as ClickHouseType;
 
 use super::choices::{common, null_of_type, of_type};
@@ -74,10 +74,7 @@ pub fn of_lambda(call: HigherOrderFunction, schema: &DFSchema) -> Result<Transfo
     // Of others nothing can be made.
     match item.filter(|item| ClickHouseType::parse(item).is_ok()) {
         None => Ok(Transformed::no(call)),
-        Some(item) => {
-            let wanted = lit(format!("Array({item})"));
-            Ok(Transformed::yes(ScalarUDF::from(AsType::exactly()).call(vec![call, wanted])))
-        }
+        Some(item) => Ok(Transformed::yes(AsType::exact(call, format!("Array({item})")))),
     }
 }
 

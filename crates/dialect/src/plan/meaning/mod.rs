@@ -17,7 +17,7 @@ use self::common_types::{has_common, with_common};
 use super::in_lists::of_one_type;
 use super::outer_join::is_outer;
 use super::type_names::{TYPE_NAME, type_named};
-use super::{has_expression, has_node, map_named_expressions};
+use super::{has_expression, has_node, map_named_expressions, schema_below};
 
 pub use comparisons::{differ_in_zone, element, in_one_zone};
 
@@ -40,8 +40,7 @@ pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         // The equalities of a join find rows by their hashes, as ClickHouse's joins do: bit by bit.
         let known = Node { is_join: matches!(node, LogicalPlan::Join(_)), is_above_outer_join };
-        let mut schema = DFSchema::empty();
-        node.inputs().iter().for_each(|input| schema.merge(input.schema()));
+        let schema = schema_below(&node);
         let node = match has_expression(&node, is_concerned)? {
             true => map_named_expressions(node, |expr| changed(expr, &schema, known))?.data,
             false => node,
