@@ -67,7 +67,12 @@ pub const ENCODING_BYTES_KEPT: usize = 1 << 20;
 
 /// Keys whose entries or buckets the processor fetches from memory while others are looked at. With twice as many, some
 /// have left its nearest cache again when their turn comes; with half, batches of some hundred wait for each.
-pub const SIDE_BY_SIDE: usize = 16;
+pub const SIDE_BY_SIDE: usize = 24;
+
+/// Bytes that a processor fetches at once from memory.
+pub const CACHE_LINE_BYTES: usize = 64;
+/// Most bytes of an entry that are fetched so; those of long ones follow each other, and the processor sees that itself.
+pub const PREFETCHED_BYTES_MAX: usize = 256;
 
 /// Keys of a batch that are worth another thread's help: it takes some 50 us to come.
 #[cfg(not(any(feature = "shuttle", miri)))]

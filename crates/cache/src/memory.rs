@@ -16,13 +16,13 @@ use crate::admission::COUNT_MAX;
 use crate::codec::StoredValue;
 use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::{MEMORY_CHUNK_BYTES_MAX, SIDE_BY_SIDE};
-use crate::prefetch::prefetch;
+use crate::limits::{CACHE_LINE_BYTES, MEMORY_CHUNK_BYTES_MAX, PREFETCHED_BYTES_MAX, SIDE_BY_SIDE};
+use crate::prefetch::{prefetch, prefetch_value};
 use crate::record::{EntryRecord, HeaderBytes};
 use chunk::Chunk;
 use entry::{
-    COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, RECORD_AT, STAMP_SHIFT, entry_len, has_tag, hash_of,
-    is_of, record_of,
+    COUNTS_AT, DEAD, DIRTY, FLAGS_AT, RECORD_AT, STAMP_SHIFT, UPDATE, entry_len, has_tag, hash_of, is_of,
+    mark_read, parse_written, record_of,
 };
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
@@ -34,10 +34,6 @@ use std::sync::Arc;
 
 /// Entries that one insertion passes at most to be rid of dead ones. It makes no more than one of them.
 const COMPACT_STEPS: usize = 8;
-
-/// Counts are reads in the lower half of the byte, updates in the upper.
-const UPDATE: u8 = 16;
-const _: () = assert!(COUNT_MAX == UPDATE - 1);
 
 /// Where an entry begins: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,6 +51,9 @@ impl At {
         self.0 as u16 as usize
     }
 }
+
+/// Entries that may be those of some keys.
+pub(crate) type Candidates = [Option<At>; SIDE_BY_SIDE];
 
 /// What the tier knows of a key.
 pub(crate) struct Stored<'a> {
@@ -217,66 +216,70 @@ impl Memory {
         self.table.find(spread(key.hash().to_bits()), same).copied()
     }
 
-    /// The entry of a key with this hash, but for few; `None`: there is none. The entry itself is not
-    /// touched: whoever wants many gets several candidates first, and has the processor
-    /// [fetch](Self::prefetch) them side by side.
+    /// The entry of a key with this hash, but for few; `None`: there is none. The entry itself is not touched.
     #[inline]
     pub fn candidate(&self, hash: KeyHash) -> Option<At> {
+        self.find(hash).copied()
+    }
+
+    /// The same for several keys, side by side: the processor waits for the table's memory once, not once for each. Whoever
+    /// looks at the entries has it [fetch](Self::prefetch) them before.
+    #[inline]
+    pub fn candidates(&self, hashes: impl Iterator<Item = KeyHash>, candidates: &mut Candidates) {
+        let mut found = [None; SIDE_BY_SIDE];
+        for (hash, found) in hashes.zip(&mut found) {
+            *found = self.find(hash).inspect(|at| prefetch_value(*at));
+        }
+        *candidates = found.map(Option::<&At>::copied);
+    }
+
+    #[inline]
+    fn find(&self, hash: KeyHash) -> Option<&At> {
         if self.table.is_empty() {
             return None;
         }
-        self.table.find(spread(hash.to_bits()), |_| true).copied()
+        self.table.find(spread(hash.to_bits()), |_| true)
     }
 
-    /// Has the processor fetch an entry, up to a short key's end.
+    /// How many bytes of an entry are worth fetching: those of one of the shard's mean length.
+    pub fn prefetched_bytes(&self) -> usize {
+        (self.chunk_bytes / self.table.len().max(1)).clamp(SHORT_ENTRY_BYTES, PREFETCHED_BYTES_MAX)
+    }
+
+    /// Has the processor fetch so many bytes of an entry.
     #[inline]
-    pub fn prefetch(&self, at: At) {
-        let bytes = Self::bytes(&self.chunks, self.first_chunk(), at);
-        prefetch(bytes);
-        prefetch(&bytes[bytes.len().min(SHORT_ENTRY_BYTES) - 1..]);
+    pub fn prefetch(&self, at: At, bytes: usize) {
+        let entry = Self::bytes(&self.chunks, self.first_chunk(), at);
+        let last = entry.len().min(bytes) - 1;
+        (0..last).step_by(CACHE_LINE_BYTES).for_each(|line| prefetch(&entry[line..]));
+        prefetch(&entry[last..]);
     }
 
     /// Has the processor fetch what a key with this hash will be put beside.
     #[inline]
     pub fn prefetch_for_put(&self, hash: KeyHash) {
-        self.candidate(hash).into_iter().for_each(|at| self.prefetch(at));
-    }
-
-    /// Marks an entry as read.
-    #[inline]
-    fn touch(&mut self, at: At) {
-        let first = self.first_chunk();
-        let chunk = &mut self.chunks[at.index(first)];
-        let (flags_at, counts_at) = (at.offset() + FLAGS_AT, at.offset() + COUNTS_AT);
-        let (flags, counts) = (chunk[flags_at], chunk[counts_at]);
-        // Most are marked already: then the line stays clean.
-        if flags & READ == 0 {
-            chunk.set(flags_at, flags | READ | FETCHED);
-        }
-        // Only what has to leave is weighed.
-        if flags & DIRTY != 0 && counts % UPDATE < COUNT_MAX {
-            chunk.set(counts_at, counts + 1);
-        }
+        self.candidate(hash).into_iter().for_each(|at| self.prefetch(at, SHORT_ENTRY_BYTES));
     }
 
     /// Looks a key up, where its [`candidate`](Self::candidate) is or else anywhere, and marks its entry as
     /// read. A candidate that is another key's is not: it would stay, or go to flash, for what nobody read.
-    #[inline]
+    #[inline(always)]
     pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
         let first = self.first_chunk();
-        let bytes = Self::bytes(&self.chunks, first, candidate);
-        if !is_of(bytes, key) {
-            return self.get_elsewhere(key);
-        }
-        self.touch(candidate);
-        Some(record_of(Self::bytes(&self.chunks, first, candidate)).into())
+        let at = if is_of(Self::bytes(&self.chunks, first, candidate), key) {
+            candidate
+        } else {
+            self.locate_elsewhere(key)?
+        };
+        let (head, record) = self.chunks[at.index(first)].head_and_record(at.offset());
+        let record = parse_written(record);
+        mark_read(head);
+        Some(record.into())
     }
 
     #[cold]
-    fn get_elsewhere(&mut self, key: Key<'_>) -> Option<Stored<'_>> {
-        let at = self.locate(key)?;
-        self.touch(at);
-        Some(record_of(Self::bytes(&self.chunks, self.first_chunk(), at)).into())
+    fn locate_elsewhere(&self, key: Key<'_>) -> Option<At> {
+        self.locate(key)
     }
 
     /// Removes a key; gives its counts.

@@ -54,7 +54,7 @@ impl Answers {
     }
 
     /// An entry was found; `None`: it is negative.
-    #[inline]
+    #[inline(always)]
     pub fn entry(&mut self, key: u32, tier: Tier, value: Option<StoredValue<'_>>, expires_at: u32) {
         let len = match value {
             None => NEGATIVE,
@@ -74,7 +74,7 @@ impl Answers {
     }
 
     /// Hands all over, and forgets them.
-    #[inline]
+    #[inline(always)]
     pub fn drain(&mut self, mut deliver: impl FnMut(u32, Delivered<'_>)) {
         let mut rest = &self.bytes[..self.used];
         for Answer { key, expires_at, len, codec, tier } in self.answers.drain(..) {

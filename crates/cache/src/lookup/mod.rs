@@ -108,7 +108,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         });
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, i: u32, tier: Tier, value: Option<StoredValue<'_>>, expires_at: u32) {
         match value {
             Some(stored) if stored.codec != Codec::None => self.deliver_decoded(i, tier, stored, expires_at),
@@ -127,7 +127,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         self.decoder = Some(decoder);
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver_value(&mut self, i: u32, tier: Tier, value: Option<&[u8]>, expires_at: u32) {
         self.counts.tiers[tier as usize] += 1;
         let outcome = if expires_at != 0 && self.now > expires_at {

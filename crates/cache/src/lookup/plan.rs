@@ -2,13 +2,13 @@
 
 use super::outcome::{Outcome, Tier};
 use super::probe::Probe;
-use super::scratch::{Candidates, Scratch};
+use super::scratch::Scratch;
 use super::search::KeyDigest;
 use super::{Lookup, answers::Answers};
 use crate::batch::Asked;
 use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
-use crate::memory::At;
+use crate::memory::{At, Candidates};
 use crate::prefetch::prefetch;
 use crate::shard::Shard;
 use std::ops::Range;
@@ -111,11 +111,12 @@ impl Planning<'_> {
         let mut parts = asked.chunks(SIDE_BY_SIDE);
         let mut part = parts.next().unwrap_or_default();
         let mut turn = 0;
-        self.seek(shard, part, turn);
+        let bytes = shard.memory.prefetched_bytes();
+        self.seek(shard, part, turn, bytes);
         while !part.is_empty() {
             // On their way while this part is looked at.
             let next = parts.next().unwrap_or_default();
-            self.seek(shard, next, 1 - turn);
+            self.seek(shard, next, 1 - turn, bytes);
             for (i, asked) in part.iter().enumerate() {
                 self.plan_key(shard, *asked, self.candidates[turn][i]);
             }
@@ -130,22 +131,20 @@ impl Planning<'_> {
 
     /// Finds the entries in RAM that may be those of the keys, and has the processor fetch what will be looked at.
     #[inline]
-    fn seek(&mut self, shard: &Shard, part: &[Asked], turn: usize) {
+    fn seek(&mut self, shard: &Shard, part: &[Asked], turn: usize, bytes: usize) {
         let candidates = &mut self.candidates[turn];
-        for (asked, candidate) in part.iter().zip(&mut *candidates) {
-            *candidate = shard.memory.candidate(asked.hash);
-        }
+        shard.memory.candidates(part.iter().map(|asked| asked.hash), candidates);
         for (asked, candidate) in part.iter().zip(&*candidates) {
             prefetch(self.keys[asked.key as usize].bytes());
             match candidate {
-                Some(candidate) => shard.memory.prefetch(*candidate),
+                Some(candidate) => shard.memory.prefetch(*candidate, bytes),
                 None if self.has_flash => shard.places.prefetch(asked.hash),
                 None => {}
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn plan_key(&mut self, shard: &mut Shard, Asked { hash, key: i }: Asked, candidate: Option<At>) {
         let key = self.keys[i as usize];
         if let Some(at) = candidate

@@ -4,13 +4,9 @@ use super::answers::Answers;
 use super::probe::{FalsePositive, LongEntry, OnDevice, PlannedRead, Probe};
 use super::search::Search;
 use crate::batch::ByShard;
-use crate::limits::SIDE_BY_SIDE;
-use crate::memory::At;
+use crate::memory::Candidates;
 use granary_log::Extent;
 use granary_log::sync::sync::atomic::AtomicBool;
-
-/// Entries in RAM that may be those of some keys.
-pub(crate) type Candidates = [Option<At>; SIDE_BY_SIDE];
 
 /// What a lookup plans in. It allocates nothing once this has grown to the size of the batches.
 #[derive(Default)]

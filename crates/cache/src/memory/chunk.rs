@@ -1,6 +1,6 @@
 //! A chunk: entries one behind the other, in memory of the process's own or in the file that outlives it.
 
-use super::entry::{self, FLAGS_AT};
+use super::entry::{self, FLAGS_AT, RECORD_AT};
 use super::shared::{Arena, Extent, store_released};
 use crate::entry::StoredEntry;
 use crate::record::HeaderBytes;
@@ -60,6 +60,7 @@ impl Chunk {
         }
     }
 
+    #[inline]
     fn all(&mut self) -> &mut [u8] {
         match &mut self.bytes {
             Bytes::Own(bytes) => bytes,
@@ -120,11 +121,13 @@ impl Chunk {
         }
     }
 
-    /// Changes a byte of the entry at `at` that says nothing of whether it counts.
+    /// The entry that begins at `at`, and what follows it: the bytes before its record, and the rest. Of those only what
+    /// says nothing of whether the entry counts may be changed.
     #[inline]
-    pub fn set(&mut self, at: usize, value: u8) {
-        debug_assert!(at < self.len);
-        self.all()[at] = value;
+    pub fn head_and_record(&mut self, at: usize) -> (&mut [u8], &[u8]) {
+        let len = self.len;
+        let (head, record) = self.all()[at..len].split_at_mut(RECORD_AT);
+        (head, record)
     }
 
     /// Changes the flags of the entry at `at`: a recovery sees those before or these, and everything that was written

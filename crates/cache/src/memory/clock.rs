@@ -2,10 +2,10 @@
 
 use super::chunk::Chunk;
 use super::entry::{
-    self, COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, STAMP_SHIFT, entry_len, hash_of, record_of,
+    self, COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, STAMP_SHIFT, UPDATE, entry_len, hash_of, record_of,
 };
 use super::pool::Stamp;
-use super::{At, COMPACT_STEPS, Memory, Role, UPDATE, spread};
+use super::{At, COMPACT_STEPS, Memory, Role, spread};
 use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash};
 use crate::record::{EntryRecord, HeaderBytes};

@@ -7,6 +7,7 @@
 //! | 6 | flags |
 //! | 7 | counts: reads in the lower half, updates in the upper |
 
+use crate::admission::COUNT_MAX;
 use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::record::{self, EntryRecord, Record, flags_of, same_bytes};
@@ -29,6 +30,10 @@ pub(super) const DIRTY: u8 = 4;
 pub(super) const FETCHED: u8 = 8;
 /// The upper bits of the flags are the entry's stamp.
 pub(super) const STAMP_SHIFT: u32 = 4;
+
+/// Counts are reads in the lower half of the byte, updates in the upper.
+pub(super) const UPDATE: u8 = 16;
+const _: () = assert!(COUNT_MAX == UPDATE - 1);
 
 /// The 16 bits of a hash that tell most entries apart: those that choose shard and partition are others.
 #[inline]
@@ -65,9 +70,29 @@ fn checksum_of(hash: KeyHash, flags: u8, expires_at: u32, value: &[u8], seed: u6
 /// The record of an entry that begins `bytes`, and that this process has written or checked.
 #[inline(always)]
 pub(super) fn record_of(bytes: &[u8]) -> EntryRecord<'_> {
-    match record::parse(&bytes[RECORD_AT..]) {
+    parse_written(&bytes[RECORD_AT..])
+}
+
+/// The record that begins `record`, and that this process has written or checked.
+#[inline(always)]
+pub(super) fn parse_written(record: &[u8]) -> EntryRecord<'_> {
+    match record::parse(record) {
         Some(Record::Entry(entry)) => entry,
         _ => unreachable!("the tier wrote an entry there"),
+    }
+}
+
+/// Marks an entry as read, given the bytes before its record.
+#[inline(always)]
+pub(super) fn mark_read(head: &mut [u8]) {
+    let (flags, counts) = (head[FLAGS_AT], head[COUNTS_AT]);
+    // Most are marked already: then the line stays clean.
+    if flags & READ == 0 {
+        head[FLAGS_AT] = flags | READ | FETCHED;
+    }
+    // Only what has to leave is weighed.
+    if flags & DIRTY != 0 && counts % UPDATE < COUNT_MAX {
+        head[COUNTS_AT] = counts + 1;
     }
 }
 
