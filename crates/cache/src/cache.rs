@@ -91,7 +91,8 @@ impl Cache {
         let start = |((log, recovered), claim)| {
             Partition::start(&options, log, recovered, claim, Arc::clone(&codecs))
         };
-        let partitions = logs.into_iter().zip(claims.into_files()).map(start).collect();
+        let partitions: io::Result<_> = logs.into_iter().zip(claims.into_files()).map(start).collect();
+        let partitions = partitions.map_err(|source| OpenError::Thread { path: path.clone(), source })?;
         Ok(Cache { partitions, codecs, flights: MakingFlights::default(), path })
     }
 

@@ -19,6 +19,7 @@ use crate::stats::{Counters, Stats};
 use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use granary_log::sync::sync::{Arc, Mutex};
 use granary_log::sync::thread::{self, JoinHandle};
+use std::io;
 use std::time::Instant;
 
 /// A cache of its own. Dropping it stops it cleanly.
@@ -87,13 +88,16 @@ impl Partition {
     }
 
     /// Over a log, with what that found, and with what the file of the RAM tier has. The budgets are its own.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
     pub fn start(
         options: &Options,
         log: Log,
         mut recovered: granary_log::Recovered<Records>,
         companion: Option<std::sync::Arc<MemoryCompanion>>,
         codecs: Arc<Codecs>,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
         let geometry = *log.geometry();
         let opening_entries = flash.opening_entries() / flash.partitions;
@@ -123,29 +127,42 @@ impl Partition {
             flash.log.reclaim_ahead(&*shared);
         }
         let served = Arc::clone(&shared);
-        let flusher = thread::Builder::new().name("granary-flush".into()).spawn(move || {
+        let serve = move || {
             if let Some(flash) = &served.flash {
                 flash.log.serve(&*served);
             }
-        });
+        };
+        let mut this = Self::of(shared);
+        match thread::Builder::new().name("granary-flush".into()).spawn(serve) {
+            Ok(flusher) => this.flusher = Some(flusher),
+            Err(error) => return this.give_up(error),
+        }
+        let shared = &this.shared;
         if let Some(flash) = &shared.flash {
             // What was lost is void for good: its older versions must not come back at a later start.
             let lost: Vec<u64> = recovered.lost.into_values().flatten().collect();
             shared.delete_lost(flash, lost.clone());
             shared.write_again(flash, lost);
         }
-        let cleaner = shared.is_hybrid().then(|| {
-            let cleaned = Arc::clone(&shared);
-            let work = move || {
+        if shared.is_hybrid() {
+            let cleaned = Arc::clone(shared);
+            let clean = move || {
                 if let Some((flash, hybrid)) = cleaned.hybrid() {
                     cleaned.clean(flash, hybrid);
                 }
             };
-            thread::Builder::new().name("granary-clean".into()).spawn(work).expect("a thread starts")
-        });
-        let mut this = Self::of(shared);
-        (this.flusher, this.cleaner) = (Some(flusher.expect("a thread starts")), cleaner);
-        this
+            match thread::Builder::new().name("granary-clean".into()).spawn(clean) {
+                Ok(cleaner) => this.cleaner = Some(cleaner),
+                Err(error) => return this.give_up(error),
+            }
+        }
+        Ok(this)
+    }
+
+    /// A start that cannot go on leaves what there is as a kill would.
+    fn give_up(self, error: io::Error) -> io::Result<Self> {
+        self.abandon();
+        Err(error)
     }
 
     /// See [`Cache`](crate::Cache).
@@ -165,12 +182,12 @@ impl Partition {
         codecs.take_back(decoder);
     }
 
-    pub fn flush(&self) -> std::io::Result<()> {
+    pub fn flush(&self) -> io::Result<()> {
         self.shared.flash.as_ref().map_or(Ok(()), |flash| flash.log.flush())
     }
 
     /// See [`Cache`](crate::Cache).
-    pub fn sync_changes(&self) -> std::io::Result<()> {
+    pub fn sync_changes(&self) -> io::Result<()> {
         self.shared.flash.as_ref().map_or(Ok(()), |flash| flash.log.sync_journal())
     }
 
@@ -198,7 +215,7 @@ impl Partition {
         self.shared.flash.as_ref().map(|flash| flash.log.geometry().segment_bytes())
     }
 
-    pub fn clear(&self) -> std::io::Result<()> {
+    pub fn clear(&self) -> io::Result<()> {
         let Some(flash) = &self.shared.flash else {
             (0..SHARDS).for_each(|shard| self.shared.lock(shard).memory.clear());
             return Ok(());
@@ -251,12 +268,12 @@ impl Partition {
         stats
     }
 
-    pub fn close(mut self) -> std::io::Result<()> {
+    pub fn close(mut self) -> io::Result<()> {
         self.end()
     }
 
     /// Stops cleanly, once.
-    fn end(&mut self) -> std::io::Result<()> {
+    fn end(&mut self) -> io::Result<()> {
         if self.flusher.is_none() {
             return Ok(());
         }

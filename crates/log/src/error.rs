@@ -21,6 +21,16 @@ pub enum OpenError {
         /// The operating system's answer.
         source: io::Error,
     },
+    /// The threads that it needs cannot be started. What it held is there at the next start, as after a kill.
+    #[error(
+        "cannot start a thread for {path}, the process may have reached its limits (ulimit -u, TasksMax=): {source}"
+    )]
+    Thread {
+        /// The path.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
     /// Another cache has it open.
     #[error("{path} is in use by another cache: give each its own PATH")]
     InUse {

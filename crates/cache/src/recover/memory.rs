@@ -4,12 +4,13 @@
 //! anybody was told. So RAM wins, unless write-through a change was under way. docs/format.md, "The RAM tier", has the cases.
 
 use super::again;
+use super::parallel::each_in_parallel;
 use crate::codec::{OwnedValue, StoredValue};
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
 use crate::framing::Records;
 use crate::key::{KeyHash, parse_summary_entry};
-use crate::limits::{PUT_CHUNK, SHARDS, WRITE_AGAIN_SECONDS_MAX};
+use crate::limits::{PUT_CHUNK, WRITE_AGAIN_SECONDS_MAX};
 use crate::memory::shared::FoundChunk;
 use crate::memory::{Elsewhere, TakenOver};
 use crate::shard::Shard;
@@ -41,22 +42,10 @@ impl Shared {
         let under_way = self.under_way(recovered);
         let under_way = under_way.as_ref();
         let taken = Mutex::new(TakenOver::default());
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(SHARDS);
-        let mut of_threads: Vec<Vec<(usize, Vec<FoundChunk>)>> = Vec::new();
-        of_threads.resize_with(threads, Vec::new);
-        for (shard, chunks) in found.into_iter().enumerate() {
-            of_threads[shard % threads].push((shard, chunks));
-        }
-        granary_log::sync::thread::scope(|scope| {
-            for shards in of_threads {
-                let taken = &taken;
-                scope.spawn(move || {
-                    for (shard, chunks) in shards {
-                        let of_shard = self.take_over_shard(shard, chunks, under_way);
-                        *taken.lock().expect("no panic under the lock") += of_shard;
-                    }
-                });
-            }
+        let shards = found.into_iter().enumerate().collect();
+        each_in_parallel(shards, |(shard, chunks)| {
+            let of_shard = self.take_over_shard(shard, chunks, under_way);
+            *taken.lock().expect("no panic under the lock") += of_shard;
         });
         let TakenOver { entries, torn_chunks } = taken.into_inner().expect("no panic under the lock");
         add(&self.counters.taken_over, entries);

@@ -2,6 +2,7 @@
 
 mod again;
 mod memory;
+mod parallel;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod power_loss_tests;
 mod summaries;
@@ -13,6 +14,7 @@ use crate::limits::{OPENING_PASSES_MAX, SHARDS, SIDE_BY_SIDE};
 use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::Recovered;
+use parallel::{each_in_parallel, threads};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use summaries::Summaries;
@@ -58,13 +60,10 @@ impl Shared {
     /// Replays what these segments have of these shards.
     fn replay(&self, flash: &Flash, shards: Range<usize>, segments: &[Summary], lost: &Lost) {
         let summaries = &Summaries::new(*flash.log.geometry(), segments);
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(shards.len());
-        granary_log::sync::thread::scope(|scope| {
-            for first in shards.clone().step_by(shards.len().div_ceil(threads)) {
-                let shards = first..(first + shards.len().div_ceil(threads)).min(shards.end);
-                scope.spawn(move || self.recover_shards(shards, segments, lost, summaries));
-            }
-        });
+        let at_once = shards.len().div_ceil(threads(shards.len()));
+        let part = |first: usize| first..(first + at_once).min(shards.end);
+        let parts = shards.clone().step_by(at_once).map(part).collect();
+        each_in_parallel(parts, |shards| self.recover_shards(shards, segments, lost, summaries));
     }
 
     fn recover_shards(

@@ -39,36 +39,50 @@ impl Done {
     }
 }
 
-/// One pool serves the process.
-pub(super) fn pool() -> &'static Sender<Job> {
-    static POOL: OnceLock<Sender<Job>> = OnceLock::new();
+/// Has a thread of the pool make a read. Where the process may not start any, the caller makes it.
+pub(super) fn submit(job: Job) {
+    match pool() {
+        Some(pool) => pool.send(job).expect("the pool lives as long as the process"),
+        None => make(job),
+    }
+}
+
+/// One pool serves the process, with as many threads as it may start; `None`: with none.
+fn pool() -> Option<&'static Sender<Job>> {
+    static POOL: OnceLock<Option<Sender<Job>>> = OnceLock::new();
     POOL.get_or_init(|| {
         let (sender, receiver) = channel::<Job>();
         let receiver = Arc::new(Mutex::new(receiver));
-        for i in 0..POOL_THREADS {
+        let start = |i| {
             let receiver = Arc::clone(&receiver);
-            std::thread::Builder::new()
-                .name(format!("granary-read-{i}"))
-                .spawn(move || work(&receiver))
-                .expect("a thread of the read pool starts");
-        }
-        sender
+            let work = move || work(&receiver);
+            std::thread::Builder::new().name(format!("granary-read-{i}")).spawn(work)
+        };
+        let failed = (0..POOL_THREADS).map(|i| (i, start(i))).find(|(_, started)| started.is_err());
+        let Some((threads, Err(error))) = failed else { return Some(sender) };
+        tracing::warn!(threads, %error, "reads are slower: no more threads can be started for them");
+        (threads > 0).then_some(sender)
     })
+    .as_ref()
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>) {
     loop {
         let job = jobs.lock().expect("no panic under the lock").recv();
-        let Ok(Job { file, flight, mut buffer, answer: asker, event }) = job else { return };
-        let bytes = &mut buffer[flight.done()..flight.extent.len];
-        let answer = rustix::io::pread(&file, bytes, flight.rest().offset).map_err(io::Error::from);
-        // Not longer than the asker waits: the file's lock goes with its last descriptor.
-        drop(file);
-        // The asker is gone only if its callback panicked; then nobody wants the answer.
-        let _ = asker.send(Done { flight, buffer, answer });
-        if let Some(event) = event {
-            ring_event(&event);
-        }
+        let Ok(job) = job else { return };
+        make(job);
+    }
+}
+
+fn make(Job { file, flight, mut buffer, answer: asker, event }: Job) {
+    let bytes = &mut buffer[flight.done()..flight.extent.len];
+    let answer = rustix::io::pread(&file, bytes, flight.rest().offset).map_err(io::Error::from);
+    // Not longer than the asker waits: the file's lock goes with its last descriptor.
+    drop(file);
+    // The asker is gone only if its callback panicked; then nobody wants the answer.
+    let _ = asker.send(Done { flight, buffer, answer });
+    if let Some(event) = event {
+        ring_event(&event);
     }
 }
 
@@ -103,8 +117,7 @@ impl PoolReader {
         let longest = extents.iter().map(|e| e.len).max().unwrap_or(0);
         let send = |flight, buffer| {
             let (file, answer) = (Arc::clone(&file), sender.clone());
-            let job = Job { file, flight, buffer, answer, event: None };
-            pool().send(job).expect("the pool lives as long as the process");
+            submit(Job { file, flight, buffer, answer, event: None });
         };
         let (mut next, mut in_flight) = (0, 0);
         while next < extents.len() || in_flight > 0 {

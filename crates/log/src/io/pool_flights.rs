@@ -3,7 +3,7 @@
 use super::event::ring_event;
 use super::extent::Extent;
 use super::flight::{ByDescriptor, Flight, Handover};
-use super::pool::{DEPTH, Done, Job, pool};
+use super::pool::{DEPTH, Done, Job, submit};
 use crate::buffer::AlignedBuffer;
 use std::collections::VecDeque;
 use std::io;
@@ -98,9 +98,7 @@ impl PoolFlights {
 
     fn send_one(&mut self, flight: Flight, buffer: AlignedBuffer, file: &Arc<OwnedFd>) {
         let (file, answer, event) = (Arc::clone(file), self.answers.0.clone(), Some(Arc::clone(&self.event)));
-        pool()
-            .send(Job { file, flight, buffer, answer, event })
-            .expect("the pool lives as long as the process");
+        submit(Job { file, flight, buffer, answer, event });
         self.in_flight += 1;
     }
 }
