@@ -226,7 +226,8 @@ fn unopened(definition: &Definition, error: &OpenError) -> DictError {
         OpenError::Device(_)
         | OpenError::State { .. }
         | OpenError::Damaged { .. }
-        | OpenError::Older { .. } => Code::CannotOpenFile,
+        | OpenError::Older { .. }
+        | OpenError::Thread { .. } => Code::CannotOpenFile,
     };
     DictError::new(code, format!("LAYOUT({}): {error}", definition.layout.name()))
 }
