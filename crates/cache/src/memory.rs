@@ -222,8 +222,8 @@ impl Memory {
         self.find(hash).copied()
     }
 
-    /// The same for several keys, side by side: the processor waits for the table's memory once, not once for each. Whoever
-    /// looks at the entries has it [fetch](Self::prefetch) them before.
+    /// Finds the [candidates](Self::candidate) of at most [`SIDE_BY_SIDE`] keys by their hashes. The table's slots are
+    /// fetched from memory side by side; callers that look at the entries [prefetch](Self::prefetch) them first.
     #[inline]
     pub fn candidates(&self, hashes: impl Iterator<Item = KeyHash>, candidates: &mut Candidates) {
         let mut found = [None; SIDE_BY_SIDE];

@@ -10,7 +10,7 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     std::hint::black_box(bytes.first());
 }
 
-/// The same for the cache line of a value.
+/// Has the processor fetch the cache line in which a value begins, and waits for nothing.
 #[inline(always)]
 pub(crate) fn prefetch_value<T: Copy>(value: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

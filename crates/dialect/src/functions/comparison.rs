@@ -14,7 +14,7 @@ use super::numbers::{rows, shaped, union};
 use super::{array_order, ieee};
 use crate::plan::function_of;
 
-/// What is compared.
+/// The types of columns that a [`Comparison`] compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Of {
     Floats,

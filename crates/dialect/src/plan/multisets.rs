@@ -59,8 +59,8 @@ fn number(join: Join) -> Result<LogicalPlan> {
 }
 
 /// Numbers equal rows 1, 2, .. by a column of that number: equal rows are grouped, each group gets a list of as many
-/// numbers as it has rows, and the list is unnested. DataFusion would go on taking the columns that were grouped by for unique, so they are not these
-/// columns any more but what `materialize` makes of them.
+/// numbers as it has rows, and the list is unnested. DataFusion would go on taking the columns that were grouped by for
+/// unique, so they are not these columns any more but what `materialize` makes of them.
 fn with_turns(plan: Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let fields: Vec<(Option<TableReference>, FieldRef)> =
         plan.schema().iter().map(|(relation, field)| (relation.cloned(), Arc::clone(field))).collect();
