@@ -1,7 +1,7 @@
 //! How long a cache takes to open again and again while nobody changes anything, and what it writes meanwhile:
-//! `reopens KEYS ALIKE_BITS FILE_MIB MEMORY_MIB all|reuse close|kill ROUNDS look|fill`. Of the bits of a hash that the
+//! `reopens KEYS ALIKE_BITS FILE_MIB MEMORY_MIB all|reuse close|kill ROUNDS look|fill|again`. Of the bits of a hash that the
 //! index keeps, ALIKE_BITS are the same for all keys. In a round all keys are looked up; with `fill` those that are
-//! missed are put.
+//! missed are put, with `again` every second key is put again.
 
 use granary_cache::admission::Admission;
 use granary_cache::limits::HASH_BITS;
@@ -64,8 +64,10 @@ fn main() {
             put(&cache, &keys);
         }
         let missed = missed(&cache, &keys);
-        if words[7] == "fill" {
-            put(&cache, &missed);
+        match &words[7][..] {
+            "fill" => put(&cache, &missed),
+            "again" => put(&cache, &keys.iter().copied().step_by(2).collect::<Vec<_>>()),
+            _ => (),
         }
         let stats = cache.stats();
         println!(

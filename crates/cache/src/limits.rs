@@ -238,12 +238,20 @@ pub const FREE_SPACE_BYTES_MIN: usize = 32;
 
 const _: () = assert!(granary_log::limits::BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
 pub use granary_log::limits::SUMMARY_ENTRY_MAX;
+/// Bytes of a summary entry, on the device and in RAM.
+pub const SUMMARY_ENTRY_BYTES: usize = 6;
+const _: () = assert!(SUMMARY_ENTRY_MAX >> (8 * SUMMARY_ENTRY_BYTES) == 0);
 
 /// The longest that anybody waits for room, who has more patience.
 pub const PATIENCE_MAX: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// RAM that opening a cache takes beside the index, in bytes, unless it is said.
 pub const OPENING_BYTES_DEFAULT: u64 = 96 << 20;
+
+/// Records that opening sorts by shard, 16 bytes each, before it takes them into the index: at most so many,
+pub const RECORDS_REPLAYED_TOGETHER_MAX: usize = 1 << 20;
+/// and this part of all.
+pub const REPLAYED_IN_PARTS: usize = 8;
 
 /// How often opening reads what segments hold, at most, to take no more.
 pub const OPENING_PASSES_MAX: usize = 8;

@@ -22,6 +22,8 @@ mod lock;
 mod log;
 mod open;
 mod options;
+#[doc(hidden)]
+pub mod parallel;
 mod partitions;
 mod power_loss;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]

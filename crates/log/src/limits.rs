@@ -32,6 +32,9 @@ pub const RECLAIM_AHEAD_BYTES_MAX: u64 = 16 << 20;
 /// Bytes that the flusher writes, and recovery reads, in one system call.
 pub const TRANSFER_BYTES_MAX: u64 = 1 << 20;
 
+/// Bytes of segments whose summaries a thread of a recovery reads, at least.
+pub const READ_BY_THREAD_BYTES_MIN: u64 = 16 << 20;
+
 /// Buffers that one system call may gather (below the kernel's IOV_MAX of 1024).
 pub const TRANSFER_BUFFERS_MAX: usize = 512;
 

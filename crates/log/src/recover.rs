@@ -3,7 +3,11 @@
 use crate::buffer::AlignedBuffer;
 use crate::framing::{Framing, Sealed, SegmentId, Source};
 use crate::journal;
-use crate::limits::{SCRUB_TRIES_MAX, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX};
+use crate::limits::{
+    READ_BY_THREAD_BYTES_MIN, SCRUB_TRIES_MAX, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX,
+};
+use crate::parallel::each_in_parallel;
+use crate::sync::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -36,21 +40,23 @@ impl<F: Framing> Default for Recovered<F> {
     }
 }
 
-/// The summaries of all slots, by sequence number.
+/// The summaries of all slots, by sequence number, `step` slots at a time.
 fn read_all<F: Framing>(framing: &F, source: &Source<'_>, step: u64) -> BTreeMap<u64, F::Summary> {
-    let mut found = BTreeMap::new();
-    let mut slot = 0;
-    while slot < source.geometry.segments() {
-        let end = (slot + step).min(source.geometry.segments());
-        for summary in framing.read_to_recover(source, slot..end).into_iter().flatten() {
-            let (sequence, _) = F::position(&summary);
-            if sequence > 0 {
-                found.insert(sequence, summary);
-            }
+    let found = Mutex::new(BTreeMap::new());
+    let segments = source.geometry.segments();
+    // A thread that has less to read is not worth starting.
+    let by_thread = (READ_BY_THREAD_BYTES_MIN / source.geometry.segment_bytes()).max(step);
+    let first_slots = (0..segments).step_by(by_thread as usize).collect();
+    each_in_parallel(first_slots, |first| {
+        let end = (first + by_thread).min(segments);
+        for slot in (first..end).step_by(step as usize) {
+            let summaries = framing.read_to_recover(source, slot..(slot + step).min(end));
+            let numbered = summaries.into_iter().flatten().map(|summary| (F::position(&summary).0, summary));
+            let valid = numbered.filter(|(sequence, _)| *sequence > 0);
+            found.lock().expect("no panic under the lock").extend(valid);
         }
-        slot = end;
-    }
-    found
+    });
+    found.into_inner().expect("no panic under the lock")
 }
 
 /// Everything that is found, of a log whose slots are used in any order. Gives the newest sequence number with it.

@@ -64,7 +64,8 @@ pub fn summary(data: &[u8]) {
     seal_all(&mut segment, first, header);
     let read = read_summary(&segment, &geometry, first).expect("what is written is read");
     beside.sort_unstable();
-    assert_eq!((read.sequence, read.counts, read.entries), (header.sequence, counts, entries));
+    assert_eq!((read.sequence, read.counts), (header.sequence, counts));
+    assert!(read.entries.iter().eq(entries));
     assert_eq!(read.beside, beside);
 }
 

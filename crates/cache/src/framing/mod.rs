@@ -6,6 +6,7 @@ pub mod fuzzing;
 mod scan;
 mod segment_builder;
 mod summary;
+mod summary_entries;
 #[cfg(test)]
 mod taking_over_tests;
 #[cfg(test)]
@@ -131,7 +132,7 @@ impl Framing for Records {
             sequence: id.sequence,
             first_block: id.first_block,
             counts: builder.counts.clone(),
-            entries: builder.entries.clone(),
+            entries: builder.entries.iter().copied().collect(),
             beside: builder.beside.clone(),
             records: builder.entries.len(),
         }

@@ -1,6 +1,7 @@
 //! Reading summaries from the device, or making them of the blocks of segments that have none.
 
 use super::summary::{self, Summary, has_summary};
+use super::summary_entries::SummaryEntries;
 use super::{SummaryEntriesOf, block};
 use granary_log::{AlignedBuffer, Source};
 use std::ops::Range;
@@ -60,10 +61,11 @@ fn scan_blocks(
         sequence: 0,
         first_block,
         counts: Vec::new(),
-        entries: Vec::new(),
+        entries: SummaryEntries::default(),
         beside: Vec::new(),
         records: 0,
     };
+    let mut entries = Vec::new();
     for (block, number) in bytes.chunks_exact(source.geometry.block_size()).zip(first_block..) {
         let header = block::check(block, source.instance, number)?;
         if number > first_block && header.sequence != summary.sequence {
@@ -71,9 +73,10 @@ fn scan_blocks(
         }
         summary.sequence = header.sequence;
         summary.counts.push(header.count);
-        summary_entries_of(source.salt, block::payload(block), header.count, &mut summary.entries);
+        summary_entries_of(source.salt, block::payload(block), header.count, &mut entries);
     }
     let total: usize = summary.counts.iter().map(|c| usize::from(*c)).sum();
     summary.records = total;
+    summary.entries = entries.into_iter().collect();
     (total == summary.entries.len()).then_some(summary)
 }

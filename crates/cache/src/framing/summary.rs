@@ -6,12 +6,12 @@
 //! of entries (u32), the repeated ones included. Little endian.
 
 use super::block::{self, Header, payload_size};
-use crate::limits::{BLOCK_HEADER_SIZE, SUMMARY_BLOCKS_PER_SEGMENT_MIN};
+use super::summary_entries::{SummaryEntries, parse_all, to_bytes};
+use crate::limits::{BLOCK_HEADER_SIZE, SUMMARY_BLOCKS_PER_SEGMENT_MIN, SUMMARY_ENTRY_BYTES};
 use granary_log::Geometry;
 
 const MAGIC: [u8; 8] = *b"GRANSUM1";
 const TRAILER_SIZE: usize = 16;
-const ENTRY_SIZE: usize = 6;
 
 /// The records of a segment, an entry of 48 bits for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Summary {
     /// Records that begin in each data block.
     pub counts: Vec<u16>,
     /// The entry of each record, in the order of the blocks and in them.
-    pub entries: Vec<u64>,
+    pub entries: SummaryEntries,
     /// The entries of records that were put beside others which look alike to the index, in ascending order.
     pub beside: Vec<u64>,
     /// The number of records in the segment.
@@ -43,15 +43,13 @@ impl Summary {
 
     /// Leaves out the entries that are not wanted.
     pub fn retain(&mut self, is_wanted: impl Fn(u64) -> bool) {
-        let mut rest = &self.entries[..];
+        let mut entries = self.entries.iter();
         for count in &mut self.counts {
-            let (of_block, later) = rest.split_at(usize::from(*count));
-            *count = of_block.iter().filter(|entry| is_wanted(**entry)).count() as u16;
-            rest = later;
+            let of_block = entries.by_ref().take(usize::from(*count));
+            *count = of_block.filter(|entry| is_wanted(*entry)).count() as u16;
         }
-        // Nothing that is left out takes RAM.
-        self.entries = self.entries.iter().copied().filter(|entry| is_wanted(*entry)).collect();
-        self.entries.shrink_to_fit();
+        drop(entries);
+        self.entries = self.entries.filtered(&is_wanted);
         self.beside.retain(|entry| is_wanted(*entry));
     }
 
@@ -64,7 +62,7 @@ impl Summary {
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let blocks = self.counts.iter().zip(self.first_block..);
         let places = blocks.flat_map(|(count, block)| std::iter::repeat_n(block, usize::from(*count)));
-        places.zip(self.entries.iter().copied())
+        places.zip(self.entries.iter())
     }
 }
 
@@ -78,16 +76,16 @@ pub(crate) fn blocks(geometry: &Geometry, data_blocks: usize, entries: usize) ->
     if !has_summary(geometry) {
         return 0;
     }
-    (2 * data_blocks + ENTRY_SIZE * entries + TRAILER_SIZE).div_ceil(payload_size(geometry))
+    (2 * data_blocks + SUMMARY_ENTRY_BYTES * entries + TRAILER_SIZE).div_ceil(payload_size(geometry))
 }
 
 /// Fills the payloads of `bytes`, the blocks of the summary.
 pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], entries: &[u64], beside: &[u64]) {
     let all = entries.len() + beside.len();
-    let mut stream = Vec::with_capacity(2 * counts.len() + ENTRY_SIZE * all);
+    let mut stream = Vec::with_capacity(2 * counts.len() + SUMMARY_ENTRY_BYTES * all);
     stream.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
     for entry in entries.iter().chain(beside) {
-        stream.extend_from_slice(&entry.to_le_bytes()[..ENTRY_SIZE]);
+        stream.extend_from_slice(&to_bytes(*entry));
     }
     let mut rest = &stream[..];
     for block in bytes.chunks_exact_mut(geometry.block_size()) {
@@ -146,14 +144,11 @@ pub(crate) fn parse(
     }
     let (counts, rest) = stream.split_at_checked(2 * trailer.data_blocks)?;
     let counts: Vec<u16> = counts.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
-    let entries = rest.get(..ENTRY_SIZE * trailer.entries)?.chunks_exact(ENTRY_SIZE);
-    let mut entries: Vec<u64> =
-        entries.map(|w| u64::from_le_bytes([w[0], w[1], w[2], w[3], w[4], w[5], 0, 0])).collect();
+    let entries = rest.get(..SUMMARY_ENTRY_BYTES * trailer.entries)?;
     let total: usize = counts.iter().map(|c| usize::from(*c)).sum();
-    if total > entries.len() {
-        return None;
-    }
-    let mut beside = entries.split_off(total);
+    let (entries, beside) = entries.split_at_checked(SUMMARY_ENTRY_BYTES * total)?;
+    let entries = SummaryEntries::from_bytes(entries);
+    let mut beside: Vec<u64> = parse_all(beside).collect();
     beside.sort_unstable();
     Some(Summary { sequence: trailer.sequence, first_block, counts, entries, beside, records: total })
 }

@@ -11,7 +11,7 @@ use crate::codec::{self, Compression};
 use crate::drive::Helpers;
 use crate::framing::{Records, SharingRule, has_summary};
 use crate::index::{Capacity, Growth};
-use crate::limits::{HASH_BITS, OPENING_BYTES_DEFAULT, PARTITIONS_MAX, SHARDS};
+use crate::limits::{HASH_BITS, OPENING_BYTES_DEFAULT, PARTITIONS_MAX, SHARDS, SUMMARY_ENTRY_BYTES};
 use crate::memory::Pool;
 use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
@@ -75,7 +75,7 @@ pub struct FlashOptions {
     pub power_loss: PowerLoss,
     /// What may be admitted to flash in a day, in bytes; not with [`Admission::All`].
     pub bytes_per_day: Option<u64>,
-    /// What opening may take of RAM beside the index, in bytes, to know what is on flash: 8 for each record. Where that
+    /// What opening may take of RAM beside the index, in bytes, to know what is on flash: 6 for each record. Where that
     /// is not enough, what segments hold is read several times, up to eight.
     pub opening_bytes: u64,
 }
@@ -138,7 +138,7 @@ impl FlashOptions {
 
     /// The summary entries that opening may keep.
     pub(crate) fn opening_entries(&self) -> u64 {
-        self.opening_bytes / size_of::<u64>() as u64
+        self.opening_bytes / SUMMARY_ENTRY_BYTES as u64
     }
 
     /// The framing of the records.

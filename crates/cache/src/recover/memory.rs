@@ -4,7 +4,6 @@
 //! anybody was told. So RAM wins, unless write-through a change was under way. docs/format.md, "The RAM tier", has the cases.
 
 use super::again;
-use super::parallel::each_in_parallel;
 use crate::codec::{OwnedValue, StoredValue};
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
@@ -17,6 +16,7 @@ use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::Recovered;
+use granary_log::parallel::each_in_parallel;
 use granary_log::sync::sync::Mutex;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ impl Shared {
         for segment in recovered.segments.iter().filter(|segment| segment.sequence >= first) {
             let again = if segment.is_whole() { None } else { Some(again::whole(flash, segment)?) };
             let entries = &again.as_ref().unwrap_or(segment).entries;
-            hashes.extend(entries.iter().map(|entry| parse_summary_entry(*entry).0));
+            hashes.extend(entries.iter().map(|entry| parse_summary_entry(entry).0));
         }
         Some(hashes)
     }

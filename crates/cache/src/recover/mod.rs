@@ -1,20 +1,20 @@
 //! Filling the index from the summaries that the log found.
 
 mod again;
+mod by_shard;
 mod memory;
-mod parallel;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod power_loss_tests;
+mod replay;
 mod summaries;
 
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};
-use crate::key::{RecordKind, parse_summary_entry};
-use crate::limits::{OPENING_PASSES_MAX, SHARDS, SIDE_BY_SIDE};
+use crate::limits::{OPENING_PASSES_MAX, RECORDS_REPLAYED_TOGETHER_MAX, REPLAYED_IN_PARTS, SHARDS};
 use crate::shared::Shared;
-use crate::stats::add;
 use granary_log::Recovered;
-use parallel::{each_in_parallel, threads};
+use granary_log::parallel::{each_in_parallel, threads};
+use replay::{Replay, records_of_shards};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use summaries::Summaries;
@@ -37,8 +37,7 @@ fn passes(records: usize, opening_entries: u64) -> impl Iterator<Item = Range<us
 }
 
 impl Shared {
-    /// Replays what the log found, oldest first: later entries replace earlier ones, deletions and
-    /// lost changes remove them.
+    /// Fills the index from what the log found.
     pub fn recover(&self, recovered: &mut Recovered<Records>, opening_entries: u64) {
         let Some(flash) = &self.flash else { return };
         if misses_some(flash, recovered) {
@@ -60,99 +59,37 @@ impl Shared {
     /// Replays what these segments have of these shards.
     fn replay(&self, flash: &Flash, shards: Range<usize>, segments: &[Summary], lost: &Lost) {
         let summaries = &Summaries::new(*flash.log.geometry(), segments);
+        let records = &records_of_shards(segments);
+        let records_max =
+            RECORDS_REPLAYED_TOGETHER_MAX.min(records.iter().sum::<usize>() / REPLAYED_IN_PARTS);
         let at_once = shards.len().div_ceil(threads(shards.len()));
         let part = |first: usize| first..(first + at_once).min(shards.end);
         let parts = shards.clone().step_by(at_once).map(part).collect();
-        each_in_parallel(parts, |shards| self.recover_shards(shards, segments, lost, summaries));
+        each_in_parallel(parts, |shards| {
+            let mut replay = Replay::begin(self, shards, records, summaries);
+            let mut rest = segments;
+            for (sequence, changes) in lost {
+                let (before, later) =
+                    rest.split_at(rest.partition_point(|segment| segment.sequence <= *sequence));
+                replay_together(&mut replay, before, records_max);
+                replay.void(changes);
+                rest = later;
+            }
+            replay_together(&mut replay, rest, records_max);
+            if replay.end(&self.counters) {
+                self.note_unindexed();
+            }
+        });
     }
+}
 
-    fn recover_shards(
-        &self,
-        shards: Range<usize>,
-        segments: &[Summary],
-        lost: &Lost,
-        summaries: &Summaries<'_>,
-    ) {
-        let blocks = summaries.geometry.blocks();
-        // What the index took for a version of the key then is taken for one now, or else an entry that it had lost
-        // sight of would come back: a deletion takes out all that look alike, and so does an entry unless it was put
-        // beside them. DRAM first, each one was (write/evict.rs).
-        let is_hybrid = self.hybrid().is_some();
-        let mut tables: Vec<_> = shards.clone().map(|shard| self.lock(shard)).collect();
-        let mut entries = vec![0; shards.len()];
-        for summary_entry in segments.iter().flat_map(|segment| &segment.entries) {
-            if let Some(count) = parse_summary_entry(*summary_entry)
-                .0
-                .shard()
-                .checked_sub(shards.start)
-                .and_then(|i| entries.get_mut(i))
-            {
-                *count += 1;
-            }
-        }
-        for (shard, entries) in tables.iter_mut().zip(&entries) {
-            shard.places.table.resize_for(*entries);
-        }
-        let mut lost = lost.iter().peekable();
-        let (mut evicted, mut compared, mut displaced) = (false, 0, 0);
-        let mut records = Vec::new();
-        for segment in segments.iter().map(Some).chain([None]) {
-            let until = segment.map_or(u64::MAX, |segment| segment.sequence);
-            while let Some((_, summary_entries)) = lost.next_if(|(sequence, _)| **sequence < until) {
-                for summary_entry in summary_entries
-                    .iter()
-                    .filter(|summary_entry| shards.contains(&parse_summary_entry(**summary_entry).0.shard()))
-                {
-                    let hash = parse_summary_entry(*summary_entry).0;
-                    let table = &mut tables[hash.shard() - shards.start].places.table;
-                    let bits = hash.below_shard(table.hash_bits());
-                    table.remove_where(bits, |_| true);
-                }
-            }
-            records.clear();
-            let summary_entries = segment.iter().flat_map(|segment| segment.iter());
-            let of_shards = |(_, summary_entry): &(u64, u64)| {
-                shards.contains(&parse_summary_entry(*summary_entry).0.shard())
-            };
-            records.extend(summary_entries.filter(of_shards));
-            for (i, (place, summary_entry)) in records.iter().copied().enumerate() {
-                if let Some((_, ahead)) = records.get(i + SIDE_BY_SIDE) {
-                    let hash = parse_summary_entry(*ahead).0;
-                    tables[hash.shard() - shards.start].places.prefetch(hash);
-                }
-                let (hash, kind) = parse_summary_entry(summary_entry);
-                let table = &mut tables[hash.shard() - shards.start].places.table;
-                let bits = hash.below_shard(table.hash_bits());
-                match kind {
-                    RecordKind::Entry => {
-                        let is_beside =
-                            is_hybrid || segment.is_some_and(|segment| segment.is_beside(summary_entry));
-                        let same = |place| {
-                            compared += 1;
-                            let is_its = summaries.holds(place, hash);
-                            displaced += u64::from(!is_its && !is_beside);
-                            is_its || !is_beside
-                        };
-                        let age = |other| (place + blocks - other) % blocks;
-                        evicted |= table.insert(bits, place, same, age).evicted.is_some();
-                    }
-                    RecordKind::Deletion => {
-                        table.remove_where(bits, |_| true);
-                    }
-                }
-            }
-        }
-        if evicted {
-            self.note_unindexed();
-        }
-        add(&self.counters.compared_at_start, compared);
-        add(&self.counters.displaced_at_start, displaced);
-        for (shard, entries) in tables.iter_mut().zip(&entries) {
-            // Keys that were written several times were counted several times.
-            if shard.places.table.len() * 20 < entries * 19 {
-                let live = shard.places.table.len();
-                shard.places.table.resize_for(live);
-            }
-        }
-    }
+/// Replays segments, with so many records at once, or one segment's.
+fn replay_together(replay: &mut Replay<'_>, segments: &[Summary], records_max: usize) {
+    let mut records = segments.first().map_or(0, |first| first.records);
+    let has_room = |_: &Summary, next: &Summary| {
+        let sum = records + next.records;
+        records = if sum <= records_max { sum } else { next.records };
+        sum <= records_max
+    };
+    segments.chunk_by(has_room).for_each(|together| replay.segments(together));
 }

@@ -1,16 +1,16 @@
 //! A start's work in parts, on all cores.
 
-use granary_log::sync::sync::Mutex;
-use granary_log::sync::thread::{self, Scope};
+use crate::sync::sync::Mutex;
+use crate::sync::thread::{self, Scope};
 use std::io;
 
 /// How many threads do a start's work, at most so many.
-pub(super) fn threads(most: usize) -> usize {
+pub fn threads(most: usize) -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get()).min(most)
 }
 
 /// Does each part, on a thread for each core, or as many as the process may start. The calling thread is one of them.
-pub(super) fn each_in_parallel<T: Send>(parts: Vec<T>, work: impl Fn(T) + Sync) {
+pub fn each_in_parallel<T: Send>(parts: Vec<T>, work: impl Fn(T) + Sync) {
     let threads = threads(parts.len());
     let parts = Mutex::new(parts);
     let next = || parts.lock().expect("no panic under the lock").pop();

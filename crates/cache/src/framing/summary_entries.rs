@@ -1,0 +1,74 @@
+//! Summary entries in RAM as they are on the device: 6 bytes each, little endian.
+
+use crate::limits::{CACHE_LINE_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_ENTRY_MAX};
+use crate::prefetch::prefetch_value;
+use std::ops::Range;
+
+/// A list of summary entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SummaryEntries(Vec<u8>);
+
+impl SummaryEntries {
+    /// Those that lie one after the other in `bytes`, a whole number of them.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+
+    /// The number of entries.
+    pub fn len(&self) -> usize {
+        self.0.len() / SUMMARY_ENTRY_BYTES
+    }
+
+    /// The entries in order.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + Clone + '_ {
+        parse_all(&self.0)
+    }
+
+    /// Whether `entry` is one of those in `range`.
+    pub fn has_in(&self, range: Range<usize>, entry: u64) -> bool {
+        parse_all(&self.0[range.start * SUMMARY_ENTRY_BYTES..range.end * SUMMARY_ENTRY_BYTES])
+            .any(|other| other == entry)
+    }
+
+    /// Has the processor fetch those in `range`.
+    pub fn prefetch(&self, range: Range<usize>) {
+        let bytes = &self.0[range.start * SUMMARY_ENTRY_BYTES..range.end * SUMMARY_ENTRY_BYTES];
+        bytes.iter().step_by(CACHE_LINE_BYTES).for_each(prefetch_value);
+    }
+
+    /// Appends an entry.
+    fn push(&mut self, entry: u64) {
+        assert!(entry <= SUMMARY_ENTRY_MAX, "summary entries have 48 bits");
+        self.0.extend_from_slice(&to_bytes(entry));
+    }
+
+    /// Those that are wanted, in RAM for no more than them.
+    pub(super) fn filtered(&self, is_wanted: impl Fn(u64) -> bool) -> Self {
+        let wanted = self.iter().filter(|entry| is_wanted(*entry));
+        let mut bytes = Vec::with_capacity(wanted.clone().count() * SUMMARY_ENTRY_BYTES);
+        wanted.for_each(|entry| bytes.extend_from_slice(&to_bytes(entry)));
+        Self(bytes)
+    }
+}
+
+impl FromIterator<u64> for SummaryEntries {
+    fn from_iter<T: IntoIterator<Item = u64>>(entries: T) -> Self {
+        let entries = entries.into_iter();
+        let mut list = Self(Vec::with_capacity(entries.size_hint().0 * SUMMARY_ENTRY_BYTES));
+        entries.for_each(|entry| list.push(entry));
+        list
+    }
+}
+
+/// An entry as it is on the device.
+pub(super) fn to_bytes(entry: u64) -> [u8; SUMMARY_ENTRY_BYTES] {
+    let [bytes @ .., _, _] = entry.to_le_bytes();
+    bytes
+}
+
+/// The entries that lie one after the other in `bytes`.
+pub(super) fn parse_all(bytes: &[u8]) -> impl Iterator<Item = u64> + Clone + '_ {
+    bytes.as_chunks::<SUMMARY_ENTRY_BYTES>().0.iter().map(|[a, b, c, d, e, f]| {
+        u64::from(u32::from_le_bytes([*a, *b, *c, *d])) | u64::from(u16::from_le_bytes([*e, *f])) << 32
+    })
+}
