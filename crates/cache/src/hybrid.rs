@@ -1,4 +1,4 @@
-//! What a cache keeps in order to be DRAM first.
+//! State of a DRAM-first cache, beside its shards: the admission policy, and requests to write entries to flash.
 
 use crate::admission::{Admission, Admitter};
 use crate::applications::Applications;

@@ -1,4 +1,4 @@
-//! Memory that is wanted soon.
+//! Prefetching of cache lines into the processor's cache.
 
 /// Has the processor fetch the cache line that begins `bytes`, and waits for nothing: a load would hold up what
 /// comes after it as soon as the processor has looked some hundred instructions ahead.

@@ -185,7 +185,8 @@ impl Dictionary {
                 let deadline = self.deadline();
                 let claim = direct_claim(self.launch(keys, &chosen, deadline)?);
                 loader.counters.keys_missed.add(rows.len());
-                self.fetch(&mut batch, claim, &rows, &places, deadline)?;
+                let found = self.fetch(&mut batch, claim, &rows, &places, deadline)?;
+                loader.counters.keys_found_at_source.add(found);
             }
         }
         let rows = batch.finish();
@@ -334,7 +335,9 @@ impl Dictionary {
             let deadline = self.deadline();
             if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_completed, deadline)? {
                 loader.counters.keys_missed.add(batch.missing.len());
-                return self.fetch(batch, claim, &wanted, &places, deadline);
+                let found = self.fetch(batch, claim, &wanted, &places, deadline)?;
+                loader.counters.keys_found_at_source.add(found);
+                return Ok(());
             }
             completed = loader.completed.load(Ordering::SeqCst);
             let missing = std::mem::take(&mut batch.missing);
@@ -430,7 +433,7 @@ impl Dictionary {
         DictError::new(Code::CacheDictionaryUpdateFail, message)
     }
 
-    /// Starts what is ours, waits for everything until `deadline`, shows it.
+    /// Starts what is ours, waits for everything until `deadline`, shows it. How many of `rows` the source has.
     fn fetch(
         &self,
         batch: &mut Batch<'_>,
@@ -438,7 +441,7 @@ impl Dictionary {
         rows: &[u32],
         places: &[u32],
         deadline: Instant,
-    ) -> Result<(), DictError> {
+    ) -> Result<usize, DictError> {
         self.start(&claim)?;
         let mut loaded = Vec::with_capacity(claim.flights.len());
         let outcomes = self.core.loader.waiting.wait(|| {
@@ -461,9 +464,7 @@ impl Dictionary {
             let (flight, slot) = claim.tickets[unique];
             loaded[flight as usize].row(slot)
         };
-        let found = batch.fill(rows, places, claim.tickets.len(), row)?;
-        self.core.loader.counters.keys_found_at_source.add(found);
-        Ok(())
+        batch.fill(rows, places, claim.tickets.len(), row)
     }
 
     pub(crate) fn too_many_waiting(&self) -> DictError {

@@ -501,6 +501,12 @@ fn xml_refusals() {
         ("<id><name>id</name></id>", "", 489, "either <id> or <key>"),
         ("<ssd_cache>", "<ssd_cache><nosuch>1</nosuch>", 115, "NOSUCH"),
         ("<min>3</min>", "<min>x</min>", 36, "<min>"),
+        (
+            "<hierarchical>true</hierarchical>",
+            "<hierarchial>true</hierarchial>",
+            36,
+            "Unknown key 'hierarchial' inside attribute section: it may hold <name>, <type>",
+        ),
         ("&amp;c", "&nosuch;", 62, "nosuch"),
         ("<lifetime><min>3</min><max>5</max></lifetime>", "", 489, "LIFETIME is missing"),
     ];

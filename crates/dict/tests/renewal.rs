@@ -41,6 +41,22 @@ fn a_refresh_that_succeeds_is_kept_whatever_else_is_forgotten_meanwhile() {
     assert_eq!(value(&dictionary, 1), 15, "the row before the refresh is shown after it");
 }
 
+/// `found_rate` is of the keys that lookups ask for: a refresh asks the source for keys that no lookup did.
+#[test]
+fn a_refresh_is_no_lookup_to_the_statistics() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let dictionary = Arc::new(Fake::default()).open(CACHE, &environment);
+    for _ in 0..3 {
+        assert_eq!(dictionary.refresh(&u64s([1, 2])).unwrap(), 2);
+    }
+    value(&dictionary, 1);
+    value(&dictionary, 3);
+    let status = dictionary.status();
+    assert_eq!((status.keys_requested, status.keys_hit, status.keys_found_at_source), (2, 1, 1));
+    assert_eq!((status.source_keys, status.found_rate), (7, 1.0));
+}
+
 /// A source with UPDATE_FIELD: a number `at`.
 #[derive(Default)]
 struct Feed {

@@ -1,4 +1,4 @@
-//! What the process before left, and which of it may be served again.
+//! Reading the summaries of all segments, and choosing the segments whose records count.
 
 use crate::buffer::AlignedBuffer;
 use crate::framing::{Framing, Sealed, SegmentId, Source};

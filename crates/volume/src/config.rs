@@ -285,7 +285,10 @@ impl Config {
     pub fn geometry(&self) -> Result<Geometry, Error> {
         let invalid = |option, reason: String| Err(Error::Invalid { option, reason });
         if !BLOCK_SIZES.contains(&self.block_size) {
-            return invalid("block-size", format!("{} is none of {BLOCK_SIZES:?}", self.block_size));
+            return invalid(
+                "block-size",
+                format!("{} bytes: a block has 4KiB, 8KiB or 16KiB", self.block_size),
+            );
         }
         if self.size == 0 || !self.size.is_multiple_of(self.block_size) {
             let reason =

@@ -1,4 +1,4 @@
-//! Clones of a cache that its callers do not know of.
+//! The clones of a cache that threads hold for futures which were dropped: closing waits until there are none.
 
 use granary_log::sync::sync::{Condvar, Mutex, PoisonError};
 

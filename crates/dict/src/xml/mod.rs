@@ -197,7 +197,29 @@ fn expression(element: &Element) -> Option<String> {
     element.child("expression").map(|expression| expression.text.trim().to_string())
 }
 
+/// What an `<attribute>` may hold. ClickHouse refuses all else, too.
+const ATTRIBUTE_KEYS: [&str; 8] = [
+    "name",
+    "type",
+    "null_value",
+    "expression",
+    "hierarchical",
+    "bidirectional",
+    "injective",
+    "is_object_id",
+];
+
 fn attribute(element: &Element, null_value: NullValue) -> Result<Attribute, DictError> {
+    let is_unknown = |child: &&Element| !ATTRIBUTE_KEYS.contains(&child.name.as_str());
+    if let Some(unknown) = element.children.iter().find(is_unknown)
+        && element.name == "attribute"
+    {
+        return Err(DictError::bad_arguments(format!(
+            "Unknown key '{}' inside attribute section: it may hold {}",
+            unknown.name,
+            ATTRIBUTE_KEYS.map(|key| format!("<{key}>")).join(", ")
+        )));
+    }
     let name = element.required("name")?.text.trim();
     let data_type = DataType::parse(&element.required("type")?.text)
         .map_err(|e| e.within(format_args!("<attribute> {name}")))?;

@@ -52,7 +52,12 @@ const FIGURES: &[(&str, &str, Kind, &str)] = &[
     ("granary.hits_memory", "hits_memory", Counter, "Items found in the RAM tier"),
     ("granary.hits_buffer", "hits_buffer", Counter, "Items found in a write buffer"),
     ("granary.hits_flash", "hits_flash", Counter, "Items found on flash"),
-    ("limit_maxbytes", "memory_bytes_max", Gauge, "RAM for items, everything counted, at most"),
+    (
+        "limit_maxbytes",
+        "memory_bytes_max",
+        Gauge,
+        "RAM for items at most; index and write buffers come on top",
+    ),
     ("granary.memory_bytes", "ram_memory_bytes", Gauge, "RAM of items alone"),
     ("granary.index_bytes", "ram_index_bytes", Gauge, "RAM of the index alone"),
     ("granary.buffer_bytes", "ram_buffer_bytes", Gauge, "RAM of write buffers alone"),

@@ -46,7 +46,7 @@ pub struct Arguments {
     )]
     socket_mode: Option<Mode>,
 
-    /// RAM for items, everything counted [default: 64MiB]
+    /// RAM for items; the index of the SSD and the write buffers come on top [default: 64MiB]
     #[arg(long = "memcached-memory", value_name = "SIZE", value_parser = size::parse, env = "GRANARY_MEMCACHED_MEMORY")]
     memory: Option<Size>,
 

@@ -165,9 +165,9 @@ const FIGURES: &[OfDictionary] = &[
     ("source_queue", Gauge, "Requests that wait for a connection to the source", |s| s.source_queue as f64),
     ("source_failures_in_a_row", Gauge, "Failures since the source last answered", |s| s.error_count as f64),
     ("elements", Gauge, "Entries, absent and expired ones too", |s| s.element_count as f64),
-    ("ram_bytes", Gauge, "RAM: index, hot entries, write buffers", |s| s.bytes_allocated as f64),
+    ("ram_bytes", Gauge, "RAM: index, RAM tier, write buffers", |s| s.bytes_allocated as f64),
     ("ram_index_bytes", Gauge, "RAM of the index alone", |s| s.index_bytes as f64),
-    ("ram_memory_bytes", Gauge, "RAM of the RAM tier alone", |s| s.memory_bytes as f64),
+    ("ram_memory_bytes", Gauge, "RAM of the RAM tier, entries and blocks", |s| s.memory_bytes as f64),
     ("ram_block_bytes", Gauge, "RAM of its blocks alone", |s| s.block_bytes as f64),
     ("ram_buffer_bytes", Gauge, "RAM of write buffers alone", |s| s.buffer_bytes as f64),
     ("last_successful_update_seconds", Gauge, "Unix time of the source's last answer", |s| {

@@ -69,7 +69,7 @@ impl CommandLine {
             return Err(DictError::new(
                 Code::DictionaryAccessDenied,
                 format!(
-                    "Dictionaries with the {kind} dictionary source are not allowed here; the configuration must allow them"
+                    "Dictionaries with the {kind} dictionary source are not allowed: --allow-executable, or allow_executable = true in the server's configuration, lets them run programs"
                 ),
             ));
         }

@@ -443,7 +443,7 @@ function chartsOf(d) {
     isCache(d) && chart("Entries", "count", [["entries", "blue", gauge("element_count")]]),
     isCache(d) && chart("Entries that left or were not kept", "rate", left),
     isCache(d) && chart("RAM", "bytes", [
-      ["index", "blue", gauge("index_bytes")], ["hot entries", "green", gauge("memory_bytes")],
+      ["index", "blue", gauge("index_bytes")], ["RAM tier", "green", gauge("memory_bytes")],
       ["write buffers", "violet", gauge("buffer_bytes")],
     ], { stacked: true }),
   ].filter(chart => chart);
