@@ -3,7 +3,7 @@
 use crate::admission::{Admission, Admitter};
 use crate::applications::Applications;
 use crate::framing::Log;
-use granary_log::sync::sync::atomic::AtomicU64;
+use granary_log::sync::sync::atomic::{AtomicBool, AtomicU64};
 use granary_log::sync::sync::{Condvar, Mutex};
 use std::time::Instant;
 
@@ -18,6 +18,8 @@ pub(crate) struct Hybrid {
     /// Until the log vouches for this segment, there may be entries on flash that a recovery would find
     /// and the index does not know: blocks that could not be read may be readable the next time.
     pub unindexed_until: AtomicU64,
+    /// Whether what is read often returns to RAM when its segment is used again.
+    pub takes_back: AtomicBool,
     pub requests: Mutex<FlushRequests>,
     pub requested: Condvar,
     /// The policy's clock begins here.
@@ -49,6 +51,7 @@ impl Hybrid {
             sample_threshold: AtomicU64::new(admitter.sample_threshold()),
             admitter: Mutex::new(admitter),
             unindexed_until: AtomicU64::new(0),
+            takes_back: AtomicBool::new(true),
             requests: Mutex::default(),
             requested: Condvar::new(),
             opened: Instant::now(),

@@ -172,8 +172,8 @@ pub const RECORD_COST_BYTES: usize = 10;
 /// Bytes of a segment that are read at once for what is taken back from it.
 pub const TAKE_BACK_READ_BYTES_MAX: usize = 1 << 20;
 
-/// How often the device is waited for while what is in one shard's RAM is saved.
-pub const SAVE_TRIES_MAX: usize = 1024;
+/// How long a cache that is closed waits for a device that takes nothing, before it gives up what is in RAM only.
+pub const SAVE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// How often all shards' RAM is saved when a cache is closed: each pass may bring back at most [`HOT_PERCENT_MAX`] of what
 /// the one before wrote.

@@ -189,6 +189,40 @@ fn a_stop_saves_what_is_hot_in_the_segments_it_reclaims() {
     cache.validate();
 }
 
+/// A small ring of large segments: a stop writes what is in RAM, and gives up no more segments for it than it fills.
+#[test]
+fn a_stop_costs_a_small_ring_no_more_than_it_writes() {
+    const MEMORY: u64 = 512 << 10;
+    let folder = tempfile::tempdir().unwrap();
+    let open = || {
+        let mut options = options(folder.path(), 8, 1024, MEMORY);
+        options.flash.as_mut().expect("on flash").admission = Admission::Probability(1.0);
+        Cache::open(options).unwrap()
+    };
+    let mut cache = open();
+    for key in 0..20_000u64 {
+        let (bytes, mut value) = (key.to_le_bytes(), [0x5A; 400]);
+        value[..8].copy_from_slice(&bytes);
+        let entry = Entry { key: cache.key(&bytes), value: Some(&value), expires_at: 0 };
+        cache.put_many_waiting(&[entry], Duration::from_secs(20), |_, why| panic!("{why}"));
+        if key % 10 == 0 {
+            get(&cache, key * 2_654_435_761 % (key + 1));
+        }
+    }
+    let mut before = cache.stats().entries;
+    assert!(before > 6000, "{before}");
+    for _ in 0..3 {
+        cache.close().unwrap();
+        cache = open();
+        let after = cache.stats().entries;
+        println!("{before} entries, {after} after a stop");
+        // RAM, and the slots that are empty at a start: the one to be written next.
+        assert!(before - after <= (MEMORY + (512 << 10)) / 420, "{before} entries, {after} after a stop");
+        before = after;
+        cache.validate();
+    }
+}
+
 #[test]
 fn a_cleared_cache_uses_no_segments() {
     let folder = tempfile::tempdir().unwrap();

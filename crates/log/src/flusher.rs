@@ -2,7 +2,7 @@
 
 use crate::framing::{Framing, Sealed};
 use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX, WRITE_AGAIN_AFTER};
-use crate::log::{Consumer, Failed, Log};
+use crate::log::{Consumer, Failed, FlushRequests, Log};
 use crate::segment::Segment;
 use crate::slots::{FifoSlots, Slots};
 use crate::sync::sync::Arc;
@@ -41,8 +41,8 @@ impl<F: Framing> Log<F> {
             if requests.stop {
                 return;
             }
-            let work = requests.sealed > self.read_buffers().durable()
-                || self.reclaim_range(requests.wanted).is_some();
+            let work =
+                requests.sealed > self.read_buffers().durable() || self.reclaim_range(&requests).is_some();
             if !work {
                 drop(self.requested.wait(requests).expect("no panic under the lock"));
             }
@@ -196,17 +196,19 @@ impl<F: Framing> Log<F> {
     }
 
     /// Sequence numbers whose slots are to be emptied now: whole stretches, not one at a time.
-    fn reclaim_range(&self, wanted: u64) -> Option<(u64, u64)> {
+    fn reclaim_range(&self, requests: &FlushRequests) -> Option<(u64, u64)> {
+        let FlushRequests { wanted, ends, .. } = *requests;
+        let ahead = if ends { 0 } else { self.ahead() };
         let Slots::Fifo(FifoSlots { free_until, .. }) = &self.slots else { return None };
         let free = free_until.load(Ordering::Acquire);
         let buffers = self.read_buffers();
         let (head, durable) = (buffers.head, buffers.durable());
         drop(buffers);
-        if free >= wanted.max(head + self.ahead().div_ceil(2)) {
+        if free >= wanted.max(head + ahead.div_ceil(2)) {
             return None;
         }
         // What the slot holds now must be on the device, not still in RAM.
-        let until = wanted.max(head + self.ahead()).min(durable + self.geometry.segments());
+        let until = wanted.max(head + ahead).min(durable + self.geometry.segments());
         (until > free).then_some((free + 1, until))
     }
 
@@ -214,13 +216,19 @@ impl<F: Framing> Log<F> {
     /// the first append must not be refused.
     pub fn reclaim_ahead(&self, consumer: &dyn Consumer<F>) {
         let Slots::Fifo(fifo) = &self.slots else { return };
-        let wanted = || self.requests.lock().expect("no panic under the lock").wanted;
-        while let Some((mut from, until)) = self.reclaim_range(wanted()) {
+        let requests = || self.requests.lock().expect("no panic under the lock");
+        loop {
+            let Some((mut from, until)) = self.reclaim_range(&requests()) else { return };
             while from <= until {
                 let slot = self.geometry.slot(from);
                 let most = (TRANSFER_BYTES_MAX / self.geometry.segment_bytes()).max(1);
                 let to = until.min(from + most - 1).min(from + self.geometry.segments() - 1 - slot);
+                let requests = requests();
+                if requests.ends && to > requests.wanted {
+                    return;
+                }
                 fifo.reclaimed_until.store(to, Ordering::Release);
+                drop(requests);
                 self.reclaim(fifo, from..to + 1, consumer);
                 fifo.free_until.store(to, Ordering::Release);
                 from = to + 1;

@@ -114,6 +114,8 @@ pub(crate) struct FlushRequests {
     pub wanted: u64,
     /// The oldest segment could not be written and will be tried again.
     pub stuck: bool,
+    /// Slots are emptied no earlier than the writer wants them.
+    pub ends: bool,
     pub stop: bool,
 }
 
@@ -372,6 +374,19 @@ impl<F: Framing> Log<F> {
     pub(crate) fn ahead(&self) -> u64 {
         let most = (self.geometry.share(RECLAIM_AHEAD_BYTES_MAX) / self.geometry.segment_bytes()).max(1);
         if self.geometry.segments() == 1 { 0 } else { (self.geometry.segments() / 16).clamp(1, most) }
+    }
+
+    /// From now on slots are emptied when the writer has filled the one before, no earlier: nothing that is there at the
+    /// end is given up for segments that nobody will write. When this returns, no slot is being emptied. Not under a lock
+    /// that [`Consumer::reclaim`] takes.
+    pub fn reclaim_no_more_ahead(&self) {
+        let Slots::Fifo(FifoSlots { free_until, reclaimed_until, .. }) = &self.slots else { return };
+        let mut requests = self.requests.lock().expect("no panic under the lock");
+        requests.ends = true;
+        while reclaimed_until.load(Ordering::Acquire) > free_until.load(Ordering::Acquire) && !requests.stop {
+            let waited = self.written.wait_timeout(requests, WAIT_FOR_ROOM);
+            (requests, _) = waited.expect("no panic under the lock");
+        }
     }
 
     /// Seals, writes and syncs everything, ends [`serve`](Self::serve), and marks the stop as clean.

@@ -11,6 +11,7 @@ use crate::memory::EntryState;
 use crate::record::{EntryRecord, Record, newest_entries, parse};
 use crate::shared::Shared;
 use crate::stats::add;
+use granary_log::sync::sync::atomic::Ordering;
 use granary_log::{AlignedBuffer, Engine};
 
 impl Shared {
@@ -25,6 +26,8 @@ impl Shared {
         let overwritten_by = segment.sequence + flash.log.geometry().segments();
         flash.log.writer().journal(overwritten_by, &summary_entries);
         drop(_putting);
+        let takes_back =
+            flash.hybrid.as_ref().is_some_and(|hybrid| hybrid.takes_back.load(Ordering::Acquire));
         let mut places = Vec::new();
         for live in live {
             let mut shard = self.shard(live.hash);
@@ -34,7 +37,7 @@ impl Shared {
             // Those that are in RAM anyway need not be read.
             if shard.memory.orphan(live.hash) {
                 shard.places.remove(live.hash, live.place);
-            } else if live.recent && places.last() != Some(&live.place) {
+            } else if takes_back && live.recent && places.last() != Some(&live.place) {
                 places.push(live.place);
             }
         }

@@ -8,7 +8,7 @@ use crate::headroom::{Headroom, spare_bytes};
 use crate::hybrid::Hybrid;
 use crate::key::{Key, KeyHash, RecordKind};
 use crate::limits::{
-    HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_TRIES_MAX, SHARDS,
+    HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_PATIENCE, SHARDS,
 };
 use crate::memory::{Aim, Eviction, Spare, Victim};
 use crate::places::{LookAlikes, Places};
@@ -18,6 +18,8 @@ use crate::shard::{Shard, point};
 use crate::shared::Shared;
 use crate::stats::{Counters, add};
 use granary_log::Writer;
+use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Which of the entries that leave RAM the policy is asked about.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -154,32 +156,43 @@ impl Shared {
     }
 
     /// Writes what is in RAM only to flash, the oldest first, as far as the device takes it: the cache is
-    /// being closed.
+    /// being closed. The oldest segments are used again for it, but no more of them than it fills.
     pub fn save_memory(&self, flash: &Flash, hybrid: &Hybrid) {
         if !hybrid.admitter.lock().expect("no panic under the lock").writes() {
             return;
         }
-        // Segments are reclaimed for what is written here, and what is hot in them comes back to RAM, also to shards
-        // that were saved before.
-        for _ in 0..SAVE_PASSES_MAX {
-            (0..SHARDS).for_each(|shard| self.save_shard(flash, hybrid, shard));
-            // What could not be written is counted and forgotten.
-            let _ = flash.log.flush();
+        flash.log.reclaim_no_more_ahead();
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (saved, evicted) = (get(&self.counters.admitted), get(&self.counters.evicted_flash));
+        // What is hot in the segments that are used again comes back to RAM, also to shards that were saved before.
+        for pass in 1..=SAVE_PASSES_MAX {
+            hybrid.takes_back.store(pass < SAVE_PASSES_MAX, Ordering::Release);
+            if !(0..SHARDS).all(|shard| self.save_shard(flash, hybrid, shard)) {
+                tracing::warn!("the device takes no writes: what was in RAM only is not saved");
+                break;
+            }
             if (0..SHARDS).all(|shard| self.lock(shard).memory.dirty() == 0) {
-                return;
+                break;
             }
         }
+        let (saved, evicted) =
+            (get(&self.counters.admitted) - saved, get(&self.counters.evicted_flash) - evicted);
+        tracing::info!(
+            saved,
+            evicted,
+            "entries that were in RAM only are saved to flash, where others had to go"
+        );
     }
 
-    fn save_shard(&self, flash: &Flash, hybrid: &Hybrid, shard: usize) {
-        for _ in 0..SAVE_TRIES_MAX {
-            let aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
-            if self.evict(flash, hybrid, shard, aim, Ask::Nobody) {
-                return;
+    /// `false`: the device took nothing for long.
+    fn save_shard(&self, flash: &Flash, hybrid: &Hybrid, shard: usize) -> bool {
+        let aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
+        while !self.evict(flash, hybrid, shard, aim, Ask::Nobody) {
+            if !flash.log.wait_for_room(Instant::now() + SAVE_PATIENCE) {
+                return false;
             }
-            // As for a pass.
-            let _ = flash.log.flush();
         }
+        true
     }
 }
 
