@@ -276,3 +276,33 @@ fn a_server_that_stops_answers_what_has_arrived() {
         });
     }
 }
+
+/// Values of 100 KB, of which ten find room at a time: what is read of the device stays near to what is asked for, and is
+/// not all of the rest for each ten.
+#[test]
+fn many_long_values_are_read_about_once() {
+    const ITEMS: usize = 150;
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path());
+    let address = server.address();
+    let mut client = Client::new(address);
+    let data = "x".repeat(100_000);
+    for i in 0..ITEMS {
+        client.send(&format!("set long-{i} 0 0 {}\r\n{data}\r\n", data.len()));
+        assert_eq!(client.line(), "STORED\r\n");
+    }
+    await_flash(address);
+    let keys: Vec<String> = (0..ITEMS).map(|i| format!(" long-{i}")).collect();
+    let many = format!("get{}\r\n", keys.concat());
+    let piped = keys.iter().map(|key| format!("get{key}\r\n")).collect();
+    for (requests, replies) in [(many, 1), (piped, ITEMS)] {
+        let before = statistic(address, "granary", "bytes_read");
+        client.send(&requests);
+        let found: usize = (0..replies).map(|_| client.values().len()).sum();
+        let read = statistic(address, "granary", "bytes_read") - before;
+        println!("{found} values of 100 KB, {read} bytes read");
+        assert!(found > ITEMS / 2, "{found} found");
+        assert!(read > (ITEMS / 3 * 100_000) as u64, "{read} bytes read: they were not on the device");
+        assert!(read < (3 * ITEMS * 100_000) as u64, "{read} bytes read for {found} values of 100 KB");
+    }
+}

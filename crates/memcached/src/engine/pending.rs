@@ -174,6 +174,14 @@ impl PendingReads {
         pending.answered == pending.found.len()
     }
 
+    /// How many keys' values would find room at the front, where those of no more than the next `given` keys of this place
+    /// did; and whether twice as many would find room in any case.
+    pub fn fitting(&self, id: u32, given: usize) -> (usize, bool) {
+        let PendingRead { answered, queue, values, .. } = &self.all[id as usize];
+        let room = bytes_max(*queue, 1);
+        ((answered + given) * (PENDING_BYTES_MAX / room), values.len() * 2 <= room)
+    }
+
     /// What is there of a session's keys.
     pub fn get(&self, id: u32) -> &PendingRead {
         &self.all[id as usize]

@@ -29,6 +29,8 @@ struct Asking {
     cursor: Cursor,
     /// Where it waits, if it does.
     pending: Option<u32>,
+    /// Whether all of it was answered at once.
+    is_answered: bool,
 }
 
 impl Engine {
@@ -38,15 +40,16 @@ impl Engine {
         if !sessions.iter().any(|session| may_be_read(session.not_begun())) {
             return false;
         }
+        let keys_max = |session: &Session| session.keys_left().min(session.keys_at_once());
         let begun: Vec<(Cursor, usize)> =
-            sessions.iter().map(|session| (session.begun(), session.keys_left())).collect();
+            sessions.iter().map(|session| (session.begun(), keys_max(session))).collect();
         let waits: Vec<bool> = sessions.iter().map(Session::is_pending).collect();
         let numbers: Vec<usize> = sessions.iter().map(|session| session.number).collect();
         let mut parts: Vec<(&Input, &mut Output)> =
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
         let (mut pieces, mut gathered, mut asking) = (Vec::new(), 0, Vec::<Asking>::new());
-        for (session, (begun, keys_left)) in begun.into_iter().enumerate() {
-            let keys_max = keys_left.min(KEYS_PER_BATCH - gathered);
+        for (session, (begun, keys_max)) in begun.into_iter().enumerate() {
+            let keys_max = keys_max.min(KEYS_PER_BATCH - gathered);
             let first = pieces.len();
             let cursor = gather(parts[session].0, begun, keys_max, &mut pieces);
             let keys = pieces[first..].iter().filter(|piece| piece.key().is_some()).count();
@@ -56,7 +59,7 @@ impl Engine {
                 gathered = keys.end;
                 // Behind reads that wait it waits, too.
                 let pending = waits[session].then(|| self.pending.open(numbers[session], Queue::Behind));
-                asking.push(Asking { session, pieces, keys, cursor, pending });
+                asking.push(Asking { session, pieces, keys, cursor, pending, is_answered: false });
             } else {
                 pieces.truncate(first);
             }
@@ -93,10 +96,14 @@ impl Engine {
             let output = &mut *parts[asking.session].1;
             let (given, stopped) = self.give(&pieces[asking.pieces.clone()], found, now, output);
             is_progress |= given > 0;
+            asking.is_answered = stopped.is_none();
             asking.cursor = stopped.unwrap_or(asking.cursor);
         }
-        for Asking { session, cursor, pending, keys, .. } in asking {
+        for Asking { session, cursor, pending, keys, is_answered, .. } in asking {
             sessions[session].take_keys(keys.len());
+            if is_answered {
+                sessions[session].note_room();
+            }
             match pending {
                 Some(id) => sessions[session].wait_for(id, cursor),
                 None => sessions[session].go_behind(cursor),
@@ -125,14 +132,20 @@ impl Engine {
                     .filter_map(|piece| piece.key().map(|key| self.shared.store.key(key)))
                     .collect();
                 let lookups = Lookups { keys: &keys, found, values };
-                let (_, stopped) = self.give(&pieces, lookups, now, output);
+                let (given, stopped) = self.give(&pieces, lookups, now, output);
+                let given = pieces[..given].iter().filter(|piece| piece.key().is_some()).count();
                 let (keys, pieces) = (found.len(), pieces.len());
+                let (fitting, has_room) = self.pending.fitting(id, given);
                 if self.pending.answered(id, keys, pieces) {
+                    if stopped.is_none() && has_room {
+                        session.note_room();
+                    }
                     self.pending.close(id);
                     session.pending.pop_front();
                 }
                 session.go_behind(stopped.unwrap_or(cursor));
                 if stopped.is_some() {
+                    session.note_full(fitting);
                     // What was begun behind it is begun anew. It is a read that changes something: nobody looks it
                     // up again before that.
                     session.pending.drain(..).for_each(|id| self.pending.forget(id));

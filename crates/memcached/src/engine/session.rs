@@ -3,8 +3,8 @@
 use super::connections::{Doing, Peer};
 use super::dumping::Dump;
 use crate::limits::{
-    BUFFER_BYTES_KEPT, FETCHES_MAX, KEYS_PER_TURN, LINE_BYTES_MAX, OUTPUT_BYTES_MAX, PENDING_READS_MAX,
-    READ_BYTES, WRITE_STALL_MILLISECONDS,
+    BUFFER_BYTES_KEPT, FETCHES_MAX, KEYS_PER_BATCH, KEYS_PER_BATCH_FIRST, KEYS_PER_TURN, LINE_BYTES_MAX,
+    OUTPUT_BYTES_MAX, PENDING_READS_MAX, READ_BYTES, WRITE_STALL_MILLISECONDS,
 };
 use crate::protocol::{Access, Decoder, Ending, Numbered, Request, Step, Taken};
 use crate::store::KeyVersion;
@@ -167,6 +167,8 @@ pub struct Session {
     fetches: usize,
     /// Keys of reads that it may still look up in this turn.
     keys_left: usize,
+    /// Keys whose values find room together, as far as is known.
+    keys_fit: usize,
     pub(super) write_stall: WriteStall,
     /// The list of all items that it is being sent.
     pub(super) dump: Option<Dump>,
@@ -204,6 +206,7 @@ impl Session {
             fetching: None,
             fetches: 0,
             keys_left: KEYS_PER_TURN,
+            keys_fit: KEYS_PER_BATCH_FIRST,
             write_stall: WriteStall::None,
             dump: None,
             peer: None,
@@ -253,6 +256,25 @@ impl Session {
     /// Keys that it may look up now; 0: its turn is over, or it waits.
     pub(super) fn keys_left(&self) -> usize {
         if self.may_read() { self.keys_left } else { 0 }
+    }
+
+    /// Keys that are worth looking up together: what finds no room is read from the device again.
+    pub(super) fn keys_at_once(&self) -> usize {
+        match self.is_pending() {
+            // Reads that wait for others have room for less.
+            true if self.keys_fit < KEYS_PER_BATCH => self.keys_fit / PENDING_READS_MAX,
+            _ => self.keys_fit,
+        }
+    }
+
+    /// The values of no more keys than these found room.
+    pub(super) fn note_full(&mut self, keys: usize) {
+        self.keys_fit = keys.clamp(1, KEYS_PER_BATCH);
+    }
+
+    /// There was room for the values of many more keys.
+    pub(super) fn note_room(&mut self) {
+        self.keys_fit = (2 * self.keys_fit).min(KEYS_PER_BATCH);
     }
 
     /// So many keys are looked up.

@@ -68,7 +68,10 @@ impl Engine {
             Done::NotHere => return false,
             Done::Until(resume) => input.resume = resume,
             Done::Fetches { resume, id, key } => {
-                input.resume = resume;
+                let is_next_key = std::mem::replace(&mut input.resume, resume) != resume;
+                if is_next_key {
+                    session.has_fetched();
+                }
                 session.fetch(id, key);
                 return false;
             }
