@@ -47,7 +47,7 @@ impl Shared {
     /// One step; `false`: there is nothing to do.
     fn clean_once(&self, io: &mut Io) -> io::Result<bool> {
         self.ready_to_append()?;
-        self.collect_emptied();
+        let waiting = self.collect_emptied();
         let segments = self.log.geometry().segments();
         let free = self.log.free_slots();
         let emptied = self.emptied.lock().expect("no panic under the lock").len() as u64;
@@ -62,7 +62,8 @@ impl Shared {
         }
         let since = self.since_checkpoint();
         let mut written = Ok(());
-        if since > segments / CHECKPOINT_SEGMENTS_DIVISOR {
+        // Where much of what is written is overwritten soon, no writer should wait for the map.
+        if since > segments / CHECKPOINT_SEGMENTS_DIVISOR || waiting > free + emptied {
             written = self.try_checkpoint();
             if written.is_ok() {
                 return Ok(true);
@@ -72,7 +73,12 @@ impl Shared {
         if to_free(free + emptied) == 0 {
             return written.map(|()| false);
         }
-        if let Some(victim) = self.victim() {
+        let victim = self.victim();
+        let live = victim.map(|slot| self.slots[slot as usize].live.load(Ordering::Acquire));
+        if self.is_checkpoint_cheaper(waiting, live) && self.try_checkpoint().is_ok() {
+            return Ok(true);
+        }
+        if let Some(victim) = victim {
             self.empty(io, victim)?;
             return Ok(true);
         }
@@ -81,6 +87,14 @@ impl Shared {
             self.try_checkpoint()?;
         }
         Ok(since > 0)
+    }
+
+    /// Whether less is written for each segment that a checkpoint frees, `waiting` of them, than for one that is cleaned
+    /// and has so many live blocks.
+    fn is_checkpoint_cheaper(&self, waiting: u64, live: Option<u32>) -> bool {
+        let map_blocks = self.map.blocks() * size_of::<Place>() as u64 / self.config.block_size;
+        let blocks = blocks_in_segment(self.log.geometry());
+        live.is_some_and(|live| policy::is_checkpoint_cheaper(map_blocks, waiting, live.into(), blocks))
     }
 
     /// The segments that are on the device as a whole: (slot, sequence number).
@@ -93,15 +107,22 @@ impl Shared {
             .filter(move |(_, sequence)| (1..=durable).contains(sequence))
     }
 
-    /// Finds the segments that hold nothing alive.
-    fn collect_emptied(&self) {
+    /// Finds the segments that hold nothing alive. Gives the number of those that wait for a checkpoint.
+    fn collect_emptied(&self) -> u64 {
+        let mut waiting = 0;
         for (slot, sequence) in self.written() {
             let state = &self.slots[slot as usize];
-            if state.live.load(Ordering::Acquire) == 0 && !self.waits_for_checkpoint(slot, sequence) {
-                state.set_usage(SlotUse::Emptied);
-                self.emptied.lock().expect("no panic under the lock").push(slot);
+            if state.live.load(Ordering::Acquire) > 0 {
+                continue;
             }
+            if self.waits_for_checkpoint(sequence) {
+                waiting += 1;
+                continue;
+            }
+            state.set_usage(SlotUse::Emptied);
+            self.emptied.lock().expect("no panic under the lock").push(slot);
         }
+        waiting
     }
 
     /// The segment to be cleaned next.
@@ -111,7 +132,7 @@ impl Shared {
         let (head, now) = (self.log.head(), self.now());
         let candidates = written.filter_map(|(slot, sequence)| {
             let state = &self.slots[slot as usize];
-            let movable = !self.waits_for_checkpoint(slot, sequence) && !state.is_set_aside(now);
+            let movable = !self.waits_for_checkpoint(sequence) && !state.is_set_aside(now);
             let live = state.live.load(Ordering::Acquire);
             movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
@@ -207,8 +228,12 @@ impl Shared {
                 return Err(error);
             }
             if self.log.free_slots() == 0 {
-                // Everything that was won waits for a sync.
-                self.collect_emptied();
+                // Everything that was won waits for a sync, or for a checkpoint.
+                let waiting = self.collect_emptied();
+                let is_any_emptied = !self.emptied.lock().expect("no panic under the lock").is_empty();
+                if !is_any_emptied && waiting > 0 {
+                    self.try_checkpoint()?;
+                }
                 self.commit()?;
             }
             if self.log.wait_for_room_to_move(Instant::now() + ROOM_LOOK_AGAIN) {

@@ -74,6 +74,16 @@ pub fn greedy_write_amplification(utilisation: f64) -> f64 {
 /// More than the equation of [`greedy_write_amplification`] takes to settle, up to a log that is 99 % alive.
 const GREEDY_STEPS: u32 = 100_000;
 
+/// Whether writing the map down, `map_blocks` of it, writes less for each of the `waiting` segments that it frees than
+/// moving the `live` blocks of a victim does for what that frees.
+pub fn is_checkpoint_cheaper(map_blocks: u64, waiting: u64, live: u64, blocks_per_segment: u64) -> bool {
+    let dead = blocks_per_segment.saturating_sub(live);
+    // By segment: map_blocks / waiting, and live × (blocks per segment / dead).
+    let [map_blocks, waiting, live, dead, all] =
+        [map_blocks, waiting, live, dead, blocks_per_segment].map(u128::from);
+    map_blocks * dead < live * all * waiting
+}
+
 /// The segments that are to be freed where `free` of `total` are free, `reserved` of which are for cleaning itself to move
 /// blocks to.
 pub fn segments_to_free(free: u32, reserved: u32, total: u32) -> u32 {

@@ -1,5 +1,7 @@
 //! Opening: the map as it was written down, and what was done since.
 
+mod missing;
+
 use crate::framing::{Blocks, Entry, Summary, checksum, content_hash};
 use crate::map::{Place, mapped};
 use crate::shared::{Shared, SlotUse};
@@ -10,10 +12,10 @@ use std::sync::atomic::Ordering;
 impl Shared {
     /// Repeats what the log says was done since the map was written down, and counts what is alive. `progress` is
     /// told of segments: done, all. Returns whether the log speaks of blocks that never came to the device, or has
-    /// segments that never came to their end.
+    /// segments that never came there or to their end.
     ///
     /// # Errors
-    /// A segment that was synced is not there as a whole, or the map points beyond the log: what is damaged.
+    /// A segment that was synced is not there, or not as a whole, or the map points beyond the log: what is damaged.
     pub fn recover(
         &self,
         recovered: &Recovered<Blocks>,
@@ -27,7 +29,7 @@ impl Shared {
         let geometry = self.log.geometry();
         let mut buffer = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
         let all = recovered.segments.len() as u64;
-        let mut any_damaged = false;
+        let mut any_damaged = missing::check(&recovered.segments, from, synced)?;
         for (done, summary) in (0..).zip(&recovered.segments) {
             progress(done, all);
             let slot = self.slot_of_block(summary.first_block);
@@ -82,7 +84,6 @@ impl Shared {
     /// Repeats the entries of a segment but for the blocks that never came to the device: what those logical blocks
     /// were before is what they are.
     fn repeat(&self, summary: &Summary, damaged: &HashSet<u32>) {
-        let slot = self.slot_of_block(summary.first_block);
         for (position, entry) in &summary.entries {
             match *entry {
                 Entry::Block { lba, .. } if lba < self.map.blocks() && !damaged.contains(position) => {
@@ -91,7 +92,6 @@ impl Shared {
                 }
                 Entry::Block { .. } | Entry::Footer { .. } => {}
                 Entry::Zeroes { lba, count } => {
-                    slot.has_zeroes.store(true, Ordering::Relaxed);
                     mapped(&*self.map, lba..lba.saturating_add(count)).for_each(|(lba, _)| {
                         self.map.remove(lba);
                     });

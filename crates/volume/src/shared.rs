@@ -50,8 +50,6 @@ pub(crate) struct Slot {
     pub live: AtomicU32,
     /// A [`SlotUse`].
     usage: AtomicU8,
-    /// It says of blocks that they are zero, which older segments may contradict until there is a checkpoint.
-    pub has_zeroes: AtomicBool,
     /// Something in it could not be read: for how many milliseconds it is left alone; 0: it is not.
     set_aside: AtomicU64,
     /// Until when that is, in milliseconds since the volume was opened.
@@ -167,10 +165,10 @@ impl Shared {
         self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten()
     }
 
-    /// Whether a segment says of blocks that they are zero, and only a checkpoint can say so in its place.
-    pub fn waits_for_checkpoint(&self, slot: u64, sequence: u64) -> bool {
-        let has_zeroes = self.slots[slot as usize].has_zeroes.load(Ordering::Acquire);
-        has_zeroes && sequence >= self.checkpointed.load(Ordering::Acquire)
+    /// Whether a segment's slot must not be used again before there is a checkpoint: what the segment says of zeroes is
+    /// in no other, and a recovery that does not find it takes it for lost.
+    pub fn waits_for_checkpoint(&self, sequence: u64) -> bool {
+        sequence >= self.checkpointed.load(Ordering::Acquire)
     }
 
     /// Points a logical block to a block of the log that was appended just now.
@@ -210,7 +208,6 @@ impl Shared {
         for slot in emptied {
             self.checksums.invalidate(slot as u32);
             let state = &self.slots[slot as usize];
-            state.has_zeroes.store(false, Ordering::Release);
             state.end_set_aside();
             state.set_usage(SlotUse::Free);
             self.log.free(slot);

@@ -11,6 +11,12 @@ use std::path::PathBuf;
 pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
     let Some(after) = Config::read_from(files.resized())? else { return Ok(()) };
     let before = Config::read(files)?;
+    let is_larger = after.size >= before.size && after == Config { size: after.size, ..before.clone() };
+    if !is_larger {
+        let path = files.resized();
+        let reason = "it is no larger shape of this volume: remove it".to_owned();
+        return Err(Error::Damaged { path, reason });
+    }
     // Only its note is left where the shape is the new one, which the volume may have been used with since.
     if before != after {
         granary_log::grow(&before.log_options(files, InDoubt::Keep(None))?, &after.geometry()?)?;

@@ -186,7 +186,6 @@ impl Shared {
                 continue;
             };
             let slot = self.slot_of_block(block);
-            slot.has_zeroes.store(true, Ordering::Release);
             slot.set_usage(SlotUse::Used);
             let unpointed = mapped(&*self.map, first..behind).map(|(lba, _)| self.unpoint(lba)).count();
             self.counters.blocks_trimmed.fetch_add(unpointed as u64, Ordering::Relaxed);

@@ -62,9 +62,19 @@ fn what_is_written_is_what_was_agreed() {
 
 #[test]
 fn what_was_agreed_is_read() {
+    is_read("segments.log.txt");
+}
+
+/// Of versions that used slots again before a checkpoint had what was in them, and said so by a zero.
+#[test]
+fn what_older_versions_wrote_is_read() {
+    is_read("segments.slots-reused-early.log.txt");
+}
+
+fn is_read(golden: &str) {
     let temporary = tempfile::tempdir().unwrap();
     make(temporary.path());
-    std::fs::write(temporary.path().join("v.log"), read(&folder(), "segments.log.txt")).unwrap();
+    std::fs::write(temporary.path().join("v.log"), read(&folder(), golden)).unwrap();
     let (volume, mut io) = (open(temporary.path()), Io::new());
     let mut found = [0; BLOCK];
     for lba in 0..20u8 {

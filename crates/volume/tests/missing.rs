@@ -47,6 +47,88 @@ fn is_refused(folder: &Path, part: &str) {
     assert_eq!(names(folder), before, "nothing is made in its place");
 }
 
+/// A segment that was synced after the last checkpoint, of which nothing is found: header and summary are damaged, or the
+/// device lost all writes to it. What it overwrote or made zero must not be shown again.
+#[test]
+fn a_segment_that_was_synced_and_is_gone_refuses_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::new(SIZE);
+    let bytes = config.segment_bytes as usize;
+    Volume::create(folder.path(), "v", &config).unwrap();
+    let (volume, mut io) = (open(folder.path()).unwrap(), Io::new());
+    volume.write(&mut io, 0, &vec![1; 8 << 20]).unwrap();
+    volume.close().unwrap();
+    let log = folder.path().join("v.log");
+    let older = std::fs::read(&log).unwrap();
+    let volume = open(folder.path()).unwrap();
+    for lba in 0..400 {
+        match lba % 7 {
+            0 => volume.trim(lba * BLOCK, BLOCK).unwrap(),
+            _ => volume.write(&mut io, lba * BLOCK, &[2; BLOCK as usize]).unwrap(),
+        }
+        if lba % 10 == 9 {
+            volume.commit().unwrap();
+        }
+    }
+    volume.commit().unwrap();
+    volume.abandon();
+    let files = names(folder.path());
+    let whole: Vec<_> = files.iter().map(|name| std::fs::read(folder.path().join(name)).unwrap()).collect();
+    let newer = std::fs::read(&log).unwrap();
+    let number = |slot: usize| {
+        let header = &newer[slot * bytes + 8..slot * bytes + 14];
+        header.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    };
+    let is_changed = |slot: &usize| newer[slot * bytes..][..bytes] != older[slot * bytes..][..bytes];
+    let mut slots: Vec<usize> = (0..newer.len() / bytes).filter(is_changed).collect();
+    slots.sort_by_key(|slot| number(*slot));
+    assert!(slots.len() >= 6, "{slots:?}");
+    for (i, slot) in slots.iter().enumerate() {
+        let segment = slot * bytes..(slot + 1) * bytes;
+        let mut flipped = newer.clone();
+        flipped[segment.start + 9] ^= 1;
+        flipped[segment.end - BLOCK as usize + 9] ^= 1;
+        let mut zeroed = newer.clone();
+        zeroed[segment.clone()].fill(0);
+        let mut lost = newer.clone();
+        lost[segment.clone()].copy_from_slice(&older[segment.clone()]);
+        let mut copied = newer.clone();
+        copied.copy_within(
+            slots[(i + 1) % slots.len()] * bytes..(slots[(i + 1) % slots.len()] + 1) * bytes,
+            segment.start,
+        );
+        for damaged in [flipped, zeroed, lost, copied] {
+            std::fs::write(&log, damaged).unwrap();
+            // The two newest were not full when the last sync was.
+            if i + 2 < slots.len() {
+                is_refused(folder.path(), &format!("segment {}", number(*slot)));
+            }
+            for (name, bytes) in files.iter().zip(&whole) {
+                std::fs::write(folder.path().join(name), bytes).unwrap();
+            }
+        }
+    }
+    let (volume, mut found) = (open(folder.path()).unwrap(), vec![0; 400 * BLOCK as usize]);
+    volume.read(&mut io, 0, &mut found).unwrap();
+    let mut blocks = (0..).zip(found.chunks(BLOCK as usize));
+    assert!(blocks.all(|(lba, bytes)| bytes[0] == if lba % 7 == 0 { 0 } else { 2 }));
+}
+
+#[test]
+fn a_note_of_another_shape_makes_no_volume_larger() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), &Config::new(SIZE), true);
+    let shape = std::fs::read_to_string(folder.path().join("v.volume")).unwrap();
+    for (was, is) in [("size = 16777216", "size = 8388608"), ("block_size = 4096", "block_size = 8192")] {
+        assert!(shape.contains(was), "{shape}");
+        std::fs::write(folder.path().join("v.volume.resized"), shape.replacen(was, is, 1)).unwrap();
+        is_refused(folder.path(), "v.volume.resized");
+        assert_eq!(std::fs::read_to_string(folder.path().join("v.volume")).unwrap(), shape);
+    }
+    std::fs::remove_file(folder.path().join("v.volume.resized")).unwrap();
+    has_its_content(folder.path());
+}
+
 #[test]
 fn a_missing_part_is_not_made_anew() {
     for closed in [true, false] {

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Result, at};
 use crate::progress;
 use crate::volume::open_with_progress;
+use granary_volume::map::MapKind;
 use granary_volume::{Config, Files, Io, Volume};
 use indicatif::HumanBytes;
 use std::io::Write;
@@ -59,13 +60,17 @@ pub fn inspect(folder: &Path, name: &str) -> Result<()> {
     let block = config.block_size;
     let segment = config.segment_bytes;
     let device = config.device.clone().unwrap_or_else(|| files.data());
+    let when = match config.map {
+        MapKind::Flat => " at the most",
+        MapKind::Hash | MapKind::SkipList => " with what is written now",
+    };
     let lines = [
         ("size", HumanBytes(config.size).to_string()),
         ("block size", HumanBytes(block).to_string()),
         ("in use", HumanBytes(stats.blocks_mapped * block).to_string()),
         ("data", device.display().to_string()),
         ("on disk", HumanBytes(space(&files)).to_string()),
-        ("map", format!("{}, {} of RAM at the most", config.map.name(), HumanBytes(stats.map_bytes))),
+        ("map", format!("{}, {} of RAM{when}", config.map.name(), HumanBytes(stats.map_bytes))),
         ("segments", format!("{} of {}, {} free", stats.segments, HumanBytes(segment), stats.segments_free)),
     ];
     for (what, value) in lines {

@@ -66,15 +66,16 @@ impl Listener {
         }
     }
 
-    /// The URI by which clients find it.
-    pub fn uri(&self) -> Option<String> {
+    /// The URI by which clients find it, who must speak TLS or need not.
+    pub fn uri(&self, requires_tls: bool) -> Option<String> {
+        let scheme = if requires_tls { "nbds" } else { "nbd" };
         match self {
-            Self::Tcp(_) => self.address().map(|address| format!("nbd://{address}")),
+            Self::Tcp(_) => self.address().map(|address| format!("{scheme}://{address}")),
             Self::Unix(file, listener) => {
                 // Granary's own was bound under another name than it has now.
                 let bound = listener.local_addr().ok();
                 let path = file.as_ref().map(SocketFile::path).or_else(|| bound.as_ref()?.as_pathname())?;
-                Some(format!("nbd+unix:///?socket={}", path.display()))
+                Some(format!("{scheme}+unix:///?socket={}", path.display()))
             }
         }
     }

@@ -188,7 +188,8 @@ impl Server {
             return Err(ServerError::Nowhere);
         }
         let addresses = listeners.iter().filter_map(Listener::address).collect();
-        let uris = listeners.iter().filter_map(Listener::uri).collect();
+        let requires_tls = options.tls.is_some() && options.requires_tls;
+        let uris = listeners.iter().filter_map(|listener| listener.uri(requires_tls)).collect();
         let counters = Arc::new(Counters::default());
         let acceptor = Acceptor {
             listeners,

@@ -133,6 +133,7 @@ fn write(
         entries: 0,
         position,
         synced,
+        reuse_waits: true,
     };
     let first = id.first_block + range.start as u64;
     footer::write(
