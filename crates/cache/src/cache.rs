@@ -42,7 +42,13 @@ impl Cache {
         Builder::default()
     }
 
-    /// Opens a cache, with what it held when it was stopped or killed.
+    /// Opens a cache, with what it held when it was stopped or killed. The folder that its path is in must be there. A cache
+    /// whose files were made with other sizes or by an older format starts empty, which the log (`tracing`) says.
+    ///
+    /// # Errors
+    /// An option makes no sense, or sizes do not fit together (`Invalid`, `Geometry`, `OneSegment`); the file or a file
+    /// beside it cannot be made, read or reserved (`Device`, `State`), or is not the cache's (`Foreign`); another cache has
+    /// it (`InUse`); a thread cannot be started (`Thread`).
     pub fn open(options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {
@@ -54,6 +60,9 @@ impl Cache {
     }
 
     /// As [`open`](Self::open), with the flash part on a device at hand.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and `Invalid` where the options name no flash.
     pub fn open_on(device: Box<dyn Device>, options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {
@@ -340,7 +349,8 @@ impl Cache {
         self.partitions.iter().try_for_each(Partition::sync_changes)
     }
 
-    /// Visits every entry, expired and negative ones too: key, value (`None`: negative), expiry.
+    /// Visits every entry, expired and negative ones too: its key, its value (`None`: negative), and when it expires, in
+    /// seconds since 1970 (0: never).
     /// An entry that is put or removed meanwhile may or may not be visited; one that moves between RAM and flash may be
     /// visited once, twice or not at all. No entry over several blocks is read twice. The order is that of the device,
     /// after what is in RAM only, one partition after the other.

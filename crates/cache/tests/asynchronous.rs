@@ -393,3 +393,19 @@ async fn values_of_all_lengths_are_read() {
     let stats = cache.typed().stats();
     assert_eq!((stats.hits_flash, stats.corrupt_blocks), (3 * 45, 0));
 }
+
+/// What threads have in batches and with a lifetime, tasks have, too.
+#[tokio::test]
+async fn batches_and_lifetimes() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = texts(&folder, 0);
+    let (one, two) = (text(1, 1), text(2, 1));
+    assert!(cache.insert_many(&[(&1, &one), (&2, &two)]).is_empty());
+    let make = |ttl| cache.get_or_insert_with_ttl(&3, ttl, || async { Ok::<_, ()>(text(3, 1)) });
+    assert_eq!(make(Duration::from_secs(1)).await, Ok(text(3, 1)));
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    assert_eq!(cache.get_many(&[&1, &2, &3]).await, [Some(one), Some(two), None]);
+    assert_eq!(make(Duration::from_secs(3_600)).await, Ok(text(3, 1)));
+    cache.remove_many(&[&1, &2]);
+    assert_eq!(cache.get_many(&[&1, &2, &3]).await, [None, None, Some(text(3, 1))]);
+}

@@ -21,6 +21,8 @@ fn options(folder: &Path, admission: Admission, memory_bytes: u64) -> Options {
     let mut flash = FlashOptions::new(folder.join("c"), 64 << 20);
     flash.hash_seed = Some(HASH_SEED);
     flash.admission = admission;
+    // Where a segment ends, a neighbour is not noted now and then: many do.
+    flash.write_buffer_size = 512 << 10;
     Options { flash: Some(flash), memory_bytes, ..Options::default() }
 }
 

@@ -116,8 +116,13 @@ fn the_time_to_live_is_that_of_the_cache_or_that_of_the_value() {
     cache.insert("short", &1).unwrap();
     cache.insert_with_ttl("long", &2, Duration::from_secs(3_600)).unwrap();
     assert_eq!(cache.get_or_insert_with("made", || Ok::<_, ()>(3)), Ok(3));
+    let hour = Duration::from_secs(3_600);
+    assert_eq!(cache.get_or_insert_with_ttl("made for long", hour, || Ok::<_, ()>(4)), Ok(4));
     std::thread::sleep(Duration::from_millis(2_100));
-    assert_eq!(cache.get_many(&["short", "long", "made"]), [None, Some(2), None]);
+    let keys = ["short", "long", "made", "made for long"];
+    assert_eq!(cache.get_many(&keys), [None, Some(2), None, Some(4)]);
+    cache.remove_many(&["long", "nothing", "made for long"]);
+    assert_eq!(cache.get_many(&keys), [None; 4]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// Another cache has it open.
-    #[error("{path} is in use by another cache: give each its own PATH")]
+    #[error("{path} is in use by another cache: give each a path of its own")]
     InUse {
         /// The path.
         path: PathBuf,

@@ -88,7 +88,7 @@ pub(crate) struct StateFile {
 
 /// Another process (or another cache of this one) has the file open.
 #[derive(Debug, thiserror::Error)]
-#[error("in use by another cache: give each its own PATH")]
+#[error("in use by another cache: give each a path of its own")]
 pub(crate) struct InUse;
 
 impl StateFile {

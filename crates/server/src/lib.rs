@@ -54,6 +54,18 @@ pub struct Options {
     pub neighbours: Neighbours,
 }
 
+/// The port of ClickHouse's HTTP interface, and so the default one.
+const CLICKHOUSE_PORT: u16 = 8123;
+
+fn listen_hint(address: &SocketAddr, error: &std::io::Error) -> &'static str {
+    match (error.kind(), address.port()) {
+        (std::io::ErrorKind::AddrInUse, CLICKHOUSE_PORT) => {
+            " (perhaps by a ClickHouse on this machine, whose port this is, too: choose another by --http)"
+        }
+        _ => "",
+    }
+}
+
 /// Why a server did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -61,7 +73,7 @@ pub enum ServerError {
     #[error(transparent)]
     Sql(#[from] granary_sql::Error),
     /// The address cannot be listened on.
-    #[error("cannot listen for {0} on {1}: {2}")]
+    #[error("cannot listen for {0} on {1}: {2}{hint}", hint = listen_hint(.1, .2))]
     Listen(&'static str, SocketAddr, std::io::Error),
     /// Others could come in, too.
     #[error(

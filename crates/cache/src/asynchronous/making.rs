@@ -2,7 +2,9 @@
 
 use super::AsyncCache;
 use crate::making::Joined;
+use crate::single::end_of;
 use crate::typed::{Decode, Encode, to_vec};
+use std::time::Duration;
 
 impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
     /// The value of a key, or what the future of `make` gives for it, which is stored. Of many tasks and threads that want
@@ -16,6 +18,28 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
     pub async fn get_or_insert_with<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: &K,
+        make: impl FnOnce() -> F,
+    ) -> Result<V, E> {
+        self.get_or_insert_until(key, || self.typed().expires_at(), make).await
+    }
+
+    /// As [`get_or_insert_with`](Self::get_or_insert_with); what is made expires after `ttl`, to the second.
+    ///
+    /// # Errors
+    /// What `make` gives.
+    pub async fn get_or_insert_with_ttl<E, F: Future<Output = Result<V, E>>>(
+        &self,
+        key: &K,
+        ttl: Duration,
+        make: impl FnOnce() -> F,
+    ) -> Result<V, E> {
+        self.get_or_insert_until(key, || end_of(ttl), make).await
+    }
+
+    async fn get_or_insert_until<E, F: Future<Output = Result<V, E>>>(
+        &self,
+        key: &K,
+        expires_at: impl FnOnce() -> u32,
         make: impl FnOnce() -> F,
     ) -> Result<V, E> {
         let Ok(key) = to_vec::<C, K>(key, "key") else { return make().await };
@@ -41,7 +65,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
             }
             let value = make().await?;
             if let Ok(bytes) = to_vec::<C, V>(&value, "value") {
-                cache.keep_made(&flight, &key, &bytes, typed.expires_at());
+                cache.keep_made(&flight, &key, &bytes, expires_at());
             }
             return Ok(value);
         }

@@ -192,8 +192,18 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
         self.0.typed.insert_with_ttl(key, value, ttl)
     }
 
+    /// Stores many values; see [`TypedCache::insert_many`].
+    pub fn insert_many(&self, entries: &[(&K, &V)]) -> Vec<(usize, Error)> {
+        self.0.typed.insert_many(entries)
+    }
+
     /// Removes a key, for good: no crash brings it back.
     pub fn remove(&self, key: &K) {
         self.0.typed.remove(key);
+    }
+
+    /// Removes many keys, for good: no crash brings them back.
+    pub fn remove_many(&self, keys: &[&K]) {
+        self.0.typed.remove_many(keys);
     }
 }

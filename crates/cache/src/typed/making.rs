@@ -2,7 +2,9 @@
 
 use super::TypedCache;
 use super::format::{self, Decode, Encode};
+use crate::single::end_of;
 use std::borrow::Cow;
+use std::time::Duration;
 
 impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
     /// The value of a key, or what `make` gives for it, which is stored. Of many threads that want the same key at once
@@ -12,10 +14,32 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
     /// # Errors
     /// What `make` returns. Threads that waited for it try for themselves.
     pub fn get_or_insert_with<E>(&self, key: &K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
+        self.get_or_insert_until(key, || self.expires_at(), make)
+    }
+
+    /// As [`get_or_insert_with`](Self::get_or_insert_with); what is made expires after `ttl`, to the second.
+    ///
+    /// # Errors
+    /// What `make` returns.
+    pub fn get_or_insert_with_ttl<E>(
+        &self,
+        key: &K,
+        ttl: Duration,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, E> {
+        self.get_or_insert_until(key, || end_of(ttl), make)
+    }
+
+    fn get_or_insert_until<E>(
+        &self,
+        key: &K,
+        expires_at: impl FnOnce() -> u32,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, E> {
         let Ok(key) = format::to_vec::<C, K>(key, "key") else { return make() };
         self.cache.get_or_make(
             &key,
-            || self.expires_at(),
+            expires_at,
             |bytes| self.decode(bytes),
             make,
             |value| format::to_vec::<C, V>(value, "value").ok().map(Cow::Owned),

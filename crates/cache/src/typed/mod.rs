@@ -212,6 +212,13 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
         let _ = format::key_bytes::<C, K, _>(key, |bytes| self.cache.remove(bytes));
     }
 
+    /// Removes many keys, for good: no crash brings them back.
+    pub fn remove_many(&self, keys: &[&K]) {
+        let encoded = format::keys_to_vecs::<C, K>(keys);
+        let keys: Vec<_> = encoded.iter().map(|(_, bytes)| self.cache.key(bytes)).collect();
+        self.cache.delete_many(&keys);
+    }
+
     fn insert_until(&self, key: &K, value: &V, expires_at: u32) -> Result<(), Error> {
         format::key_bytes::<C, K, _>(key, |key| {
             let put = |value: &[u8]| self.cache.insert_until(key, value, expires_at);
