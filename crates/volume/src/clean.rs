@@ -62,13 +62,12 @@ impl Shared {
         }
         let since = self.since_checkpoint();
         let mut written = Ok(());
-        // Where much of what is written is overwritten soon, no writer should wait for the map.
-        if since > segments / CHECKPOINT_SEGMENTS_DIVISOR || waiting > free + emptied {
+        if since > segments / CHECKPOINT_SEGMENTS_DIVISOR {
             written = self.try_checkpoint();
             if written.is_ok() {
                 return Ok(true);
             }
-            // Segments are emptied all the same: a start has more to read, that is all.
+            // Segments that the checkpoint before has are emptied all the same, as long as there are any.
         }
         if to_free(free + emptied) == 0 {
             return written.map(|()| false);
@@ -233,6 +232,7 @@ impl Shared {
                 let is_any_emptied = !self.emptied.lock().expect("no panic under the lock").is_empty();
                 if !is_any_emptied && waiting > 0 {
                     self.try_checkpoint()?;
+                    self.collect_emptied();
                 }
                 self.commit()?;
             }
@@ -267,6 +267,11 @@ impl Shared {
     /// Writes the map down, unless that failed a moment ago.
     fn try_checkpoint(&self) -> io::Result<()> {
         self.checkpointing.lock().expect("no panic under the lock").attempt(|| self.write_checkpoint())
+    }
+
+    /// Why the map could not be written down when that was last tried.
+    pub fn map_failure(&self) -> Option<io::Error> {
+        self.checkpointing.try_lock().ok()?.failure()
     }
 
     /// Whether the map is being written down, and the cleaner does nothing else.

@@ -29,7 +29,7 @@ impl Shared {
         let geometry = self.log.geometry();
         let mut buffer = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
         let all = recovered.segments.len() as u64;
-        let mut any_damaged = missing::check(&recovered.segments, from, synced)?;
+        let mut any_damaged = missing::check(&recovered.segments, from, synced, recovered.on_record)?;
         for (done, summary) in (0..).zip(&recovered.segments) {
             progress(done, all);
             let slot = self.slot_of_block(summary.first_block);

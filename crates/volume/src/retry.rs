@@ -17,6 +17,11 @@ struct Failed {
 }
 
 impl Retry {
+    /// Why it failed when it was last tried.
+    pub fn failure(&self) -> Option<io::Error> {
+        self.failed.as_ref().map(|failed| copy_of(&failed.error))
+    }
+
     /// Tries it, unless it failed a moment ago: then that error comes again.
     pub fn attempt(&mut self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         if let Some(failed) = self.failed.as_ref().filter(|failed| Instant::now() < failed.until) {

@@ -1,7 +1,9 @@
 //! Writing: to the end of the log, then into the map, both in one order.
 
 use crate::framing::content_hash;
-use crate::limits::{BLOCKS_LOCKED_MAX, ROOM_LOOK_AGAIN, ROOM_WAIT_MAX, ZEROES_LOCKED_MAX};
+use crate::limits::{
+    BLOCKS_LOCKED_MAX, ROOM_LOOK_AGAIN, ROOM_WAIT_MAX, ROOM_WAIT_WITHOUT_MAP_MAX, ZEROES_LOCKED_MAX,
+};
 use crate::map::mapped;
 use crate::shared::{Shared, SlotUse};
 use granary_log::Io;
@@ -207,6 +209,7 @@ impl Shared {
         if is_long {
             note();
         }
+        let mut left_without_map = ROOM_WAIT_WITHOUT_MAP_MAX;
         let mut looked = Instant::now();
         loop {
             self.cleaner.wake();
@@ -229,13 +232,18 @@ impl Shared {
             if !is_long || !self.is_map_written_now() {
                 left = left.saturating_sub(now - looked);
             }
+            let map_failure = self.map_failure();
+            if is_long && map_failure.is_some() {
+                left_without_map = left_without_map.saturating_sub(now - looked);
+                left = left.min(left_without_map);
+            }
             looked = now;
             if left.is_zero() {
                 if !is_long {
                     return Err(io::ErrorKind::WouldBlock.into());
                 }
                 self.no_room.store(true, Ordering::Relaxed);
-                return Err(rustix::io::Errno::NOSPC.into());
+                return Err(map_failure.unwrap_or_else(|| rustix::io::Errno::NOSPC.into()));
             }
         }
     }

@@ -5,33 +5,39 @@ use granary_log::limits::SEQUENCES_SKIPPED;
 
 /// Looks for sequence numbers that are missing behind the checkpoint, which has all segments before `from`: no slot of a
 /// later one is used again, and a start leaves out [`SEQUENCES_SKIPPED`] numbers or several times as many. `segments` are
-/// in order. Returns whether some are missing that were not synced: a loss of power took them.
+/// in order; `on_record` is the number that the state file says was the newest. Returns whether some are missing that were
+/// not synced, for a loss of power took them, or whether the next segment has a number that says nothing of how many are
+/// missing before it: then a checkpoint has to come first.
 ///
 /// # Errors
 /// A segment up to `synced` is missing: it is damaged, or what is in its slot is an older copy.
-pub(super) fn check(segments: &[Summary], from: u64, synced: u64) -> Result<bool, String> {
+pub(super) fn check(segments: &[Summary], from: u64, synced: u64, on_record: u64) -> Result<bool, String> {
     let behind = &segments[segments.partition_point(|segment| segment.sequence < from)..];
     // Older versions used slots again earlier. The start that finds such segments writes a checkpoint.
     if behind.iter().any(|segment| !segment.reuse_waits) {
         return Ok(true);
     }
     let mut last = from.saturating_sub(1);
-    let mut is_first = true;
     let mut any_lost = false;
     for segment in behind {
-        let left_out = segment.sequence.saturating_sub(last + 1);
-        let missing = left_out % SEQUENCES_SKIPPED;
-        // The start before may not have found the last segment that the checkpoint has, and have counted from one before.
-        let counted_from_before = is_first && missing > SEQUENCES_SKIPPED / 2;
-        if missing > 0 && !counted_from_before {
+        if !is_left_out_by_starts(segment.sequence.saturating_sub(last + 1)) {
             if last < synced {
                 return Err(format!("segment {}, which was synced, is not there", last + 1));
             }
             any_lost = true;
         }
-        (last, is_first) = (segment.sequence, false);
+        last = segment.sequence;
     }
-    Ok(any_lost)
+    // This start counts from the newest that is found or on record. The one on record may be lost, though a start found
+    // it and wrote down that it did.
+    let newest = segments.last().map_or(0, |segment| segment.sequence).max(on_record);
+    let counts_from_last = newest.checked_sub(last).is_some_and(is_left_out_by_starts);
+    Ok(any_lost || !counts_from_last)
+}
+
+/// Whether so many numbers in a row are what starts leave out.
+fn is_left_out_by_starts(numbers: u64) -> bool {
+    numbers.is_multiple_of(SEQUENCES_SKIPPED)
 }
 
 #[cfg(test)]
@@ -55,7 +61,9 @@ mod tests {
     #[test]
     fn numbers_are_missing_where_no_start_left_them_out() {
         const SKIP: u64 = SEQUENCES_SKIPPED;
-        let check = |numbers: &[u64], synced| check(&segments(numbers, true), 10, synced);
+        let check = |numbers: &[u64], synced| {
+            check(&segments(numbers, true), 10, synced, numbers.last().map_or(9, |last| (*last).max(9)))
+        };
         for whole in [
             &[][..],
             &[10],
@@ -63,7 +71,6 @@ mod tests {
             &[10 + SKIP],
             &[10, 11 + SKIP, 12 + SKIP],
             &[9, 10 + 3 * SKIP, 11 + 3 * SKIP],
-            &[10 + SKIP - 2, 10 + SKIP - 1],
         ] {
             assert_eq!(check(whole, u64::MAX), Ok(false), "{whole:?}");
         }
@@ -74,6 +81,18 @@ mod tests {
             assert!(error.contains(&format!("segment {missing},")), "{damaged:?}: {error}");
             assert_eq!(check(damaged, missing - 1), Ok(true), "{damaged:?}: it was not synced");
         }
-        assert_eq!(super::check(&segments(&[10, 12], false), 10, u64::MAX), Ok(true), "an older version's");
+        let after = |numbers, on_record| super::check(&segments(numbers, true), 10, 12, on_record);
+        for (numbers, on_record) in
+            [(&[10, 11][..], 11), (&[10, 11], 3), (&[10, 11], 11 + 2 * SKIP), (&[9], 9 + SKIP)]
+        {
+            assert_eq!(after(numbers, on_record), Ok(false), "{numbers:?}, {on_record}");
+        }
+        // A segment that the start before found is lost, or the last one that the checkpoint has.
+        for (numbers, on_record) in [(&[10, 11][..], 12), (&[10, 11], 12 + SKIP), (&[], 11 + SKIP), (&[7], 7)]
+        {
+            assert_eq!(after(numbers, on_record), Ok(true), "{numbers:?}, {on_record}");
+        }
+        let older = segments(&[10, 12], false);
+        assert_eq!(super::check(&older, 10, u64::MAX, 12), Ok(true), "an older version's");
     }
 }
