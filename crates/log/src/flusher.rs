@@ -197,8 +197,8 @@ impl<F: Framing> Log<F> {
 
     /// Sequence numbers whose slots are to be emptied now: whole stretches, not one at a time.
     fn reclaim_range(&self, requests: &FlushRequests) -> Option<(u64, u64)> {
-        let FlushRequests { wanted, ends, .. } = *requests;
-        let ahead = if ends { 0 } else { self.ahead() };
+        let FlushRequests { wanted, reclaims_only_wanted, .. } = *requests;
+        let ahead = if reclaims_only_wanted { 0 } else { self.ahead() };
         let Slots::Fifo(FifoSlots { free_until, .. }) = &self.slots else { return None };
         let free = free_until.load(Ordering::Acquire);
         let buffers = self.read_buffers();
@@ -224,7 +224,7 @@ impl<F: Framing> Log<F> {
                 let most = (TRANSFER_BYTES_MAX / self.geometry.segment_bytes()).max(1);
                 let to = until.min(from + most - 1).min(from + self.geometry.segments() - 1 - slot);
                 let requests = requests();
-                if requests.ends && to > requests.wanted {
+                if requests.reclaims_only_wanted && to > requests.wanted {
                     return;
                 }
                 fifo.reclaimed_until.store(to, Ordering::Release);

@@ -115,7 +115,7 @@ pub(crate) struct FlushRequests {
     /// The oldest segment could not be written and will be tried again.
     pub stuck: bool,
     /// Slots are emptied no earlier than the writer wants them.
-    pub ends: bool,
+    pub reclaims_only_wanted: bool,
     pub stop: bool,
 }
 
@@ -382,7 +382,7 @@ impl<F: Framing> Log<F> {
     pub fn reclaim_no_more_ahead(&self) {
         let Slots::Fifo(FifoSlots { free_until, reclaimed_until, .. }) = &self.slots else { return };
         let mut requests = self.requests.lock().expect("no panic under the lock");
-        requests.ends = true;
+        requests.reclaims_only_wanted = true;
         while reclaimed_until.load(Ordering::Acquire) > free_until.load(Ordering::Acquire) && !requests.stop {
             let waited = self.written.wait_timeout(requests, WAIT_FOR_ROOM);
             (requests, _) = waited.expect("no panic under the lock");

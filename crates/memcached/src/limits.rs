@@ -60,7 +60,7 @@ pub const BUFFER_BYTES_KEPT: usize = 16 << 10;
 /// Keys that one look into the cache takes, from all connections of a thread.
 pub const KEYS_PER_BATCH: usize = 512;
 
-/// Keys that the first reads of a client are looked up of together, whose values' lengths are not known.
+/// How many keys of a client are looked up at once at first, when nothing is known of the lengths of their values.
 pub const KEYS_PER_BATCH_FIRST: usize = 128;
 
 /// Keys of reads that one connection looks up in a turn, so that others have theirs.

@@ -75,7 +75,8 @@ pub const ZEROES_LOCKED_MAX: u64 = 4096;
 /// down in does not count.
 pub const ROOM_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How long it waits where the map cannot be written down: segments that no checkpoint has are not used again.
+/// How long a write waits for room while the map cannot be written down: slots of segments that no checkpoint has are not
+/// used again.
 pub const ROOM_WAIT_WITHOUT_MAP_MAX: Duration = Duration::from_secs(5);
 
 /// How often a write that waits looks for what went wrong.

@@ -174,8 +174,8 @@ impl PendingReads {
         pending.answered == pending.found.len()
     }
 
-    /// How many keys' values would find room at the front, where those of no more than the next `given` keys of this place
-    /// did; and whether twice as many would find room in any case.
+    /// The next `given` keys of a place are answered, and the one behind them found no room: how many such values have room
+    /// in a place at the front. And whether what was found here takes half of the room or less.
     pub fn fitting(&self, id: u32, given: usize) -> (usize, bool) {
         let PendingRead { answered, queue, values, .. } = &self.all[id as usize];
         let room = bytes_max(*queue, 1);

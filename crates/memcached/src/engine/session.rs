@@ -267,12 +267,12 @@ impl Session {
         }
     }
 
-    /// The values of no more keys than these found room.
+    /// A value found no room beside those of so many keys.
     pub(super) fn note_full(&mut self, keys: usize) {
         self.keys_fit = keys.clamp(1, KEYS_PER_BATCH);
     }
 
-    /// There was room for the values of many more keys.
+    /// The values of all keys that were looked up found room.
     pub(super) fn note_room(&mut self) {
         self.keys_fit = (2 * self.keys_fit).min(KEYS_PER_BATCH);
     }

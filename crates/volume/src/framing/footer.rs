@@ -5,7 +5,7 @@
 //! | 0..8 | XXH3-64 of the rest of the block, seeded by the instance and the block's number |
 //! | 8..14 | sequence number of the segment |
 //! | 14 | kind: 1 header, 2 footer of a commit, 3 summary |
-//! | 15 | 1: see [`Header::reuse_waits`]; 0 in segments from before |
+//! | 15 | 1: see [`Header::reuse_after_checkpoint`]; 0 in segments from before |
 //! | 16..20 | number of this block in the footer |
 //! | 20..24 | blocks of the footer |
 //! | 24..28 | entries in this block |
@@ -57,9 +57,9 @@ pub struct Header {
     pub position: u32,
     /// The sequence number up to which everything was synced.
     pub synced: u64,
-    /// Whether whoever wrote it uses no slot again before the checkpoint has what was in it. Then no sequence number is
-    /// missing behind the checkpoint but those that a start leaves out.
-    pub reuse_waits: bool,
+    /// Whether the program that wrote it uses a slot again only when the checkpoint has the segment that was in it. Then no
+    /// sequence number is missing behind the checkpoint but those that a start leaves out.
+    pub reuse_after_checkpoint: bool,
 }
 
 impl Header {
@@ -110,7 +110,7 @@ pub fn write(
             entry.encode(bytes);
         }
         bytes[8..16].copy_from_slice(&header.sequence.to_le_bytes());
-        bytes[14..16].copy_from_slice(&[header.kind as u8, u8::from(header.reuse_waits)]);
+        bytes[14..16].copy_from_slice(&[header.kind as u8, u8::from(header.reuse_after_checkpoint)]);
         let numbers = [index, blocks, part.len() as u32, header.position];
         for (number, at) in numbers.into_iter().zip((16..).step_by(4)) {
             bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
@@ -152,7 +152,7 @@ pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
         entries: u32_at(24),
         position: u32_at(28),
         synced: u64_at(32),
-        reuse_waits: bytes[15] == 1,
+        reuse_after_checkpoint: bytes[15] == 1,
     };
     (header.index < header.blocks && header.entries as usize <= room).then_some(header)
 }

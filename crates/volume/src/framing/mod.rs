@@ -92,7 +92,7 @@ impl Framing for Blocks {
             entries: builder.entries.iter().map(with_position).collect(),
             synced: self.synced.load(Ordering::Acquire),
             checkpoint: builder.of_header.map_or(0, |durable| durable.checkpoint),
-            reuse_waits: true,
+            reuse_after_checkpoint: true,
             is_sealed: true,
             is_read: true,
         }

@@ -21,8 +21,8 @@ pub struct Summary {
     /// Everything in segments before this one was in the checkpoint when the segment was begun; 0: there was none, or the
     /// segment does not say.
     pub checkpoint: u64,
-    /// Whether whoever wrote it uses no slot again before the checkpoint has what was in it.
-    pub reuse_waits: bool,
+    /// Whether the program that wrote it uses a slot again only when the checkpoint has the segment that was in it.
+    pub reuse_after_checkpoint: bool,
     /// Whether it came to its end: all that was written to it is here.
     pub is_sealed: bool,
     /// Whether the device gave all that was asked for: else entries may be missing.
@@ -133,7 +133,7 @@ fn bare(header: Header, first_block: u64) -> Summary {
         entries: Vec::new(),
         synced: header.synced,
         checkpoint: 0,
-        reuse_waits: header.reuse_waits,
+        reuse_after_checkpoint: header.reuse_after_checkpoint,
         is_sealed: false,
         is_read: true,
     }

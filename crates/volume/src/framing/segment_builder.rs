@@ -133,7 +133,7 @@ fn write(
         entries: 0,
         position,
         synced,
-        reuse_waits: true,
+        reuse_after_checkpoint: true,
     };
     let first = id.first_block + range.start as u64;
     footer::write(

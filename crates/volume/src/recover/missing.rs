@@ -14,7 +14,7 @@ use granary_log::limits::SEQUENCES_SKIPPED;
 pub(super) fn check(segments: &[Summary], from: u64, synced: u64, on_record: u64) -> Result<bool, String> {
     let behind = &segments[segments.partition_point(|segment| segment.sequence < from)..];
     // Older versions used slots again earlier. The start that finds such segments writes a checkpoint.
-    if behind.iter().any(|segment| !segment.reuse_waits) {
+    if behind.iter().any(|segment| !segment.reuse_after_checkpoint) {
         return Ok(true);
     }
     let mut last = from.saturating_sub(1);
@@ -44,14 +44,14 @@ fn is_left_out_by_starts(numbers: u64) -> bool {
 mod tests {
     use super::*;
 
-    fn segments(numbers: &[u64], reuse_waits: bool) -> Vec<Summary> {
+    fn segments(numbers: &[u64], reuse_after_checkpoint: bool) -> Vec<Summary> {
         let segment = |sequence: &u64| Summary {
             sequence: *sequence,
             first_block: 0,
             entries: Vec::new(),
             synced: 0,
             checkpoint: 0,
-            reuse_waits,
+            reuse_after_checkpoint,
             is_sealed: true,
             is_read: true,
         };
