@@ -217,7 +217,6 @@ impl<F: Framing> Log<F> {
     pub fn reclaim_ahead(&self, consumer: &dyn Consumer<F>) {
         let Slots::Fifo(fifo) = &self.slots else { return };
         let requests = || self.requests.lock().expect("no panic under the lock");
-        let reclaims_only_wanted = || requests().reclaims_only_wanted;
         loop {
             let Some((mut from, until)) = self.reclaim_range(&requests()) else { return };
             while from <= until {
@@ -232,10 +231,9 @@ impl<F: Framing> Log<F> {
                 drop(requests);
                 self.reclaim(fifo, from..to + 1, consumer);
                 fifo.free_until.store(to, Ordering::Release);
-                if reclaims_only_wanted() {
-                    // Whoever ends waits for it.
-                    self.written.notify_all();
-                }
+                // Whoever waits for room has not looked yet, or waits and is told.
+                drop(self.requests.lock().expect("no panic under the lock"));
+                self.written.notify_all();
                 from = to + 1;
             }
         }

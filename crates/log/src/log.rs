@@ -332,7 +332,6 @@ impl<F: Framing> Log<F> {
             if requests.stop || left.is_zero() {
                 return false;
             }
-            // A slot that is emptied makes room as well, and nobody is told of that.
             drop(
                 self.written
                     .wait_timeout(requests, left.min(WAIT_FOR_ROOM))

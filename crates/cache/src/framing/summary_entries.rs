@@ -9,7 +9,7 @@ use std::ops::Range;
 pub struct SummaryEntries(Vec<u8>);
 
 impl SummaryEntries {
-    /// Those that lie one after the other in `bytes`, a whole number of them.
+    /// The entries that `bytes` consists of, one after the other.
     pub(super) fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
@@ -26,14 +26,16 @@ impl SummaryEntries {
 
     /// Whether `entry` is one of those in `range`.
     pub fn has_in(&self, range: Range<usize>, entry: u64) -> bool {
-        parse_all(&self.0[range.start * SUMMARY_ENTRY_BYTES..range.end * SUMMARY_ENTRY_BYTES])
-            .any(|other| other == entry)
+        parse_all(self.bytes(range)).any(|other| other == entry)
     }
 
     /// Has the processor fetch those in `range`.
     pub fn prefetch(&self, range: Range<usize>) {
-        let bytes = &self.0[range.start * SUMMARY_ENTRY_BYTES..range.end * SUMMARY_ENTRY_BYTES];
-        bytes.iter().step_by(CACHE_LINE_BYTES).for_each(prefetch_value);
+        self.bytes(range).iter().step_by(CACHE_LINE_BYTES).for_each(prefetch_value);
+    }
+
+    fn bytes(&self, range: Range<usize>) -> &[u8] {
+        &self.0[range.start * SUMMARY_ENTRY_BYTES..range.end * SUMMARY_ENTRY_BYTES]
     }
 
     /// Appends an entry.
@@ -42,7 +44,7 @@ impl SummaryEntries {
         self.0.extend_from_slice(&to_bytes(entry));
     }
 
-    /// Those that are wanted, in RAM for no more than them.
+    /// A list of the entries of which `is_wanted` says so, without spare capacity.
     pub(super) fn filtered(&self, is_wanted: impl Fn(u64) -> bool) -> Self {
         let wanted = self.iter().filter(|entry| is_wanted(*entry));
         let mut bytes = Vec::with_capacity(wanted.clone().count() * SUMMARY_ENTRY_BYTES);
