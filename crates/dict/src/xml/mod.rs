@@ -120,10 +120,7 @@ fn lifetime(element: &Element) -> Result<Lifetime, DictError> {
 }
 
 fn read_structure(element: &Element, layout: &Layout) -> Result<Structure, DictError> {
-    let mut attributes = element
-        .children("attribute")
-        .map(|child| attribute(child, NullValue::Required))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut attributes = read_attributes(element, NullValue::Required)?;
     let range = range(element, &mut attributes)?;
     let mut structure = keyed(element, layout, attributes)?;
     structure.attributes = lookup_key::bounds_first(structure.attributes, layout, range)?;
@@ -174,10 +171,7 @@ fn keyed(element: &Element, layout: &Layout, attributes: Vec<Attribute>) -> Resu
             }
         }
         (None, Some(key)) => {
-            let mut columns = key
-                .children("attribute")
-                .map(|child| attribute(child, NullValue::None))
-                .collect::<Result<Vec<_>, _>>()?;
+            let mut columns = read_attributes(key, NullValue::None)?;
             let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
             columns.extend(attributes);
             structure::from_columns(columns, &names, layout.key_form)
@@ -209,17 +203,21 @@ const ATTRIBUTE_KEYS: [&str; 8] = [
     "is_object_id",
 ];
 
-fn attribute(element: &Element, null_value: NullValue) -> Result<Attribute, DictError> {
+/// The `<attribute>` elements within an element.
+fn read_attributes(element: &Element, null_value: NullValue) -> Result<Vec<Attribute>, DictError> {
     let is_unknown = |child: &&Element| !ATTRIBUTE_KEYS.contains(&child.name.as_str());
-    if let Some(unknown) = element.children.iter().find(is_unknown)
-        && element.name == "attribute"
-    {
-        return Err(DictError::bad_arguments(format!(
+    let read = |child: &Element| match child.children.iter().find(is_unknown) {
+        None => attribute(child, null_value),
+        Some(unknown) => Err(DictError::bad_arguments(format!(
             "Unknown key '{}' inside attribute section: it may hold {}",
             unknown.name,
             ATTRIBUTE_KEYS.map(|key| format!("<{key}>")).join(", ")
-        )));
-    }
+        ))),
+    };
+    element.children("attribute").map(read).collect()
+}
+
+fn attribute(element: &Element, null_value: NullValue) -> Result<Attribute, DictError> {
     let name = element.required("name")?.text.trim();
     let data_type = DataType::parse(&element.required("type")?.text)
         .map_err(|e| e.within(format_args!("<attribute> {name}")))?;
