@@ -18,7 +18,7 @@ use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{CACHE_LINE_BYTES, MEMORY_CHUNK_BYTES_MAX, PREFETCHED_BYTES_MAX, SIDE_BY_SIDE};
 use crate::prefetch::{prefetch, prefetch_value};
-use crate::record::{EntryRecord, HeaderBytes};
+use crate::record::{EntryRecord, HeaderBytes, parse_short, same_bytes};
 use chunk::Chunk;
 use entry::{
     COUNTS_AT, DEAD, DIRTY, FLAGS_AT, RECORD_AT, STAMP_SHIFT, UPDATE, entry_len, has_tag, hash_of, is_of,
@@ -259,6 +259,20 @@ impl Memory {
     #[inline]
     pub fn prefetch_for_put(&self, hash: KeyHash) {
         self.candidate(hash).into_iter().for_each(|at| self.prefetch(at, SHORT_ENTRY_BYTES));
+    }
+
+    /// Looks a key up where its [`candidate`](Self::candidate) is, if that is a [short record](parse_short), and marks the
+    /// entry as read; `None`: [`get`](Self::get) is to be asked.
+    #[inline(always)]
+    pub fn get_short(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
+        let first = self.first_chunk();
+        let (head, record) = self.chunks[candidate.index(first)].head_and_record(candidate.offset());
+        let record = parse_short(record)?;
+        if !has_tag(head, key.hash()) || !same_bytes(record.key, key.bytes()) {
+            return None;
+        }
+        mark_read(head);
+        Some(record.into())
     }
 
     /// Looks a key up, where its [`candidate`](Self::candidate) is or else anywhere, and marks its entry as

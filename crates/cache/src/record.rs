@@ -160,42 +160,74 @@ fn short_head(bytes: &[u8]) -> Option<&[u8; 8]> {
     bytes.first_chunk().filter(|head| u64::from_le_bytes(**head) & SHORT == 0)
 }
 
-/// Parses the record that begins `bytes`; `None`: the bytes are no record.
+/// Parses a record if it is a short one: an entry whose lengths take a byte each, of a value that is not compressed.
 #[inline(always)]
-pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
-    let Some(head) = short_head(bytes) else { return parse_any(bytes) };
+pub(crate) fn parse_short(bytes: &[u8]) -> Option<EntryRecord<'_>> {
+    let head = short_head(bytes).filter(|head| head[0] & CODEC_MASK == 0)?;
     let value_at = SHORT_SIZE + usize::from(head[5]);
-    Some(Record::Entry(EntryRecord {
+    Some(EntryRecord {
         negative: head[0] & KIND_NEGATIVE != 0,
-        codec: Codec::of_flags(head[0]),
+        codec: Codec::None,
         expires_at: u32::from_le_bytes([head[1], head[2], head[3], head[4]]),
         key: bytes.get(SHORT_SIZE..value_at)?,
         value_at,
         value_len: usize::from(head[6]),
         bytes,
+    })
+}
+
+/// The header of an entry's record.
+struct Header {
+    flags: u8,
+    expires_at: u32,
+    key_at: usize,
+    key_len: usize,
+    value_len: usize,
+}
+
+/// Parses the record that begins `bytes`; `None`: the bytes are no record.
+#[inline(always)]
+pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
+    // Field by field, which stay in registers: bytes that were just stored one by one are slow to load as a word.
+    let (flags, expires_at, key_at, key_len, value_len) = if let Some(head) = short_head(bytes) {
+        let expires_at = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
+        (head[0], expires_at, SHORT_SIZE, usize::from(head[5]), usize::from(head[6]))
+    } else if bytes.first()? & KIND_MASK == KIND_DELETION {
+        return parse_deletion(bytes);
+    } else {
+        let Header { flags, expires_at, key_at, key_len, value_len } = parse_header(bytes)?;
+        (flags, expires_at, key_at, key_len, value_len)
+    };
+    let value_at = key_at.checked_add(key_len)?;
+    Some(Record::Entry(EntryRecord {
+        negative: flags & KIND_NEGATIVE != 0,
+        codec: Codec::of_flags(flags),
+        expires_at,
+        key: bytes.get(key_at..value_at)?,
+        value_at,
+        value_len,
+        bytes,
     }))
 }
 
-/// The same for what is rare.
-fn parse_any(bytes: &[u8]) -> Option<Record<'_>> {
+fn parse_deletion(bytes: &[u8]) -> Option<Record<'_>> {
+    let mut hash = [0; 8];
+    hash[..6].copy_from_slice(bytes.get(1..DELETION_SIZE)?);
+    let bits = u64::from_le_bytes(hash);
+    (bits >> HASH_BITS == 0).then(|| Record::Deletion(KeyHash::from_bits(bits)))
+}
+
+/// Parses the header of an entry with lengths of any size.
+fn parse_header(bytes: &[u8]) -> Option<Header> {
     let flags = *bytes.first()?;
-    if flags & KIND_MASK == KIND_DELETION {
-        let mut hash = [0; 8];
-        hash[..6].copy_from_slice(bytes.get(1..7)?);
-        let bits = u64::from_le_bytes(hash);
-        return (bits >> HASH_BITS == 0).then(|| Record::Deletion(KeyHash::from_bits(bits)));
-    }
     if flags & !CODEC_MASK > KIND_NEGATIVE {
         return None;
     }
     let expires_at = u32::from_le_bytes(bytes.get(1..5)?.try_into().ok()?);
-    let mut at = 5;
-    let key_len = varint(bytes, &mut at)?;
-    let value_len = varint(bytes, &mut at)?;
-    let value_at = at.checked_add(key_len)?;
-    let (negative, codec) = (flags & KIND_NEGATIVE != 0, Codec::of_flags(flags));
-    let key = bytes.get(at..value_at)?;
-    Some(Record::Entry(EntryRecord { negative, codec, expires_at, key, value_at, value_len, bytes }))
+    let mut key_at = 5;
+    let key_len = varint(bytes, &mut key_at)?;
+    let value_len = varint(bytes, &mut key_at)?;
+    Some(Header { flags, expires_at, key_at, key_len, value_len })
 }
 
 /// Walks the records of a payload. The last one may reach into the blocks that follow.
@@ -239,7 +271,7 @@ pub(crate) fn keys_of(payload: &[u8], count: u16) -> impl Iterator<Item = (usize
                 at += len;
                 return Some((start, key));
             }
-            match parse_any(record)? {
+            match parse(record)? {
                 Record::Entry(entry) => {
                     at += entry.len();
                     return Some((start, entry.key));

@@ -145,7 +145,19 @@ impl Planning<'_> {
     }
 
     #[inline(always)]
-    fn plan_key(&mut self, shard: &mut Shard, Asked { hash, key: i }: Asked, candidate: Option<At>) {
+    fn plan_key(&mut self, shard: &mut Shard, asked: Asked, candidate: Option<At>) {
+        let key = self.keys[asked.key as usize];
+        if let Some(at) = candidate
+            && let Some(stored) = shard.memory.get_short(key, at)
+        {
+            return self.answers.entry(asked.key, Tier::Memory, stored.value, stored.expires_at);
+        }
+        self.plan_other(shard, asked, candidate);
+    }
+
+    /// Plans a key whose record is not a short one, or not in RAM.
+    #[inline(never)]
+    fn plan_other(&mut self, shard: &mut Shard, Asked { hash, key: i }: Asked, candidate: Option<At>) {
         let key = self.keys[i as usize];
         if let Some(at) = candidate
             && let Some(stored) = shard.memory.get(key, at)
