@@ -52,11 +52,10 @@ impl Shared {
         let free = self.log.free_slots();
         let emptied = self.emptied.lock().expect("no panic under the lock").len() as u64;
         let segment_bytes = self.log.geometry().segment_bytes();
-        let unsynced = self.log.head().saturating_sub(self.log.framing().synced.load(Ordering::Acquire));
         let to_free =
             |free: u64| policy::segments_to_free(free as u32, RESERVED_SEGMENTS as u32, segments as u32);
         let is_low = emptied > 0 && to_free(free) > 0;
-        if is_low || unsynced * segment_bytes >= UNSYNCED_BYTES_MAX.max(2 * segment_bytes) {
+        if is_low || self.unsynced_segments() * segment_bytes >= UNSYNCED_BYTES_MAX.max(2 * segment_bytes) {
             self.commit()?;
             return Ok(true);
         }
@@ -172,7 +171,8 @@ impl Shared {
             for _ in 0..BLOCKS_LOCKED_MAX {
                 let Some((Live { lba, stored, .. }, (hash, bytes))) = moved.peek() else { break };
                 // What was written meanwhile lies behind this in the log, and must not come before it.
-                if self.map.get(*lba) == Some(stored.place) {
+                let is_there = self.log.sequence_of(stored.place.block().into()) == stored.sequence;
+                if is_there && self.map.get(*lba) == Some(stored.place) {
                     let to = writer.fill(|id, builder, blocks| builder.push(id, blocks, *lba, *hash, bytes));
                     let Some(to) = to else {
                         is_full = true;
@@ -304,9 +304,11 @@ impl Shared {
             sequence: sequence.saturating_sub(1),
             position: 0,
         };
+        self.hold.check_folder()?;
         let prepared = checkpoint::prepare(&self.files.checkpoint(), &header, &*self.map, &mut |_| {})?;
         // A place that the map got meanwhile is durable before the file says so.
         self.commit()?;
+        self.hold.check_folder()?;
         prepared.publish()?;
         self.checkpointed.store(sequence, Ordering::Release);
         self.replayed.store(0, Ordering::Release);

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 pub(crate) struct Hold {
     files: Files,
     /// Locked as long as it is open.
-    _file: File,
+    file: File,
     claim: OnceLock<OwnedFd>,
 }
 
@@ -31,7 +31,7 @@ impl Hold {
             match lock_file(&file).map_err(|errno| Error::io("lock", &path)(errno.into()))? {
                 Lock::InUse => return Err(Error::InUse { path: files.config() }),
                 Lock::Taken if is_at(&file, &path).map_err(Error::io("lock", &path))? => {
-                    return Ok(Self { files: files.clone(), _file: file, claim: OnceLock::new() });
+                    return Ok(Self { files: files.clone(), file, claim: OnceLock::new() });
                 }
                 // Who had it before deleted the volume, and this file with it.
                 Lock::Taken => {}
@@ -59,6 +59,23 @@ impl Hold {
             self.keep(claim(device)?);
         }
         Ok(())
+    }
+
+    /// Checks that the volume's files are where its paths lead: another folder may have been put in the place of its own,
+    /// with a copy of it that another process uses.
+    ///
+    /// # Errors
+    /// They are not, or it cannot be told.
+    pub fn check_folder(&self) -> io::Result<()> {
+        let path = self.files.lock();
+        if is_at(&self.file, &path)? {
+            return Ok(());
+        }
+        let text = format!(
+            "{} is not the file that this process has locked: another folder was put in the place of the volume's, or the file was removed",
+            path.display()
+        );
+        Err(io::Error::other(text))
     }
 
     /// Keeps a claim that was made.

@@ -139,6 +139,7 @@ impl Volume {
         // Closed cleanly, all of it is in the map, and the log may have more segments.
         let volume = Self::open_held(files.clone(), &hold, &mut |_, _| {})?;
         volume.close_with_map().map_err(Error::io("close", &before.log_path(&files)))?;
+        let after = Config { size, ..Config::read(&files)? };
         // From here on it is larger: whoever opens it next does what is left.
         after.write(&files, &files.resized())?;
         finish_resize(&files)?;

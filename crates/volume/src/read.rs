@@ -4,6 +4,7 @@ use crate::framing::{checksum, content_hash};
 use crate::limits::READ_TRIES_MAX;
 use crate::map::{Place, mapped};
 use crate::shared::{Shared, damaged};
+use fixedbitset::FixedBitSet;
 use granary_log::{Extent, Io, Location};
 use std::io;
 use std::ops::Range;
@@ -163,13 +164,13 @@ impl Shared {
     /// See [`Volume::check_map`](crate::Volume::check_map).
     pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
         let geometry = self.log.geometry();
-        let mut confirmed = vec![false; self.map.blocks() as usize];
+        let mut confirmed = FixedBitSet::with_capacity(self.map.blocks() as usize);
         for slot in 0..geometry.segments() {
             let summary = self.summary_of(slot);
             for (lba, block, _) in summary.iter().flat_map(|summary| summary.blocks()) {
                 let points_here = self.map.get(lba).is_some_and(|place| u64::from(place.block()) == block);
-                if points_here && let Some(confirmed) = confirmed.get_mut(lba as usize) {
-                    *confirmed = true;
+                if points_here {
+                    confirmed.insert(lba as usize);
                 }
             }
             progress(slot);
@@ -177,7 +178,7 @@ impl Shared {
         let mut wrong = 0;
         for (lba, _) in mapped(&*self.map, 0..self.map.blocks()) {
             // What was moved meanwhile is looked for once more.
-            wrong += u64::from(!confirmed[lba as usize] && !self.is_confirmed(lba));
+            wrong += u64::from(!confirmed.contains(lba as usize) && !self.is_confirmed(lba));
         }
         wrong
     }

@@ -25,7 +25,7 @@ impl Shared {
         let newest = recovered.segments.iter().map(|summary| summary.synced).max().unwrap_or(0);
         // What the checkpoint covers was synced before it was there.
         let synced = newest.max(from.saturating_sub(1));
-        self.log.framing().synced.fetch_max(synced, Ordering::AcqRel);
+        self.note_synced(Some(synced));
         let geometry = self.log.geometry();
         let mut buffer = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
         let all = recovered.segments.len() as u64;

@@ -3,6 +3,7 @@
 use crate::checksums::Checksums;
 use crate::config::{Config, Files};
 use crate::framing::{Blocks, Summary};
+use crate::hold::Hold;
 use crate::limits::{SET_ASIDE, SET_ASIDE_MAX};
 use crate::map::{Map, Place};
 use crate::retry::Retry;
@@ -16,6 +17,7 @@ use std::time::{Duration, Instant};
 /// A running volume.
 pub(crate) struct Shared {
     pub files: Files,
+    pub hold: Arc<Hold>,
     pub config: Config,
     pub log: Log<Blocks>,
     /// Changed under the log's writer lock only, so that the order of the log is the order of the map.
@@ -30,7 +32,7 @@ pub(crate) struct Shared {
     pub replayed: AtomicU64,
     /// Segments that were written between opening and the checkpoint.
     pub written_before: AtomicU64,
-    /// The log's newest segment when the volume was opened.
+    /// The number behind which the log counted on when the volume was opened. After a kill no segment has it.
     pub head_at_open: u64,
     /// The log speaks of blocks that are not there: the map is to be written down before anything is appended.
     pub checkpoint_first: AtomicBool,
@@ -191,17 +193,28 @@ impl Shared {
         }
     }
 
+    /// Notes the newest segment that is durable with all before it. Segments that are written from here on say so.
+    pub fn note_synced(&self, segment: Option<u64>) {
+        self.log.framing().synced.fetch_max(segment.unwrap_or(0), Ordering::AcqRel);
+    }
+
+    /// Segments written since the volume was opened that are not known to be durable, or not full.
+    pub fn unsynced_segments(&self) -> u64 {
+        let synced = self.log.framing().synced.load(Ordering::Acquire);
+        self.log.head().saturating_sub(synced.max(self.head_at_open))
+    }
+
     /// Makes everything durable that was written before the call.
     pub fn commit(&self) -> io::Result<()> {
         let emptied = std::mem::take(&mut *self.emptied.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.
-        let full = self.log.head().saturating_sub(1);
+        let full = self.log.head().checked_sub(1).filter(|full| *full > self.head_at_open);
         if let Err(error) = self.log.commit(granary_log::Durability::Synced) {
             self.emptied.lock().expect("no panic under the lock").extend(emptied);
             return Err(error);
         }
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
-        self.log.framing().synced.fetch_max(full, Ordering::AcqRel);
+        self.note_synced(full);
         if !emptied.is_empty() {
             self.no_room.store(false, Ordering::Relaxed);
         }

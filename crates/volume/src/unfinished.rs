@@ -11,6 +11,8 @@ use std::path::PathBuf;
 pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
     let Some(after) = Config::read_from(files.resized())? else { return Ok(()) };
     let before = Config::read(files)?;
+    // An older version may have written it before the volume was noted as formatted.
+    let after = Config { formatted: before.formatted, ..after };
     let is_larger = after.size >= before.size && after == Config { size: after.size, ..before.clone() };
     if !is_larger {
         let path = files.resized();

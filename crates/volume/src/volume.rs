@@ -29,8 +29,6 @@ pub struct Volume {
     shared: Arc<Shared>,
     committer: Committer,
     threads: Vec<JoinHandle<()>>,
-    /// Until the last file is closed.
-    _hold: Arc<Hold>,
 }
 
 /// What the log asks of a volume: nothing is ever given up.
@@ -167,6 +165,7 @@ impl Volume {
             checkpointing: Mutex::default(),
             no_room: AtomicBool::new(false),
             files,
+            hold,
             config,
             log,
             map,
@@ -194,6 +193,8 @@ impl Volume {
         }
         // What this start shows, the next one shows, too: the last process may have ended before its writes were synced.
         shared.commit().map_err(Error::io("sync", &data))?;
+        let sealed = recovered.segments.iter().rfind(|summary| summary.is_sealed);
+        shared.note_synced(sealed.map(|summary| summary.sequence));
         drop(recovered);
         let thread = |name: &str, work: fn(&Shared)| {
             let shared = Arc::clone(&shared);
@@ -204,7 +205,7 @@ impl Volume {
             thread("volume-clean", Shared::clean_until_end),
         ];
         let committer = Committer::start(Arc::clone(&shared));
-        Ok(Self { shared, committer, threads, _hold: hold })
+        Ok(Self { shared, committer, threads })
     }
 
     /// The name.

@@ -65,10 +65,12 @@ fn what_was_agreed_is_read() {
     is_read("segments.log.txt");
 }
 
-/// Of versions that used slots again before a checkpoint had what was in them, and said so by a zero.
+/// Of versions that used slots again before a checkpoint had what was in them, and said so by a zero; and of those whose
+/// starts noted as synced the numbers that they left out.
 #[test]
 fn what_older_versions_wrote_is_read() {
     is_read("segments.slots-reused-early.log.txt");
+    is_read("segments.synced-beyond-newest.log.txt");
 }
 
 fn is_read(golden: &str) {

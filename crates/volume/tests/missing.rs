@@ -4,9 +4,13 @@
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
 
+use granary_log::device::VolatileDevice;
 use granary_volume::{Config, Error, Io, Volume};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 const SIZE: u64 = 16 << 20;
 const BLOCK: u64 = 4096;
@@ -114,6 +118,52 @@ fn a_segment_that_was_synced_and_is_gone_refuses_the_start() {
     assert!(blocks.all(|(lba, bytes)| bytes[0] == if lba % 7 == 0 { 0 } else { 2 }));
 }
 
+/// A start numbers its segments far behind those that it finds: the numbers between were never synced. The first segment
+/// that such a start writes may be lost with the power while a later one is there.
+#[test]
+fn a_loss_of_power_may_take_the_first_segment_of_a_start() {
+    const BLOCK: u64 = 512;
+    let config = Config { block_size: BLOCK, segment_bytes: 16 * BLOCK, ..Config::new(1024 * BLOCK) };
+    for starts in 1..4 {
+        for written_before in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let bytes = config.geometry().unwrap().file_bytes();
+            let device = Arc::new(VolatileDevice::new(bytes, BLOCK as usize));
+            let open = |device: &Arc<VolatileDevice>| {
+                Volume::open_on(folder.path(), "v", &config, Box::new(Arc::clone(device)))
+            };
+            let (volume, mut io) = (open(&device).unwrap(), Io::new());
+            volume.write(&mut io, 0, &[1; 128 * BLOCK as usize]).unwrap();
+            volume.close().unwrap();
+            for _ in 0..starts {
+                open(&device).unwrap().abandon();
+            }
+            let volume = open(&device).unwrap();
+            if written_before {
+                volume.write(&mut io, 0, &[2; 40 * BLOCK as usize]).unwrap();
+                volume.commit().unwrap();
+            }
+            let before = device.recent();
+            volume.write(&mut io, 0, &[3; 40 * BLOCK as usize]).unwrap();
+            let patience = Instant::now() + Duration::from_secs(60);
+            while device.recent() < before + 32 {
+                assert!(Instant::now() < patience, "two segments are full");
+                sleep(Duration::from_millis(1));
+            }
+            volume.abandon();
+            let cut = Arc::new(device.after_power_cut(|unit| unit >= before + 16));
+            let volume = open(&cut).unwrap_or_else(|error| panic!("{starts}, {written_before}: {error}"));
+            let mut found = vec![0; 128 * BLOCK as usize];
+            volume.read(&mut io, 0, &mut found).unwrap();
+            let (written, rest) = found.split_at(40 * BLOCK as usize);
+            let older = if written_before { 2 } else { 1 };
+            assert!(written.iter().all(|byte| [older, 3].contains(byte)), "{starts}, {written_before}");
+            assert!(written.contains(&3) && written.contains(&older) && rest.iter().all(|byte| *byte == 1));
+            volume.close().unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_note_of_another_shape_makes_no_volume_larger() {
     let folder = tempfile::tempdir().unwrap();
@@ -127,6 +177,53 @@ fn a_note_of_another_shape_makes_no_volume_larger() {
     }
     std::fs::remove_file(folder.path().join("v.volume.resized")).unwrap();
     has_its_content(folder.path());
+}
+
+/// The folder is moved away while a process has the volume open, and a copy of it takes its place: what the process has
+/// is not written over what the copy has.
+#[test]
+fn a_copy_in_place_of_the_folder_stays_as_it_is() {
+    let parent = tempfile::tempdir().unwrap();
+    let (data, old) = (parent.path().join("data"), parent.path().join("old"));
+    std::fs::create_dir(&data).unwrap();
+    create(&data, &Config::new(SIZE), true);
+    let files: Vec<_> =
+        names(&data).iter().map(|name| (name.clone(), std::fs::read(data.join(name)).unwrap())).collect();
+    let (volume, mut io) = (open(&data).unwrap(), Io::new());
+    volume.write(&mut io, 5 * BLOCK, &[8; BLOCK as usize]).unwrap();
+    volume.commit().unwrap();
+    std::fs::rename(&data, &old).unwrap();
+    std::fs::create_dir(&data).unwrap();
+    files.iter().for_each(|(name, bytes)| std::fs::write(data.join(name), bytes).unwrap());
+    let error = volume.close().expect_err("another folder is there");
+    assert!(error.to_string().contains("v.lock"), "{error}");
+    for (name, bytes) in &files {
+        assert!(std::fs::read(data.join(name)).unwrap() == *bytes, "{name}");
+    }
+    has_its_content(&data);
+    let (volume, mut found) = (open(&old).unwrap(), [0; BLOCK as usize]);
+    volume.read(&mut io, 5 * BLOCK, &mut found).unwrap();
+    assert_eq!(found, [8; BLOCK as usize]);
+}
+
+/// A volume that no process has opened since it was made, or since before this was noted, is made larger.
+#[test]
+fn what_is_not_noted_as_formatted_is_made_larger() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path(), &Config::new(SIZE), true);
+    let shape = folder.path().join("v.volume");
+    let formatted = std::fs::read_to_string(&shape).unwrap();
+    assert!(formatted.contains("formatted = true"), "{formatted}");
+    let before = formatted.replacen("formatted = true", "formatted = false", 1);
+    std::fs::write(&shape, &before).unwrap();
+    Volume::resize(folder.path(), "v", 2 * SIZE).unwrap();
+    has_its_content(folder.path());
+    assert_eq!(std::fs::read_to_string(&shape).unwrap(), formatted.replacen("16777216", "33554432", 1));
+    // As older versions left it.
+    std::fs::write(folder.path().join("v.volume.resized"), before.replacen("16777216", "50331648", 1))
+        .unwrap();
+    has_its_content(folder.path());
+    assert_eq!(std::fs::read_to_string(&shape).unwrap(), formatted.replacen("16777216", "50331648", 1));
 }
 
 #[test]

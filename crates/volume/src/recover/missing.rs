@@ -21,7 +21,8 @@ pub(super) fn check(segments: &[Summary], from: u64, synced: u64, on_record: u64
     let mut any_lost = false;
     for segment in behind {
         if !is_left_out_by_starts(segment.sequence.saturating_sub(last + 1)) {
-            if last < synced {
+            // Starts of older versions noted as synced all numbers that they left out behind `last`.
+            if last < synced && !is_left_out_by_starts(synced + 1 - last) {
                 return Err(format!("segment {}, which was synced, is not there", last + 1));
             }
             any_lost = true;
@@ -80,6 +81,11 @@ mod tests {
             let error = check(damaged, missing).unwrap_err();
             assert!(error.contains(&format!("segment {missing},")), "{damaged:?}: {error}");
             assert_eq!(check(damaged, missing - 1), Ok(true), "{damaged:?}: it was not synced");
+        }
+        // The start that found segment 11 noted as synced what it left out, or knows of a segment more.
+        for left_out in [SKIP, 3 * SKIP] {
+            assert_eq!(check(&[10, 11, 13 + left_out], 11 + left_out - 1), Ok(true));
+            assert!(check(&[10, 11, 13 + left_out], 12 + left_out - 1).is_err());
         }
         let after = |numbers, on_record| super::check(&segments(numbers, true), 10, 12, on_record);
         for (numbers, on_record) in
