@@ -82,7 +82,7 @@ impl Cache {
         let dictionaries_error = |source| OpenError::State { path: dictionaries.clone(), source };
         log_options.depends_on =
             codec::file_number(&dictionaries, options.compression).map_err(dictionaries_error)?;
-        let claims = options.claims(&log_options);
+        let claims = options.claims(&log_options)?;
         log_options.companions = claims.companions();
         let logs = match open(&log_options) {
             Ok(logs) => logs,

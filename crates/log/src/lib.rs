@@ -49,7 +49,7 @@ pub use lock::{Lock, lock as lock_file, patiently};
 pub use log::{Consumer, Failed, Location, Log, LogStats};
 pub use open::{Found, grow, sync_folder};
 pub use options::{InDoubt, Newest, Options};
-pub use partitions::{is_name_of_partition, state_files, void, void_closed};
+pub use partitions::{is_any_open, is_name_of_partition, state_files, void, void_closed};
 pub use recover::{Opened, Recovered};
 pub use segment::{Segment, SegmentReader};
 pub use slots::SlotOrder;

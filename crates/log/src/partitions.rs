@@ -153,6 +153,19 @@ pub fn void_closed(state_path: &Path, partitions: u64) -> Result<bool, OpenError
     Ok(any)
 }
 
+/// Whether somebody has one of so many logs open. Waits up to a second for who lets go of them.
+///
+/// # Errors
+/// A state file that is there cannot be opened or locked.
+pub fn is_any_open(state_path: &Path, partitions: u64) -> io::Result<bool> {
+    for (_, state) in states(state_path, partitions)? {
+        if lock(&state)? == Lock::InUse {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The state files that are there, open.
 fn states(state_path: &Path, partitions: u64) -> io::Result<Vec<(PathBuf, File)>> {
     let mut states = Vec::new();

@@ -308,7 +308,10 @@ pub struct Options {
 
 impl Options {
     /// Claims the files of the RAM tier; there are none where that has no folder, or cannot have one.
-    pub(crate) fn claims(&self, log: &granary_log::Options) -> Claims {
+    ///
+    /// # Errors
+    /// `InUse`: another process has the cache.
+    pub(crate) fn claims(&self, log: &granary_log::Options) -> Result<Claims, OpenError> {
         let partition = self.of_partition();
         match self.flash.as_ref().and_then(|flash| flash.memory_folder.as_deref()) {
             Some(folder) if self.memory_bytes > 0 => {
@@ -321,8 +324,9 @@ impl Options {
                 });
                 let layout = pool.layout(partition.entries_of_shard()).with_buffers(buffers);
                 Claims::new(folder, &log.state_path, self.partitions(), layout)
+                    .map_err(|_| OpenError::InUse { path: log.path.clone() })
             }
-            _ => Claims::none(&log.state_path),
+            _ => Ok(Claims::none(&log.state_path)),
         }
     }
 

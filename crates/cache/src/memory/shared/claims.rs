@@ -6,10 +6,13 @@ use super::companion::MemoryCompanion;
 use super::file::{Claim, remove_all};
 use super::header::Layout;
 use crate::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX};
-use granary_log::Companion;
-use std::io;
+use granary_log::{Companion, is_any_open};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Another process has the cache open.
+pub(crate) struct InUse;
 
 /// A file for each partition, or none where there cannot be one for all.
 pub(crate) struct Claims {
@@ -21,13 +24,25 @@ pub(crate) struct Claims {
 impl Claims {
     /// Claims a file of this layout for each of so many partitions of the cache with this state path. Where that cannot
     /// be, the log says why, and there are none.
-    pub fn new(folder: &Path, state_path: &Path, partitions: u64, layout: Layout) -> Self {
+    ///
+    /// # Errors
+    /// A process has the cache: its RAM tier must not be given up for that.
+    pub fn new(folder: &Path, state_path: &Path, partitions: u64, layout: Layout) -> Result<Self, InUse> {
         remove_abandoned(folder);
         let claim = |partition| Claim::new(folder, state_path, partition, layout);
-        let claims: io::Result<Vec<Claim>> = (0..partitions).map(claim).collect();
+        let claim_all = || (0..partitions).map(claim).collect::<io::Result<Vec<Claim>>>();
+        let claims = match claim_all() {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                if is_any_open(state_path, partitions).is_ok_and(|is_open| is_open) {
+                    return Err(InUse);
+                }
+                // A process that was killed may just have let go of all of it.
+                claim_all()
+            }
+            claims => claims,
+        };
         let claims = claims.and_then(|claims| {
-            has_room(&claims, (layout.memory_bytes() + layout.usual_buffer_bytes()) * partitions)
-                .map(|()| claims)
+            has_room(&claims, layout.memory_bytes() + layout.usual_buffer_bytes()).map(|()| claims)
         });
         let claims = claims.unwrap_or_else(|error| {
             tracing::warn!(folder = %folder.display(), %error, "the RAM tier dies with the process");
@@ -44,7 +59,7 @@ impl Claims {
             }
         }
         let companions = claims.into_iter().map(|claim| Arc::new(MemoryCompanion::new(claim))).collect();
-        Self { folder: folder.to_owned(), state_path: state_path.to_owned(), companions }
+        Ok(Self { folder: folder.to_owned(), state_path: state_path.to_owned(), companions })
     }
 
     /// No files. Those that the cache had in the usual folder are removed when the log is open.
@@ -73,12 +88,13 @@ impl Claims {
     }
 }
 
-/// Whether the folder has room for so many bytes, those that the files take among them.
-fn has_room(claims: &[Claim], wanted: u64) -> io::Result<()> {
-    let (mut taken, mut free) = (0, 0);
-    for claim in claims {
+/// Whether the folder has room for files of so many bytes, those that they take among them. One that was found is kept
+/// with the room that there is.
+fn has_room(claims: &[Claim], bytes: u64) -> io::Result<()> {
+    let (mut wanted, mut taken, mut free) = (0, 0, 0);
+    for claim in claims.iter().filter(|claim| claim.companion() == 0) {
         let (own, beside) = claim.room()?;
-        (taken, free) = (taken + own, beside);
+        (wanted, taken, free) = (wanted + bytes, taken + own, beside);
     }
     if taken + free < wanted {
         let have = (taken + free) >> 20;

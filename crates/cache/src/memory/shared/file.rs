@@ -4,7 +4,7 @@ use super::header::{Header, Layout, SIZE, encode_path};
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock, fstatfs, fstatvfs};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ impl Claim {
     /// Removes the file: the RAM goes back when it is closed.
     pub fn remove(&self) {
         if let Err(error) = std::fs::remove_file(&self.path)
-            && error.kind() != io::ErrorKind::NotFound
+            && error.kind() != ErrorKind::NotFound
         {
             tracing::warn!(%error, path = %self.path.display(), "the file of the RAM tier cannot be removed");
         }
@@ -172,7 +172,7 @@ fn open_locked(path: &Path) -> io::Result<File> {
             Ok(()) if file.metadata()?.nlink() > 0 => return Ok(file),
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) if Instant::now() >= deadline => {
-                return Err(io::Error::other("another process has it"));
+                return Err(io::Error::new(ErrorKind::ResourceBusy, "another process has it"));
             }
             Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
             Err(errno) => return Err(errno.into()),
