@@ -7,7 +7,7 @@ use crate::codec::{self, Codec, Encoded, OwnCodecs, StoredValue};
 use crate::drive::{self, Helpers, Io, Pending};
 use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
-use crate::framing::{Log, Records};
+use crate::framing::{Log, Records, block};
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::PATIENCE_MAX;
 use crate::lookup::Outcome;
@@ -308,13 +308,12 @@ impl Cache {
 
     /// How many of the first entries take no more than half a write buffer; at least one.
     fn fitting(&self, entries: &[Entry<'_>]) -> usize {
-        let Some(most) = self.partitions.iter().filter_map(Partition::write_buffer_bytes).min() else {
-            return entries.len();
-        };
+        let Some(geometry) = self.partitions[0].geometry() else { return entries.len() };
         let mut bytes = 0;
         let fits = |entry: &&Entry<'_>| {
-            bytes += entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len) + HEADER_SIZE_MAX;
-            bytes as u64 <= most / 2
+            let record = entry.key.bytes().len() + entry.value.map_or(0, <[u8]>::len) + HEADER_SIZE_MAX;
+            bytes += block::bytes_taken(geometry, record) as u64;
+            bytes <= geometry.segment_bytes() / 2
         };
         entries.iter().take_while(fits).count().max(1)
     }

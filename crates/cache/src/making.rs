@@ -4,7 +4,10 @@ use crate::key::{Key, KeyHash};
 use crate::limits::MADE_LATELY;
 use granary_log::sync::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::sync::{Arc, Condvar, Mutex, MutexGuard};
+#[cfg(feature = "async")]
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+#[cfg(feature = "async")]
 use std::task::Waker;
 
 /// Keys whose values are being made.
@@ -49,8 +52,26 @@ struct State {
     has_ended: bool,
     /// The key was changed since.
     is_overtaken: bool,
-    /// Tasks that wait for the end.
-    wakers: Vec<Waker>,
+    /// Tasks that wait for the end, by the numbers of their waits.
+    #[cfg(feature = "async")]
+    tasks: HashMap<u64, Waker>,
+    /// The number of the next wait.
+    #[cfg(feature = "async")]
+    next_wait: u64,
+}
+
+/// A task's wait for the end of a flight. Whoever drops it waits no more.
+#[cfg(feature = "async")]
+struct Wait<'a> {
+    flight: &'a Making,
+    number: u64,
+}
+
+#[cfg(feature = "async")]
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        lock(&self.flight.state).tasks.remove(&self.number);
+    }
 }
 
 /// The thread or task that makes a value.
@@ -193,13 +214,20 @@ impl Making {
     /// As [`wait`](Self::wait), for a task.
     #[cfg(feature = "async")]
     pub async fn ended(&self) -> Option<Vec<u8>> {
+        let number = {
+            let mut state = lock(&self.state);
+            state.next_wait += 1;
+            state.next_wait
+        };
+        let _wait = Wait { flight: self, number };
         std::future::poll_fn(|context| {
             let mut state = lock(&self.state);
             if state.has_ended {
                 return std::task::Poll::Ready(state.value.clone());
             }
-            if !state.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-                state.wakers.push(context.waker().clone());
+            match state.tasks.entry(number) {
+                Entry::Occupied(mut waker) => waker.get_mut().clone_from(context.waker()),
+                Entry::Vacant(vacant) => _ = vacant.insert(context.waker().clone()),
             }
             std::task::Poll::Pending
         })
@@ -228,10 +256,12 @@ impl Making {
                 flights.take_out(key, flight);
                 let mut state = lock(&flight.state);
                 state.has_ended = true;
-                let wakers = std::mem::take(&mut state.wakers);
+                #[cfg(feature = "async")]
+                let tasks = std::mem::take(&mut state.tasks);
                 drop(state);
                 flight.ended.notify_all();
-                wakers.into_iter().for_each(Waker::wake);
+                #[cfg(feature = "async")]
+                tasks.into_values().for_each(Waker::wake);
             }
         }
         End(self, flights, key)
@@ -245,6 +275,22 @@ mod tests {
     use crate::entry::Entry;
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
+
+    #[cfg(feature = "async")]
+    #[test]
+    fn a_task_that_waits_no_more_leaves_nothing() {
+        let flight = Making::default();
+        let mut context = std::task::Context::from_waker(Waker::noop());
+        for _ in 0..3 {
+            let mut wait = std::pin::pin!(flight.ended());
+            assert!(
+                wait.as_mut().poll(&mut context).is_pending()
+                    && wait.as_mut().poll(&mut context).is_pending()
+            );
+            assert_eq!(lock(&flight.state).tasks.len(), 1);
+        }
+        assert_eq!(lock(&flight.state).tasks.len(), 0);
+    }
 
     #[test]
     fn nobody_joins_after_a_change_what_began_while_it_went_on() {

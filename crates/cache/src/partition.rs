@@ -16,6 +16,7 @@ use crate::policy;
 use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::stats::{Counters, Stats};
+use granary_log::Geometry;
 use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use granary_log::sync::sync::{Arc, Mutex};
 use granary_log::sync::thread::{self, JoinHandle};
@@ -193,26 +194,28 @@ impl Partition {
 
     /// See [`Cache`](crate::Cache).
     pub fn is_behind(&self) -> bool {
-        self.shared.flash.as_ref().is_some_and(|flash| {
-            // DRAM first, what finds no room there stays in RAM, unless that is too little for it.
-            let segment_bytes = flash.log.geometry().segment_bytes();
-            let needs_room = flash.hybrid.is_none() || self.shared.pool.entry_bytes_max() < segment_bytes / 2;
-            needs_room && flash.log.is_behind()
-        })
+        self.shared.flash.as_ref().is_some_and(|flash| self.needs_room(flash) && flash.log.is_behind())
+    }
+
+    /// Whether what is put has to find room in a write buffer. DRAM first, what finds none there stays in RAM, unless that
+    /// is too little for it.
+    fn needs_room(&self, flash: &Flash) -> bool {
+        flash.hybrid.is_none()
+            || self.shared.pool.entry_bytes_max() < flash.log.geometry().segment_bytes() / 2
     }
 
     /// Waits until it is not [behind](Self::is_behind), or until the deadline.
     pub fn wait_for_room(&self, deadline: Instant) {
         if let Some(flash) = &self.shared.flash
-            && self.is_behind()
+            && self.needs_room(flash)
         {
             flash.log.wait_for_room(deadline);
         }
     }
 
-    /// The size of a write buffer; `None`: there is no flash.
-    pub fn write_buffer_bytes(&self) -> Option<u64> {
-        self.shared.flash.as_ref().map(|flash| flash.log.geometry().segment_bytes())
+    /// The shape of its log; `None`: there is no flash.
+    pub fn geometry(&self) -> Option<&Geometry> {
+        self.shared.flash.as_ref().map(|flash| flash.log.geometry())
     }
 
     pub fn clear(&self) -> io::Result<()> {

@@ -5,6 +5,7 @@ use crate::key::{Key, RecordKind, parse_summary_entry};
 use crate::limits::PUT_CHUNK;
 use crate::record::HeaderBytes;
 use granary_log::Writer;
+use std::collections::BTreeSet;
 
 /// The summary entries of deletions that found no room in the log yet.
 ///
@@ -13,7 +14,7 @@ use granary_log::Writer;
 pub(crate) struct TombstoneQueue {
     /// Invariant, whenever the lock is free: either there are none, or no segment is open and the
     /// journal has all of them for the segment that is opened next, which they will begin.
-    summary_entries: Vec<u64>,
+    summary_entries: BTreeSet<u64>,
     /// The segment that the journal has them for.
     journalled_for: u64,
     /// Whether there were some when the lock was free: then they may have been answered, and synced.
@@ -34,8 +35,10 @@ impl TombstoneQueue {
         for (key, placed) in changes {
             let summary_entry = key.hash().summary_entry(RecordKind::Deletion);
             let goes_to = placed.map_or(next, |placed| placed.sequence);
-            if placed.is_none() {
-                self.summary_entries.push(summary_entry);
+            if placed.is_none() && !self.summary_entries.insert(summary_entry) && self.journalled_for == next
+            {
+                // It waits already, and the journal has it: puts that find no room may come again and again.
+                continue;
             }
             if goes_to != sequence {
                 writer.journal(sequence, &summary_entries);
@@ -48,10 +51,8 @@ impl TombstoneQueue {
     }
 
     /// Replaces the deletions that wait by these summary entries, which the journal has already.
-    pub fn replace(&mut self, mut summary_entries: Vec<u64>) {
-        summary_entries.sort_unstable();
-        summary_entries.dedup();
-        self.summary_entries = summary_entries;
+    pub fn replace(&mut self, summary_entries: Vec<u64>) {
+        self.summary_entries = summary_entries.into_iter().collect();
         self.have_waited = true;
     }
 
@@ -72,22 +73,22 @@ impl TombstoneQueue {
         // and some of it may go to the segments after it.
         writer.hold();
         let mut segments = 0;
-        while let Some(summary_entry) = self.summary_entries.last() {
-            let header = HeaderBytes::deletion(parse_summary_entry(*summary_entry).0);
-            let Some(placed) = append(writer, *summary_entry, &[header.as_slice()]) else { break };
+        while let Some(summary_entry) = self.summary_entries.first().copied() {
+            let header = HeaderBytes::deletion(parse_summary_entry(summary_entry).0);
+            let Some(placed) = append(writer, summary_entry, &[header.as_slice()]) else { break };
             if placed.sequence != sequence {
                 writer.journal(sequence, &summary_entries);
                 summary_entries.clear();
                 sequence = placed.sequence;
                 segments += 1;
             }
-            summary_entries.push(*summary_entry);
-            self.summary_entries.pop();
+            summary_entries.push(summary_entry);
+            self.summary_entries.pop_first();
         }
         writer.journal(sequence, &summary_entries);
         let next = writer.next_sequence();
         if !self.summary_entries.is_empty() && self.journalled_for < next {
-            writer.journal(next, &self.summary_entries);
+            writer.journal(next, &self.summary_entries.iter().copied().collect::<Vec<_>>());
             self.journalled_for = next;
             segments += 1;
         }
@@ -98,10 +99,6 @@ impl TombstoneQueue {
         }
         self.have_waited = !self.summary_entries.is_empty();
         writer.release();
-        if self.summary_entries.is_empty() {
-            // They were many while the device took no writes: that RAM is not the queue's for good.
-            self.summary_entries.shrink_to(PUT_CHUNK);
-        }
         self.summary_entries.is_empty()
     }
 }

@@ -127,7 +127,7 @@ fn options_that_make_no_sense_are_refused_by_their_names() {
     fn flash(options: &mut Options) -> &mut FlashOptions {
         options.flash.as_mut().unwrap()
     }
-    let changes: [(&str, Change); 17] = [
+    let changes: [(&str, Change); 18] = [
         ("admission", |options| flash(options).admission = Admission::Probability(7.0)),
         ("admission", |options| flash(options).admission = Admission::Probability(-0.1)),
         ("admission", |options| flash(options).admission = Admission::Probability(f64::NAN)),
@@ -140,6 +140,10 @@ fn options_that_make_no_sense_are_refused_by_their_names() {
         }),
         ("max_stored_keys", |options| flash(options).max_stored_keys = Some(0)),
         ("memory_entries", |options| options.memory_entries = Some(0)),
+        ("memory_entries", |options| {
+            options.memory_entries = Some(1_000);
+            flash(options).admission = Admission::Reuse;
+        }),
         ("memory_bytes", |options| (options.flash, options.memory_bytes) = (None, 0)),
         ("path", |options| flash(options).path = "".into()),
         ("path", |options| flash(options).path.push("")),

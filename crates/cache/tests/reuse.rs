@@ -26,6 +26,56 @@ fn the_index_forgets_what_a_reused_segment_held() {
     }
 }
 
+/// A file of one segment, which keeps its content until it is written anew: whoever waits finds room where a put before
+/// found none, and a stop too.
+#[test]
+fn a_lone_segment_has_room_for_who_waits() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = Arc::new(MemoryDevice::new(16 * 512));
+    let open = || Cache::open_on(Box::new(Arc::clone(&memory)), options(folder.path(), 1, 16, 0)).unwrap();
+    let has = |cache: &Cache, key: u64| {
+        let (key, mut found) = (key.to_le_bytes(), false);
+        cache.get_many(&mut Io::with_engine(Engine::Plain), &[cache.key(&key)], 1, |_, outcome| {
+            found = matches!(outcome, Outcome::Hit { .. });
+        });
+        found
+    };
+    for round in 0..3 {
+        let cache = open();
+        assert!(round == 0 || has(&cache, 39), "round {round}: it is kept until then");
+        for key in 0..40u64 {
+            let name = key.to_le_bytes();
+            let entry = Entry { key: cache.key(&name), value: Some(&[round; 1_000]), expires_at: 0 };
+            let mut refused = 0;
+            cache.put_many_waiting(&[entry], Duration::from_secs(20), |_, _| refused += 1);
+            if refused > 0 {
+                cache.put_many_waiting(&[entry], Duration::from_secs(20), |_, why| {
+                    panic!("{round}, {key}: {why}")
+                });
+            }
+            assert!(has(&cache, key), "{round}, {key}");
+        }
+        // Puts that do not wait leave deletions to the stop.
+        let names: Vec<[u8; 8]> = (100..120u64).map(u64::to_le_bytes).collect();
+        let value = [round; 1_000];
+        let entries: Vec<Entry<'_>> = names
+            .iter()
+            .map(|name| Entry { key: cache.key(name), value: Some(&value), expires_at: 0 })
+            .collect();
+        let refused = cache.put_many(&entries);
+        assert!(!refused.is_empty());
+        match round {
+            0 => cache.abandon(),
+            _ => cache.close().unwrap(),
+        }
+        let cache = open();
+        let name = 39u64.to_le_bytes();
+        let entry = Entry { key: cache.key(&name), value: Some(&[round; 1_000]), expires_at: 0 };
+        cache.put_many_waiting(&[entry], Duration::from_secs(20), |_, why| panic!("{round}: {why}"));
+        cache.close().unwrap();
+    }
+}
+
 /// The first block of a long entry was read; before the others are, the ring comes round and another
 /// key's entry of the same length takes their place.
 #[test]

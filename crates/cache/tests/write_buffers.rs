@@ -222,3 +222,84 @@ fn a_start_without_them_that_is_killed_leaves_none() {
     assert_eq!(get(&cache, 1), None, "its deletion was answered");
     cache.abandon();
 }
+
+/// Puts that find no room, again and again, of a few keys: what waits for room is bounded by their number.
+#[test]
+fn puts_that_find_no_room_wait_once_each() {
+    const SEGMENT: u64 = 16 * 512;
+    let folder = tempfile::tempdir().unwrap();
+    let options = common::options(folder.path(), 16, 16, 0);
+    let device = Gated::of(&[0; 16 * SEGMENT as usize], u32::MAX);
+    let cache = Cache::open_on(Box::new(Arc::clone(&device)), options.clone()).unwrap();
+    (0..10).for_each(|key| put(&cache, key, 1));
+    cache.flush().unwrap();
+    device.shut(true);
+    for key in 1_000.. {
+        put(&cache, key, 1);
+        if cache.stats().puts_dropped > 0 {
+            break;
+        }
+    }
+    let journals = || {
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap());
+        let journals = files.filter(|file| file.file_name().to_string_lossy().contains("journal"));
+        journals.map(|file| file.metadata().unwrap().len()).sum::<u64>()
+    };
+    (0..10).for_each(|key| put(&cache, key, 2));
+    let before = journals();
+    for version in 3..1_000 {
+        (0..10).for_each(|key| put(&cache, key, version));
+        delete(&cache, version % 10);
+    }
+    let after = journals();
+    device.shut(false);
+    assert_eq!(after, before, "the journal has them");
+    cache.flush().unwrap();
+    (0..10).for_each(|key| assert_eq!(get(&cache, key), None));
+    cache.abandon();
+    let cache = Cache::open_on(Box::new(device), options).unwrap();
+    (0..10).for_each(|key| assert_eq!(get(&cache, key), None));
+    cache.close().unwrap();
+}
+
+/// A segment is lost whose changes the journal has, and a later one is found: what was put again there stays.
+#[test]
+fn what_was_put_behind_a_lost_segment_stays() {
+    const SEGMENTS: u64 = 16;
+    const SEGMENT: u64 = 16 * 512;
+    let folder = tempfile::tempdir().unwrap();
+    let options = common::options(folder.path(), SEGMENTS, 16, 0);
+    let device = Gated::of(&[0; (SEGMENTS * SEGMENT) as usize], u32::MAX);
+    let cache = Cache::open_on(Box::new(Arc::clone(&device)), options.clone()).unwrap();
+    (0..10).for_each(|key| common::put_alone(&cache, key, 1));
+    device.shut(true);
+    put(&cache, 1, 2);
+    put(&cache, 2, 2);
+    put(&cache, 3, 2);
+    (1_000..1_000 + 16 * 20).for_each(|key| put(&cache, key, 1));
+    put(&cache, 1, 3);
+    delete(&cache, 2);
+    let left = files(&[folder.path()]);
+    device.shut(false);
+    cache.flush().unwrap();
+    let mut bytes = device.bytes();
+    cache.abandon();
+    // The eleventh.
+    let slot = (11 * SEGMENT) as usize;
+    bytes[slot..slot + SEGMENT as usize].fill(0);
+    for (path, bytes) in left {
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let mut device = Gated::of(&bytes, u32::MAX);
+    for round in 0..4 {
+        let cache = Cache::open_on(Box::new(Arc::clone(&device)), options.clone()).unwrap();
+        let versions: Vec<_> = (0..4).map(|key| get(&cache, key)).collect();
+        assert_eq!(versions, [Some(1), Some(3), None, None], "round {round}");
+        if round % 2 == 0 {
+            cache.abandon()
+        } else {
+            cache.close().unwrap()
+        }
+        device = Gated::of(&device.bytes(), u32::MAX);
+    }
+}

@@ -79,6 +79,10 @@ pub trait Framing: Send + Sync + Sized + 'static {
         self.read(source, slots)
     }
 
+    /// Takes from journal entries of a segment that was lost those of changes that a later segment, which was found,
+    /// replaces. `later` may lack what [`read_to_recover`](Self::read_to_recover) left out.
+    fn forget_replaced(_entries: &mut Vec<u64>, _later: &Self::Summary) {}
+
     /// Takes over the blocks of a segment that another process was filling, or had sealed, when it was killed: its
     /// records, as far as they were added whole. `None`: the blocks are not what a segment with this number has.
     fn take_over(&self, _id: &SegmentId, _salt: u64, _blocks: &mut [u8]) -> Option<Self::Builder> {

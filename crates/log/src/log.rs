@@ -317,7 +317,21 @@ impl<F: Framing> Log<F> {
 
     /// Waits until it is not [behind](Self::is_behind); `false`: it still was at the deadline, or the log has ended.
     pub fn wait_for_room(&self, deadline: Instant) -> bool {
-        self.wait_while(deadline, || self.is_behind())
+        self.wait_while(deadline, || self.is_behind() || self.wants_lone_slot())
+    }
+
+    /// Whether there is one segment, and its slot has to be emptied before anything is appended. It keeps its content until
+    /// then: asking has it emptied.
+    fn wants_lone_slot(&self) -> bool {
+        let buffers = self.read_buffers();
+        let next = buffers.head + 1;
+        if self.geometry.segments() > 1 || !buffers.live.is_empty() || self.may_open(next) {
+            return false;
+        }
+        drop(buffers);
+        self.requests.lock().expect("no panic under the lock").wanted = next;
+        self.requested.notify_all();
+        true
     }
 
     /// As [`wait_for_room`](Self::wait_for_room), for a writer that may take the slots that are reserved for moving.

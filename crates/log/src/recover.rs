@@ -161,6 +161,11 @@ pub(crate) fn fifo<F: Framing>(
             recovered.lost.entry(record.sequence).or_default().extend(record.entries);
         }
     }
+    // What is void for good must not be what was put again later.
+    for (lost, entries) in &mut recovered.lost {
+        found.range(lost + 1..).for_each(|(_, later)| F::forget_replaced(entries, later));
+    }
+    recovered.lost.retain(|_, entries| !entries.is_empty());
     recovered.segments =
         found.into_iter().filter(|(s, _)| (from..=head).contains(s)).map(|(_, s)| s).collect();
     (recovered, head)

@@ -73,6 +73,12 @@ pub fn blocks_spanned(geometry: &Geometry, len: usize) -> usize {
     len.div_ceil(payload_size(geometry))
 }
 
+/// Bytes of a segment that a record of `len` bytes takes at the most: what it leaves of its last block may be too little for
+/// the next one.
+pub fn bytes_taken(geometry: &Geometry, len: usize) -> usize {
+    if len > payload_size(geometry) / 2 { blocks_spanned(geometry, len) * geometry.block_size() } else { len }
+}
+
 /// The part of a block after its header.
 pub fn payload(bytes: &[u8]) -> &[u8] {
     &bytes[BLOCK_HEADER_SIZE..]

@@ -15,9 +15,11 @@ mod tests;
 pub use segment_builder::{SegmentBuilder, SharingRule};
 pub use summary::{Summary, has_summary};
 
+use crate::key::parse_summary_entry;
 use block::Header;
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 use granary_log::{Framing, Geometry, Sealed, SegmentId, SegmentReader, Source, Writer};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -140,6 +142,14 @@ impl Framing for Records {
 
     fn position(summary: &Summary) -> (u64, u64) {
         (summary.sequence, summary.first_block)
+    }
+
+    fn forget_replaced(entries: &mut Vec<u64>, later: &Summary) {
+        let hash_of = |entry: u64| parse_summary_entry(entry).0.to_bits();
+        let lost: HashSet<u64> = entries.iter().copied().map(hash_of).collect();
+        let replaced: HashSet<u64> =
+            later.entries.iter().map(hash_of).filter(|hash| lost.contains(hash)).collect();
+        entries.retain(|entry| !replaced.contains(&hash_of(*entry)));
     }
 
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {

@@ -21,6 +21,14 @@ impl Options {
         if let MemoryDivision::Fixed { blocks_percent: percent @ 101.. } = self.memory_division {
             return invalid("memory_division", format!("{percent} % of the RAM tier is more than all of it"));
         }
+        if self.memory_entries.is_some()
+            && self.flash.as_ref().is_some_and(|flash| flash.admission != Admission::All)
+        {
+            return invalid(
+                "memory_entries",
+                "DRAM first, the RAM tier is bounded by memory_bytes alone; a number of entries is for RAM without flash, or with Admission::All",
+            );
+        }
         match &self.flash {
             Some(flash) => flash.check()?,
             None if self.memory_bytes == 0 => {

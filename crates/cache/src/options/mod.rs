@@ -292,7 +292,7 @@ pub struct Options {
     pub flash: Option<FlashOptions>,
     /// Budget of the RAM tier in bytes, everything counted. 0: none. More than 127 GiB are not used.
     pub memory_bytes: u64,
-    /// Most entries of the RAM tier, whatever their size.
+    /// Most entries of the RAM tier, whatever their size. Not with flash and another admission than [`Admission::All`].
     pub memory_entries: Option<u64>,
     /// How the RAM tier is divided. It keeps no blocks without flash, and none with another admission than
     /// [`Admission::All`].

@@ -5,7 +5,7 @@ use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
 use crate::framing::{Placed, Records, note_beside};
 use crate::key::{Key, RecordKind};
-use crate::limits::{PUT_CHUNK, SHARDS, TOMBSTONES_MAX};
+use crate::limits::{PUT_CHUNK, SHARDS, STOP_WAITS_FOR_ROOM, TOMBSTONES_MAX};
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::shard::Shard;
 use crate::shared::Shared;
@@ -16,6 +16,7 @@ use granary_log::sync::sync::MutexGuard;
 use granary_log::sync::sync::atomic::Ordering;
 use std::collections::HashSet;
 use std::io;
+use std::time::Instant;
 
 impl Shared {
     /// Appends entries to the log, and copies them to RAM; `refused` is told of those that find no room.
@@ -183,7 +184,8 @@ impl Shared {
     pub fn stop(&self, flash: &Flash) -> io::Result<()> {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         flash.awaits_flusher.store(true, Ordering::Release);
-        for _ in 0..flash.log.geometry().segments().min(1024) {
+        let deadline = Instant::now() + STOP_WAITS_FOR_ROOM;
+        for _ in 0..flash.log.geometry().segments().clamp(3, 1024) {
             if putting.retry(&mut flash.log.writer()) {
                 // What the RAM tier has is on flash, too, or does not outlive a stop.
                 flash.log.stop()?;
@@ -192,6 +194,7 @@ impl Shared {
             }
             // Where the device refuses, the next attempt tells.
             let _ = flash.log.flush();
+            flash.log.wait_for_room(deadline);
         }
         flash.log.abandon();
         Err(io::Error::other("the device took no deletions: the stop counts as a kill"))

@@ -134,6 +134,7 @@ impl Engine {
                 let lookups = Lookups { keys: &keys, found, values };
                 let (given, stopped) = self.give(&pieces, lookups, now, output);
                 let given = pieces[..given].iter().filter(|piece| piece.key().is_some()).count();
+                let lacked_room = stopped.is_some() && matches!(found.get(given), Some(Found::Later));
                 let (keys, pieces) = (found.len(), pieces.len());
                 let (fitting, has_room) = self.pending.fitting(id, given);
                 if self.pending.answered(id, keys, pieces) {
@@ -145,7 +146,9 @@ impl Engine {
                 }
                 session.go_behind(stopped.unwrap_or(cursor));
                 if stopped.is_some() {
-                    session.note_full(fitting);
+                    if lacked_room {
+                        session.note_full(fitting);
+                    }
                     // What was begun behind it is begun anew. It is a read that changes something: nobody looks it
                     // up again before that.
                     session.pending.drain(..).for_each(|id| self.pending.forget(id));
