@@ -312,8 +312,12 @@ impl Dictionary {
     ) -> Result<(), DictError> {
         let loader = &*self.core.loader;
         let update = &self.definition.layout.update;
+        let now = loader.clock.now();
         let freshness = Freshness {
-            now: loader.clock.now(),
+            now,
+            latest: now
+                .saturating_add(self.definition.lifetime.max_seconds)
+                .saturating_add(limits::CLOCK_STEP_SECONDS),
             expired: update.expired,
             strict_max_seconds: update
                 .strict_max_lifetime_seconds

@@ -10,6 +10,9 @@ pub const STATEMENT_BYTES_MAX: usize = 1 << 20;
 pub const NESTING_MAX: usize = 16;
 /// Entries keep their expiry as 32-bit Unix seconds; ten years leave room until 2096.
 pub const LIFETIME_SECONDS_MAX: u64 = 10 * 366 * 86_400;
+/// How much longer than LIFETIME from now an entry may live before it counts as one from a time when the clock was ahead:
+/// more than a lookup lasts.
+pub const CLOCK_STEP_SECONDS: u64 = 3600;
 /// Keys in one request to a source; bigger batches are cut.
 pub const KEYS_PER_REQUEST_MAX: usize = 1 << 16;
 /// Keys written into one SQL statement; MySQL's optimizer gives up on ranges somewhere above.

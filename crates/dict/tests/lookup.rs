@@ -205,6 +205,29 @@ fn lifetime_zero_never_ends() {
     assert_eq!(fake.requests(), 1);
 }
 
+/// What was got while the clock was a year ahead is not fresh for a year.
+#[test]
+fn what_was_got_while_the_clock_was_ahead_is_asked_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&sql("CACHE(SIZE_IN_CELLS 100)", "LIFETIME(100)"), &environment);
+    let start = clock.load(SeqCst);
+    clock.store(start + 365 * 86_400, SeqCst);
+    get(&dictionary, [1, 10]);
+    clock.store(start, SeqCst);
+    fake.version.store(1, SeqCst);
+    for _ in 0..2 {
+        assert_eq!(values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), [11]);
+        assert!(!found(&dictionary.has(&u64s([10])).unwrap())[0]);
+    }
+    assert_eq!((fake.requests(), fake.keys()), (3, 4), "each once more");
+    // A clock that is set back a little changes nothing.
+    clock.store(start - 60, SeqCst);
+    get(&dictionary, [1, 10]);
+    assert_eq!(fake.requests(), 3);
+}
+
 #[test]
 fn a_failing_source_fails_what_cannot_be_answered_and_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();

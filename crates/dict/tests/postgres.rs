@@ -53,6 +53,7 @@ fn postgres() {
     composite(&server);
     keys_that_a_column_cannot_have(&server);
     labels_of_enums_are_the_servers_to_know(&server);
+    texts_that_a_type_does_not_write_are_not_there(&server);
     floats(&server);
     conditions_and_queries(&server);
     replicas(&server);
@@ -321,6 +322,37 @@ fn labels_of_enums_are_the_servers_to_know(server: &Server) {
     server.execute("ALTER TYPE mood ADD VALUE 'glad'");
     server.execute("INSERT INTO moods VALUES ('glad', 6)");
     assert_eq!(found(&dictionary.has(&[strings(&["glad"])]).unwrap()), [true]);
+    // Others are not in the dictionary, and cost those beside them nothing.
+    let keys = strings(&["glad", "junk", "", "SAD", "sad"]);
+    assert_eq!(found(&dictionary.has(&[keys]).unwrap()), [true, false, false, false, true]);
+    assert_eq!(dictionary.status().source_errors, 0);
+}
+
+/// Keys whose text not every text is.
+fn texts_that_a_type_does_not_write_are_not_there(server: &Server) {
+    for (theirs, key) in [
+        ("interval", "1 day 02:03:04"),
+        ("bytea", "\\x00ff"),
+        ("timetz", "12:30:00+01"),
+        ("money", "$1.50"),
+        ("bit(3)", "101"),
+        ("macaddr8", "08:00:2b:01:02:03:04:05"),
+        ("json", "{\"a\": 1}"),
+        ("int4range", "[1,5)"),
+        ("text[]", "{a,b}"),
+    ] {
+        server.execute(&format!("CREATE TABLE of_texts (k {theirs}, v int8)"));
+        server.execute(&format!("INSERT INTO of_texts VALUES ('{key}', 5)"));
+        for (columns, layout) in [
+            ("k String, v UInt64", "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)"),
+            ("k Nullable(String), v UInt64", "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)"),
+        ] {
+            let dictionary = open(server, columns, "k", "TABLE 'of_texts'", layout);
+            let answer = dictionary.has(&[strings(&["junk", key, ""])]).unwrap();
+            assert_eq!(found(&answer), [false, true, false], "{theirs} {columns}");
+        }
+        server.execute("DROP TABLE of_texts");
+    }
 }
 
 fn conditions_and_queries(server: &Server) {

@@ -4,8 +4,8 @@ mod common;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use common::*;
-use granary_dict::{DictError, Dictionary, Environment, Source, SourceFactory, Tail, Take};
-use std::sync::atomic::{AtomicU64, Ordering};
+use granary_dict::{Changes, DictError, Dictionary, Environment, Source, SourceFactory, Tail, Take};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -79,4 +79,62 @@ fn it_is_asked_for_again_where_a_change_could_have_been_missed() {
     assert_eq!(requests(1, Duration::from_millis(1100), false), 2, "the look took too long");
     assert_eq!(requests(0, Duration::ZERO, false), 2, "watermarks without a lag");
     assert_eq!(requests(60, Duration::ZERO, true), 2, "something was there before");
+}
+
+/// A source that notes changes, and answers when it may.
+#[derive(Default)]
+struct Changing {
+    version: AtomicU64,
+    is_shut: AtomicBool,
+}
+
+struct ConnectionTo(Arc<Changing>);
+
+impl Source for ConnectionTo {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        while self.0.is_shut.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let version = self.0.version.load(Ordering::SeqCst);
+        let values = values(&keys[0]).iter().map(|_| version).collect::<Vec<_>>();
+        Ok(vec![batch(vec![keys[0].clone(), u64s(values)[0].clone()])])
+    }
+
+    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+        Ok(())
+    }
+
+    fn tail(&mut self, _watermark: Option<&str>) -> Result<Tail, DictError> {
+        let version = Some(self.0.version.load(Ordering::SeqCst).to_string());
+        Ok(Tail { latest: version.clone(), count: Some("1".into()), next: version, ..Tail::default() })
+    }
+
+    fn changes(&mut self, _watermark: &str) -> Result<Changes, DictError> {
+        Ok(Changes::Keys(u64s([1, 2, 3])))
+    }
+}
+
+/// The source answers too late for the changed rows to be renewed: they do not stay as they were.
+#[test]
+fn what_is_not_renewed_in_time_is_asked_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let changing = Arc::new(Changing::default());
+    let factory: SourceFactory = {
+        let changing = Arc::clone(&changing);
+        Arc::new(move || Ok(Box::new(ConnectionTo(changing.clone()))))
+    };
+    let sql = "CREATE DICTIONARY d (id UInt64, v UInt64) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'x' TABLE 't' UPDATE_FIELD 'at' UPDATE_PERIOD 86400)) \
+         LAYOUT(CACHE(SIZE_IN_CELLS 1000 QUERY_WAIT_TIMEOUT_MILLISECONDS 100)) LIFETIME(0)";
+    let environment = Environment::new(folder.path());
+    let dictionary = Dictionary::open_with_source(definition(sql), &environment, factory).unwrap();
+    let look_up = || values(&dictionary.get(&[0], &u64s([1, 2, 3, 4])).unwrap().columns[0]);
+    dictionary.take_updates().unwrap();
+    assert_eq!(look_up(), [0; 4]);
+    changing.version.store(1, Ordering::SeqCst);
+    changing.is_shut.store(true, Ordering::SeqCst);
+    let looked = dictionary.take_updates();
+    changing.is_shut.store(false, Ordering::SeqCst);
+    assert_eq!(looked, Ok(0), "none was renewed");
+    assert_eq!(look_up(), [1, 1, 1, 0]);
 }

@@ -66,6 +66,15 @@ pub const KEYS_PER_BATCH_FIRST: usize = 128;
 /// Keys of reads that one connection looks up in a turn, so that others have theirs.
 pub const KEYS_PER_TURN: usize = 16 * KEYS_PER_BATCH;
 
+/// Requests other than reads that are carried out one after the other for a connection, before it is another's turn.
+pub const STEPS_IN_A_ROW: usize = 32;
+
+/// Such requests of a connection that are carried out in a turn, before replies are sent.
+pub const STEPS_PER_TURN: usize = 512;
+
+/// Bytes of replies that a turn makes, more or less, before they are sent.
+pub const REPLY_BYTES_PER_TURN: usize = 4 << 20;
+
 /// Bytes of values that one look into the cache gathers; keys beyond are looked up again.
 pub const BATCH_BYTES_MAX: usize = 4 << 20;
 

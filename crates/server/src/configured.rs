@@ -10,7 +10,14 @@ use granary_sql::Session;
 use crate::limits::CONFIGURATION_SECONDS;
 
 /// What tells that a file has changed.
-type Seen = (SystemTime, u64);
+type Version = (SystemTime, u64);
+
+/// A file as it was when it was last read, and what was wrong with it: that is tried again, for it may pass.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    version: Version,
+    wrong: Vec<String>,
+}
 
 /// The files, as they were when they were last read.
 pub struct Configured {
@@ -40,21 +47,26 @@ impl Configured {
             };
             for path in paths {
                 files += 1;
-                let Some(now) = look(&path) else { continue };
-                if self.seen.insert(path.clone(), now) == Some(now) {
+                let Some(version) = look(&path) else { continue };
+                let before = self.seen.get(&path).filter(|seen| seen.version == version);
+                if before.is_some_and(|seen| seen.wrong.is_empty()) {
                     continue;
                 }
-                match self.session.add_dictionaries(&path) {
-                    Ok(wrong) if wrong.is_empty() => {
-                        tracing::info!(path = %path.display(), "dictionaries are as the file says");
-                    }
-                    Ok(wrong) => {
-                        for error in wrong {
-                            tracing::error!(%error, "a dictionary of a file is not available");
-                        }
-                    }
-                    Err(error) => tracing::error!(%error, "dictionaries of a file are not available"),
+                let wrong = match self.session.add_dictionaries(&path) {
+                    Ok(wrong) => wrong,
+                    Err(error) => vec![error],
+                };
+                let now = Seen { version, wrong: wrong.iter().map(ToString::to_string).collect() };
+                if before == Some(&now) {
+                    continue;
                 }
+                if wrong.is_empty() {
+                    tracing::info!(path = %path.display(), "dictionaries are as the file says");
+                }
+                for error in wrong {
+                    tracing::error!(%error, "a dictionary of a file is not available");
+                }
+                self.seen.insert(path, now);
             }
             if is_first && files == 0 {
                 tracing::warn!(%pattern, "no file of dictionaries is of this pattern");
@@ -83,7 +95,7 @@ impl Configured {
     }
 }
 
-fn look(path: &Path) -> Option<Seen> {
+fn look(path: &Path) -> Option<Version> {
     let metadata = path.metadata().ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
 }

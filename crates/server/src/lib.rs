@@ -19,7 +19,7 @@ use axum::Extension;
 use granary_sql::{Session, Settings};
 use tokio::net::TcpListener;
 use tokio::runtime::{Handle, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -95,6 +95,7 @@ pub struct Server {
     /// What queries hand to other threads runs here: some are long at it without a pause, and connections are served
     /// meanwhile.
     queries: Runtime,
+    signals: Signals,
     http: Option<TcpListener>,
     https: Option<(TcpListener, TlsAcceptor)>,
 }
@@ -113,12 +114,13 @@ impl Server {
             }
         }
         let [runtime, queries] = [runtime()?, runtime()?];
+        let signals = Signals::catch(&runtime)?;
         let http = options.http.map(|address| runtime.block_on(listen("HTTP", address))).transpose()?;
         let https = match &options.https {
             Some((address, tls)) => Some((runtime.block_on(listen("HTTPS", *address))?, tls.acceptor()?)),
             None => None,
         };
-        Ok(Server { runtime, queries, http, https })
+        Ok(Server { runtime, queries, signals, http, https })
     }
 
     /// Serves until SIGTERM or SIGINT, then ends what is under way and closes the dictionaries: they are warm
@@ -131,12 +133,14 @@ impl Server {
         options: Options,
         ready: impl FnOnce(Option<SocketAddr>, Option<SocketAddr>),
     ) -> Result<(), ServerError> {
-        let Server { runtime, queries, http, https } = self;
+        let Server { runtime, queries, signals, http, https } = self;
         let waiting = Some(http::without_a_turn as fn(&mut dyn FnMut()));
         let session = Arc::new(Session::open(granary_sql::Options { waiting, ..options.session.clone() })?);
         session.set(options.settings.clone())?;
         let handle = queries.handle().clone();
-        let served = runtime.block_on(serve(Arc::clone(&session), handle, options, (http, https), ready));
+        let listeners = (http, https);
+        let served =
+            runtime.block_on(serve(Arc::clone(&session), handle, options, signals, listeners, ready));
         runtime.shutdown_timeout(Duration::from_secs(limits::STOP_SECONDS));
         queries.shutdown_background();
         session.close(Duration::from_secs(limits::STOP_SECONDS));
@@ -156,12 +160,10 @@ async fn serve(
     session: Arc<Session>,
     queries: Handle,
     options: Options,
+    mut signals: Signals,
     (http, https): (Option<TcpListener>, Option<(TcpListener, TlsAcceptor)>),
     ready: impl FnOnce(Option<SocketAddr>, Option<SocketAddr>),
 ) -> Result<(), ServerError> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    // Who has it caught is not ended by it, as ClickHouse is not. What it would read anew is looked at anyway.
-    let _hangup = signal(SignalKind::hangup())?;
     let mut configured = Configured::new(Arc::clone(&session), options.dictionaries);
     configured.read();
     let watching = tokio::spawn(configured.watch());
@@ -182,10 +184,7 @@ async fn serve(
         let service = Service { router, tls, permits: Arc::clone(&permits) };
         serving.spawn(service.run(listener, stopped.clone()));
     }
-    let signal = tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    };
+    let signal = signals.stop().await;
     tracing::info!("Granary stops, for {signal} has come: requests have {} seconds", limits::STOP_SECONDS);
     watching.abort();
     sampling.abort();
@@ -196,6 +195,34 @@ async fn serve(
         tracing::warn!("requests that were not answered in time are cut off");
     }
     Ok(())
+}
+
+/// The signals that end the server. They are caught before anything is opened or served: one that comes meanwhile stops it
+/// as soon as it has started.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    /// Who has it caught is not ended by it, as ClickHouse is not. What it would read anew is looked at anyway.
+    _hangup: Signal,
+}
+
+impl Signals {
+    fn catch(runtime: &Runtime) -> std::io::Result<Self> {
+        let _entered = runtime.enter();
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            _hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for one that stops the server, and names it.
+    async fn stop(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
 }
 
 async fn listen(protocol: &'static str, address: SocketAddr) -> Result<TcpListener, ServerError> {

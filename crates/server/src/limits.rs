@@ -72,9 +72,19 @@ pub const TURNS_MIN: usize = 16;
 /// See [`TURNS_MIN`].
 pub const TURNS_MAX: usize = 256;
 
+/// Passwords that are checked at once: each takes tens of milliseconds and 19 MiB.
+pub const LOGINS_AT_ONCE: usize = 2;
+
+/// Answers whose clients take no more of them for now. If there are more, none waits longer than
+/// [`HURRIED_PATIENCE`] for its client to take a chunk.
+pub const ANSWERS_WAITING_MAX: usize = 256;
+
+/// See [`ANSWERS_WAITING_MAX`].
+pub const HURRIED_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Threads that look keys up, run queries and wait for sources and clients, at most: they come and go. A query that
 /// waits for a source holds two, its own and the one that goes on with the other tasks of the runtime's.
-pub const LOOKUP_THREADS: usize = 1280;
+pub const LOOKUP_THREADS: usize = 1536;
 
 /// Seconds that a TLS handshake may take.
 pub const HANDSHAKE_SECONDS: u64 = 10;
@@ -108,7 +118,9 @@ pub const STOP_SECONDS: u64 = 10;
 
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_REQUEST_MAX);
-const _: () = assert!(2 * WAITING_MAX + LONG_BODIES_MAX + 2 * TURNS_MAX < LOOKUP_THREADS);
+const _: () = assert!(
+    2 * WAITING_MAX + LONG_BODIES_MAX + ANSWERS_WAITING_MAX + 2 * TURNS_MAX + LOGINS_AT_ONCE < LOOKUP_THREADS
+);
 const _: () = assert!(CHUNK_BYTES <= ANSWER_BYTES_HELD_MIN && ANSWER_BYTES_HELD_MIN <= ANSWER_BYTES_HELD_MAX);
 const _: () = assert!(KEY_BYTES_AT_FIRST < KEY_BYTES_AHEAD as usize);
 /// Lookups that wait for sources, and queries that sleep.

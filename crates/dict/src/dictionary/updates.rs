@@ -2,7 +2,7 @@
 
 use super::Dictionary;
 use crate::config::Expired;
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{call_source, caught, lock};
 use crate::source::{Changes, Tail, Updates};
@@ -170,8 +170,8 @@ impl Dictionary {
                 rows.iter().map(|&row| store.cache().key(encoded.get(row as usize))).collect();
             let (mut cached, mut forgotten) = (Vec::new(), Vec::new());
             store.get_many(&probed, now, |i, outcome| match outcome {
-                Outcome::Hit { .. } | Outcome::Negative { .. } => cached.push(rows[i]),
-                Outcome::Expired { .. } if shows_expired => cached.push(rows[i]),
+                Outcome::Hit { .. } | Outcome::Negative { .. } => cached.push(i),
+                Outcome::Expired { .. } if shows_expired => cached.push(i),
                 // What has expired is fresh again when somebody sets the clock back. What the cache has lost sight of may
                 // be on flash still, as it was before the change, and the next recovery would find it.
                 Outcome::Expired { .. } | Outcome::Miss => forgotten.push(probed[i]),
@@ -180,13 +180,22 @@ impl Dictionary {
             if cached.is_empty() {
                 continue;
             }
-            renewed += cached.len();
-            let cached = UInt32Array::from(cached);
-            let keys = keys.iter().map(|column| arrow::compute::take(column, &cached, None));
+            let rows: UInt32Array = cached.iter().map(|&i| rows[i]).collect::<Vec<_>>().into();
+            let keys = keys.iter().map(|column| arrow::compute::take(column, &rows, None));
             let keys: Vec<ArrayRef> = keys
                 .collect::<Result<_, _>>()
-                .map_err(|e| DictError::new(crate::error::Code::LimitExceeded, e.to_string()))?;
-            self.refresh(&keys)?;
+                .map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?;
+            let deadline = self.deadline();
+            match self.refresh(&keys) {
+                Ok(_) => renewed += cached.len(),
+                // They have changed, and may not stay as they were: whoever asks for them next asks the source. To begin
+                // with them again at the next look would take as long as this did.
+                Err(error) if error.kind() == Code::TimeoutExceeded && Instant::now() >= deadline => {
+                    let cached: Vec<Key<'_>> = cached.iter().map(|&i| probed[i]).collect();
+                    store.cache().delete_many(&cached);
+                }
+                Err(error) => return Err(error),
+            }
         }
         // Before the watermark says that these changes are known.
         store.sync_changes()?;

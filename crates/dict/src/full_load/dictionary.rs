@@ -86,7 +86,7 @@ impl FullLoad {
             Turn::Mine(number) => self.end_of(dictionary, number),
             Turn::Another(number) => {
                 // It may have read rows before they were what they are now.
-                let _ = self.end_of(dictionary, number);
+                let _ = self.wait_for(dictionary, number)?;
                 let (Turn::Mine(number) | Turn::Another(number)) = self.begin(dictionary);
                 self.end_of(dictionary, number)
             }
@@ -106,15 +106,21 @@ impl FullLoad {
         turn
     }
 
-    /// Waits for the end of a load.
+    /// Waits for the end of a load, and gives what came of it.
     fn end_of(&self, dictionary: &Dictionary, number: u64) -> Result<(), DictError> {
+        self.wait_for(dictionary, number)?
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// It has not ended.
+    fn wait_for(&self, dictionary: &Dictionary, number: u64) -> Result<Result<(), DictError>, DictError> {
         let deadline = dictionary.deadline();
         let loader = &dictionary.core.loader;
         let outcome = loader.waiting.wait(|| self.wait(number, deadline));
         let timeout_ms = dictionary.definition.layout.update.query_wait_timeout_ms;
-        outcome
-            .ok_or_else(|| dictionary.too_many_waiting())?
-            .unwrap_or_else(|| Err(loader.timed_out(timeout_ms)))
+        outcome.ok_or_else(|| dictionary.too_many_waiting())?.ok_or_else(|| loader.timed_out(timeout_ms))
     }
 
     /// Loads the rows anew whenever LIFETIME is over, for as long as the dictionary is there.

@@ -39,6 +39,12 @@ impl<'a> Found<'a> {
     #[inline]
     pub fn take(&mut self, row: u32, outcome: Outcome<'_>, freshness: Freshness) {
         match outcome {
+            Outcome::Hit { expires_at, .. } | Outcome::Negative { expires_at }
+                if u64::from(expires_at) > freshness.latest =>
+            {
+                self.expired += 1;
+                self.missing.push(row);
+            }
             Outcome::Hit { value, .. } => {
                 if self.show(row, Some(value)) {
                     self.hit += 1;

@@ -22,6 +22,7 @@ pub use session::Session;
 pub use stats::{Flush, Settings};
 
 use crate::counters::Counters;
+use crate::limits::{KEYS_PER_BATCH, REPLY_BYTES_PER_TURN, STEPS_IN_A_ROW};
 use crate::protocol::Access;
 use crate::store::{Store, ThreadContext, Why};
 use crate::users::Users;
@@ -88,6 +89,8 @@ pub struct Engine {
     /// Values on their way from the cache to replies.
     values: Vec<u8>,
     pending: PendingReads,
+    /// Keys whose values find room in one look into the cache, as far as is known.
+    keys_fit: usize,
     hurries: bool,
 }
 
@@ -96,7 +99,8 @@ impl Engine {
     pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
         let context = shared.store.context();
         let pending = PendingReads::default();
-        Self { shared, thread, context, values: Vec::new(), pending, hurries: false }
+        let (values, keys_fit) = (Vec::new(), KEYS_PER_BATCH);
+        Self { shared, thread, context, values, pending, keys_fit, hurries: false }
     }
 
     /// What is shared.
@@ -142,14 +146,17 @@ impl Engine {
         self.answer_ready(sessions, now);
         self.end_stalls(sessions);
         self.dump(sessions, now);
+        let waiting = |sessions: &[Session]| -> usize { sessions.iter().map(|it| it.replies().len()).sum() };
+        let replies_max = waiting(sessions) + REPLY_BYTES_PER_TURN;
         while sessions.iter().any(|session| session.keys_left() > 0) {
             let mut progress = self.read_many(sessions, now);
             self.stall_writes(sessions);
             progress |= self.set_many(sessions, now);
             for session in &mut *sessions {
-                progress |= self.step(session, now);
+                progress |= (0..STEPS_IN_A_ROW).take_while(|_| self.step(session, now)).count() > 0;
             }
-            if !progress {
+            // Others wait for their turn, and these for their replies.
+            if !progress || waiting(sessions) >= replies_max {
                 return;
             }
         }

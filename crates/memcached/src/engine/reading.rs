@@ -31,6 +31,8 @@ struct Asking {
     pending: Option<u32>,
     /// Whether all of it was answered at once.
     is_answered: bool,
+    /// The keys that were answered until there was no room for more replies.
+    filled_by: Option<usize>,
 }
 
 impl Engine {
@@ -49,7 +51,7 @@ impl Engine {
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
         let (mut pieces, mut gathered, mut asking) = (Vec::new(), 0, Vec::<Asking>::new());
         for (session, (begun, keys_max)) in begun.into_iter().enumerate() {
-            let keys_max = keys_max.min(KEYS_PER_BATCH - gathered);
+            let keys_max = keys_max.min(self.keys_fit - gathered);
             let first = pieces.len();
             let cursor = gather(parts[session].0, begun, keys_max, &mut pieces);
             let keys = pieces[first..].iter().filter(|piece| piece.key().is_some()).count();
@@ -59,7 +61,15 @@ impl Engine {
                 gathered = keys.end;
                 // Behind reads that wait it waits, too.
                 let pending = waits[session].then(|| self.pending.open(numbers[session], Queue::Behind));
-                asking.push(Asking { session, pieces, keys, cursor, pending, is_answered: false });
+                asking.push(Asking {
+                    session,
+                    pieces,
+                    keys,
+                    cursor,
+                    pending,
+                    is_answered: false,
+                    filled_by: None,
+                });
             } else {
                 pieces.truncate(first);
             }
@@ -69,7 +79,7 @@ impl Engine {
         }
         let keys: Vec<Key<'_>> =
             pieces.iter().filter_map(|piece| piece.key().map(|key| self.shared.store.key(key))).collect();
-        let Engine { shared, context, values, pending, .. } = self;
+        let Engine { shared, context, values, pending, keys_fit, .. } = self;
         let mut found: Vec<Found> = keys.iter().map(|_| Found::Later).collect();
         let ticket = |i: usize| {
             let asks = asking.partition_point(|asking| asking.keys.end <= i);
@@ -82,6 +92,12 @@ impl Engine {
             let bytes_max = if i == 0 { usize::MAX } else { BATCH_BYTES_MAX };
             found[i] = Found::of(looked, values, bytes_max);
         });
+        let too_many = found.iter().filter(|found| matches!(found, Found::Later)).count();
+        // What finds no room was copied in vain, and is looked up again.
+        *keys_fit = match found.len() - too_many {
+            fitting if too_many > 0 => fitting.max(1),
+            _ => (2 * *keys_fit).min(KEYS_PER_BATCH),
+        };
         let mut is_progress = false;
         for asking in &mut asking {
             let (keys, found) = (&keys[asking.keys.clone()], &found[asking.keys.clone()]);
@@ -94,16 +110,21 @@ impl Engine {
             }
             let found = Lookups { keys, found, values: &self.values };
             let output = &mut *parts[asking.session].1;
-            let (given, stopped) = self.give(&pieces[asking.pieces.clone()], found, now, output);
+            let pieces = &pieces[asking.pieces.clone()];
+            let (given, stopped) = self.give(pieces, found, now, output);
             is_progress |= given > 0;
             asking.is_answered = stopped.is_none();
+            if stopped.is_some() && !output.has_room() {
+                asking.filled_by = Some(pieces[..given].iter().filter(|piece| piece.key().is_some()).count());
+            }
             asking.cursor = stopped.unwrap_or(asking.cursor);
         }
-        for Asking { session, cursor, pending, keys, is_answered, .. } in asking {
+        for Asking { session, cursor, pending, keys, is_answered, filled_by, .. } in asking {
             sessions[session].take_keys(keys.len());
             if is_answered {
                 sessions[session].note_room();
             }
+            filled_by.into_iter().for_each(|keys| sessions[session].note_full(keys));
             match pending {
                 Some(id) => sessions[session].wait_for(id, cursor),
                 None => sessions[session].go_behind(cursor),

@@ -4,7 +4,7 @@ use super::connections::{Doing, Peer};
 use super::dumping::Dump;
 use crate::limits::{
     BUFFER_BYTES_KEPT, FETCHES_MAX, KEYS_PER_BATCH, KEYS_PER_BATCH_FIRST, KEYS_PER_TURN, LINE_BYTES_MAX,
-    OUTPUT_BYTES_MAX, PENDING_READS_MAX, READ_BYTES, WRITE_STALL_MILLISECONDS,
+    OUTPUT_BYTES_MAX, PENDING_READS_MAX, READ_BYTES, STEPS_PER_TURN, WRITE_STALL_MILLISECONDS,
 };
 use crate::protocol::{Access, Decoder, Ending, Numbered, Request, Step, Taken};
 use crate::store::KeyVersion;
@@ -167,6 +167,8 @@ pub struct Session {
     fetches: usize,
     /// Keys of reads that it may still look up in this turn.
     keys_left: usize,
+    /// Requests other than reads that are still carried out in this turn.
+    steps_left: usize,
     /// Keys whose values find room together, as far as is known.
     keys_fit: usize,
     pub(super) write_stall: WriteStall,
@@ -206,6 +208,7 @@ impl Session {
             fetching: None,
             fetches: 0,
             keys_left: KEYS_PER_TURN,
+            steps_left: STEPS_PER_TURN,
             keys_fit: KEYS_PER_BATCH_FIRST,
             write_stall: WriteStall::None,
             dump: None,
@@ -250,7 +253,13 @@ impl Session {
 
     /// Its turn begins.
     pub(super) fn begin_turn(&mut self) {
-        self.keys_left = KEYS_PER_TURN;
+        (self.keys_left, self.steps_left) = (KEYS_PER_TURN, STEPS_PER_TURN);
+    }
+
+    /// Takes one of the steps that the session has in this turn; `false`: it has none.
+    pub(super) fn take_step(&mut self) -> bool {
+        let left = self.steps_left.checked_sub(1);
+        left.inspect(|left| self.steps_left = *left).is_some()
     }
 
     /// Keys that it may look up now; 0: its turn is over, or it waits.

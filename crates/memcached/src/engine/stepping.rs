@@ -35,7 +35,7 @@ enum Done {
 impl Engine {
     /// Carries out the next request, unless it is a read; whether there was one.
     pub(super) fn step(&mut self, session: &mut Session, now: u32) -> bool {
-        if !session.may_step() || session.keys_left() == 0 {
+        if !session.may_step() || session.keys_left() == 0 || !session.take_step() {
             return false;
         }
         let asker = session.may_fetch().then_some(session.number);

@@ -3,18 +3,21 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use granary_sql::Error;
-use tokio::sync::mpsc::Sender;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Permit, Sender};
 
 use super::App;
 use super::answer::{Compression, Delivery};
 use super::blocks::Compressor;
 use super::body::check_room;
 use super::waiting::without_a_turn;
-use crate::limits::{ANSWER_BYTES_HELD_MAX, CHUNK_BYTES};
+use crate::limits::{ANSWER_BYTES_HELD_MAX, ANSWERS_WAITING_MAX, CHUNK_BYTES, HURRIED_PATIENCE};
 
 /// A part of an answer, or why there are no more.
 pub type Chunk = Result<Bytes, Error>;
@@ -94,6 +97,32 @@ impl AnswerWriter {
     }
 }
 
+/// Answers that wait for their clients.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// One of them, which holds a thread.
+struct Waiting;
+
+impl Waiting {
+    fn begin() -> Self {
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+
+    fn are_too_many(&self) -> bool {
+        WAITING.load(Ordering::Relaxed) > ANSWERS_WAITING_MAX
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How often an answer that waits looks whether too many do.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
 /// Gathers bytes, and sends them in chunks.
 struct Chunks {
     app: Arc<App>,
@@ -166,9 +195,26 @@ impl Chunks {
         };
         let mut is_sent = false;
         without_a_turn(&mut || {
-            is_sent = left.take().is_some_and(|chunk| self.chunks.blocking_send(chunk).is_ok());
+            let permit = Handle::current().block_on(self.room());
+            is_sent = permit.zip(left.take()).map(|(permit, chunk)| permit.send(chunk)).is_some();
         });
         if is_sent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    }
+
+    /// Waits until the client has taken a chunk; `None`: it went away, or takes too long while too many do.
+    async fn room(&self) -> Option<Permit<'_, Chunk>> {
+        let waiting = Waiting::begin();
+        let began = Instant::now();
+        loop {
+            match tokio::time::timeout(LOOK_AGAIN, self.chunks.reserve()).await {
+                Ok(permit) => return permit.ok(),
+                Err(_) if began.elapsed() >= HURRIED_PATIENCE && waiting.are_too_many() => {
+                    tracing::warn!("an answer is broken off: its client is slow, and too many are");
+                    return None;
+                }
+                Err(_) => {}
+            }
+        }
     }
 
     /// Sends all that was written.

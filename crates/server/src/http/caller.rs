@@ -60,7 +60,7 @@ impl Caller {
             app.users.authenticate(&user, &password)
         } else {
             let (app, user, password) = (Arc::clone(app), user.clone(), password.clone());
-            may_wait(Work::Lookup, move || app.users.authenticate(&user, &password)).await
+            may_wait(Work::Login, move || app.users.authenticate(&user, &password)).await
         };
         let says_who = user != DEFAULT_USER || !password.is_empty();
         let rights = rights.inspect_err(|_| {
@@ -82,6 +82,7 @@ fn credentials(parts: &Parts) -> Result<(String, String), Exception> {
         Wrong::NotBasic => {
             Error::authentication_failed("The Authorization header is not Basic with a user and a password")
         }
+        Wrong::NotText(header) => Error::cannot_parse_text(format!("The header {header} is not UTF-8")),
         Wrong::Url(what) => Error::cannot_parse_text(what),
     })?;
     Ok((user.unwrap_or_else(|| DEFAULT_USER.to_owned()), password))

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 
 use super::url;
@@ -17,21 +17,26 @@ pub enum Wrong {
     OtherPage,
     /// The header is not as Basic has it.
     NotBasic,
+    /// The header of this name is not UTF-8.
+    NotText(&'static str),
     /// What the URL says behind its question mark cannot be read.
     Url(String),
 }
 
 /// What a request says.
 pub fn claim(method: &Method, headers: &HeaderMap, uri: &Uri) -> Result<Claim, Wrong> {
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let header = |name: &'static str| {
+        let text = |value: &HeaderValue| String::from_utf8(value.as_bytes().to_vec());
+        headers.get(name).map(text).transpose().map_err(|_| Wrong::NotText(name))
+    };
     // A browser can reach what its user can: with the password that it remembers, or where none is needed.
     if is_of_another_page(headers) && !is_visit(method, headers) {
         return Err(Wrong::OtherPage);
     }
-    if let Some(user) = header("x-clickhouse-user") {
-        return Ok((Some(user), header("x-clickhouse-key").unwrap_or_default()));
+    if let Some(user) = header("x-clickhouse-user")? {
+        return Ok((Some(user), header("x-clickhouse-key")?.unwrap_or_default()));
     }
-    if let Some(basic) = header(AUTHORIZATION.as_str()) {
+    if let Some(basic) = header("authorization")? {
         return basic_credentials(&basic)
             .map(|(user, password)| (Some(user), password))
             .ok_or(Wrong::NotBasic);
@@ -109,6 +114,20 @@ mod tests {
             (Method::POST, &[other, ("x-clickhouse-user", "ann")]),
         ] {
             assert_eq!(claimed(method, headers), Err(Wrong::OtherPage), "{headers:?}");
+        }
+    }
+
+    /// Nobody comes in as somebody else for a name that cannot be read.
+    #[test]
+    fn names_are_utf8() {
+        let claimed = |name: &'static str, value: &[u8]| {
+            let header = (HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap());
+            claim(&Method::POST, &[header].into_iter().collect(), &Uri::from_static("/?user=ann&password=p"))
+        };
+        let name = "müller";
+        assert_eq!(claimed("x-clickhouse-user", name.as_bytes()), Ok((Some(name.to_owned()), String::new())));
+        for header in ["x-clickhouse-user", "authorization"] {
+            assert_eq!(claimed(header, b"m\xFCller"), Err(Wrong::NotText(header)));
         }
     }
 

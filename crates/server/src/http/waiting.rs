@@ -9,13 +9,15 @@ use std::thread::available_parallelism;
 use granary_sql::{Error, give_way};
 use tokio::sync::Semaphore;
 
-use crate::limits::{TURNS_MAX, TURNS_MIN, TURNS_PER_CORE};
+use crate::limits::{LOGINS_AT_ONCE, TURNS_MAX, TURNS_MIN, TURNS_PER_CORE};
 
-/// What runs at once. Lookups do not wait for queries, which may take long.
+/// What runs at once. Lookups do not wait for queries, which may take long, nor for the passwords of strangers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     Query,
     Lookup,
+    /// A password is checked, which is meant to be slow.
+    Login,
 }
 
 /// The turns of one kind of work.
@@ -28,13 +30,17 @@ struct Turns {
 impl Turns {
     fn new() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
-        let turns = (cores * TURNS_PER_CORE).clamp(TURNS_MIN, TURNS_MAX);
+        Self::of((cores * TURNS_PER_CORE).clamp(TURNS_MIN, TURNS_MAX))
+    }
+
+    fn of(turns: usize) -> Self {
         Self { free: Semaphore::new(turns), owed: AtomicUsize::new(0) }
     }
 }
 
 static QUERIES: LazyLock<Turns> = LazyLock::new(Turns::new);
 static LOOKUPS: LazyLock<Turns> = LazyLock::new(Turns::new);
+static LOGINS: LazyLock<Turns> = LazyLock::new(|| Turns::of(LOGINS_AT_ONCE));
 
 thread_local! {
     /// What the thread works on; what queries hand to other threads is theirs.
@@ -46,6 +52,7 @@ impl Work {
         match self {
             Work::Query => &QUERIES,
             Work::Lookup => &LOOKUPS,
+            Work::Login => &LOGINS,
         }
     }
 }

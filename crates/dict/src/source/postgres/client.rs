@@ -4,7 +4,7 @@
 //! too: one path for all types, and the server does the converting.
 
 use super::driver::{Session, error};
-use super::keys::holds;
+use super::keys::{holds, is_compared_as_text};
 use super::tls::SslMode;
 use crate::definition::Structure;
 use crate::error::DictError;
@@ -225,8 +225,16 @@ impl Source for Postgres {
 /// `"id" = ANY($1)`, or `("a", "b") IN (SELECT .. FROM unnest($1, $2))`; keys come as arrays of text.
 fn condition(structure: &Structure, types: &[Type]) -> String {
     let keys = structure.key_columns();
-    let names: Vec<String> = keys.iter().map(|key| Dialect::Standard.name(&key.name)).collect();
-    let array = |i: usize| format!("${}::text[]::{}[]", i + 1, type_name(&types[i]));
+    let as_text = |i: usize| is_compared_as_text(&types[i], &keys[i].data_type);
+    let name = |i: usize| {
+        let name = Dialect::Standard.name(&keys[i].name);
+        if as_text(i) { format!("{name}::text") } else { name }
+    };
+    let names: Vec<String> = (0..keys.len()).map(name).collect();
+    let array = |i: usize| {
+        let texts = format!("${}::text[]", i + 1);
+        if as_text(i) { texts } else { format!("{texts}::{}[]", type_name(&types[i])) }
+    };
     if let ([name], false) = (&names[..], keys[0].data_type.is_nullable()) {
         return format!("{name} = ANY({})", array(0));
     }

@@ -4,7 +4,7 @@
 use crate::types::DataType;
 use chrono::NaiveDate;
 use std::net::IpAddr;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{Kind, Type};
 
 /// The last years of PostgreSQL's dates, in our era and before Christ.
 const YEAR_MAX: i32 = 5_874_897;
@@ -49,10 +49,33 @@ fn writes(theirs: &Type, text: &str) -> bool {
         }
         Type::INET => network(text).is_some(),
         Type::CIDR => network(text).is_some_and(|network| network.has_no_host()),
-        // PostgreSQL's text has no NUL. The labels of an enum are the server's to know: some are added while a connection
-        // lasts.
+        // PostgreSQL's text has no NUL.
         _ => !text.contains('\0'),
     }
+}
+
+/// Whether a key is compared with the column's text, and not with its value: a String that no value of the type is
+/// written as cannot be cast to it. The labels of an enum are the server's to know, for some are added while a connection
+/// lasts.
+pub(super) fn is_compared_as_text(theirs: &Type, ours: &DataType) -> bool {
+    let is_castable = match theirs.kind() {
+        Kind::Simple => !matches!(
+            *theirs,
+            Type::INTERVAL
+                | Type::BYTEA
+                | Type::TIMETZ
+                | Type::MONEY
+                | Type::BIT
+                | Type::VARBIT
+                | Type::MACADDR8
+                | Type::JSON
+                | Type::JSONB
+                | Type::XML
+        ),
+        Kind::Domain(_) | Kind::Pseudo => true,
+        _ => false,
+    };
+    *ours.inner() == DataType::String && !is_castable
 }
 
 /// Whether a text is not so far from 1 that it is taken for 0 or infinite.
