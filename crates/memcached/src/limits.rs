@@ -60,6 +60,9 @@ pub const BUFFER_BYTES_KEPT: usize = 16 << 10;
 /// Keys that one look into the cache takes, from all connections of a thread.
 pub const KEYS_PER_BATCH: usize = 512;
 
+/// The first keys of a batch that are looked up: how long their values are tells how many more find room.
+pub const KEYS_PROBED: usize = 64;
+
 /// How many keys of a client are looked up at once at first, when nothing is known of the lengths of their values.
 pub const KEYS_PER_BATCH_FIRST: usize = 128;
 
@@ -70,7 +73,7 @@ pub const KEYS_PER_TURN: usize = 16 * KEYS_PER_BATCH;
 pub const STEPS_IN_A_ROW: usize = 32;
 
 /// Such requests of a connection that are carried out in a turn, before replies are sent.
-pub const STEPS_PER_TURN: usize = 512;
+pub const STEPS_PER_TURN: usize = 2048;
 
 /// Bytes of replies that a turn makes, more or less, before they are sent.
 pub const REPLY_BYTES_PER_TURN: usize = 4 << 20;

@@ -22,7 +22,7 @@ pub use session::Session;
 pub use stats::{Flush, Settings};
 
 use crate::counters::Counters;
-use crate::limits::{KEYS_PER_BATCH, REPLY_BYTES_PER_TURN, STEPS_IN_A_ROW};
+use crate::limits::{KEYS_PROBED, REPLY_BYTES_PER_TURN, STEPS_IN_A_ROW};
 use crate::protocol::Access;
 use crate::store::{Store, ThreadContext, Why};
 use crate::users::Users;
@@ -89,7 +89,7 @@ pub struct Engine {
     /// Values on their way from the cache to replies.
     values: Vec<u8>,
     pending: PendingReads,
-    /// Keys whose values find room in one look into the cache, as far as is known.
+    /// Keys whose values find room in one look into the cache, as far as is known, at most [`KEYS_PROBED`].
     keys_fit: usize,
     hurries: bool,
 }
@@ -99,7 +99,7 @@ impl Engine {
     pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
         let context = shared.store.context();
         let pending = PendingReads::default();
-        let (values, keys_fit) = (Vec::new(), KEYS_PER_BATCH);
+        let (values, keys_fit) = (Vec::new(), KEYS_PROBED);
         Self { shared, thread, context, values, pending, keys_fit, hurries: false }
     }
 

@@ -8,7 +8,7 @@ use super::pieces::{Part, Piece, gather};
 use super::session::{Cursor, Input, Output, Session, may_be_read};
 use crate::commands::{self, Shown};
 use crate::item::Item;
-use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH};
+use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH, KEYS_PROBED};
 use crate::protocol::{Numbered, reply};
 use crate::store::{KeyVersion, Looked};
 use granary_cache::Key;
@@ -51,7 +51,7 @@ impl Engine {
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
         let (mut pieces, mut gathered, mut asking) = (Vec::new(), 0, Vec::<Asking>::new());
         for (session, (begun, keys_max)) in begun.into_iter().enumerate() {
-            let keys_max = keys_max.min(self.keys_fit - gathered);
+            let keys_max = keys_max.min(KEYS_PER_BATCH - gathered);
             let first = pieces.len();
             let cursor = gather(parts[session].0, begun, keys_max, &mut pieces);
             let keys = pieces[first..].iter().filter(|piece| piece.key().is_some()).count();
@@ -81,23 +81,29 @@ impl Engine {
             pieces.iter().filter_map(|piece| piece.key().map(|key| self.shared.store.key(key))).collect();
         let Engine { shared, context, values, pending, keys_fit, .. } = self;
         let mut found: Vec<Found> = keys.iter().map(|_| Found::Later).collect();
-        let ticket = |i: usize| {
+        let mut ticket = |i: usize| {
             let asks = asking.partition_point(|asking| asking.keys.end <= i);
             let asks = &mut asking[asks];
             let id = *asks.pending.get_or_insert_with(|| pending.open(numbers[asks.session], Queue::Front));
             pending.expect(id, i - asks.keys.start)
         };
-        shared.store.begin_many(context, &keys, now, ticket, |i, looked| {
-            // The first one finds room always, so that there is progress.
-            let bytes_max = if i == 0 { usize::MAX } else { BATCH_BYTES_MAX };
-            found[i] = Found::of(looked, values, bytes_max);
-        });
-        let too_many = found.iter().filter(|found| matches!(found, Found::Later)).count();
-        // What finds no room was copied in vain, and is looked up again.
-        *keys_fit = match found.len() - too_many {
-            fitting if too_many > 0 => fitting.max(1),
-            _ => (2 * *keys_fit).min(KEYS_PER_BATCH),
-        };
+        // Values that find no room are copied in vain: a few keys tell how long those of the others may be.
+        let (mut first, mut next) = (0, *keys_fit);
+        while first < keys.len() && next > 0 {
+            let end = keys.len().min(first + next);
+            let ticket = |i| ticket(first + i);
+            shared.store.begin_many(context, &keys[first..end], now, ticket, |i, looked| {
+                // The first one finds room always, so that there is progress.
+                let bytes_max = if first + i == 0 { usize::MAX } else { BATCH_BYTES_MAX };
+                found[first + i] = Found::of(looked, values, bytes_max);
+            });
+            let mean = values.len() / end + 1;
+            next = BATCH_BYTES_MAX.saturating_sub(values.len()) / mean;
+            first = end;
+        }
+        let fitting = found.iter().filter(|found| !matches!(found, Found::Later)).count();
+        *keys_fit = if fitting < keys.len() { fitting.max(1) } else { 2 * *keys_fit };
+        *keys_fit = (*keys_fit).min(KEYS_PROBED);
         let mut is_progress = false;
         for asking in &mut asking {
             let (keys, found) = (&keys[asking.keys.clone()], &found[asking.keys.clone()]);
