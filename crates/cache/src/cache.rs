@@ -300,7 +300,11 @@ impl Cache {
                 return None;
             }
             let batch = first..first + self.fitting(rest);
-            self.partitions.iter().for_each(|partition| partition.wait_for_room(deadline));
+            self.each_part(
+                &entries[batch.clone()],
+                |entry| entry.key.hash(),
+                |partition, _, _| partition.wait_for_room(deadline),
+            );
             first = batch.end;
             Some(batch)
         })

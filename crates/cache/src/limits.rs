@@ -109,8 +109,8 @@ pub const LOOK_ALIKE_BITS: u32 = 20;
 /// Places known not to hold a key although its tag is there, per shard.
 pub const COLLISIONS_PER_SHARD: usize = 64;
 
-/// How long a stop waits in all for the slots that the deletions need which wait for room.
-pub const STOP_WAITS_FOR_ROOM: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long a stop of a partition waits in all for the slots that the deletions need which wait for room.
+pub const STOP_WAITS_FOR_ROOM: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Deletions that wait for room in the log, of different keys, before the cache is reset instead.
 pub const TOMBSTONES_MAX: usize = 4 << 20;

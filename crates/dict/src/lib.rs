@@ -52,7 +52,7 @@ pub use environment::{
 };
 pub use error::{Code, DictError};
 #[cfg(feature = "full-load")]
-pub use full_load::{Children, murmur3_finalizer, regexp_of_re2};
+pub use full_load::{Children, ShownLoad, murmur3_finalizer, regexp_of_re2};
 pub use granary_cache::{Compression, Helpers, Team};
 pub use granary_metrics::Latency;
 pub use lookup::{Sums, Totals};

@@ -173,6 +173,23 @@ fn a_reload_reads_rows_that_are_no_older_than_itself() {
     assert_eq!(parts.given.load(SeqCst), 4, "two loads of two parts");
 }
 
+#[test]
+fn lookups_know_whether_they_saw_one_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&sql("HASHED()", "0"), &environment);
+    let none = dictionary.shown_load();
+    assert!(none == dictionary.shown_load());
+    look_up(&dictionary, [5]);
+    let first = dictionary.shown_load();
+    assert!(first != none);
+    look_up(&dictionary, [6]);
+    assert!(first == dictionary.shown_load());
+    dictionary.reload().unwrap();
+    assert!(first != dictionary.shown_load());
+}
+
 /// The load that is under way takes longer than a reload waits.
 #[test]
 fn a_reload_does_not_count_a_load_that_began_before_it() {

@@ -13,9 +13,9 @@ use crate::limits::CONFIGURATION_SECONDS;
 type Version = (SystemTime, u64);
 
 /// A file as it was when it was last read, and what was wrong with it: that is tried again, for it may pass.
-#[derive(PartialEq, Eq)]
 struct Seen {
     version: Version,
+    was_read: bool,
     wrong: Vec<String>,
 }
 
@@ -52,12 +52,16 @@ impl Configured {
                 if before.is_some_and(|seen| seen.wrong.is_empty()) {
                     continue;
                 }
-                let wrong = match self.session.add_dictionaries(&path) {
-                    Ok(wrong) => wrong,
-                    Err(error) => vec![error],
+                let read = match before {
+                    Some(before) if before.was_read => self.session.add_failed_dictionaries(&path),
+                    _ => self.session.add_dictionaries(&path),
                 };
-                let now = Seen { version, wrong: wrong.iter().map(ToString::to_string).collect() };
-                if before == Some(&now) {
+                let was_read = read.is_ok();
+                let wrong = read.unwrap_or_else(|error| vec![error]);
+                let texts: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+                let is_told = before.is_some_and(|before| before.wrong == texts);
+                self.seen.insert(path.clone(), Seen { version, was_read, wrong: texts });
+                if is_told {
                     continue;
                 }
                 if wrong.is_empty() {
@@ -66,7 +70,6 @@ impl Configured {
                 for error in wrong {
                     tracing::error!(%error, "a dictionary of a file is not available");
                 }
-                self.seen.insert(path, now);
             }
             if is_first && files == 0 {
                 tracing::warn!(%pattern, "no file of dictionaries is of this pattern");

@@ -72,8 +72,10 @@ pub const TURNS_MIN: usize = 16;
 /// See [`TURNS_MIN`].
 pub const TURNS_MAX: usize = 256;
 
-/// Passwords that are checked at once: each takes tens of milliseconds and 19 MiB.
-pub const LOGINS_AT_ONCE: usize = 2;
+/// Passwords that are checked at once, by half of the cores: each takes tens of milliseconds and 19 MiB.
+pub const LOGINS_MIN: usize = 2;
+/// See [`LOGINS_MIN`].
+pub const LOGINS_MAX: usize = 8;
 
 /// Answers whose clients take no more of them for now. If there are more, none waits longer than
 /// [`HURRIED_PATIENCE`] for its client to take a chunk.
@@ -119,7 +121,7 @@ pub const STOP_SECONDS: u64 = 10;
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_REQUEST_MAX);
 const _: () = assert!(
-    2 * WAITING_MAX + LONG_BODIES_MAX + ANSWERS_WAITING_MAX + 2 * TURNS_MAX + LOGINS_AT_ONCE < LOOKUP_THREADS
+    2 * WAITING_MAX + LONG_BODIES_MAX + ANSWERS_WAITING_MAX + 2 * TURNS_MAX + LOGINS_MAX < LOOKUP_THREADS
 );
 const _: () = assert!(CHUNK_BYTES <= ANSWER_BYTES_HELD_MIN && ANSWER_BYTES_HELD_MIN <= ANSWER_BYTES_HELD_MAX);
 const _: () = assert!(KEY_BYTES_AT_FIRST < KEY_BYTES_AHEAD as usize);

@@ -9,7 +9,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use granary_dialect::statement::{self, Command, Effect, Noun, Statement};
 use granary_dialect::{Error, Result};
-use granary_dict::{Definition, Dictionary, parse_xml_each};
+use granary_dict::{Definition, Dictionary, XmlDictionary, parse_xml_each};
 
 use crate::asker::Asker;
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, FolderLock};
@@ -367,13 +367,31 @@ impl Session {
     /// # Errors
     /// What is wrong with the file as a whole.
     pub fn add_dictionaries(&self, path: &Path) -> Result<Vec<Error>> {
+        self.add_dictionaries_where(path, |_| true)
+    }
+
+    /// As [`add_dictionaries`](Self::add_dictionaries), those that could not be made when they were last tried. What was
+    /// dropped or replaced since is left alone.
+    ///
+    /// # Errors
+    /// As of [`add_dictionaries`](Self::add_dictionaries).
+    pub fn add_failed_dictionaries(&self, path: &Path) -> Result<Vec<Error>> {
+        self.add_dictionaries_where(path, |described| self.catalogue().has_failed(described))
+    }
+
+    fn add_dictionaries_where(
+        &self,
+        path: &Path,
+        is_wanted: impl Fn(&XmlDictionary) -> bool,
+    ) -> Result<Vec<Error>> {
         let read = || {
             let xml = std::fs::read_to_string(path)
                 .map_err(|error| Error::cannot_open_file(format!("Cannot read: {error}")))?;
             Ok(parse_xml_each(&xml)?)
         };
         let found = read().map_err(|error: Error| error.at(path))?;
-        let made = found.into_iter().map(|described| self.catalogue().configure(described, path));
+        let wanted = found.into_iter().filter(is_wanted);
+        let made = wanted.map(|described| self.catalogue().configure(described, path));
         Ok(made.filter_map(|outcome| outcome.err().map(|error| error.at(path))).collect())
     }
 

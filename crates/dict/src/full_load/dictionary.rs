@@ -30,6 +30,11 @@ impl Dictionary {
         full_load.rows(self)?.children(*layout, &loader.row_format, parent).map(Some)
     }
 
+    /// The load whose rows lookups show, of a dictionary that holds all rows and has loaded them.
+    pub fn shown_load(&self) -> ShownLoad {
+        ShownLoad(self.core.loader.storage.full_load().and_then(FullLoad::snapshot))
+    }
+
     /// Begins to load the rows anew if LIFETIME is over and the source is not to be left alone.
     fn renew_if_due(&self) {
         let loader = &self.core.loader;
@@ -39,6 +44,16 @@ impl Dictionary {
         {
             full_load.begin(self);
         }
+    }
+}
+
+/// A load: several lookups that begin and end with the same one saw the rows of that one only.
+pub struct ShownLoad(Option<Arc<Snapshot>>);
+
+impl PartialEq for ShownLoad {
+    fn eq(&self, other: &Self) -> bool {
+        // As long as one is held, no other has its place.
+        self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
     }
 }
 

@@ -18,6 +18,7 @@ mod snapshot;
 mod texts;
 
 pub use children::{Children, murmur3_finalizer};
+pub use dictionary::ShownLoad;
 pub(crate) use regexps::check_needed;
 pub use regexps::regexp_of_re2;
 pub(crate) use resident::FullLoadRows;

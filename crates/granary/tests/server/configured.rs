@@ -2,6 +2,7 @@
 
 use crate::served::Served;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 fn element(name: &str, rest: &str) -> String {
     format!(
@@ -82,4 +83,41 @@ fn what_is_wrong_with_one_is_nothing_to_the_others_and_each_is_found_from_everyw
     );
     let answer = served.post("/?database=other", b"SELECT dictGet('works', 'v', 1)");
     assert_eq!(answer.text(), "mine\n");
+}
+
+/// What failed for a reason that passes is tried again, though its file is as it was; what was dropped meanwhile stays so.
+#[test]
+fn what_failed_once_is_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("user_files");
+    std::fs::create_dir_all(&files).unwrap();
+    let caches = files.join("caches");
+    std::fs::write(&caches, "a file where a folder is to be").unwrap();
+    let source =
+        "<source><executable><command>sed 's/$/,one/'</command><format>CSV</format></executable></source>";
+    let layout = format!(
+        "<layout><ssd_cache><path>{}/late</path><file_size>16777216</file_size></ssd_cache></layout>\
+         <lifetime>300</lifetime>",
+        caches.display()
+    );
+    let late = element("late", &format!("{source}{layout}"));
+    let dropped = element("dropped", &format!("{source}{CACHE}"));
+    let file = folder.path().join("late_dictionary.xml");
+    std::fs::write(&file, format!("<clickhouse>{late}{dropped}</clickhouse>")).unwrap();
+    let pattern = folder.path().join("*_dictionary.xml");
+    let arguments = ["--allow-executable", "--dictionaries", pattern.to_str().unwrap()];
+    let served = Served::start(folder.path(), &arguments);
+    let ask = |name: &str| served.post("/", format!("SELECT dictGet('{name}', 'v', 1)").as_bytes());
+    assert_eq!(ask("dropped").text(), "one\n");
+    served.sql("DROP DICTIONARY dropped");
+    assert_ne!(ask("late").status, 200);
+    std::fs::remove_file(&caches).unwrap();
+    std::fs::create_dir(&caches).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while ask("late").status != 200 {
+        assert!(Instant::now() < deadline, "{}", ask("late").text());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(ask("late").text(), "one\n");
+    assert_ne!(ask("dropped").status, 200);
 }

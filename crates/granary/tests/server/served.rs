@@ -66,6 +66,11 @@ impl Served {
         }
     }
 
+    /// Waits until the log has a line with this.
+    pub fn wait_for(&self, words: &str) {
+        while !self.log.lock().unwrap().recv().expect("the server has ended").contains(words) {}
+    }
+
     /// `https://localhost:PORT`.
     pub fn https(&self) -> String {
         self.address().replace("127.0.0.1", "localhost")

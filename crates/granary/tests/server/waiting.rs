@@ -111,3 +111,42 @@ fn queries_without_a_pause_keep_nobody_else_from_being_answered() {
         assert_eq!(nothing.kind(), std::io::ErrorKind::WouldBlock, "they are at it still");
     }
 }
+
+/// More clients than may wait take nothing of their answers: those that are broken off see that they have not all of it.
+#[test]
+fn an_answer_that_is_broken_off_does_not_look_whole() {
+    const CLIENTS: usize = 272;
+    const ROWS: usize = 1_000_000;
+    let (_folder, served) = with_cached_users(&[]);
+    let sql = format!("SELECT number FROM numbers({ROWS}) FORMAT RowBinary");
+    let request = format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{sql}", sql.len());
+    let clients: Vec<TcpStream> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = TcpStream::connect(served.host()).unwrap();
+            client.write_all(request.as_bytes()).unwrap();
+            client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            client
+        })
+        .collect();
+    served.wait_for("an answer is broken off");
+    assert_eq!(served.get("/ping").text(), "Ok.\n");
+    let (mut whole, mut broken_off) = (0, 0);
+    for mut client in clients {
+        let (mut bytes, mut taken, mut end) = (vec![0; 1 << 20], 0, Vec::new());
+        while let Ok(read @ 1..) = client.read(&mut bytes) {
+            taken += read;
+            end.extend_from_slice(&bytes[read.saturating_sub(7)..read]);
+            end.drain(..end.len().saturating_sub(7));
+            if end == b"\r\n0\r\n\r\n" {
+                break;
+            }
+        }
+        if end == b"\r\n0\r\n\r\n" {
+            assert!(taken >= ROWS * 8, "{taken} bytes look like all");
+            whole += 1;
+        } else {
+            broken_off += 1;
+        }
+    }
+    assert!(whole >= 200 && broken_off > 0, "{whole} are whole, {broken_off} broken off");
+}

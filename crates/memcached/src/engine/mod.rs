@@ -153,7 +153,14 @@ impl Engine {
             self.stall_writes(sessions);
             progress |= self.set_many(sessions, now);
             for session in &mut *sessions {
-                progress |= (0..STEPS_IN_A_ROW).take_while(|_| self.step(session, now)).count() > 0;
+                for _ in 0..STEPS_IN_A_ROW {
+                    // Each change may fill the last write buffer.
+                    self.stall_writes(std::slice::from_mut(session));
+                    if !self.step(session, now) {
+                        break;
+                    }
+                    progress = true;
+                }
             }
             // Others wait for their turn, and these for their replies.
             if !progress || waiting(sessions) >= replies_max {

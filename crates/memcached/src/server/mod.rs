@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 pub use watch::Stats;
 use worker::{Inbox, Worker};
 
@@ -129,6 +130,23 @@ pub enum ServerError {
     Start(#[from] io::Error),
 }
 
+/// How long a stop waits for those who read the server's figures.
+const STATS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A thread that must not end before the server stops. If it does, by an error or a panic, its clients would wait for
+/// ever, and new ones be dealt to it: the process is aborted, for its supervisor to start it anew.
+struct EndsWithTheServer(Arc<AtomicBool>);
+
+impl Drop for EndsWithTheServer {
+    fn drop(&mut self) {
+        if !self.0.load(Ordering::Acquire) {
+            let thread = thread::current().name().unwrap_or_default().to_owned();
+            tracing::error!(thread, "a thread of the memcached server has ended: the process is aborted");
+            std::process::abort();
+        }
+    }
+}
+
 /// A server that runs. Dropping it stops it, too.
 pub struct Server {
     address: Option<SocketAddr>,
@@ -212,7 +230,12 @@ impl Server {
         run: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         self.wakers.push(waker);
-        self.threads.push(thread::Builder::new().name(name.into()).spawn(run)?);
+        let stop = Arc::clone(&self.stop);
+        let serve = move || {
+            let _ends = EndsWithTheServer(stop);
+            run();
+        };
+        self.threads.push(thread::Builder::new().name(name.into()).spawn(serve)?);
         Ok(())
     }
 
@@ -235,11 +258,21 @@ impl Server {
     }
 
     /// Stops: what arrived is answered, connections are closed, and the items are warm at the next start.
+    ///
+    /// # Errors
+    /// The items could not be kept as a whole: what the operating system says.
     pub fn stop(mut self) -> io::Result<()> {
         self.join();
-        match self.shared.take().map(Arc::try_unwrap) {
-            Some(Ok(shared)) => shared.store.close(),
-            _ => Ok(()),
+        let Some(mut shared) = self.shared.take() else { return Ok(()) };
+        let patience = Instant::now() + STATS_PATIENCE;
+        loop {
+            shared = match Arc::try_unwrap(shared) {
+                Ok(shared) => return shared.store.close(),
+                Err(shared) if Instant::now() < patience => shared,
+                Err(_) => return Err(io::Error::other("its figures are still being read")),
+            };
+            // Whoever reads figures has them in a moment.
+            thread::sleep(Duration::from_millis(1));
         }
     }
 

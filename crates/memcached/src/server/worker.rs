@@ -57,8 +57,6 @@ pub(super) struct Worker {
     soon: Vec<usize>,
     buffer: Vec<u8>,
     swept_at: u32,
-    /// Turns so far.
-    turns: usize,
 }
 
 impl Worker {
@@ -81,7 +79,6 @@ impl Worker {
             soon: Vec::new(),
             buffer: vec![0; READ_BYTES],
             swept_at: 0,
-            turns: 0,
         }
     }
 
@@ -179,10 +176,8 @@ impl Worker {
     fn turn(&mut self, now: u32, input: Input) {
         let mut listed = std::mem::take(&mut self.listed);
         if !listed.is_empty() {
-            // A turn may end before all have had theirs: each is the first some time.
-            let first = self.turns % listed.len();
-            listed.rotate_left(first);
-            self.turns = self.turns.wrapping_add(1);
+            // A turn may end before all have had theirs: the next one begins with another.
+            listed.rotate_left(1);
         }
         let Self { connections, engine, buffer, .. } = self;
         let mut sessions: Vec<Session> = Vec::with_capacity(listed.len());

@@ -13,7 +13,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::App;
-use super::answer_writer::{AnswerWriter, Chunk};
+use super::answer_writer::{AnswerWriter, Chunk, GivenUp};
 use super::exception::Exception;
 use super::waiting::{Turn, Work};
 use crate::limits::{BREAK_OFF_PAUSE, CHUNKS_AHEAD, EXCEPTION_BYTES_MAX};
@@ -85,6 +85,8 @@ pub async fn written(
 ) -> Result<Body, Exception> {
     let (chunks, received) = mpsc::channel(CHUNKS_AHEAD);
     let app = Arc::clone(app);
+    let given_up = GivenUp::default();
+    let is_given_up = given_up.clone();
     let turn = Turn::take(work).await;
     let write = move || {
         // Who has gone away while this waited for its turn wants nothing any more.
@@ -93,7 +95,7 @@ pub async fn written(
         }
         let watched = chunks.clone();
         let gone = Box::pin(async move { watched.closed().await });
-        let mut writer = AnswerWriter::new(app, compression, delivery, chunks);
+        let mut writer = AnswerWriter::new(app, compression, delivery, chunks, given_up);
         // A panic is an error like any other: silence would be an empty answer, or a short one.
         let written = catch_unwind(AssertUnwindSafe(|| write(writer.out(), gone)));
         writer.end(
@@ -106,7 +108,10 @@ pub async fn written(
         None => Ok(Body::empty()),
         Some(Err(error)) => Err(Exception(error)),
         Some(Ok(first)) => {
-            let chunks = tokio_stream::once(Ok(first)).chain(received);
+            // What has ended otherwise is not whole, and must not look so.
+            let mut ends = std::iter::once(is_given_up);
+            let end = std::iter::from_fn(move || ends.next()?.error().map(Err));
+            let chunks = tokio_stream::once(Ok(first)).chain(received).chain(tokio_stream::iter(end));
             Ok(Body::from_stream(chunks.then(|chunk: Chunk| async {
                 if chunk.is_err() {
                     // A connection that is broken off forgets what it was about to send.

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -34,9 +34,16 @@ enum Way {
 }
 
 impl AnswerWriter {
-    pub fn new(app: Arc<App>, compression: Compression, delivery: Delivery, chunks: Sender<Chunk>) -> Self {
+    pub fn new(
+        app: Arc<App>,
+        compression: Compression,
+        delivery: Delivery,
+        chunks: Sender<Chunk>,
+        given_up: GivenUp,
+    ) -> Self {
         let chunks = Chunks {
             app,
+            given_up,
             gathered: Vec::new(),
             held: Vec::new(),
             bytes_held: 0,
@@ -97,6 +104,19 @@ impl AnswerWriter {
     }
 }
 
+/// Whether an answer was broken off in the middle because its client is slow: its chunks end then, and there is no room
+/// among them for the reason.
+#[derive(Clone, Default)]
+pub struct GivenUp(Arc<AtomicBool>);
+
+impl GivenUp {
+    /// The reason.
+    pub fn error(&self) -> Option<Error> {
+        let text = "The client takes its answer slowly, and too many do: the answer is broken off";
+        self.0.load(Ordering::Acquire).then(|| Error::logical_error(text))
+    }
+}
+
 /// Answers that wait for their clients.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
@@ -126,6 +146,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Gathers bytes, and sends them in chunks.
 struct Chunks {
     app: Arc<App>,
+    given_up: GivenUp,
     /// What is not yet a chunk.
     gathered: Vec<u8>,
     /// Chunks that wait for the answer to begin, and their bytes.
@@ -210,6 +231,7 @@ impl Chunks {
                 Ok(permit) => return permit.ok(),
                 Err(_) if began.elapsed() >= HURRIED_PATIENCE && waiting.are_too_many() => {
                     tracing::warn!("an answer is broken off: its client is slow, and too many are");
+                    self.given_up.0.store(true, Ordering::Release);
                     return None;
                 }
                 Err(_) => {}

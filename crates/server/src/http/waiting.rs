@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 use granary_sql::{Error, give_way};
 use tokio::sync::Semaphore;
 
-use crate::limits::{LOGINS_AT_ONCE, TURNS_MAX, TURNS_MIN, TURNS_PER_CORE};
+use crate::limits::{LOGINS_MAX, LOGINS_MIN, TURNS_MAX, TURNS_MIN, TURNS_PER_CORE};
 
 /// What runs at once. Lookups do not wait for queries, which may take long, nor for the passwords of strangers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +29,7 @@ struct Turns {
 
 impl Turns {
     fn new() -> Self {
-        let cores = available_parallelism().map_or(1, usize::from);
-        Self::of((cores * TURNS_PER_CORE).clamp(TURNS_MIN, TURNS_MAX))
+        Self::of((cores() * TURNS_PER_CORE).clamp(TURNS_MIN, TURNS_MAX))
     }
 
     fn of(turns: usize) -> Self {
@@ -40,7 +39,11 @@ impl Turns {
 
 static QUERIES: LazyLock<Turns> = LazyLock::new(Turns::new);
 static LOOKUPS: LazyLock<Turns> = LazyLock::new(Turns::new);
-static LOGINS: LazyLock<Turns> = LazyLock::new(|| Turns::of(LOGINS_AT_ONCE));
+static LOGINS: LazyLock<Turns> = LazyLock::new(|| Turns::of((cores() / 2).clamp(LOGINS_MIN, LOGINS_MAX)));
+
+fn cores() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
 
 thread_local! {
     /// What the thread works on; what queries hand to other threads is theirs.

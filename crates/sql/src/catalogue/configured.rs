@@ -87,6 +87,15 @@ impl Catalogue {
         outcome
     }
 
+    /// Whether a dictionary could not be made when that was last tried, and there is none of its name.
+    pub fn has_failed(&self, described: &XmlDictionary) -> bool {
+        if described.name.is_empty() {
+            return true;
+        }
+        let database = described.database.as_deref().unwrap_or(DEFAULT_DATABASE);
+        matches!(self.entry(database, &described.name), Some(Entry::Failed(_)))
+    }
+
     /// One that is that already, or was detached, is not touched.
     fn make(&self, (database, name): &FullName, mut definition: Definition) -> Result<()> {
         definition.settle(database);

@@ -235,6 +235,14 @@ fn condition(structure: &Structure, types: &[Type]) -> String {
         let texts = format!("${}::text[]", i + 1);
         if as_text(i) { texts } else { format!("{texts}::{}[]", type_name(&types[i])) }
     };
+    if let ([key], Kind::Enum(_), DataType::String) = (&keys[..], types[0].kind(), &keys[0].data_type) {
+        // Its labels that are among the keys: some are added while a connection lasts.
+        let (name, label) = (Dialect::Standard.name(&key.name), type_name(&types[0]));
+        return format!(
+            "{name} = ANY(ARRAY(SELECT label FROM unnest(enum_range(NULL::{label})) AS label \
+             WHERE label::text = ANY($1::text[])))"
+        );
+    }
     if let ([name], false) = (&names[..], keys[0].data_type.is_nullable()) {
         return format!("{name} = ANY({})", array(0));
     }

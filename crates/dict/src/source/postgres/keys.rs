@@ -39,6 +39,10 @@ fn writes(theirs: &Type, text: &str) -> bool {
     match *theirs {
         Type::UUID => has_digits(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"),
         Type::MACADDR => has_digits(text, "xx:xx:xx:xx:xx:xx"),
+        Type::MACADDR8 => has_digits(text, "xx:xx:xx:xx:xx:xx:xx:xx"),
+        Type::BYTEA => text.strip_prefix("\\x").is_some_and(|hex| {
+            hex.len().is_multiple_of(2) && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+        }),
         Type::DATE => is_infinite(text) || is_date(in_era(text)),
         Type::TIME => is_time(text),
         Type::TIMESTAMP => is_infinite(text) || is_timestamp(in_era(text)),
@@ -55,19 +59,16 @@ fn writes(theirs: &Type, text: &str) -> bool {
 }
 
 /// Whether a key is compared with the column's text, and not with its value: a String that no value of the type is
-/// written as cannot be cast to it. The labels of an enum are the server's to know, for some are added while a connection
-/// lasts.
+/// written as cannot be cast to it, and which these are is the server's to know. No index of the column is used then.
 pub(super) fn is_compared_as_text(theirs: &Type, ours: &DataType) -> bool {
     let is_castable = match theirs.kind() {
         Kind::Simple => !matches!(
             *theirs,
             Type::INTERVAL
-                | Type::BYTEA
                 | Type::TIMETZ
                 | Type::MONEY
                 | Type::BIT
                 | Type::VARBIT
-                | Type::MACADDR8
                 | Type::JSON
                 | Type::JSONB
                 | Type::XML

@@ -18,8 +18,19 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Asks for the keys, then for their parents, level by level.
+    /// Asks for the keys, then for their parents, level by level. Of a dictionary that holds all rows, all levels are of one
+    /// load.
     pub fn find(dictionary: &Dictionary, parent: usize, keys: &UInt64Array) -> Result<Self> {
+        loop {
+            let before = dictionary.shown_load();
+            let ways = Self::ask(dictionary, parent, keys)?;
+            if dictionary.shown_load() == before {
+                return Ok(ways);
+            }
+        }
+    }
+
+    fn ask(dictionary: &Dictionary, parent: usize, keys: &UInt64Array) -> Result<Self> {
         let top = top(&dictionary.definition().structure.attributes[parent]);
         let mut parents: HashMap<u64, Option<u64>> = HashMap::new();
         let mut asked: HashSet<u64> = HashSet::new();
