@@ -126,10 +126,10 @@ impl FullLoad {
         self.wait_for(dictionary, number)?
     }
 
-    /// The same.
+    /// Waits for the end of a load. The inner result is what came of it.
     ///
     /// # Errors
-    /// It has not ended.
+    /// It has not ended in time, or too many wait.
     fn wait_for(&self, dictionary: &Dictionary, number: u64) -> Result<Result<(), DictError>, DictError> {
         let deadline = dictionary.deadline();
         let loader = &dictionary.core.loader;
