@@ -205,7 +205,7 @@ fn lifetime_zero_never_ends() {
     assert_eq!(fake.requests(), 1);
 }
 
-/// What was got while the clock was a year ahead is not fresh for a year.
+/// An entry that was cached while the clock was a year ahead is asked for again once the clock is right.
 #[test]
 fn what_was_got_while_the_clock_was_ahead_is_asked_for_again() {
     let folder = tempfile::tempdir().unwrap();

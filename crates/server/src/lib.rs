@@ -202,7 +202,8 @@ async fn serve(
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// Who has it caught is not ended by it, as ClickHouse is not. What it would read anew is looked at anyway.
+    /// SIGHUP does not end a process that catches it: ClickHouse does not end either. It has no other effect, for changed
+    /// files of dictionaries are read again without it.
     _hangup: Signal,
 }
 

@@ -77,8 +77,8 @@ pub const LOGINS_MIN: usize = 2;
 /// See [`LOGINS_MIN`].
 pub const LOGINS_MAX: usize = 8;
 
-/// Answers whose clients take no more of them for now. If there are more, none waits longer than
-/// [`HURRIED_PATIENCE`] for its client to take a chunk.
+/// The most answers that wait for slow clients as long as these like. While there are more, an answer whose client takes no
+/// chunk for [`HURRIED_PATIENCE`] is broken off.
 pub const ANSWERS_WAITING_MAX: usize = 256;
 
 /// See [`ANSWERS_WAITING_MAX`].

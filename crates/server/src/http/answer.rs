@@ -109,9 +109,8 @@ pub async fn written(
         Some(Err(error)) => Err(Exception(error)),
         Some(Ok(first)) => {
             // What has ended otherwise is not whole, and must not look so.
-            let mut ends = std::iter::once(is_given_up);
-            let end = std::iter::from_fn(move || ends.next()?.error().map(Err));
-            let chunks = tokio_stream::once(Ok(first)).chain(received).chain(tokio_stream::iter(end));
+            let end = tokio_stream::once(is_given_up).filter_map(|given_up| given_up.error().map(Err));
+            let chunks = tokio_stream::once(Ok(first)).chain(received).chain(end);
             Ok(Body::from_stream(chunks.then(|chunk: Chunk| async {
                 if chunk.is_err() {
                     // A connection that is broken off forgets what it was about to send.

@@ -117,10 +117,10 @@ impl GivenUp {
     }
 }
 
-/// Answers that wait for their clients.
+/// The number of answers that wait for their clients.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// One of them, which holds a thread.
+/// An answer that waits for its client, which holds a thread. It counts in [`WAITING`] until it is dropped.
 struct Waiting;
 
 impl Waiting {

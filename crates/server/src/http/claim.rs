@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// Nobody comes in as somebody else for a name that cannot be read.
+    /// A name that is not UTF-8 refuses the request: the user is not taken from another header or the URL.
     #[test]
     fn names_are_utf8() {
         let claimed = |name: &'static str, value: &[u8]| {
