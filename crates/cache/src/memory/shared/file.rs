@@ -1,14 +1,14 @@
 //! The file on tmpfs: opened, locked, made anew, removed.
 
 use super::header::{Header, Layout, SIZE, encode_path};
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock, fstatfs, fstatvfs};
+use granary_log::{Lock, lock_file};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstatfs, fstatvfs};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use twox_hash::XxHash3_64;
 
 /// What `statfs` says of a tmpfs.
@@ -16,10 +16,6 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 /// What the files' names begin with.
 pub(super) const NAME_START: &str = "granary-";
-
-/// A process that was killed lets go of its files a little after it is gone.
-const PATIENCE: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(2);
 
 /// Where the RAM tier of partition `partition` of the cache with this state path lies. The name says nothing of the path
 /// to those who may list the folder.
@@ -161,21 +157,16 @@ impl Claim {
 /// Opens a file that this user alone may read, and locks it.
 fn open_locked(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let deadline = Instant::now() + PATIENCE;
     loop {
         let file = File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?);
         if !is_ours(&file.metadata()?) || file.metadata()?.mode() & 0o077 != 0 {
             return Err(io::Error::other("a file of that name is another's, or others may open it"));
         }
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match lock_file(&file)? {
+            Lock::InUse => return Err(io::Error::new(ErrorKind::ResourceBusy, "another process has it")),
             // Whoever held the lock may have removed the file.
-            Ok(()) if file.metadata()?.nlink() > 0 => return Ok(file),
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) if Instant::now() >= deadline => {
-                return Err(io::Error::new(ErrorKind::ResourceBusy, "another process has it"));
-            }
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
-            Err(errno) => return Err(errno.into()),
+            Lock::Taken if file.metadata()?.nlink() == 0 => {}
+            Lock::Taken => return Ok(file),
         }
     }
 }
