@@ -5,7 +5,9 @@ use crate::limits::MADE_LATELY;
 use granary_log::sync::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(feature = "async")]
-use std::collections::hash_map::Entry;
+use std::collections::BTreeMap;
+#[cfg(feature = "async")]
+use std::collections::btree_map::Entry;
 use std::collections::{HashMap, HashSet};
 #[cfg(feature = "async")]
 use std::task::Waker;
@@ -52,9 +54,9 @@ struct State {
     has_ended: bool,
     /// The key was changed since.
     is_overtaken: bool,
-    /// Tasks that wait for the end, by the numbers of their waits.
+    /// Tasks that wait for the end, by the numbers of their waits: they are woken in the order in which they came.
     #[cfg(feature = "async")]
-    tasks: HashMap<u64, Waker>,
+    tasks: BTreeMap<u64, Waker>,
     /// The number of the next wait.
     #[cfg(feature = "async")]
     next_wait: u64,
@@ -290,6 +292,27 @@ mod tests {
             assert_eq!(lock(&flight.state).tasks.len(), 1);
         }
         assert_eq!(lock(&flight.state).tasks.len(), 0);
+    }
+
+    #[cfg(feature = "async")]
+    #[test]
+    fn tasks_are_woken_in_the_order_in_which_they_came() {
+        struct Woken(usize, std::sync::mpsc::Sender<usize>);
+        impl std::task::Wake for Woken {
+            fn wake(self: Arc<Self>) {
+                self.1.send(self.0).unwrap();
+            }
+        }
+        let flight = Arc::new(Making::default());
+        let (woken, all_woken) = std::sync::mpsc::channel();
+        let mut waits: Vec<_> = (0..20).map(|_| Box::pin(flight.ended())).collect();
+        for (number, wait) in waits.iter_mut().enumerate() {
+            let waker = Waker::from(Arc::new(Woken(number, woken.clone())));
+            assert!(wait.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+        }
+        drop(flight.end_at_drop(&MakingFlights::default(), b"key"));
+        drop((waits, woken));
+        assert_eq!(all_woken.iter().collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
     }
 
     #[test]
