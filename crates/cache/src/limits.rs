@@ -249,12 +249,16 @@ const _: () = assert!(SUMMARY_ENTRY_MAX >> (8 * SUMMARY_ENTRY_BYTES) == 0);
 pub const PATIENCE_MAX: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// RAM that opening a cache takes beside the index, in bytes, unless it is said.
-pub const OPENING_BYTES_DEFAULT: u64 = 96 << 20;
+pub const OPENING_BYTES_DEFAULT: u64 = 128 << 20;
 
-/// Records that opening sorts by shard, 16 bytes each, before it takes them into the index: at most so many,
-pub const RECORDS_REPLAYED_TOGETHER_MAX: usize = 1 << 20;
-/// and this part of all.
-pub const REPLAYED_IN_PARTS: usize = 8;
+/// Bytes of a record in RAM while a cache is opened: of its summary entry, and of what that is sorted into.
+pub const OPENING_RECORD_BYTES: usize = 8;
+
+/// Records of neighbouring segments that opening sorts by shard in one go.
+pub const RECORDS_SORTED_TOGETHER: usize = 1 << 16;
+
+/// Shards whose records opening replays at the same time, each on a thread: some 25 bytes a record.
+pub const SHARDS_REPLAYED_TOGETHER: usize = 4;
 
 /// How often opening reads what segments hold, at most, to take no more.
 pub const OPENING_PASSES_MAX: usize = 8;

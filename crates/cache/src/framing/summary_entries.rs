@@ -1,8 +1,6 @@
 //! Summary entries in RAM as they are on the device: 6 bytes each, little endian.
 
-use crate::limits::{CACHE_LINE_BYTES, SUMMARY_ENTRY_BYTES, SUMMARY_ENTRY_MAX};
-use crate::prefetch::prefetch_value;
-use std::ops::Range;
+use crate::limits::{SUMMARY_ENTRY_BYTES, SUMMARY_ENTRY_MAX};
 
 /// A list of summary entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,20 +20,6 @@ impl SummaryEntries {
     /// The entries in order.
     pub fn iter(&self) -> impl Iterator<Item = u64> + Clone + '_ {
         parse_all(&self.0)
-    }
-
-    /// Whether `entry` is one of those in `range`.
-    pub fn has_in(&self, range: Range<usize>, entry: u64) -> bool {
-        parse_all(self.bytes(range)).any(|other| other == entry)
-    }
-
-    /// Has the processor fetch those in `range`.
-    pub fn prefetch(&self, range: Range<usize>) {
-        self.bytes(range).iter().step_by(CACHE_LINE_BYTES).for_each(prefetch_value);
-    }
-
-    fn bytes(&self, range: Range<usize>) -> &[u8] {
-        &self.0[range.start * SUMMARY_ENTRY_BYTES..range.end * SUMMARY_ENTRY_BYTES]
     }
 
     /// Appends an entry.

@@ -15,7 +15,22 @@ pub(super) struct Dealing {
 }
 
 impl Dealing {
-    pub fn new(capacity: &Capacity, buckets: usize) -> Self {
+    /// The buckets that `deal_all` fills, so many, or a few more if it says that there was no room.
+    pub fn of(
+        capacity: &Capacity,
+        mut buckets: usize,
+        deal_all: impl Fn(&mut Self) -> bool,
+    ) -> (Shape, Vec<Line>) {
+        loop {
+            let mut dealing = Self::new(capacity, buckets);
+            if deal_all(&mut dealing) {
+                return dealing.finish();
+            }
+            buckets += (buckets / 64).max(1);
+        }
+    }
+
+    fn new(capacity: &Capacity, buckets: usize) -> Self {
         let shape = Shape::new(capacity, buckets);
         Self { shape, taken: vec![0; shape.buckets], numbers: vec![0; shape.buckets * shape.slots] }
     }
@@ -32,8 +47,7 @@ impl Dealing {
         true
     }
 
-    /// The table's buckets.
-    pub fn finish(self) -> (Shape, Vec<Line>) {
+    fn finish(self) -> (Shape, Vec<Line>) {
         let mut lines = self.shape.lines();
         let numbers = self.numbers.chunks_exact(self.shape.slots);
         for ((line, numbers), taken) in lines.iter_mut().zip(numbers).zip(&self.taken) {

@@ -337,29 +337,45 @@ impl Table {
         }
     }
 
-    /// Makes room for about `entries` entries, or gives up what they do not need.
-    pub fn resize_for(&mut self, entries: usize) {
+    /// Replaces all entries by these, of each of which `parts` gives the hash and the place: none was found lately. Of more
+    /// than the table may have the ones with the greatest `age` are left out; returns how many.
+    pub fn replace_all<T>(
+        &mut self,
+        mut entries: &mut [T],
+        parts: impl Fn(&T) -> (u64, u64),
+        age: impl Fn(u64) -> u64,
+    ) -> usize {
+        let most = usize::try_from(self.capacity.entries).unwrap_or(usize::MAX);
+        let left_out = entries.len().saturating_sub(most);
+        if left_out > 0 {
+            (entries, ..) = entries.select_nth_unstable_by_key(most, |entry| age(parts(entry).1));
+        }
+        let buckets = self.buckets_for(entries.len());
+        (self.shape, self.lines) = Dealing::of(&self.capacity, buckets, |dealing| {
+            entries.iter().map(&parts).all(|(hash, place)| dealing.deal(hash, false, place))
+        });
+        (self.len, self.hot, self.hand) = (entries.len(), 0, 0);
+        left_out
+    }
+
+    /// How many buckets so many entries fill.
+    fn buckets_for(&self, entries: usize) -> usize {
         let mut buckets = 1;
         for _ in 0..4 {
             // A smaller table has longer tags, hence fewer slots: settle on both.
             let slots = Shape::new(&self.capacity, buckets).slots;
             buckets = (entries * 100 / FULL_PERCENT).div_ceil(slots).max(1);
         }
-        self.resize(buckets);
+        buckets
     }
 
     /// Deals all entries out again over so many buckets, or a few more if they do not fit.
-    fn resize(&mut self, mut buckets: usize) {
-        loop {
-            let mut dealing = Dealing::new(&self.capacity, buckets);
+    fn resize(&mut self, buckets: usize) {
+        (self.shape, self.lines) = Dealing::of(&self.capacity, buckets, |dealing| {
             let mut all = true;
             self.for_each(|hash, entry| all = all && dealing.deal(hash, entry.recent, entry.place));
-            if all {
-                (self.shape, self.lines) = dealing.finish();
-                return;
-            }
-            buckets += (buckets / 64).max(1);
-        }
+            all
+        });
     }
 
     /// Derives everything anew and compares.

@@ -48,7 +48,8 @@ fn agrees_with_a_map_while_it_grows_and_shrinks() {
                 assert_eq!(table.len(), map.len());
             }
         }
-        table.resize_for(map.len());
+        let mut entries: Vec<(u64, u64)> = map.iter().map(|(hash, place)| (*hash, *place)).collect();
+        assert_eq!(table.replace_all(&mut entries, |entry| *entry, |_| 0), 0);
         table.validate();
         for (hash, place) in &map {
             assert_eq!(
@@ -108,4 +109,19 @@ fn a_bound_on_entries_lets_the_oldest_go() {
     table.remove_places(&(0..4_000));
     young += table.len();
     assert!(young > 400, "of 500 entries only {young} are of the last 1 000 put");
+}
+
+#[test]
+fn of_more_entries_than_a_table_may_have_the_oldest_are_left_out() {
+    let mut table =
+        Table::new(Capacity { places: 1 << 20, entries: 500, hash_bits: 24, growth: Growth::Quick });
+    table.insert(1, 7, |_| true, |_| 0);
+    let mut random = Random(6);
+    let entries: Vec<(u64, u64)> = (0..800).map(|place| (random.next() % (1 << 24), place)).collect();
+    assert_eq!(table.replace_all(&mut entries.clone(), |entry| *entry, |place| 800 - place), 300);
+    table.validate();
+    assert_eq!(table.len(), 500);
+    for (hash, place) in entries {
+        assert_eq!(table.contains(hash, place).is_some(), place >= 300, "place {place}");
+    }
 }

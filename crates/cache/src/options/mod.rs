@@ -11,7 +11,7 @@ use crate::codec::{self, Compression};
 use crate::drive::Helpers;
 use crate::framing::{Records, SharingRule, has_summary};
 use crate::index::{Capacity, Growth};
-use crate::limits::{HASH_BITS, OPENING_BYTES_DEFAULT, PARTITIONS_MAX, SHARDS, SUMMARY_ENTRY_BYTES};
+use crate::limits::{HASH_BITS, OPENING_BYTES_DEFAULT, OPENING_RECORD_BYTES, PARTITIONS_MAX, SHARDS};
 use crate::memory::Pool;
 use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
@@ -136,9 +136,9 @@ impl FlashOptions {
         })
     }
 
-    /// The summary entries that opening may keep.
+    /// The records that opening may keep something of.
     pub(crate) fn opening_entries(&self) -> u64 {
-        self.opening_bytes / SUMMARY_ENTRY_BYTES as u64
+        self.opening_bytes / OPENING_RECORD_BYTES as u64
     }
 
     /// The framing of the records.

@@ -1,81 +1,186 @@
-//! The records of several segments, sorted by their shards.
+//! The records of neighbouring segments, sorted by their shards: 8 bytes each.
 
+use super::Lost;
 use crate::framing::Summary;
 use crate::key::{KeyHash, RecordKind, parse_summary_entry};
+use crate::limits::{HASH_BITS, SHARDS};
+use granary_log::Geometry;
 use std::ops::Range;
 
-/// A bit that no summary entry has: the record was put beside others that look alike to the index.
-const BESIDE: u64 = 1 << 63;
+/// Bits of a hash below those that choose the shard.
+const HASH_BELOW_SHARD_BITS: u32 = HASH_BITS - SHARDS.ilog2();
 
-/// A record to be replayed.
-#[derive(Clone, Copy, Default)]
+/// The lowest bits of a word: whether the record deletes, and whether it was put beside others that look alike.
+const DELETION: u64 = 1;
+const BESIDE: u64 = 1 << 1;
+const FLAG_BITS: u32 = 2;
+
+/// Blocks that the words of one list tell apart.
+const BLOCKS_MAX: u64 = 1 << (u64::BITS - FLAG_BITS - HASH_BELOW_SHARD_BITS);
+
+/// A record to be replayed, of a shard that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Replayed {
+    /// The hash below the shard's bits, at the top; then a block's number that counts no more; then flags.
+    word: u64,
     /// The block (of the file) that it begins in.
     pub place: u64,
-    /// Its summary entry, perhaps with [`BESIDE`].
-    entry: u64,
 }
 
 impl Replayed {
-    pub fn hash(self) -> KeyHash {
-        parse_summary_entry(self.entry & !BESIDE).0
+    /// The uppermost `bits` bits of the hash below those that choose the shard.
+    pub fn hash(self, bits: u32) -> u64 {
+        self.word >> (u64::BITS - bits)
+    }
+
+    /// All bits of the hash that summaries tell, below those that choose the shard.
+    pub fn whole_hash(self) -> u64 {
+        self.hash(HASH_BELOW_SHARD_BITS)
     }
 
     pub fn kind(self) -> RecordKind {
-        parse_summary_entry(self.entry).1
+        if self.word & DELETION == 0 { RecordKind::Entry } else { RecordKind::Deletion }
     }
 
+    /// Whether it was put beside others that look alike to the index.
     pub fn is_beside(self) -> bool {
-        self.entry & BESIDE != 0
+        self.word & BESIDE != 0
     }
 }
 
-/// Records of some shards, each shard's one after the other and in their order.
-pub(super) struct ByShard {
-    shards: Range<usize>,
-    /// One more than there are records.
-    records: Vec<Replayed>,
-    /// Where the records of each shard begin, and where all of them end.
-    begins: Vec<usize>,
+/// Neighbouring segments, and the changes that were lost between them.
+pub(super) struct Neighbours<'a> {
+    geometry: Geometry,
+    segments: &'a mut [Summary],
+    /// Before which of the segments they come, and their summary entries.
+    lost: Vec<(usize, &'a [u64])>,
 }
 
-impl ByShard {
-    pub fn new(shards: Range<usize>) -> Self {
-        let begins = vec![0; shards.len() + 1];
-        Self { shards, records: Vec::new(), begins }
+impl<'a> Neighbours<'a> {
+    /// All segments, which are in order, in groups of so many records or a little less, or of one segment.
+    pub fn group(
+        geometry: Geometry,
+        mut segments: &'a mut [Summary],
+        lost: &'a Lost,
+        records_max: usize,
+    ) -> Vec<Self> {
+        let mut groups = Vec::new();
+        let mut lost = lost.iter().peekable();
+        while !segments.is_empty() {
+            let len = group_len(&geometry, segments, records_max);
+            let (group, later) = segments.split_at_mut(len);
+            let next = later.first().map_or(u64::MAX, |segment| segment.sequence);
+            let of_group = std::iter::from_fn(|| lost.next_if(|(sequence, _)| **sequence < next));
+            let before = |sequence| group.partition_point(|segment| segment.sequence <= sequence);
+            let of_group = of_group.map(|(sequence, entries)| (before(*sequence), &entries[..])).collect();
+            groups.push(Self { geometry, segments: group, lost: of_group });
+            segments = later;
+        }
+        groups
     }
 
-    /// Replaces what was there by what these segments have of the shards.
-    pub fn sort(&mut self, segments: &[Summary]) {
-        // No branch depends on a hash, which no processor could foresee: records of other shards are counted, and
-        // written, where nobody looks.
-        let (first, others) = (self.shards.start, self.shards.len());
-        let index = |entry: u64| parse_summary_entry(entry).0.shard().wrapping_sub(first).min(others);
-        let mut counts = vec![0; others + 1];
-        for entry in segments.iter().flat_map(|segment| segment.entries.iter()) {
-            counts[index(entry)] += 1;
+    /// Their records by shard. The summaries have no entries any more then.
+    pub fn sort(self) -> Vec<ByShard> {
+        self.sort_in_parts(BLOCKS_MAX)
+    }
+
+    /// As [`sort`](Self::sort), so many blocks at a time.
+    pub(super) fn sort_in_parts(self, blocks_max: u64) -> Vec<ByShard> {
+        let blocks = self.segments.len() as u64 * u64::from(self.geometry.blocks_per_segment());
+        let firsts = (0..blocks).step_by(blocks_max as usize);
+        let sorted = firsts.map(|first| self.sort_part(first..(first + blocks_max).min(blocks))).collect();
+        self.segments.iter_mut().for_each(Summary::clear);
+        sorted
+    }
+
+    /// The records of these blocks, counted over all of the segments.
+    fn sort_part(&self, blocks: Range<u64>) -> ByShard {
+        let mut begins = [0; SHARDS + 1];
+        self.for_each(&blocks, |entry, _, _| begins[parse_summary_entry(entry).0.shard() + 1] += 1);
+        for shard in 1..=SHARDS {
+            begins[shard] += begins[shard - 1];
         }
-        let mut sum = 0;
-        for (begin, count) in self.begins.iter_mut().zip(counts) {
-            *begin = sum;
-            sum += count;
-        }
-        let end = self.begins[others];
-        self.records.resize(self.records.len().max(end + 1), Replayed::default());
-        let mut ends = self.begins.clone();
-        for segment in segments {
+        let mut words = vec![0; begins[SHARDS]];
+        let mut ends = begins;
+        self.for_each(&blocks, |entry, block, flags| {
+            let (hash, kind) = parse_summary_entry(entry);
+            let end = &mut ends[hash.shard()];
+            words[*end] = word(hash, block, flags | kind as u64);
+            *end += 1;
+        });
+        let blocks_per_segment = u64::from(self.geometry.blocks_per_segment());
+        let first_blocks = self.segments.iter().map(|segment| segment.first_block).collect();
+        ByShard { first_blocks, blocks_per_segment, first: blocks.start, begins, words }
+    }
+
+    /// Calls `visit(entry, block, flags)` for each record of these blocks, in order; the block's number counts from the first
+    /// of these.
+    fn for_each(&self, blocks: &Range<u64>, mut visit: impl FnMut(u64, u64, u64)) {
+        let mut lost = self.lost.iter().peekable();
+        let blocks_per_segment = u64::from(self.geometry.blocks_per_segment());
+        for i in 0..=self.segments.len() {
+            let first = i as u64 * blocks_per_segment;
+            while let Some((_, entries)) = lost.next_if(|(before, _)| *before == i) {
+                // They follow the last block before them.
+                if blocks.contains(&first.saturating_sub(1)) {
+                    let at = first.saturating_sub(1) - blocks.start;
+                    entries.iter().for_each(|entry| visit(entry & !1 | RecordKind::Deletion as u64, at, 0));
+                }
+            }
+            let Some(segment) = self.segments.get(i) else { break };
             let has_beside = !segment.beside.is_empty();
             for (place, entry) in segment.iter() {
-                let i = index(entry);
-                let beside = if has_beside && segment.is_beside(entry) { BESIDE } else { 0 };
-                self.records[ends[i]] = Replayed { place, entry: entry | beside };
-                ends[i] += usize::from(i < others);
+                let block = first + place - segment.first_block;
+                if blocks.contains(&block) {
+                    let is_beside = has_beside && segment.is_beside(entry);
+                    visit(entry, block - blocks.start, if is_beside { BESIDE } else { 0 });
+                }
             }
         }
     }
+}
 
-    /// The records of each shard.
-    pub fn shards(&self) -> impl Iterator<Item = &[Replayed]> {
-        self.begins.windows(2).map(|range| &self.records[range[0]..range[1]])
+fn word(hash: KeyHash, block: u64, flags: u64) -> u64 {
+    hash.below_shard(HASH_BELOW_SHARD_BITS) << (u64::BITS - HASH_BELOW_SHARD_BITS)
+        | block << FLAG_BITS
+        | flags
+}
+
+/// How many of the first segments are sorted together: one at least.
+fn group_len(geometry: &Geometry, segments: &[Summary], records_max: usize) -> usize {
+    let mut records = 0;
+    let blocks_per_segment = u64::from(geometry.blocks_per_segment());
+    let fits = |(before, segment): (usize, &Summary)| {
+        records += segment.records;
+        records <= records_max && (before as u64 + 1) * blocks_per_segment <= BLOCKS_MAX
+    };
+    segments.iter().enumerate().map(fits).take_while(|fits| *fits).count().max(1)
+}
+
+/// Records of neighbouring segments, each shard's one after the other and in their order.
+pub(super) struct ByShard {
+    /// The first block (of the file) of each of the segments.
+    first_blocks: Vec<u64>,
+    blocks_per_segment: u64,
+    /// The block that the words count from, over all of the segments.
+    first: u64,
+    /// Where the records of each shard begin, and where all of them end.
+    begins: [usize; SHARDS + 1],
+    words: Vec<u64>,
+}
+
+impl ByShard {
+    /// How many records a shard has here.
+    pub fn len_of(&self, shard: usize) -> usize {
+        self.begins[shard + 1] - self.begins[shard]
+    }
+
+    /// The records of a shard.
+    pub fn of(&self, shard: usize) -> impl DoubleEndedIterator<Item = Replayed> + '_ {
+        self.words[self.begins[shard]..self.begins[shard + 1]].iter().map(|word| {
+            let block = self.first + ((word >> FLAG_BITS) & (BLOCKS_MAX - 1));
+            let segment = self.first_blocks[(block / self.blocks_per_segment) as usize];
+            Replayed { word: *word, place: segment + block % self.blocks_per_segment }
+        })
     }
 }

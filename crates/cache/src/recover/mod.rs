@@ -6,18 +6,21 @@ mod memory;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod power_loss_tests;
 mod replay;
-mod summaries;
+#[cfg(test)]
+mod replay_tests;
 
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};
-use crate::limits::{OPENING_PASSES_MAX, RECORDS_REPLAYED_TOGETHER_MAX, REPLAYED_IN_PARTS, SHARDS};
+use crate::limits::{OPENING_PASSES_MAX, RECORDS_SORTED_TOGETHER, SHARDS, SHARDS_REPLAYED_TOGETHER};
+use crate::shard::Shard;
 use crate::shared::Shared;
+use crate::stats::add;
+use by_shard::{ByShard, Neighbours, Replayed};
 use granary_log::Recovered;
-use granary_log::parallel::{each_in_parallel, threads};
-use replay::{Replay, records_of_shards};
+use granary_log::parallel::each_in_parallel;
+use replay::Dealt;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use summaries::Summaries;
 
 /// Changes that never reached the device: the number of the segment that they were for, and their summary entries.
 type Lost = BTreeMap<u64, Vec<u64>>;
@@ -47,49 +50,47 @@ impl Shared {
         let segment_bytes = flash.log.geometry().segment_bytes();
         self.measure(records as u64, recovered.segments.len() as u64 * segment_bytes);
         if recovered.segments.iter().all(Summary::is_whole) {
-            return self.replay(flash, 0..SHARDS, &recovered.segments, &recovered.lost);
+            return self.replay(flash, 0..SHARDS, &mut recovered.segments, &recovered.lost);
         }
         recovered.segments.iter_mut().for_each(Summary::clear);
         for shards in passes(records, opening_entries) {
-            let segments = again::read(flash, &recovered.segments, &shards);
-            self.replay(flash, shards, &segments, &recovered.lost);
+            let mut segments = again::read(flash, &recovered.segments, &shards);
+            self.replay(flash, shards, &mut segments, &recovered.lost);
         }
     }
 
-    /// Replays what these segments have of these shards.
-    fn replay(&self, flash: &Flash, shards: Range<usize>, segments: &[Summary], lost: &Lost) {
-        let summaries = &Summaries::new(*flash.log.geometry(), segments);
-        let records = &records_of_shards(segments);
-        let records_max =
-            RECORDS_REPLAYED_TOGETHER_MAX.min(records.iter().sum::<usize>() / REPLAYED_IN_PARTS);
-        let at_once = shards.len().div_ceil(threads(shards.len()));
-        let part = |first: usize| first..(first + at_once).min(shards.end);
-        let parts = shards.clone().step_by(at_once).map(part).collect();
-        each_in_parallel(parts, |shards| {
-            let mut replay = Replay::begin(self, shards, records, summaries);
-            let mut rest = segments;
-            for (sequence, changes) in lost {
-                let (before, later) =
-                    rest.split_at(rest.partition_point(|segment| segment.sequence <= *sequence));
-                replay_together(&mut replay, before, records_max);
-                replay.void(changes);
-                rest = later;
-            }
-            replay_together(&mut replay, rest, records_max);
-            if replay.end(&self.counters) {
-                self.note_unindexed();
-            }
+    /// Replays what these segments have of these shards; their summaries have no entries any more then.
+    fn replay(&self, flash: &Flash, shards: Range<usize>, segments: &mut [Summary], lost: &Lost) {
+        let groups = Neighbours::group(*flash.log.geometry(), segments, lost, RECORDS_SORTED_TOGETHER);
+        let mut sorted: Vec<Vec<ByShard>> = groups.iter().map(|_| Vec::new()).collect();
+        each_in_parallel(groups.into_iter().zip(&mut sorted).collect(), |(group, sorted)| {
+            *sorted = group.sort();
+        });
+        let sorted: Vec<ByShard> = sorted.into_iter().flatten().collect();
+        // A shard's records are in RAM once more while they are replayed: of a few shards at a time.
+        let in_turn =
+            |first| shards.clone().skip(first).step_by(SHARDS_REPLAYED_TOGETHER).collect::<Vec<_>>();
+        each_in_parallel((0..SHARDS_REPLAYED_TOGETHER).map(in_turn).collect(), |shards| {
+            shards.into_iter().for_each(|shard| self.replay_shard(flash, shard, &sorted));
         });
     }
-}
 
-/// Replays segments, with so many records at once, or one segment's.
-fn replay_together(replay: &mut Replay<'_>, segments: &[Summary], records_max: usize) {
-    let mut records = segments.first().map_or(0, |first| first.records);
-    let has_room = |_: &Summary, next: &Summary| {
-        let sum = records + next.records;
-        records = if sum <= records_max { sum } else { next.records };
-        sum <= records_max
-    };
-    segments.chunk_by(has_room).for_each(|together| replay.segments(together));
+    fn replay_shard(&self, flash: &Flash, shard: usize, sorted: &[ByShard]) {
+        let mut locked = self.lock(shard);
+        let Shard { places, .. } = &mut *locked;
+        // Segments are written in the order of the ring.
+        let newest =
+            sorted.iter().rev().find_map(|sorted| sorted.of(shard).next_back()).map_or(0, |last| last.place);
+        let blocks = flash.log.geometry().blocks();
+        let age = |place: u64| (newest + blocks - place) % blocks;
+        let hash_bits = places.table.hash_bits();
+        let mut left = Dealt::of_shard(sorted, shard).replay(hash_bits, self.is_hybrid());
+        let entry = |entry: &Replayed| (entry.hash(hash_bits), entry.place);
+        let evicted = places.table.replace_all(&mut left.entries, entry, age);
+        add(&self.counters.compared_at_start, left.compared);
+        add(&self.counters.displaced_at_start, left.displaced);
+        if left.is_any_evicted || evicted > 0 {
+            flash.note_unindexed();
+        }
+    }
 }

@@ -1,171 +1,110 @@
-//! Replaying what segments have of some shards, oldest first: later entries replace earlier ones, deletions and lost
-//! changes remove them.
+//! Replaying the records of a shard: later entries replace earlier ones, deletions and lost changes remove them.
 //!
 //! What the index took for a version of the key then is taken for one now, or else an entry that it had lost sight of
 //! would come back: a deletion takes out all that look alike, and so does an entry unless it was put beside them.
 //! DRAM first, each one was (write/evict.rs).
 
 use super::by_shard::{ByShard, Replayed};
-use super::summaries::Summaries;
-use crate::framing::Summary;
-use crate::index::Table;
-use crate::key::{KeyHash, RecordKind, parse_summary_entry};
-use crate::limits::{SHARDS, SIDE_BY_SIDE};
-use crate::shard::Shard;
-use crate::shared::Shared;
-use crate::stats::{Counters, add};
-use granary_log::sync::sync::MutexGuard;
-use std::ops::Range;
+use crate::key::RecordKind;
+use crate::limits::{SAME_HASH_MAX, TAG_BITS_MIN};
 
-/// A table that was made for more entries than it has, in percent of them, is dealt out again.
-const ENTRIES_EXPECTED_PERCENT_MAX: usize = 105;
+/// Records that are sorted at once, on average.
+const RECORDS_SORTED_AT_ONCE: usize = 64;
 
-/// How many places are looked at side by side.
-const LOOKED_AT_TOGETHER: usize = 256;
+/// The parts that a shard's records are dealt out to are at most this power of two.
+const DEALT_BITS_MAX: u32 = 11;
+const _: () = assert!(DEALT_BITS_MAX < TAG_BITS_MIN, "what looks alike is in one part");
 
-/// How many records of each shard there are.
-pub(super) fn records_of_shards(segments: &[Summary]) -> [usize; SHARDS] {
-    let mut records = [0; SHARDS];
-    for entry in segments.iter().flat_map(|segment| segment.entries.iter()) {
-        records[parse_summary_entry(entry).0.shard()] += 1;
-    }
-    records
+/// What is left of a shard's records.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    /// In the order of the hashes, as the index knows them.
+    pub entries: Vec<Replayed>,
+    /// Entries that others were compared with.
+    pub compared: u64,
+    /// Entries of other keys whose places were taken over.
+    pub displaced: u64,
+    /// An entry had to leave because too many looked alike.
+    pub is_any_evicted: bool,
 }
 
-/// The tables of some shards while they are filled.
-pub(super) struct Replay<'a> {
-    shards: Range<usize>,
-    tables: Vec<MutexGuard<'a, Shard>>,
-    /// Records of each of these shards, all versions counted.
-    records: &'a [usize],
-    by_shard: ByShard,
-    is_hybrid: bool,
-    compared: Compared<'a>,
-    is_any_evicted: bool,
+/// The records of a shard, dealt out by the upper bits of their hashes; of one hash, oldest first.
+pub(super) struct Dealt {
+    records: Vec<Replayed>,
+    /// By how many bits.
+    bits: u32,
+    /// Where each part begins, and where the last one ends.
+    begins: Vec<usize>,
 }
 
-impl<'a> Replay<'a> {
-    /// Locks the shards, whose tables are made for as many entries as there are records of each.
-    pub fn begin(
-        shared: &'a Shared,
-        shards: Range<usize>,
-        records: &'a [usize; SHARDS],
-        summaries: &'a Summaries<'a>,
-    ) -> Self {
-        let mut tables: Vec<_> = shards.clone().map(|shard| shared.lock(shard)).collect();
-        let records = &records[shards.clone()];
-        for (shard, records) in tables.iter_mut().zip(records) {
-            shard.places.table.resize_for(*records);
+impl Dealt {
+    /// The records that there are of a shard.
+    pub fn of_shard(sorted: &[ByShard], shard: usize) -> Self {
+        let len: usize = sorted.iter().map(|sorted| sorted.len_of(shard)).sum();
+        let bits = (len / RECORDS_SORTED_AT_ONCE).next_power_of_two().ilog2().clamp(1, DEALT_BITS_MAX);
+        let records = || sorted.iter().flat_map(|sorted| sorted.of(shard));
+        let mut begins = vec![0; (1 << bits) + 1];
+        records().for_each(|record| begins[record.hash(bits) as usize + 1] += 1);
+        for part in 1..begins.len() {
+            begins[part] += begins[part - 1];
         }
-        Self {
-            tables,
-            records,
-            by_shard: ByShard::new(shards.clone()),
-            shards,
-            is_hybrid: shared.hybrid().is_some(),
-            compared: Compared { summaries, taken_over: Vec::new(), count: 0, displaced: 0 },
-            is_any_evicted: false,
+        let mut ends = begins.clone();
+        let mut dealt = vec![Replayed::default(); len];
+        for record in records() {
+            let end = &mut ends[record.hash(bits) as usize];
+            dealt[*end] = record;
+            *end += 1;
         }
+        Self { records: dealt, bits, begins }
     }
 
-    /// Takes out what looks like these changes' keys.
-    pub fn void(&mut self, summary_entries: &[u64]) {
-        for entry in summary_entries {
-            let hash = parse_summary_entry(*entry).0;
-            if self.shards.contains(&hash.shard()) {
-                let table = &mut self.tables[hash.shard() - self.shards.start].places.table;
-                table.remove_where(hash.below_shard(table.hash_bits()), |_| true);
-            }
-        }
-    }
-
-    /// Takes in what these segments have of these shards: shard by shard, so that its table is in the processor's cache.
-    pub fn segments(&mut self, segments: &[Summary]) {
-        self.by_shard.sort(segments);
-        let (is_hybrid, compared) = (self.is_hybrid, &mut self.compared);
-        for (shard, records) in self.tables.iter_mut().zip(self.by_shard.shards()) {
-            let table = &mut shard.places.table;
-            for (i, record) in records.iter().enumerate() {
-                if let Some(ahead) = records.get(i + SIDE_BY_SIDE) {
-                    table.prefetch(ahead.hash().below_shard(table.hash_bits()));
+    /// Replays them. The index knows so many bits of their hashes.
+    pub fn replay(mut self, hash_bits: u32, is_hybrid: bool) -> Left {
+        let (mut left, mut entries) = (Left::default(), 0);
+        // A word for each record, which is sorted faster than the record: the bits of the hash that differ within a part,
+        // then the record's number in it. That has 23 bits at least, and 34 where there are so many records.
+        let number_bits = u64::BITS - (hash_bits - self.bits);
+        let number = |word: u64| (word & ((1 << number_bits) - 1)) as usize;
+        let (mut records, mut words, mut alike) = (Vec::new(), Vec::new(), Vec::with_capacity(SAME_HASH_MAX));
+        for part in self.begins.windows(2) {
+            records.clear();
+            records.extend_from_slice(&self.records[part[0]..part[1]]);
+            let word = |(i, record): (usize, &Replayed)| record.hash(hash_bits) << number_bits | i as u64;
+            words.clear();
+            words.extend(records.iter().enumerate().map(word));
+            words.sort_unstable();
+            for same in words.chunk_by(|a, b| a >> number_bits == b >> number_bits) {
+                same.iter().for_each(|word| left.replay_one(records[number(*word)], is_hybrid, &mut alike));
+                // No more than the records that they are left of: those are in `records`.
+                for entry in alike.drain(..) {
+                    self.records[entries] = entry;
+                    entries += 1;
                 }
-                self.is_any_evicted |= replay_record(table, *record, is_hybrid, compared);
             }
         }
-    }
-
-    /// Gives back the RAM of entries that were counted several times, for keys that were written several times. Whether
-    /// an entry had to leave.
-    pub fn end(mut self, counters: &Counters) -> bool {
-        self.compared.look();
-        add(&counters.compared_at_start, self.compared.count);
-        add(&counters.displaced_at_start, self.compared.displaced);
-        for (shard, records) in self.tables.iter_mut().zip(self.records) {
-            let entries = shard.places.table.len();
-            if entries * ENTRIES_EXPECTED_PERCENT_MAX < records * 100 {
-                shard.places.table.resize_for(entries);
-            }
-        }
-        self.is_any_evicted
+        self.records.truncate(entries);
+        Left { entries: self.records, ..left }
     }
 }
 
-/// Whether another entry had to leave.
-fn replay_record(table: &mut Table, record: Replayed, is_hybrid: bool, compared: &mut Compared<'_>) -> bool {
-    let (hash, place) = (record.hash(), record.place);
-    let bits = hash.below_shard(table.hash_bits());
-    match record.kind() {
-        RecordKind::Entry => {
-            let blocks = compared.summaries.geometry.blocks();
-            let age = |other| (place + blocks - other) % blocks;
-            let same = |other| match is_hybrid || record.is_beside() {
-                true => compared.is_its(other, hash),
-                false => compared.take_over(other, hash),
-            };
-            table.insert(bits, place, same, age).evicted.is_some()
+impl Left {
+    /// Replays a record over those that look alike, oldest first.
+    fn replay_one(&mut self, record: Replayed, is_hybrid: bool, alike: &mut Vec<Replayed>) {
+        if record.kind() == RecordKind::Deletion {
+            alike.clear();
+            return;
         }
-        RecordKind::Deletion => {
-            table.remove_where(bits, |_| true);
-            false
-        }
-    }
-}
-
-/// Entries that were compared with others which look like them.
-struct Compared<'a> {
-    summaries: &'a Summaries<'a>,
-    /// Places that were taken over, by which hash: whose they were is looked at for many at once.
-    taken_over: Vec<(u64, KeyHash)>,
-    count: u64,
-    /// Places of other keys that were taken over.
-    displaced: u64,
-}
-
-impl Compared<'_> {
-    /// Whether the entry at `place` has this very hash.
-    fn is_its(&mut self, place: u64, hash: KeyHash) -> bool {
-        self.count += 1;
-        self.summaries.holds(place, hash)
-    }
-
-    /// Takes over the entry at `place`, whosever it is.
-    fn take_over(&mut self, place: u64, hash: KeyHash) -> bool {
-        self.count += 1;
-        self.taken_over.push((place, hash));
-        if self.taken_over.len() == LOOKED_AT_TOGETHER {
-            self.look();
-        }
-        true
-    }
-
-    /// Counts which of the places that were taken over were other keys'.
-    fn look(&mut self) {
-        for (i, (place, hash)) in self.taken_over.iter().enumerate() {
-            if let Some((ahead, _)) = self.taken_over.get(i + SIDE_BY_SIDE) {
-                self.summaries.prefetch(*ahead);
+        self.compared += alike.len() as u64;
+        let is_its = |other: &Replayed| other.whole_hash() == record.whole_hash();
+        if is_hybrid || record.is_beside() {
+            alike.retain(|other| !is_its(other));
+            if alike.len() == SAME_HASH_MAX {
+                alike.remove(0);
+                self.is_any_evicted = true;
             }
-            self.displaced += u64::from(!self.summaries.holds(*place, *hash));
+        } else {
+            self.displaced += alike.drain(..).filter(|other| !is_its(other)).count() as u64;
         }
-        self.taken_over.clear();
+        alike.push(record);
     }
 }
