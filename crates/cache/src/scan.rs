@@ -1,7 +1,7 @@
 //! Visiting everything that is there, in steps.
 
 use crate::codec::StoredValue;
-use crate::drive::Io;
+use crate::drive::{Io, or_by_block};
 use crate::flash::Flash;
 use crate::framing::{block, records_in};
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
@@ -153,16 +153,17 @@ impl Shared {
                 // A copy: whoever holds a shard may wait for the segment, so we must not wait for a
                 // shard (nor for the visitor) while we hold the segment. What is behind this step is copied with
                 // it, for an entry may reach there.
-                let (counts, bytes) = {
+                let (sequence, counts, bytes) = {
                     let segment = segment.read();
                     let counts: Vec<u16> =
                         (from..end).map_while(|p| Some(records_in(&segment, p)?.0)).collect();
                     let bytes = records_in(&segment, from).map_or(&[][..], |(_, bytes)| bytes);
                     let bytes = bytes[..counts.len() * geometry.block_size()].to_vec();
-                    (counts, bytes)
+                    (segment.sequence(), counts, bytes)
                 };
                 for (i, (count, place)) in counts.into_iter().zip(step.clone()).enumerate() {
-                    self.scan_block(flash, place, count, &bytes[i * geometry.block_size()..], visit);
+                    let bytes = &bytes[i * geometry.block_size()..];
+                    self.scan_block(flash, (place, sequence), count, bytes, visit);
                 }
             }
             Location::Device { sequence } => self.scan_device(flash, io, step.clone(), sequence, visit),
@@ -192,12 +193,14 @@ impl Shared {
         let instance = flash.log.instance();
         let mut beyond = Vec::new();
         io.read_many(flash.log.device(), &extents, |i, result| {
-            let Ok(bytes) = result else { return };
+            let mut again = None;
+            let (bytes, _) = or_by_block(&flash.log, extents[i], result, &mut again);
             let places = blocks.start + (i * step) as u64..;
             for (block, place) in bytes.chunks_exact(geometry.block_size()).zip(places) {
                 let Some(header) = block::check(block, instance, place) else { continue };
                 if header.sequence == sequence
-                    && self.scan_block(flash, place, header.count, block, visit) == Scanned::Beyond
+                    && self.scan_block(flash, (place, sequence), header.count, block, visit)
+                        == Scanned::Beyond
                 {
                     beyond.push(place);
                 }
@@ -206,7 +209,7 @@ impl Shared {
         for place in beyond {
             let mut bytes = Vec::new();
             if let Some(count) = io.read_record(&flash.log, place, sequence, &mut bytes) {
-                self.scan_payload(place, count, &bytes, visit);
+                self.scan_payload(flash, (place, sequence), count, &bytes, visit);
             }
         }
     }
@@ -214,7 +217,7 @@ impl Shared {
     fn scan_block(
         &self,
         flash: &Flash,
-        place: u64,
+        at: (u64, u64),
         count: u16,
         bytes: &[u8],
         visit: &mut Visit<'_>,
@@ -229,12 +232,21 @@ impl Shared {
             }
             let payloads = bytes.chunks_exact(size).map(block::payload);
             let whole: Vec<u8> = payloads.flatten().copied().take(entry.len()).collect();
-            return self.scan_payload(place, count, &whole, visit);
+            return self.scan_payload(flash, at, count, &whole, visit);
         }
-        self.scan_payload(place, count, first, visit)
+        self.scan_payload(flash, at, count, first, visit)
     }
 
-    fn scan_payload(&self, place: u64, count: u16, payload: &[u8], visit: &mut Visit<'_>) -> Scanned {
+    /// Visits the entries of a payload that are the current ones. The segment may have been overwritten since it was read,
+    /// by what lies at the same place now.
+    fn scan_payload(
+        &self,
+        flash: &Flash,
+        (place, sequence): (u64, u64),
+        count: u16,
+        payload: &[u8],
+        visit: &mut Visit<'_>,
+    ) -> Scanned {
         let entries = Records::new(payload, count).filter_map(|record| match record {
             Record::Entry(entry) => Some(entry),
             Record::Deletion(_) => None,
@@ -242,7 +254,10 @@ impl Shared {
         let entries: Vec<EntryRecord<'_>> = entries.collect();
         for (i, entry) in entries.iter().enumerate() {
             let hash = self.hasher.hash(entry.key);
-            let live = self.shard(hash).places.at(hash, place).is_some();
+            let live = {
+                let shard = self.shard(hash);
+                flash.log.sequence_of(place) == sequence && shard.places.at(hash, place).is_some()
+            };
             let last = entries[i + 1..].iter().all(|later| later.key != entry.key);
             if live && last && entry.is_whole() {
                 visit(entry.key, entry.value(), entry.expires_at);

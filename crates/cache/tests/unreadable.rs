@@ -1,6 +1,6 @@
 //! A block that the device cannot read costs what is in it, and not what is read with it.
 
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Pending};
 use granary_log::device::{Device, MemoryDevice};
 use std::io;
 use std::sync::Arc;
@@ -34,12 +34,11 @@ impl Device for OneBad {
     }
 }
 
-#[test]
-fn neighbours_of_a_bad_block_are_found() {
-    let folder = tempfile::tempdir().unwrap();
+/// A cache full of short entries, and their keys.
+fn filled(folder: &tempfile::TempDir) -> (Arc<OneBad>, Cache, Vec<[u8; 8]>) {
     let device = Arc::new(OneBad { memory: MemoryDevice::new(512 * BLOCK), bad: AtomicU64::new(u64::MAX) });
     let mut flash = FlashOptions::new(folder.path().join("c"), 512 * BLOCK);
-    (flash.block_size, flash.write_buffer_size) = (BLOCK, 8 * BLOCK);
+    (flash.block_size, flash.write_buffer_size, flash.hash_seed) = (BLOCK, 8 * BLOCK, Some(1));
     let options = Options { flash: Some(flash), memory_bytes: 0, ..Options::default() };
     let cache = Cache::open_on(Box::new(Arc::clone(&device)), options).unwrap();
     let names: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
@@ -47,20 +46,68 @@ fn neighbours_of_a_bad_block_are_found() {
         cache.put_many(&[Entry { key: cache.key(name), value: Some(&[7; 60]), expires_at: 0 }]);
     }
     cache.flush().unwrap();
-    let found = || {
-        let keys: Vec<Key<'_>> = names.iter().map(|name| cache.key(name)).collect();
-        let mut found = 0;
-        cache.get_many(&mut Io::with_engine(Engine::Plain), &keys, 1, |_, outcome| {
+    (device, cache, names)
+}
+
+/// How many are found by a batch that is waited for.
+fn found_at_once(cache: &Cache, names: &[[u8; 8]]) -> u64 {
+    let keys: Vec<Key<'_>> = names.iter().map(|name| cache.key(name)).collect();
+    let mut found = 0;
+    cache.get_many(&mut Io::with_engine(Engine::Plain), &keys, 1, |_, outcome| {
+        found += u64::from(matches!(outcome, Outcome::Hit { .. }));
+    });
+    found
+}
+
+/// How many are found by lookups that go on while their thread does other things.
+fn found_later(cache: &Cache, names: &[[u8; 8]]) -> u64 {
+    let keys: Vec<Key<'_>> = names.iter().map(|name| cache.key(name)).collect();
+    let mut pending = Pending::with_engine(cache, Engine::Plain);
+    let mut found = 0;
+    cache.begin_many(
+        &mut pending,
+        &keys,
+        1,
+        |i| i as u64,
+        |_, outcome| {
             found += u64::from(matches!(outcome, Outcome::Hit { .. }));
-        });
-        found
-    };
-    let all = found();
-    assert!(all * 100 > KEYS * 99, "{all}");
+        },
+    );
+    while !pending.is_empty() {
+        cache.go_on(&mut pending, 1, |_, outcome| found += u64::from(matches!(outcome, Outcome::Hit { .. })));
+    }
+    found
+}
+
+/// How many a scan visits.
+fn scanned(cache: &Cache, _: &[[u8; 8]]) -> u64 {
+    let mut visited = 0;
+    cache.scan(&mut Io::with_engine(Engine::Plain), |_, _, _| visited += 1);
+    visited
+}
+
+#[test]
+fn neighbours_of_a_bad_block_are_found() {
+    for look in [found_at_once, found_later] {
+        let folder = tempfile::tempdir().unwrap();
+        let (device, cache, names) = filled(&folder);
+        let all = look(&cache, &names);
+        assert!(all * 100 > KEYS * 99, "{all}");
+        device.bad.store(20 * BLOCK + 100, Ordering::Release);
+        let (left, corrupt) = (look(&cache, &names), cache.stats().corrupt_blocks);
+        assert!(left < all && all - left <= BLOCK / 60, "a block's keys are not found: {left} of {all}");
+        assert_eq!(corrupt, 1);
+        device.bad.store(u64::MAX, Ordering::Release);
+        assert_eq!(look(&cache, &names), left, "they are gone for good");
+    }
+}
+
+#[test]
+fn neighbours_of_a_bad_block_are_scanned() {
+    let folder = tempfile::tempdir().unwrap();
+    let (device, cache, names) = filled(&folder);
+    let all = scanned(&cache, &names);
     device.bad.store(20 * BLOCK + 100, Ordering::Release);
-    let (left, corrupt) = (found(), cache.stats().corrupt_blocks);
-    assert!(left < all && all - left <= BLOCK / 60, "a block's keys are not found: {left} of {all}");
-    assert_eq!(corrupt, 1);
-    device.bad.store(u64::MAX, Ordering::Release);
-    assert_eq!(found(), left, "they are gone for good");
+    let left = scanned(&cache, &names);
+    assert!(left < all && all - left <= BLOCK / 60, "{left} of {all}");
 }

@@ -1,12 +1,13 @@
 //! A lookup on one thread, which waits for its reads.
 
+use super::by_block::read_by_block;
 use super::io::Io;
 use crate::flash::Flash;
 use crate::key::Key;
 use crate::limits::{LONG_BYTES_AT_ONCE, LOOKUP_ROUNDS_MAX};
 use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, Reach, Scratch, Workspace};
 use crate::shared::Shared;
-use granary_log::{AlignedBuffer, Extent, ReadAhead};
+use granary_log::ReadAhead;
 
 /// See [`Cache::get_many`](crate::Cache::get_many).
 pub(crate) fn get_many(
@@ -73,23 +74,10 @@ pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
         Err(_) => failed.push(read),
     });
     for read in failed {
-        let (bytes, unread) = read_block_by_block(flash, extents[read]);
+        let (bytes, unread) = read_by_block(&flash.log, extents[read]);
         lookup.take_read(flash, begun, (read, extents[read]), (&bytes, &unread), scratch);
     }
     scratch.extents = extents;
-}
-
-/// The bytes of a read that failed, and the offsets of the blocks that cannot be read: one costs the others nothing.
-fn read_block_by_block(flash: &Flash, extent: Extent) -> (AlignedBuffer, Vec<u64>) {
-    let mut bytes = AlignedBuffer::zeroed(extent.len);
-    let mut unread = Vec::new();
-    let size = flash.log.geometry().block_size();
-    for (offset, block) in (extent.offset..).step_by(size).zip(bytes.chunks_exact_mut(size)) {
-        if flash.log.device().read_at(offset, block).is_err() {
-            unread.push(offset);
-        }
-    }
-    (bytes, unread)
 }
 
 /// Reads and delivers the entries over several blocks whose first block was seen, many at a time.

@@ -1,5 +1,6 @@
 //! What one thread keeps between lookups.
 
+use super::by_block::or_by_block;
 use crate::framing::Log;
 use crate::framing::block::{self, blocks_spanned, payload_size};
 use crate::lookup::{LongEntry, Workspace};
@@ -97,7 +98,9 @@ impl Io {
         good.resize(entries.len(), 0);
         reads.read_many(log.device(), extents, |part, result| {
             let LongPart { entry, block, at } = parts[part];
-            let (LongEntry { probe, sequence, .. }, Ok(bytes)) = (entries[entry], result) else { return };
+            let LongEntry { probe, sequence, .. } = entries[entry];
+            let mut again = None;
+            let (bytes, _) = or_by_block(log, extents[part], result, &mut again);
             let place = probe.place + block as u64;
             good[entry] +=
                 block::copy_payloads(geometry, bytes, (instance, place, sequence), &mut records[at..]);
@@ -154,7 +157,8 @@ impl Io {
         let mut first_count = None;
         let mut good = 0;
         self.reads.read_many(log.device(), &extents, |e, result| {
-            let Ok(bytes) = result else { return };
+            let mut again = None;
+            let (bytes, _) = or_by_block(log, extents[e], result, &mut again);
             for (i, bytes) in (e * step..).zip(bytes.chunks_exact(size)) {
                 let header = block::check(bytes, instance, place + i as u64);
                 let Some(header) = header.filter(|h| h.sequence == sequence) else { continue };

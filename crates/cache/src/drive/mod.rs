@@ -1,6 +1,7 @@
 //! Drivers of lookups: on one thread that waits for its reads, on two, and on a thread that does other things meanwhile.
 
 mod blocking;
+mod by_block;
 mod helpers;
 #[cfg(feature = "async")]
 mod in_memory;
@@ -9,6 +10,7 @@ mod parallel;
 mod polled;
 
 pub(crate) use blocking::get_many;
+pub(crate) use by_block::{or_by_block, read_by_block};
 pub(crate) use helpers::Working;
 pub use helpers::{Helpers, Team};
 #[cfg(feature = "async")]

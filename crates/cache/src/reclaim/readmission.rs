@@ -1,7 +1,7 @@
 //! DRAM first, when the log reuses a segment: what was found lately goes back to RAM, where it has to
 //! earn its place on flash again. What was not (the paper's ghosts) leaves.
 
-use crate::drive::Io;
+use crate::drive::{Io, read_by_block};
 use crate::flash::Flash;
 use crate::framing::Summary;
 use crate::framing::block::{self, Header};
@@ -12,7 +12,7 @@ use crate::record::{EntryRecord, Record, newest_entries, parse};
 use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::sync::sync::atomic::Ordering;
-use granary_log::{AlignedBuffer, Engine};
+use granary_log::{AlignedBuffer, Engine, Extent};
 
 impl Shared {
     /// To be called before the segment is forgotten.
@@ -73,8 +73,9 @@ impl Shared {
             let last = places[next + count - 1];
             next += count;
             let read = &mut bytes[..(last - first + 1) as usize * size];
-            if flash.log.device().read_at(geometry.offset(first), read).is_err() {
-                continue;
+            let extent = Extent { offset: geometry.offset(first), len: read.len() };
+            if flash.log.device().read_at(extent.offset, read).is_err() {
+                read.copy_from_slice(&read_by_block(&flash.log, extent).0);
             }
             for place in blocks {
                 let at = (place - first) as usize * size;

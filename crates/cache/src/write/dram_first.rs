@@ -57,18 +57,18 @@ impl Shared {
             let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
             admitter.affords(entry.bytes() as u64, hybrid.opened.elapsed().as_secs_f64())
         };
-        let mut is_written = affordable;
+        let mut refused_by_flash = None;
         if affordable {
             // What may be an older version of it is deleted as any other: the record itself voids none.
             self.delete_kept(flash, hybrid, &[entry.key]);
-            self.put_through(flash, &[entry], &mut |_, _| is_written = false);
-        }
-        if !is_written {
-            if affordable {
-                hybrid.admitter.lock().expect("no panic under the lock").refund(entry.bytes() as u64);
+            self.put_through(flash, &[entry], &mut |_, why| refused_by_flash = Some(why));
+            if refused_by_flash.is_none() {
+                return;
             }
-            self.keep(flash, hybrid, &[entry], refused);
+            hybrid.admitter.lock().expect("no panic under the lock").refund(entry.bytes() as u64);
         }
+        // What is too long for RAM alone is as well put a moment later, where flash had no room for it now.
+        self.keep(flash, hybrid, &[entry], &mut |i, why| refused(i, refused_by_flash.unwrap_or(why)));
     }
 
     fn keep(&self, flash: &Flash, hybrid: &Hybrid, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {

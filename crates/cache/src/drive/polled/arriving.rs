@@ -30,13 +30,13 @@ impl<'a> Arriving<'a> {
         Self { shared, flash, now, tables, opened }
     }
 
-    /// Delivers what a read has brought.
+    /// Delivers what a read has brought, all but the blocks at these offsets.
     pub fn arrive(
         &mut self,
         io: &mut Io,
         scratch: &mut Scratch,
         id: u32,
-        bytes: &[u8],
+        (bytes, unread): (&[u8], &[u64]),
         sink: &mut dyn FnMut(u64, Outcome<'_>),
     ) {
         let read = self.tables.take(id);
@@ -47,8 +47,9 @@ impl<'a> Arriving<'a> {
         }
         let geometry = self.flash.log.geometry();
         for same in read.probes.chunk_by(|a, b| a.place == b.place) {
-            let at = (geometry.offset(same[0].place) - read.extent.offset) as usize;
-            let bytes = bytes.get(at..at + geometry.block_size());
+            let offset = geometry.offset(same[0].place);
+            let at = (offset - read.extent.offset) as usize;
+            let bytes = bytes.get(at..at + geometry.block_size()).filter(|_| !unread.contains(&offset));
             let blocks = std::iter::once(read.blocks).chain(std::iter::repeat(ReadBlocks::Told));
             for (some, blocks) in same.chunks(SIDE_BY_SIDE).zip(blocks) {
                 self.arrive_block(io, scratch, (&read, blocks), some, bytes, sink);

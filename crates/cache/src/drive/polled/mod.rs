@@ -7,6 +7,7 @@ mod arriving;
 mod opening;
 mod waiting;
 
+use super::by_block::or_by_block;
 use super::io::Io;
 use crate::flash::Flash;
 use crate::key::Key;
@@ -95,14 +96,16 @@ pub(crate) fn go_on<'a>(
             flights.begin(tables.reads[id as usize].extent, u64::from(id));
         }
         flights.poll(flash.log.device(), |id, result| {
-            let (id, bytes) = (id as u32, result.unwrap_or(&[]));
-            let offset = tables.reads[id as usize].extent.offset;
-            let shared = partition((offset / flash.log.geometry().file_bytes()) as usize);
+            let id = id as u32;
+            let extent = tables.reads[id as usize].extent;
+            let shared = partition((extent.offset / flash.log.geometry().file_bytes()) as usize);
+            let mut again = None;
+            let (bytes, unread) = or_by_block(&flash.log, extent, result, &mut again);
             Arriving::new(shared, now, tables, opened).arrive(
                 io,
                 &mut workspace.scratch,
                 id,
-                bytes,
+                (bytes, &unread),
                 &mut sink,
             );
         });
