@@ -21,8 +21,8 @@ const SHORT: u64 = 3;
 const SOON: &str = "3";
 /// Before this no item of a window comes to its end.
 const SAFE: Duration = Duration::from_millis((SHORT - 1) * 1000 - 100);
-/// Longer than they live, by both clocks.
-const PAUSE: Duration = Duration::from_millis(SHORT * 1000 + 800);
+/// Longer than they live, by both clocks, one of which is set by a timer that may be late.
+const PAUSE: Duration = Duration::from_millis(SHORT * 1000 + 2500);
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)

@@ -118,6 +118,11 @@ impl Request {
                 None
             }
             (Verb::Invalidate, "HD") => Some(Item { stale: true, ..shown() }),
+            // The device is behind: the item that was there is gone.
+            (
+                Verb::Set | Verb::Add | Verb::Append | Verb::Invalidate | Verb::TouchToEnd | Verb::GetToEnd,
+                "SERVER_ERROR out of memory storing object",
+            ) => None,
             (Verb::Delete | Verb::TouchToEnd, "NOT_FOUND")
             | (Verb::MetaDelete | Verb::Invalidate, "NF")
             | (Verb::GetToEnd, "EN") => None,

@@ -45,8 +45,9 @@ impl Process {
 
     /// With so much RAM, in bytes.
     pub fn start_with(folder: &Path, policy: &str, port: u16, memory: Option<u64>) -> Process {
-        // A port that a killed process had may be somebody else's for a while.
-        let deadline = Instant::now() + Duration::from_secs(if port == 0 { 0 } else { 60 });
+        // A port that a killed process had may be somebody else's for a while, and its files may be locked until the kernel
+        // has ended its reads.
+        let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             if let Some(process) = Self::try_start(folder, policy, port, memory) {
                 return process;
@@ -91,5 +92,13 @@ impl Drop for Process {
 
 /// Stops the cache of processes that were killed, so that no file of its RAM is left.
 pub fn end(folder: &Path, policy: &str) {
-    Server::start(&with_policy(folder, policy)).unwrap().stop().unwrap();
+    // Its files may be locked for a while.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let server = loop {
+        match Server::start(&with_policy(folder, policy)) {
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(100)),
+            started => break started.unwrap(),
+        }
+    };
+    server.stop().unwrap();
 }
