@@ -4,7 +4,7 @@
 mod common;
 
 use common::options;
-use granary_cache::{AsyncCache, Cache, Error, Refusal, TypedCache};
+use granary_cache::{AsyncCache, Cache, Error, OpenError, Refusal, TypedCache};
 use granary_log::device::{Device, MemoryDevice};
 use std::collections::HashMap;
 use std::future::Future;
@@ -13,12 +13,15 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Texts = AsyncCache<u64, String>;
 
 fn texts(folder: &tempfile::TempDir, memory_bytes: u64) -> Texts {
-    let cache = Cache::open(options(folder.path(), 256, 64, memory_bytes)).unwrap();
+    texts_of(Cache::open(options(folder.path(), 256, 64, memory_bytes)).unwrap())
+}
+
+fn texts_of(cache: Cache) -> Texts {
     AsyncCache::new(TypedCache::new(cache)).unwrap()
 }
 
@@ -115,10 +118,30 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-#[test]
-fn futures_that_are_dropped_lose_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = texts(&folder, 0);
+/// What passes while it is open.
+#[derive(Default)]
+struct Gate {
+    is_closed: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn set_closed(&self, is_closed: bool) {
+        *self.is_closed.lock().unwrap() = is_closed;
+        self.changed.notify_all();
+    }
+
+    /// Waits while it is closed, a minute at most.
+    fn pass(&self) {
+        let is_closed = self.is_closed.lock().unwrap();
+        let limit = Duration::from_secs(60);
+        drop(self.changed.wait_timeout_while(is_closed, limit, |is_closed| *is_closed).unwrap());
+    }
+}
+
+/// Drops futures after one poll, during which the device is told to wait; how many lookups were not done by then.
+fn drop_futures(open: impl Fn() -> Result<Cache, OpenError>, device_waits: impl Fn(bool)) -> u32 {
+    let cache = texts_of(open().unwrap());
     for key in 0..200 {
         cache.insert(&key, &text(key, 1)).unwrap();
     }
@@ -126,8 +149,10 @@ fn futures_that_are_dropped_lose_nothing() {
     let mut pending = 0;
     for round in 0..20 {
         for key in 0..200 {
+            device_waits(true);
             // Most are dropped while their reads are under way.
             pending += u32::from(poll_once(cache.get(&key)).is_pending());
+            device_waits(false);
             if (key + round) % 10 == 0 {
                 let other = (key + 77) % 200;
                 assert_eq!(wait(cache.get(&other)), Some(text(other, 1)));
@@ -138,16 +163,44 @@ fn futures_that_are_dropped_lose_nothing() {
         let _ = poll_once(cache.get_many(&keys));
         assert!(poll_once(cache.insert_later(round)).is_ready());
     }
-    assert!(pending > 2_000, "{pending} lookups waited");
     for key in 0..200 {
         assert_eq!(wait(cache.get(&key)), Some(text(key, 1)));
     }
-    // Dropped between its polls, a flush goes on.
+    // Dropped between its polls, a flush goes on, and has the cache until it ends.
     let _ = poll_once(cache.flush());
     drop(cache);
-    let cache = texts(&folder, 0);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let cache = loop {
+        match open() {
+            Err(OpenError::InUse { .. }) if Instant::now() < deadline => {}
+            opened => break texts_of(opened.unwrap()),
+        }
+    };
     assert_eq!(wait(cache.get(&1_019)), Some("19".into()));
     assert_eq!(wait(cache.get(&7)), Some(text(7, 1)));
+    pending
+}
+
+#[test]
+fn futures_that_are_dropped_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let pending = drop_futures(|| Cache::open(options(folder.path(), 256, 64, 0)), |_| ());
+    println!("{pending} lookups waited");
+}
+
+#[test]
+fn futures_that_are_dropped_while_they_wait_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = Arc::new(Gate::default());
+    let passed = Arc::clone(&gate);
+    let device = Arc::new(Odd {
+        memory: MemoryDevice::new(256 * 64 * 512),
+        before_read: Box::new(move || passed.pass()),
+        before_write: Box::new(|| ()),
+    });
+    let open = || Cache::open_on(Box::new(Arc::clone(&device)), options(folder.path(), 256, 64, 0));
+    let pending = drop_futures(open, |waits| gate.set_closed(waits));
+    assert_eq!(pending, 20 * 200, "each lookup waited");
 }
 
 /// A flush that goes on without its future is no reason for `close` not to wait for the device.
@@ -155,21 +208,29 @@ fn futures_that_are_dropped_lose_nothing() {
 fn a_close_waits_for_a_flush_whose_future_was_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let written = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&written);
+    let gate = Arc::new(Gate::default());
+    let (told, passed) = (Arc::clone(&written), Arc::clone(&gate));
     let slow = Odd {
         memory: MemoryDevice::new(256 * 64 * 512),
         before_read: Box::new(|| ()),
         before_write: Box::new(move || {
-            std::thread::sleep(Duration::from_millis(300));
+            passed.pass();
             told.store(true, Ordering::SeqCst);
         }),
     };
     let cache = Cache::open_on(Box::new(slow), options(folder.path(), 256, 64, 0)).unwrap();
-    let cache: Texts = AsyncCache::new(TypedCache::new(cache)).unwrap();
+    let cache = texts_of(cache);
     cache.insert(&1, &text(1, 1)).unwrap();
+    written.store(false, Ordering::SeqCst);
+    gate.set_closed(true);
     assert!(poll_once(cache.flush()).is_pending());
+    let opening = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        gate.set_closed(false);
+    });
     wait(cache.close()).unwrap();
     assert!(written.load(Ordering::SeqCst));
+    opening.join().unwrap();
 }
 
 trait InsertLater {

@@ -4,9 +4,13 @@
 use granary_cache::admission::Admission;
 use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
 use granary_log::device::MemoryDevice;
+use shuttle::rand::{RngCore, thread_rng};
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
+
+/// The seed of the interleavings; SHUTTLE_RANDOM_SEED for others.
+const SEED: u64 = 1;
 
 fn open(folder: &std::path::Path, memory_bytes: u64) -> Cache {
     open_with(folder, memory_bytes, Admission::All)
@@ -23,6 +27,7 @@ fn open_with(folder: &std::path::Path, memory_bytes: u64, admission: Admission) 
     flash.write_buffer_size = 1024;
     flash.reinsertion = Reinsertion::Read;
     flash.admission = admission;
+    flash.hash_seed = Some(thread_rng().next_u64());
     let options = Options { flash: Some(flash), memory_bytes, ..Options::default() };
     Cache::open_on(Box::new(MemoryDevice::new(8 << 10)), options).unwrap()
 }
@@ -54,7 +59,7 @@ fn random_times(iterations: usize, test: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
     config.max_steps = shuttle::MaxSteps::FailAfter(5_000_000);
-    let scheduler = shuttle::scheduler::RandomScheduler::new(iterations);
+    let scheduler = shuttle::scheduler::RandomScheduler::new_from_seed(SEED, iterations);
     shuttle::Runner::new(scheduler, config).run(test);
 }
 

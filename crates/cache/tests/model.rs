@@ -3,6 +3,8 @@
 
 #[path = "../../log/tests/common/random.rs"]
 mod random;
+#[path = "common/room.rs"]
+mod room;
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
 
@@ -402,6 +404,8 @@ fn operations() -> u64 {
 fn run(seed: u64, shape: Shape, engine: Engine) {
     let seed = seed + std::env::var("GRANARY_MODEL_SEED").map_or(0, |n| n.parse::<u64>().expect("a number"));
     let folder = tempfile::tempdir().unwrap();
+    // For the RAM tiers of all tests here.
+    let has_room = room::has_room(32 << 20);
     let mut random = Random(seed);
     let mut model = Model::new();
     let first = options(folder.path(), shape, &mut random);
@@ -479,9 +483,13 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
         "{killed} entries in RAM at kills, {taken_over} of them taken over; {found_in_blocks} in blocks"
     );
     assert!(found_in_blocks > 0 || !shape.keeps_blocks(), "blocks in RAM were of no use");
-    // Between the count and the kill the flusher goes on, by which a good part of a small tier may go to a write buffer, and
-    // come back; a long entry may lie outside. That none is lost, `killed.rs` checks.
-    assert!(taken_over * 100 >= killed * 75 && taken_over * 95 <= killed * 100);
+    if has_room {
+        // Between the count and the kill the flusher goes on, by which a good part of a small tier may go to a write buffer,
+        // and come back; a long entry may lie outside. That none is lost, `killed.rs` checks.
+        assert!(taken_over * 100 >= killed * 75 && taken_over * 95 <= killed * 100);
+    } else {
+        skip::skipped("no room in /dev/shm: no RAM tier outlives a kill");
+    }
     assert!(scanned > 0 || shape.file_size == shape.write_buffer_size, "a scan shows something");
     assert!(
         found * 200 > looked_up,

@@ -90,7 +90,8 @@ fn a_process_that_is_slow_to_end_keeps_its_ram_tier_for_the_next() {
     let is_in_use = |opened: Result<Cache, OpenError>| matches!(opened, Err(OpenError::InUse { .. }));
     assert!(is_in_use(Cache::open(options(folder.path(), memory.path()))), "the process is still there");
     let ends = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(1400));
+        // Longer than a lock is waited for, which is a second: two are, one after the other.
+        std::thread::sleep(Duration::from_millis(1100));
         drop(locked);
     });
     let cache = Cache::open(options(folder.path(), memory.path())).unwrap();

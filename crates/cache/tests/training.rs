@@ -70,8 +70,10 @@ fn close_while_training(compression: Compression, closes: bool) {
     let open = || Cache::open(options(folder.path(), compression)).unwrap();
     let cache = open();
     let mut next = 0;
+    let deadline = Instant::now() + Duration::from_secs(60);
     // The first dictionary, and 2000 values that need it.
     while cache.stats().codec_trainings < 1 {
+        assert!(Instant::now() < deadline, "{:?}", cache.stats());
         put(&cache, next..next + 100, 0);
         next += 100;
         std::thread::sleep(Duration::from_millis(5));
@@ -80,7 +82,9 @@ fn close_while_training(compression: Compression, closes: bool) {
     put(&cache, first.clone(), 0);
     next = first.end;
     // The second one.
+    let deadline = Instant::now() + Duration::from_secs(60);
     while cache.stats().codec_trainings < 2 {
+        assert!(Instant::now() < deadline, "{:?}", cache.stats());
         put(&cache, next..next + 100, 0);
         next += 100;
     }

@@ -1,12 +1,16 @@
 //! The map cannot be written down, as where the disk below is full: what is there can be read, nothing can be written, and
 //! with room again everything goes on.
 
+#[path = "common/wait.rs"]
+mod wait;
+
 use granary_volume::device::MemoryDevice;
 use granary_volume::{Config, Io, Patience, Volume};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use wait::wait_until;
 
 const SIZE: u64 = 16 << 20;
 const BLOCK: u64 = 4096;
@@ -73,9 +77,7 @@ fn a_killed_volume_is_read_and_not_written_until_its_map_can_be_written_down() {
         assert_eq!(volume.stats().checkpoints, 0);
         drop(full);
         // It is tried again within a second.
-        while write(&volume, 6, 8).is_err() {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until("the map is written down", || write(&volume, 6, 8).is_ok());
         volume.commit().unwrap();
         assert!(volume.stats().checkpoints > 0);
         volume.abandon();
@@ -94,9 +96,7 @@ fn the_map_is_written_down_as_soon_as_it_can() {
     let full = Full::new(folder.path());
     let volume = open(folder.path());
     drop(full);
-    while volume.stats().checkpoints == 0 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the map is written down", || volume.stats().checkpoints > 0);
     has(&volume, 5, 7);
     volume.close().unwrap();
 }
@@ -136,9 +136,7 @@ fn writes_wait_while_the_map_is_written_down() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &fresh, rustix::fs::Mode::RWXU).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while volume.stats().waits == 0 {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            wait_until("a write waits", || volume.stats().waits > 0);
             // Longer than anybody would wait for room.
             std::thread::sleep(2 * PATIENCE);
             // It cannot be synced, and the map is written down once more.
@@ -152,9 +150,7 @@ fn writes_wait_while_the_map_is_written_down() {
     });
     assert!(volume.stats().waits > 0, "{:?}", volume.stats());
     // It is tried again within a second.
-    while volume.stats().checkpoints == 0 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the map is written down", || volume.stats().checkpoints > 0);
     volume.close().unwrap();
 }
 

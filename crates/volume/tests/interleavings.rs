@@ -7,11 +7,16 @@ mod place;
 
 use granary_volume::map::{FlatMap, HashMap, Map};
 use place::place;
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::Arc;
 use shuttle::thread;
+use shuttle::{Config, Runner};
 
 const BLOCKS: u64 = 64;
 const ITERATIONS: usize = 20_000;
+
+/// The seed of the interleavings; SHUTTLE_RANDOM_SEED for others.
+const SEED: u64 = 1;
 
 type Shared = Arc<dyn Map>;
 
@@ -20,10 +25,12 @@ type Shared = Arc<dyn Map>;
 fn check(test: impl Fn(Shared) + Send + Sync + Copy + 'static) {
     let hash = move || test(Arc::new(HashMap::with_shape(BLOCKS, 0, 2, 1).unwrap()));
     let flat = move || test(Arc::new(FlatMap::new(BLOCKS).unwrap()));
-    shuttle::check_random(hash, ITERATIONS);
-    shuttle::check_pct(hash, ITERATIONS / 2, 3);
-    shuttle::check_random(flat, ITERATIONS);
-    shuttle::check_pct(flat, ITERATIONS / 2, 3);
+    let random = || RandomScheduler::new_from_seed(SEED, ITERATIONS);
+    let pct = || PctScheduler::new_from_seed(SEED, 3, ITERATIONS / 2);
+    Runner::new(random(), Config::default()).run(hash);
+    Runner::new(pct(), Config::default()).run(hash);
+    Runner::new(random(), Config::default()).run(flat);
+    Runner::new(pct(), Config::default()).run(flat);
 }
 
 /// Maps and unmaps other blocks: a table grows, fills with tombstones, and shrinks.

@@ -1,5 +1,8 @@
 //! What a volume does where the device does not give back what it was given.
 
+#[path = "common/wait.rs"]
+mod wait;
+
 use granary_log::device::{Device, VolatileDevice};
 use granary_volume::limits::RESERVED_SEGMENTS;
 use granary_volume::{Config, Io, Patience, Volume};
@@ -8,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use wait::wait_until;
 
 const BLOCK: u64 = 512;
 
@@ -151,9 +155,7 @@ fn cleaning_that_was_held_up_goes_on() {
     let waits = volume.stats().waits;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while volume.stats().waits == waits {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            wait_until("a write waits", || volume.stats().waits > waits);
             // The cleaner tries each segment.
             std::thread::sleep(Duration::from_millis(500));
             refuses.store(false, Ordering::Release);
@@ -196,16 +198,12 @@ fn writes_wait_again_after_others_waited_in_vain() {
     let stats = volume.stats();
     assert_eq!((stats.writes, stats.bytes_written), (4 * BLOCKS + tries - 1, stats.writes * BLOCK));
     refuses.store(false, Ordering::Release);
-    while volume.stats().segments_free <= RESERVED_SEGMENTS + 1 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("segments are free", || volume.stats().segments_free > RESERVED_SEGMENTS + 1);
     refuses.store(true, Ordering::Release);
     let waits = volume.stats().waits;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while volume.stats().waits == waits {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            wait_until("a write waits", || volume.stats().waits > waits);
             std::thread::sleep(Duration::from_millis(500));
             refuses.store(false, Ordering::Release);
         });
@@ -232,9 +230,7 @@ fn segments_without_dead_blocks_are_not_moved() {
     (0..BLOCKS).for_each(&mut write);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while volume.stats().waits == 0 {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            wait_until("a write waits", || volume.stats().waits > 0);
             std::thread::sleep(Duration::from_millis(500));
             let stats = volume.stats();
             refuses.store(false, Ordering::Release);
