@@ -196,15 +196,16 @@ fn a_reload_does_not_count_a_load_that_began_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, _) = manual_environment(folder.path());
     let fake = Arc::new(Fake::default());
-    let dictionary = fake.open(&sql("HASHED(QUERY_WAIT_TIMEOUT_MILLISECONDS 300)", "0"), &environment);
-    assert_eq!(look_up(&dictionary, [5]), [Some(50)]);
+    let dictionary = fake.open(&sql("HASHED(QUERY_WAIT_TIMEOUT_MILLISECONDS 2000)", "0"), &environment);
+    let answer = answers_at_last(|| dictionary.get(&[0], &u64s([5])));
+    assert_eq!(values(&answer.columns[0]), [50]);
     fake.close_gate();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| dictionary.reload());
         fake.await_waiting(1);
         assert_eq!(first.join().unwrap().unwrap_err().code(), 159);
         let second = scope.spawn(|| dictionary.reload());
-        std::thread::sleep(Duration::from_millis(400));
+        std::thread::sleep(Duration::from_millis(3000));
         // It has waited in vain, and may wait for the end of that load once more.
         fake.open_gate();
         assert_eq!(second.join().unwrap().unwrap_err().code(), 159);

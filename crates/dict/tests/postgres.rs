@@ -388,13 +388,13 @@ fn wrong_settings(server: &Server) {
 }
 
 fn a_connection_that_the_server_has_ended_is_made_anew(server: &Server) {
-    server.execute("ALTER ROLE granary SET idle_session_timeout = '1s'");
+    server.execute("ALTER ROLE granary SET idle_session_timeout = '5s'");
     let layout = "CACHE(SIZE_IN_CELLS 8 MAX_THREADS_FOR_UPDATES 1)";
     let dictionary = open(server, "id UInt64, name String", "id", "TABLE 'users'", layout);
-    for id in [1, 2] {
+    for (id, idle) in [(1, 6), (2, 0)] {
         let answer = dictionary.get(&[0], &u64s([id])).unwrap();
         assert_eq!(texts(&answer.columns[0]), [format!("user {id}")]);
-        std::thread::sleep(Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(idle));
     }
     let status = dictionary.status();
     assert_eq!((status.source_requests, status.source_errors), (2, 0));

@@ -128,7 +128,10 @@ fn what_is_not_renewed_in_time_is_asked_for_again() {
          LAYOUT(CACHE(SIZE_IN_CELLS 1000 QUERY_WAIT_TIMEOUT_MILLISECONDS 100)) LIFETIME(0)";
     let environment = Environment::new(folder.path());
     let dictionary = Dictionary::open_with_source(definition(sql), &environment, factory).unwrap();
-    let look_up = || values(&dictionary.get(&[0], &u64s([1, 2, 3, 4])).unwrap().columns[0]);
+    let look_up = || {
+        let answer = answers_at_last(|| dictionary.get(&[0], &u64s([1, 2, 3, 4])));
+        values(&answer.columns[0])
+    };
     dictionary.take_updates().unwrap();
     assert_eq!(look_up(), [0; 4]);
     changing.version.store(1, Ordering::SeqCst);

@@ -6,6 +6,9 @@
 //!
 //! GRANARY_KILLS: how often (20). GRANARY_SEED: another course of events.
 
+#[path = "server/unlocked.rs"]
+mod unlocked;
+
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -105,6 +108,7 @@ struct Life {
 
 impl Life {
     fn start(folder: &Path, lifetime: Option<Duration>) -> Life {
+        unlocked::await_unlocked(&folder.join("data"));
         let mut child: Child = Command::new(env!("CARGO_BIN_EXE_granary"))
             .args(["local", "--allow-executable", "--path"])
             .arg(folder.join("data"))

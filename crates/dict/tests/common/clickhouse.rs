@@ -1,6 +1,6 @@
 //! A ClickHouse server of its own for each test file, from Debian's package.
 
-use crate::process::{Process, on_free_ports};
+use crate::process::{Process, again, on_free_ports};
 use std::process::Command;
 
 pub struct Server {
@@ -52,7 +52,7 @@ impl Server {
 
     /// Starts it again, on the same port.
     pub fn start_again(&mut self) {
-        self.process = run(&self.folder, self.port).expect("ClickHouse has ended");
+        self.process = again(|| run(&self.folder, self.port));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::certificate::Certificate;
 use crate::postgres_server;
-use crate::process::{Process, on_free_ports};
+use crate::process::{Process, again, on_free_ports};
 use mongodb::bson::Document;
 use mongodb::options::{ClientOptions, InsertManyOptions};
 use mongodb::{Client, Collection};
@@ -98,7 +98,7 @@ impl Server {
     /// Starts it again, on the same port and with the same documents.
     pub fn start_again(&mut self) {
         let tls = self.tls_port.zip(self.certificate.as_ref());
-        self.process = run(&self.folder, &self.storage, self.port, tls).expect("FerretDB has ended");
+        self.process = again(|| run(&self.folder, &self.storage, self.port, tls));
         self.await_answer();
     }
 }

@@ -1,6 +1,6 @@
 //! A MariaDB server of its own for each test file, from Debian's package.
 
-use crate::process::{Process, on_free_ports};
+use crate::process::{Process, again, on_free_ports};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use std::process::Command;
@@ -57,7 +57,7 @@ impl Server {
     pub fn start_again(&mut self) {
         let user = Command::new("id").arg("-un").output().unwrap().stdout;
         let user = String::from_utf8(user).unwrap();
-        self.process = run(&self.folder, self.port, user.trim()).expect("MariaDB has ended");
+        self.process = again(|| run(&self.folder, self.port, user.trim()));
     }
 }
 

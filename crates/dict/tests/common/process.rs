@@ -17,6 +17,18 @@ pub fn on_free_ports<const N: usize>(start: impl Fn([u16; N]) -> Option<Process>
     tries.find_map(|ports| Some((ports, start(ports)?))).expect("the server has ended")
 }
 
+/// Starts a server again on the ports that it had, which somebody else may have for a while.
+pub fn again(start: impl Fn() -> Option<Process>) -> Process {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(process) = start() {
+            return process;
+        }
+        assert!(Instant::now() < deadline, "the server has ended");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 pub struct Process {
     child: Child,
 }

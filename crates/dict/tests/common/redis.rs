@@ -1,6 +1,6 @@
 //! A Redis server of its own for each test file, from Debian's package.
 
-use crate::process::{Process, on_free_ports};
+use crate::process::{Process, again, on_free_ports};
 use redis::{Client, Connection, IntoConnectionInfo, RedisConnectionInfo, RedisResult};
 use std::process::Command;
 
@@ -48,7 +48,7 @@ impl Server {
 
     /// Starts it again, empty, on the same port.
     pub fn start_again(&mut self) {
-        self.process = run(&self.folder, self.port).expect("Redis has ended");
+        self.process = again(|| run(&self.folder, self.port));
     }
 }
 

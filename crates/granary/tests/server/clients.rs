@@ -4,6 +4,7 @@ use crate::dictionary::users;
 use crate::served::Served;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -29,6 +30,18 @@ fn ran(command: &mut Command) -> Output {
     output
 }
 
+/// Runs what fetches packages: the network may be away for a moment.
+#[track_caller]
+fn fetched(command: &mut Command) {
+    for _ in 0..2 {
+        if command.output().is_ok_and(|output| output.status.success()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_secs(5));
+    }
+    ran(command);
+}
+
 #[test]
 fn clickhouse_connect_runs_ddl_and_queries() {
     let environment = kept("clickhouse-connect");
@@ -36,7 +49,7 @@ fn clickhouse_connect_runs_ddl_and_queries() {
     if !python.exists() {
         ran(Command::new("python3").args(["-m", "venv"]).arg(&environment));
     }
-    ran(Command::new(&python).args(["-m", "pip", "install", "--quiet", "clickhouse-connect==1.12.0"]));
+    fetched(Command::new(&python).args(["-m", "pip", "install", "--quiet", "clickhouse-connect==1.12.0"]));
     let (_folder, served) = served();
     let port = served.url.rsplit(':').next().unwrap();
     let script = repository().join("clients/clickhouse_connect_check.py");
@@ -45,14 +58,18 @@ fn clickhouse_connect_runs_ddl_and_queries() {
 
 #[test]
 fn the_clickhouse_crate_runs_ddl_and_queries() {
+    let cargo = |subcommand: &str| {
+        let mut command = Command::new(env!("CARGO"));
+        command
+            .args([subcommand, "--quiet", "--locked", "--manifest-path"])
+            .arg(repository().join("clients/rust/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(kept("client-rust"));
+        command
+    };
+    fetched(&mut cargo("build"));
     let (_folder, served) = served();
-    let manifest = repository().join("clients/rust/Cargo.toml");
-    ran(Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--locked", "--manifest-path"])
-        .arg(manifest)
-        .arg("--target-dir")
-        .arg(kept("client-rust"))
-        .args(["--", &served.url]));
+    ran(cargo("run").args(["--", &served.url]));
 }
 
 /// What a browser makes of a page of the dashboard. What it complains about is an error.

@@ -7,6 +7,7 @@
 //! GRANARY_KILLS: how often (12). GRANARY_SEED: another course of events.
 
 use crate::served::Served;
+use crate::unlocked::await_unlocked;
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -215,6 +216,7 @@ fn statements_of_the_catalogue_are_whole_or_not_at_all_after_kills() {
             }
         });
         served.wait();
+        await_unlocked(folder.path());
         served = Served::start(folder.path(), &[]);
         let found = found(&served);
         let (sql, after) = under_way;

@@ -13,4 +13,5 @@ mod replacing;
 mod requests;
 mod served;
 mod sessions;
+mod unlocked;
 mod waiting;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 /// Stopped as a person stops it, with SIGTERM, when it is dropped.
 pub struct Served {
@@ -58,17 +59,25 @@ impl Served {
 
     /// Where it says that it listens next.
     fn address(&self) -> String {
-        loop {
-            let line = self.log.lock().unwrap().recv().expect("the server has ended");
-            if let Some((_, url)) = line.split_once("Granary listens on ") {
-                return url.trim().to_owned();
-            }
-        }
+        self.behind("Granary listens on ").trim().to_owned()
     }
 
     /// Waits until the log has a line with this.
     pub fn wait_for(&self, words: &str) {
-        while !self.log.lock().unwrap().recv().expect("the server has ended").contains(words) {}
+        self.behind(words);
+    }
+
+    /// What stands behind these words in the next line of the log that has them.
+    fn behind(&self, words: &str) -> String {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let log = self.log.lock().unwrap();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = log.recv_timeout(left).unwrap_or_else(|why| panic!("no line with {words}: {why}"));
+            if let Some((_, rest)) = line.split_once(words) {
+                return rest.to_owned();
+            }
+        }
     }
 
     /// `https://localhost:PORT`.

@@ -1,0 +1,31 @@
+//! Files of a process that was killed.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Waits until nobody has the folder or a dictionary in it locked: the kernel may end the reads of a process that was killed,
+/// and let go of its files, after that is gone.
+pub fn await_unlocked(folder: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let entry = entry.unwrap();
+        let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+        if entry.file_type().unwrap().is_dir() {
+            await_unlocked(&path);
+            continue;
+        }
+        // SQLite's locks, which are of another kind, would go with a file that is closed.
+        if name != "lock" && !name.ends_with(".bin") && !name.ends_with(".state") {
+            continue;
+        }
+        let is_locked = || {
+            let file = File::open(&path);
+            file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+        };
+        while is_locked() {
+            assert!(Instant::now() < deadline, "{} is locked by a process that is gone", path.display());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
