@@ -54,7 +54,8 @@ pub trait Export: Send + Sync {
 
 /// A connection's way to an export, made, used and dropped on the connection's own thread.
 ///
-/// It may be dropped with commands in flight, when the client has gone: what they write may then be written or not.
+/// It may be dropped with commands in flight, when the client has gone: what they write may then be written or not, but
+/// not after the drop, where the client may have written something else on another connection.
 pub trait Session {
     /// Begins a command. It is completed in `completions`, by this call or by a later [`poll`](Self::poll), in any
     /// order and once. What a write is given is borrowed for the call only. The connection is deaf until this returns.
@@ -66,6 +67,10 @@ pub trait Session {
     /// Completes what is ready and submits what was begun. It is called after all commands that had arrived were
     /// begun, and when [`event`](Self::event) is readable. It waits for nothing that may take long.
     fn poll(&mut self, completions: &mut Completions);
+
+    /// The client sends no more and has not said that it ends: it may have gone, and come back on another connection. What
+    /// would still have to wait is given up ([`Errno::Shutdown`]) rather than done behind what it asks for there.
+    fn client_has_gone(&mut self) {}
 
     /// Returns what is readable when `poll` has something to do; `poll` makes it unreadable. With `None`, `poll` is
     /// called every few milliseconds while commands are in flight.

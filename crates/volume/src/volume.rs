@@ -248,7 +248,7 @@ impl Volume {
     ///
     /// # Errors
     /// As [`write`](Self::write), and `WouldBlock`.
-    pub fn try_write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience) -> io::Result<()> {
+    pub fn try_write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
         self.check_range(offset, data.len() as u64)?;
         self.shared.ready_to_append()?;
         self.shared.write(io, offset, data, patience)
@@ -266,7 +266,7 @@ impl Volume {
     ///
     /// # Errors
     /// As [`write`](Self::write), and `WouldBlock`.
-    pub fn try_write_zeroes(&self, io: &mut Io, offset: u64, len: u64, patience: Patience) -> io::Result<()> {
+    pub fn try_write_zeroes(&self, io: &mut Io, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
         self.check_range(offset, len)?;
         self.shared.ready_to_append()?;
         self.shared.write_zeroes(io, offset, len, patience)
@@ -284,7 +284,7 @@ impl Volume {
     ///
     /// # Errors
     /// As [`write`](Self::write), and `WouldBlock`.
-    pub fn try_trim(&self, offset: u64, len: u64, patience: Patience) -> io::Result<()> {
+    pub fn try_trim(&self, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
         self.check_range(offset, len)?;
         self.shared.ready_to_append()?;
         self.shared.trim(offset, len, patience)

@@ -1,42 +1,68 @@
 //! Writing: to the end of the log, then into the map, both in one order.
 
-use crate::framing::content_hash;
+use crate::framing::{SegmentBuilder, content_hash};
 use crate::limits::{
-    BLOCKS_LOCKED_MAX, ROOM_LOOK_AGAIN, ROOM_WAIT_MAX, ROOM_WAIT_WITHOUT_MAP_MAX, ZEROES_LOCKED_MAX,
+    BLOCKS_LOCKED_MAX, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN, ROOM_WAIT_MAX, ROOM_WAIT_WITHOUT_MAP_MAX,
+    ZEROES_LOCKED_MAX,
 };
 use crate::map::mapped;
 use crate::shared::{Shared, SlotUse};
-use granary_log::Io;
+use granary_log::{Io, SegmentId};
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a change waits for room.
 #[derive(Clone, Copy, Debug)]
-pub enum Patience {
-    /// So long for each segment that it needs, beside the time that the map is written down in. Then there is none
-    /// (ENOSPC).
-    Long(Duration),
-    /// So long for each segment that it needs. Then it fails with `WouldBlock`, and a part of it may be made.
-    Short(Duration),
+pub struct Patience<'a> {
+    /// For each segment that it needs.
+    most: Duration,
+    is_long: bool,
+    given_up: Option<&'a AtomicBool>,
 }
 
-impl Patience {
+impl Patience<'_> {
     /// Until it is clear that there is none.
-    pub const LONG: Self = Self::Long(ROOM_WAIT_MAX);
+    pub const LONG: Self = Self::long(ROOM_WAIT_MAX);
+
+    /// So long for each segment that it needs, beside the time that the map is written down in. Then there is none
+    /// (ENOSPC).
+    pub const fn long(most: Duration) -> Self {
+        Self { most, is_long: true, given_up: None }
+    }
+
+    /// So long for each segment that it needs. Then it fails with `WouldBlock`, and a part of it may be made.
+    pub const fn short(most: Duration) -> Self {
+        Self { most, is_long: false, given_up: None }
+    }
+
+    /// As long as the flag is not set. Then the change fails (ECANCELED), and a part of it may be made: before the flag was
+    /// set, not after.
+    pub const fn unless(self, given_up: &AtomicBool) -> Patience<'_> {
+        Patience { most: self.most, is_long: self.is_long, given_up: Some(given_up) }
+    }
+
+    /// # Errors
+    /// The change was given up.
+    fn check(&self) -> io::Result<()> {
+        match self.given_up.is_some_and(|given_up| given_up.load(Ordering::Acquire)) {
+            true => Err(rustix::io::Errno::CANCELED.into()),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Shared {
     /// Writes bytes anywhere. Blocks of which a part is written are read and written as a whole.
-    pub fn write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience) -> io::Result<()> {
+    pub fn write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
         self.write_all(io, offset, data, patience)?;
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    fn write_all(&self, io: &mut Io, mut offset: u64, mut data: &[u8], patience: Patience) -> io::Result<()> {
+    fn write_all(&self, io: &mut Io, mut offset: u64, mut data: &[u8], patience: Patience<'_>) -> io::Result<()> {
         let size = self.block_size() as u64;
         while !data.is_empty() {
             let (lba, within) = (offset / size, (offset % size) as usize);
@@ -55,7 +81,7 @@ impl Shared {
     }
 
     /// Writes whole blocks.
-    fn write_blocks(&self, lba: u64, data: &[u8], patience: Patience) -> io::Result<()> {
+    fn write_blocks(&self, lba: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
         let size = self.block_size();
         for (first, data) in (lba..).step_by(BLOCKS_LOCKED_MAX).zip(data.chunks(BLOCKS_LOCKED_MAX * size)) {
             let mut hashes = [0; BLOCKS_LOCKED_MAX];
@@ -66,6 +92,7 @@ impl Shared {
             let mut next = blocks.next();
             loop {
                 let mut writer = self.log.writer();
+                patience.check()?;
                 while let Some(((lba, block), hash)) = next {
                     let Some(at) =
                         writer.fill(|id, builder, blocks| builder.push(id, blocks, lba, hash, block))
@@ -92,7 +119,7 @@ impl Shared {
         lba: u64,
         within: usize,
         data: &[u8],
-        patience: Patience,
+        patience: Patience<'_>,
     ) -> io::Result<()> {
         let mut block = vec![0; self.block_size()];
         loop {
@@ -105,6 +132,7 @@ impl Shared {
             block[within..within + data.len()].copy_from_slice(data);
             let hash = content_hash(&block);
             let mut writer = self.log.writer();
+            patience.check()?;
             if self.version(lba) != before {
                 continue;
             }
@@ -131,7 +159,7 @@ impl Shared {
     }
 
     /// Makes bytes zero. Whole blocks take no space from then on.
-    pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64, patience: Patience) -> io::Result<()> {
+    pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
         let size = self.config.block_size;
         let (end, zeroes) = (offset + len, vec![0; self.block_size()]);
         let (first, behind) = (offset.div_ceil(size), end / size);
@@ -149,7 +177,7 @@ impl Shared {
         io: &mut Io,
         Range { start: offset, end }: Range<u64>,
         zeroes: &[u8],
-        patience: Patience,
+        patience: Patience<'_>,
     ) -> io::Result<()> {
         let size = self.config.block_size;
         if offset == end || self.map.get(offset / size).is_none() {
@@ -165,23 +193,31 @@ impl Shared {
     }
 
     /// Gives back the space of whole blocks within a range of bytes; the rest of the range is left as it is.
-    pub fn trim(&self, offset: u64, len: u64, patience: Patience) -> io::Result<()> {
+    pub fn trim(&self, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
         let size = self.config.block_size;
         let (first, behind) = (offset.div_ceil(size), (offset + len) / size);
         self.unmap(first, behind.saturating_sub(first), patience)
     }
 
     /// Unmaps blocks: they are zero.
-    fn unmap(&self, mut lba: u64, count: u64, patience: Patience) -> io::Result<()> {
+    fn unmap(&self, mut lba: u64, count: u64, patience: Patience<'_>) -> io::Result<()> {
         let end = lba + count;
         // What is not mapped needs no entry.
         while let Some((first, _)) = mapped(&*self.map, lba..end).next() {
             let behind = end.min(first + ZEROES_LOCKED_MAX);
             let mut writer = self.log.writer();
-            let block = writer.fill(|id, builder, _| {
+            patience.check()?;
+            let push = |id: &SegmentId, builder: &mut SegmentBuilder, _: &mut [u8]| {
                 builder.push_zeroes(id, first, behind - first)?;
                 Some(id.first_block)
-            });
+            };
+            let mut block = writer.fill(push);
+            // It makes room, and needs next to none: also where nothing but segments is left that are kept for cleaning,
+            // and cleaning cannot go on.
+            if block.is_none() && self.log.free_slots() > RESERVED_SEGMENTS / 2 {
+                writer = writer.for_moving();
+                block = writer.fill(push);
+            }
             let Some(block) = block else {
                 drop(writer);
                 self.wait_for_room(patience)?;
@@ -197,13 +233,11 @@ impl Shared {
     }
 
     /// Waits until another segment can be opened.
-    fn wait_for_room(&self, patience: Patience) -> io::Result<()> {
-        let is_long = matches!(patience, Patience::Long(_));
-        let mut left = match patience {
-            // Where there was none for so long, the writes behind do not wait as long one after the other.
-            Patience::Long(_) if self.no_room.load(Ordering::Relaxed) => ROOM_LOOK_AGAIN,
-            Patience::Long(most) | Patience::Short(most) => most,
-        };
+    fn wait_for_room(&self, patience: Patience<'_>) -> io::Result<()> {
+        let Patience { most, is_long, .. } = patience;
+        // Where there was none for so long, the writes behind do not wait as long one after the other.
+        let is_hopeless = is_long && self.no_room.load(Ordering::Relaxed);
+        let mut left = if is_hopeless { ROOM_LOOK_AGAIN } else { most };
         let note = || self.counters.waits.fetch_add(1, Ordering::Relaxed);
         // Who has little patience may come again, and is one that waited all the same.
         if is_long {
@@ -212,6 +246,7 @@ impl Shared {
         let mut left_without_map = ROOM_WAIT_WITHOUT_MAP_MAX;
         let mut looked = Instant::now();
         loop {
+            patience.check()?;
             self.cleaner.wake();
             if let Some(error) = self.log.write_failure() {
                 return Err(error);

@@ -145,7 +145,7 @@ fn writes_wait_while_the_map_is_written_down() {
         let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
         for _ in 0..3 * SIZE / BLOCK {
             let offset = random.u64(..SIZE / BLOCK) * BLOCK;
-            volume.try_write(&mut io, offset, &[9; BLOCK as usize], Patience::Long(PATIENCE)).unwrap();
+            volume.try_write(&mut io, offset, &[9; BLOCK as usize], Patience::long(PATIENCE)).unwrap();
         }
     });
     assert!(volume.stats().waits > 0, "{:?}", volume.stats());

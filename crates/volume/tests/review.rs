@@ -185,7 +185,7 @@ fn writes_wait_again_after_others_waited_in_vain() {
     let volume = open(folder.path(), &config, &device(&config), refused).unwrap();
     let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
     let mut write = |lba: u64, patience| {
-        volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], Patience::Long(patience))
+        volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], Patience::long(patience))
     };
     let mut overwrite = |patience| write(random.u64(..BLOCKS), patience);
     for _ in 0..4 * BLOCKS {

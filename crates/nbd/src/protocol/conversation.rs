@@ -133,8 +133,16 @@ impl Conversation {
         }
     }
 
+    /// The client will send nothing beyond what has come; that may not have arrived here yet.
+    pub fn client_has_gone(&mut self) {
+        if let Phase::Transmission(transmission) = &mut self.phase {
+            transmission.client_has_gone();
+        }
+    }
+
     /// The client sends no more.
     pub fn hung_up(&mut self) {
+        self.client_has_gone();
         if !matches!(self.phase, Phase::Ending(..)) {
             self.end(Ending::Goodbye);
         }

@@ -47,6 +47,9 @@ impl Errno {
 
 impl From<&io::Error> for Errno {
     fn from(error: &io::Error) -> Self {
+        if error.raw_os_error() == Some(rustix::io::Errno::CANCELED.raw_os_error()) {
+            return Self::Shutdown;
+        }
         match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::NotPermitted,
             io::ErrorKind::OutOfMemory => Self::NoMemory,

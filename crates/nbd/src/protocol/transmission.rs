@@ -59,6 +59,11 @@ impl Transmission {
         self.is_stopping = true;
     }
 
+    /// The client sends no more.
+    pub fn client_has_gone(&mut self) {
+        self.session.client_has_gone();
+    }
+
     pub fn session(&self) -> &dyn Session {
         &*self.session
     }

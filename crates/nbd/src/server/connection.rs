@@ -68,6 +68,8 @@ pub(super) struct Connection {
     active: Instant,
     stall: Option<Stall>,
     stopping: Option<Instant>,
+    /// The client has closed its side.
+    is_closed: bool,
     /// The last read without a sign of readiness found something.
     is_busy: bool,
     patience: Patience,
@@ -87,6 +89,7 @@ impl Connection {
             active: now,
             stall: None,
             stopping: None,
+            is_closed: false,
             is_busy: false,
             patience: Patience::default(),
         }
@@ -258,8 +261,14 @@ impl Connection {
             Some(fd) => PollFd::from_borrowed_fd(fd, flags),
             None => PollFd::from_borrowed_fd(stop, PollFlags::empty()),
         };
+        let input = match need {
+            Need::Input => watch(Some(wire.input()), PollFlags::IN),
+            // It is not read from, but that its client has gone is to be known.
+            Need::Room | Need::Memory if !self.is_closed => watch(Some(wire.input()), PollFlags::RDHUP),
+            _ => watch(None, PollFlags::empty()),
+        };
         let mut fds = [
-            watch((need == Need::Input).then(|| wire.input()), PollFlags::IN),
+            input,
             watch(has_output.then(|| wire.output()), PollFlags::OUT),
             watch(self.stopping.is_none().then_some(stop), PollFlags::IN),
             watch(event, PollFlags::IN),
@@ -275,6 +284,11 @@ impl Connection {
         }
         if input.union(output).intersects(PollFlags::ERR | PollFlags::NVAL) {
             return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if need != Need::Input && !input.is_empty() {
+            self.is_closed = true;
+            self.conversation.client_has_gone();
+            return Ok(Wake::Other);
         }
         Ok(if input.is_empty() { Wake::Other } else { Wake::Readable })
     }

@@ -7,6 +7,7 @@ use granary_volume::{Io, Patience, Volume};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
@@ -19,7 +20,7 @@ pub(super) enum Change<'a> {
 
 impl Change<'_> {
     /// Makes it, with so much patience where there is no room.
-    pub fn make(&self, volume: &Volume, io: &mut Io, patience: Patience) -> io::Result<()> {
+    pub fn make(&self, volume: &Volume, io: &mut Io, patience: Patience<'_>) -> io::Result<()> {
         match self {
             Self::Write { offset, data } => volume.try_write(io, *offset, data, patience),
             Self::WriteZeroes { offset, len } => volume.try_write_zeroes(io, *offset, *len, patience),
@@ -57,6 +58,8 @@ struct Queue {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// The client has gone: what it had asked for must not come behind what it asks for on another connection.
+    are_given_up: AtomicBool,
 }
 
 impl Shared {
@@ -81,7 +84,7 @@ impl Shared {
 }
 
 /// The thread that makes the changes of a connection that may have to wait, one after the other. It is started with the
-/// first of them. Dropped, it gives up those that it has not begun.
+/// first of them. Dropped, it gives them up.
 pub(super) struct Changes {
     volume: Arc<Volume>,
     finished: Arc<Finished>,
@@ -112,6 +115,16 @@ impl Changes {
         self.thread.is_some()
     }
 
+    /// Gives up all that wait, and what is left of the one under way. They end with ESHUTDOWN.
+    pub fn give_up(&self) {
+        self.shared.are_given_up.store(true, Ordering::Release);
+    }
+
+    /// Whether they [are](Self::give_up).
+    pub fn are_given_up(&self) -> bool {
+        self.shared.are_given_up.load(Ordering::Acquire)
+    }
+
     /// Leaves a change to the thread, which is [ready](Self::is_ready).
     pub fn put(&self, tag: Tag, change: Change<'_>, is_forced: bool) {
         let waiting = Waiting { tag, change: change.into_owned(), is_forced };
@@ -128,6 +141,7 @@ impl Changes {
 
 impl Drop for Changes {
     fn drop(&mut self) {
+        self.give_up();
         self.shared.lock().ends = true;
         self.shared.changed.notify_one();
         // A panic of the thread was printed by it; there is nothing to add.
@@ -138,7 +152,7 @@ impl Drop for Changes {
 fn serve(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
     let mut io = Io::new();
     while let Some(Waiting { tag, change, is_forced }) = shared.next() {
-        let made = change.make(volume, &mut io, Patience::LONG);
+        let made = change.make(volume, &mut io, Patience::LONG.unless(&shared.are_given_up));
         shared.lock().left -= 1;
         match made {
             Ok(()) if is_forced => finished.push_durable(volume, tag),

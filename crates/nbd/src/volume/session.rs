@@ -78,11 +78,16 @@ impl VolumeSession {
     /// Makes a change, now or later. If it is forced it is completed when it is durable.
     fn change(&mut self, tag: Tag, change: Change<'_>, is_forced: bool, completions: &mut Completions) {
         let mut made = Err(io::ErrorKind::WouldBlock.into());
-        if !self.changes.are_waiting() {
-            let patience = Patience::Short(Duration::from_millis(ROOM_PATIENCE_MILLISECONDS));
+        // Trims need next to no room, and make some.
+        if matches!(change, Change::Trim { .. }) || !self.changes.are_waiting() {
+            let patience = Patience::short(Duration::from_millis(ROOM_PATIENCE_MILLISECONDS));
             made = change.make(&self.volume, &mut self.io, patience);
         }
         if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            if self.changes.are_given_up() {
+                self.times.end(tag, &self.volume);
+                return completions.finish(tag, Err(Errno::Shutdown));
+            }
             if self.changes.is_ready() {
                 self.elsewhere += 1;
                 return self.changes.put(tag, change, is_forced);
@@ -162,6 +167,10 @@ impl Session for VolumeSession {
             completions.finish(tag, outcome);
         }
         reads.poll(volume, completions, |tag| times.end(tag, volume));
+    }
+
+    fn client_has_gone(&mut self) {
+        self.changes.give_up();
     }
 
     fn event(&self) -> Option<BorrowedFd<'_>> {
