@@ -266,7 +266,13 @@ impl Volume {
     ///
     /// # Errors
     /// As [`write`](Self::write), and `WouldBlock`.
-    pub fn try_write_zeroes(&self, io: &mut Io, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
+    pub fn try_write_zeroes(
+        &self,
+        io: &mut Io,
+        offset: u64,
+        len: u64,
+        patience: Patience<'_>,
+    ) -> io::Result<()> {
         self.check_range(offset, len)?;
         self.shared.ready_to_append()?;
         self.shared.write_zeroes(io, offset, len, patience)

@@ -62,7 +62,13 @@ impl Shared {
         Ok(())
     }
 
-    fn write_all(&self, io: &mut Io, mut offset: u64, mut data: &[u8], patience: Patience<'_>) -> io::Result<()> {
+    fn write_all(
+        &self,
+        io: &mut Io,
+        mut offset: u64,
+        mut data: &[u8],
+        patience: Patience<'_>,
+    ) -> io::Result<()> {
         let size = self.block_size() as u64;
         while !data.is_empty() {
             let (lba, within) = (offset / size, (offset % size) as usize);

@@ -4,11 +4,13 @@
 #[path = "common/wait.rs"]
 mod wait;
 
-use granary_volume::device::MemoryDevice;
+use granary_volume::device::{Device, MemoryDevice};
 use granary_volume::{Config, Io, Patience, Volume};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wait::wait_until;
 
@@ -171,5 +173,62 @@ fn a_close_that_writes_no_map_is_an_error_if_anything_was_written() {
     let volume = open(folder.path());
     has(&volume, 5, 7);
     has(&volume, 6, 8);
+    volume.close().unwrap();
+}
+
+/// A device in RAM. Once it is damaged, a block of each segment cannot be read.
+struct Damaged {
+    inner: MemoryDevice,
+    segment_bytes: u64,
+    is_damaged: AtomicBool,
+}
+
+impl Device for Damaged {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let mut blocks = (offset / BLOCK..(offset + bytes.len() as u64).div_ceil(BLOCK))
+            .map(|block| block % (self.segment_bytes / BLOCK));
+        match self.is_damaged.load(Ordering::Acquire) && blocks.any(|block| block == 10) {
+            true => Err(io::Error::from_raw_os_error(5)),
+            false => self.inner.read_at(offset, bytes),
+        }
+    }
+
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        self.inner.write_at(offset, buffers)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Segments with damage are used again when nothing in them is alive: by trims, for which there has to be room.
+#[test]
+fn trims_make_room_where_nothing_can_be_cleaned() {
+    let patience = Patience::long(Duration::from_secs(1));
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::new(SIZE);
+    let geometry = config.geometry().unwrap();
+    let device = Arc::new(Damaged {
+        inner: MemoryDevice::new(geometry.file_bytes()),
+        segment_bytes: geometry.segment_bytes(),
+        is_damaged: AtomicBool::new(false),
+    });
+    let volume = Volume::open_on(folder.path(), "v", &config, Box::new(Arc::clone(&device))).unwrap();
+    let mut io = Io::new();
+    let mut write = |lba: u64| volume.try_write(&mut io, lba * BLOCK, &[7; BLOCK as usize], patience);
+    (0..SIZE / BLOCK).for_each(|lba| write(lba).unwrap());
+    volume.commit().unwrap();
+    device.is_damaged.store(true, Ordering::Release);
+    let mut random = fastrand::Rng::with_seed(1);
+    let refused = (0..100_000).find_map(|_| write(random.u64(0..SIZE / BLOCK)).err()).expect("it is full");
+    assert_eq!(refused.kind(), io::ErrorKind::StorageFull);
+    volume.try_trim(0, SIZE / 4, patience).unwrap();
+    volume.try_trim(SIZE / 4, SIZE * 3 / 4, patience).unwrap();
+    (0..SIZE / BLOCK).for_each(|lba| write(lba).unwrap());
     volume.close().unwrap();
 }
