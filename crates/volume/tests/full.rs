@@ -176,7 +176,7 @@ fn a_close_that_writes_no_map_is_an_error_if_anything_was_written() {
     volume.close().unwrap();
 }
 
-/// A device in RAM. Once it is damaged, a block of each segment cannot be read.
+/// A device in RAM. Once it is damaged, of each segment nothing can be read but its first and its last block.
 struct Damaged {
     inner: MemoryDevice,
     segment_bytes: u64,
@@ -189,9 +189,11 @@ impl Device for Damaged {
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let mut blocks = (offset / BLOCK..(offset + bytes.len() as u64).div_ceil(BLOCK))
-            .map(|block| block % (self.segment_bytes / BLOCK));
-        match self.is_damaged.load(Ordering::Acquire) && blocks.any(|block| block == 10) {
+        let blocks = self.segment_bytes / BLOCK;
+        let mut positions =
+            (offset / BLOCK..(offset + bytes.len() as u64).div_ceil(BLOCK)).map(|block| block % blocks);
+        let is_content = |position: u64| position > 0 && position < blocks - 1;
+        match self.is_damaged.load(Ordering::Acquire) && positions.any(is_content) {
             true => Err(io::Error::from_raw_os_error(5)),
             false => self.inner.read_at(offset, bytes),
         }
