@@ -45,15 +45,19 @@ impl<F: Framing> Log<F> {
         };
         let sealed = writer.sealed_until();
         drop(writer);
-        if let Some((segment, blocks, bytes)) = part.filter(|(_, blocks, _)| !blocks.is_empty()) {
+        if let Some((segment, blocks, bytes)) = part.as_ref().filter(|(_, blocks, _)| !blocks.is_empty()) {
             let bytes = &bytes[..blocks.len() * self.geometry.block_size()];
             let offset = self.geometry.offset(segment.first_block() + blocks.start as u64);
             self.device.write_at(offset, &[bytes])?;
-            segment.note_written(&blocks);
+            segment.note_written(blocks);
             self.counters.bytes_written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
         self.wait_until_written(sealed, errors)?;
-        if durability == Durability::Synced { self.sync() } else { Ok(()) }
+        if durability == Durability::Synced {
+            self.sync()?;
+            part.iter().for_each(|(segment, blocks, _)| segment.note_synced(&self.framing, blocks.end));
+        }
+        Ok(())
     }
 
     /// Seals what was appended so far and waits until it is on the device.

@@ -61,6 +61,9 @@ pub trait Framing: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Notes that the blocks before this position in the segment, which [`commit`](Self::commit) gave, are durable.
+    fn note_synced(&self, _builder: &mut Self::Builder, _position: usize) {}
+
     /// The ranges of blocks that are not zero any more; those are cleared before the memory is used again.
     fn used(&self, geometry: &Geometry, builder: &Self::Builder) -> [Range<usize>; 2];
 

@@ -90,6 +90,12 @@ impl<F: Framing> Segment<F> {
         }
     }
 
+    /// Notes that the blocks before `position` that [`commit`](Self::commit) gave are durable.
+    pub(crate) fn note_synced(&self, framing: &F, position: usize) {
+        let mut content = self.content.write().expect("no panic under the lock");
+        framing.note_synced(&mut content.builder, position);
+    }
+
     /// Where its memory outlives the process, the next one finds the segment from here on.
     pub(crate) fn begin(&self) {
         self.lock().memory.begin(self.id.sequence);

@@ -124,7 +124,9 @@ impl Shared {
                 Entry::Block { lba, checksum: expected } => {
                     let hash = hashes[*position as usize];
                     let right = checksum(self.log.instance(), summary.sequence, lba, hash) == expected;
-                    (!right && !unreadable.contains(position)).then_some(*position)
+                    // What was synced came to the device: it is damage, and stays where it is.
+                    let may_be_lost = *position >= summary.synced_position && !unreadable.contains(position);
+                    (!right && may_be_lost).then_some(*position)
                 }
                 _ => None,
             })

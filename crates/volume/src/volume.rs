@@ -143,6 +143,12 @@ impl Volume {
             let path = config.log_path(&files);
             return Err(Error::io("read the summaries of", &path)(crate::shared::damaged()));
         }
+        if let segment @ 1.. = framing.damaged.load(Ordering::Acquire) {
+            let reason = format!(
+                "of segment {segment} a part that was synced is damaged, and so is what was flushed there"
+            );
+            return Err(Error::Damaged { path: config.log_path(&files), reason });
+        }
         if config.formatted && recovered.segments.is_empty() {
             let reason = "nothing of this volume is on it: it is another device or file".to_owned();
             return Err(Error::Damaged { path: config.log_path(&files), reason });

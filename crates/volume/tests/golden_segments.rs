@@ -65,10 +65,11 @@ fn what_was_agreed_is_read() {
     is_read("segments.log.txt");
 }
 
-/// Of versions that used slots again before a checkpoint had what was in them, and said so by a zero; and of those whose
-/// starts noted as synced the numbers that they left out.
+/// Of versions that used slots again before a checkpoint had what was in them, and said so by a zero; of those whose starts
+/// noted as synced the numbers that they left out; and of those whose commits did not say that they follow what was synced.
 #[test]
 fn what_older_versions_wrote_is_read() {
+    is_read("segments.before-synced-commits.log.txt");
     is_read("segments.slots-reused-early.log.txt");
     is_read("segments.synced-beyond-newest.log.txt");
 }

@@ -423,3 +423,69 @@ fn what_is_no_device_or_is_in_use_is_refused() {
     Volume::create_over(folder.path(), "v", &on(&raw.device)).unwrap();
     Volume::delete(folder.path(), "v").unwrap();
 }
+
+/// Where the blocks of the log lie that are no content: (offset, kind, sequence number), of the newest segment.
+fn marked_blocks(log: &[u8]) -> Vec<(usize, u8)> {
+    let marked = (0..log.len()).step_by(BLOCK as usize).filter(|at| &log[at + 40..at + 48] == b"GRVOLUME");
+    let sequence =
+        |at: usize| log[at + 8..at + 14].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    let newest = marked.clone().map(sequence).max().unwrap();
+    marked.filter(|at| sequence(*at) == newest).map(|at| (at, log[at + 14])).collect()
+}
+
+/// Of the newest segment, which has no summary, header and footers say what was flushed. One that is damaged must not pass
+/// for one that never came: what was flushed there would be what it was before, or zero.
+#[test]
+fn damage_to_what_says_what_was_flushed_refuses_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    Volume::create(folder.path(), "v", &Config::new(SIZE)).unwrap();
+    let (volume, mut io) = (open(folder.path()).unwrap(), Io::new());
+    volume.write(&mut io, 0, &vec![1; 1 << 20]).unwrap();
+    volume.close().unwrap();
+    let volume = open(folder.path()).unwrap();
+    for lba in 0..5 {
+        volume.write(&mut io, lba * BLOCK, &[2; BLOCK as usize]).unwrap();
+        volume.commit().unwrap();
+    }
+    volume.abandon();
+    let log = folder.path().join("v.log");
+    let files = names(folder.path());
+    let whole: Vec<_> = files.iter().map(|name| std::fs::read(folder.path().join(name)).unwrap()).collect();
+    let restore = || {
+        for (name, bytes) in files.iter().zip(&whole) {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+        }
+    };
+    let bytes = std::fs::read(&log).unwrap();
+    let damage = |at: usize| {
+        restore();
+        let mut bytes = bytes.clone();
+        bytes[at + 100] ^= 4;
+        std::fs::write(&log, bytes).unwrap();
+    };
+    let marked = marked_blocks(&bytes);
+    assert_eq!(marked.iter().map(|(_, kind)| *kind).collect::<Vec<_>>(), [1, 2, 2, 2, 2, 2]);
+    let contents = || {
+        let (volume, mut io) = (open(folder.path()).unwrap(), Io::new());
+        let mut found = [0; BLOCK as usize];
+        let contents =
+            (0..6).map(|lba| volume.read(&mut io, lba * BLOCK, &mut found).map(|()| found[0]).ok());
+        let contents: Vec<Option<u8>> = contents.collect();
+        volume.close().unwrap();
+        contents
+    };
+    for (at, _) in &marked[..5] {
+        damage(*at);
+        is_refused(folder.path(), "v.log");
+    }
+    // What the last commit is about is not told from what never came.
+    damage(marked[5].0);
+    assert_eq!(contents(), [2, 2, 2, 2, 1, 1].map(Some));
+    damage(marked[5].0 - BLOCK as usize);
+    assert_eq!(contents(), [2, 2, 2, 2, 1, 1].map(Some));
+    // Content of those before is damaged, not older.
+    damage(marked[3].0 - BLOCK as usize);
+    assert_eq!(contents(), [Some(2), Some(2), None, Some(2), Some(2), Some(1)]);
+    restore();
+    assert_eq!(contents(), [2, 2, 2, 2, 2, 1].map(Some));
+}

@@ -5,7 +5,7 @@
 //! | 0..8 | XXH3-64 of the rest of the block, seeded by the instance and the block's number |
 //! | 8..14 | sequence number of the segment |
 //! | 14 | kind: 1 header, 2 footer of a commit, 3 summary |
-//! | 15 | 1: see [`Header::reuse_after_checkpoint`]; 0 in segments from before |
+//! | 15 | bits: 1 see [`Header::reuse_after_checkpoint`], 2 see [`Header::follows_synced`]; 0 in segments from before |
 //! | 16..20 | number of this block in the footer |
 //! | 20..24 | blocks of the footer |
 //! | 24..28 | entries in this block |
@@ -60,6 +60,8 @@ pub struct Header {
     /// Whether the program that wrote it uses a slot again only when the checkpoint has the segment that was in it. Then no
     /// sequence number is missing behind the checkpoint but those that a start leaves out.
     pub reuse_after_checkpoint: bool,
+    /// Of a commit: whether all that lies before `position` in the segment was synced when this was written.
+    pub follows_synced: bool,
 }
 
 impl Header {
@@ -110,7 +112,8 @@ pub fn write(
             entry.encode(bytes);
         }
         bytes[8..16].copy_from_slice(&header.sequence.to_le_bytes());
-        bytes[14..16].copy_from_slice(&[header.kind as u8, u8::from(header.reuse_after_checkpoint)]);
+        let flags = u8::from(header.reuse_after_checkpoint) | u8::from(header.follows_synced) << 1;
+        bytes[14..16].copy_from_slice(&[header.kind as u8, flags]);
         let numbers = [index, blocks, part.len() as u32, header.position];
         for (number, at) in numbers.into_iter().zip((16..).step_by(4)) {
             bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
@@ -127,9 +130,14 @@ pub fn seal(bytes: &mut [u8], instance: u64, block: u64) {
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// Whether a block says that it is no content, valid or not.
+pub fn is_marked(bytes: &[u8]) -> bool {
+    bytes[MAGIC_AT..MAGIC_AT + MAGIC.len()] == MAGIC
+}
+
 /// Reads the header of a block; `None` if it is no such block, or not in its place, or of another instance.
 pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
-    if bytes[40..48] != MAGIC {
+    if !is_marked(bytes) {
         return None;
     }
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -152,7 +160,8 @@ pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
         entries: u32_at(24),
         position: u32_at(28),
         synced: u64_at(32),
-        reuse_after_checkpoint: bytes[15] == 1,
+        reuse_after_checkpoint: bytes[15] & 1 != 0,
+        follows_synced: bytes[15] & 2 != 0,
     };
     (header.index < header.blocks && header.entries as usize <= room).then_some(header)
 }

@@ -13,7 +13,7 @@ pub use segment_builder::SegmentBuilder;
 
 use footer::entries_per_block;
 use granary_log::{Framing, Geometry, Sealed, SegmentId, Source};
-use scan::Entries;
+use scan::{Entries, Faults};
 use segment_builder::Durable;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub struct Blocks {
     pub checkpoint: Arc<AtomicU64>,
     /// The number of reads of summaries that the device refused.
     pub unreadable: Arc<AtomicU64>,
+    /// The newest segment, found by a recovery, of which a header or a footer that was synced is damaged; 0: there is none.
+    pub damaged: Arc<AtomicU64>,
 }
 
 /// The logical blocks that a full segment holds at least, if nothing is committed in parts.
@@ -49,7 +51,9 @@ impl Blocks {
     }
 
     fn read_with(&self, entries: Entries, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
-        scan::read(source, slots, self.entries_from.load(Ordering::Acquire), entries, &self.unreadable)
+        let from = self.entries_from.load(Ordering::Acquire);
+        let faults = Faults { unreadable: &self.unreadable, damaged: &self.damaged };
+        scan::read(source, slots, from, entries, faults)
     }
 }
 
@@ -74,6 +78,10 @@ impl Framing for Blocks {
         Some(builder.commit(id, blocks, self.durable()))
     }
 
+    fn note_synced(&self, builder: &mut SegmentBuilder, position: usize) {
+        builder.synced_position = builder.synced_position.max(position);
+    }
+
     /// Nothing has to be cleared: what lies between the content and the summary goes nowhere.
     fn used(&self, _: &Geometry, _: &SegmentBuilder) -> [Range<usize>; 2] {
         [0..0, 0..0]
@@ -93,6 +101,7 @@ impl Framing for Blocks {
             synced: self.synced.load(Ordering::Acquire),
             checkpoint: builder.of_header.map_or(0, |durable| durable.checkpoint),
             reuse_after_checkpoint: true,
+            synced_position: 0,
             is_sealed: true,
             is_read: true,
         }

@@ -23,6 +23,8 @@ pub struct Summary {
     pub checkpoint: u64,
     /// Whether the program that wrote it uses a slot again only when the checkpoint has the segment that was in it.
     pub reuse_after_checkpoint: bool,
+    /// Of a segment without a summary: the blocks before this position were synced.
+    pub synced_position: u32,
     /// Whether it came to its end: all that was written to it is here.
     pub is_sealed: bool,
     /// Whether the device gave all that was asked for: else entries may be missing.
@@ -50,15 +52,24 @@ pub(super) enum Entries {
     Checked,
 }
 
+/// What is found that refuses a start.
+#[derive(Clone, Copy)]
+pub(super) struct Faults<'a> {
+    /// The number of slots of which the device did not give what was asked for.
+    pub unreadable: &'a AtomicU64,
+    /// The newest segment of which a header or a footer that was synced is damaged.
+    pub damaged: &'a AtomicU64,
+}
+
 /// Reads the summaries of slots. Of segments before `from` only that they are there is read.
-/// `unreadable` counts the slots of which the device did not give what was asked for.
 pub(super) fn read(
     source: &Source<'_>,
     slots: Range<u64>,
     from: u64,
     entries: Entries,
-    unreadable: &AtomicU64,
+    faults: Faults<'_>,
 ) -> Vec<Option<Summary>> {
+    let Faults { unreadable, .. } = faults;
     let size = source.geometry.block_size();
     let ends = |slot: u64| {
         let first = source.geometry.first_block_of_slot(slot);
@@ -69,6 +80,7 @@ pub(super) fn read(
     let extents: Vec<Extent> = slots.clone().flat_map(|slot| ends(slot).map(extent)).collect();
     let mut found: Vec<Option<Header>> = vec![None; extents.len()];
     let mut is_read = vec![true; extents.len()];
+    let mut is_ours = vec![false; extents.len()];
     // A ring is made for many slots only.
     let engine = if slots.end - slots.start > 1 { Engine::Ring } else { Engine::Plain };
     Io::with_engine(engine).read_many(source.device, &extents, |i, bytes| {
@@ -79,15 +91,22 @@ pub(super) fn read(
             is_read[i] = false;
             unreadable.fetch_add(1, Ordering::Relaxed);
         }
+        is_ours[i] = bytes.as_ref().is_ok_and(|bytes| footer::is_marked(bytes));
         let header = bytes.ok().and_then(|bytes| footer::check(bytes, source.instance, block));
         found[i] = header.filter(|header| header.kind == wanted);
     });
     let mut buffer = None;
     slots
-        .zip(found.chunks_exact(2).zip(is_read.chunks_exact(2)))
-        .map(|(slot, (found, is_read))| {
+        .zip(found.chunks_exact(2).zip(is_read.chunks_exact(2)).zip(is_ours.chunks_exact(2)))
+        .map(|(slot, ((found, is_read), is_ours))| {
             let first_block = source.geometry.first_block_of_slot(slot);
             let header = found[0];
+            // Where there was a header, it may be that of a segment of which parts were synced.
+            if header.is_none() && (is_ours[0] || found[1].is_some()) && entries == Entries::Checked {
+                let newer = found[1].map_or(0, |summary| summary.sequence + 1);
+                let damaged = follows_damage(source, first_block, from.max(newer), &mut buffer);
+                faults.damaged.fetch_max(damaged.unwrap_or(0), Ordering::Relaxed);
+            }
             // Of a segment that was begun later only a part may be there.
             let summary =
                 found[1].filter(|summary| header.is_none_or(|header| summary.sequence >= header.sequence));
@@ -114,10 +133,7 @@ pub(super) fn read(
             whole
                 .or_else(|| {
                     let header = header?;
-                    let buffer = buffer.get_or_insert_with(|| {
-                        AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize)
-                    });
-                    let commits = read_commits(source, header, first_block, buffer, unreadable)?;
+                    let commits = read_commits(source, header, first_block, &mut buffer, faults)?;
                     // Where there may be a summary that was not read, what commits say need not be all.
                     Some(Summary { is_read: is_read && commits.is_read, ..commits })
                 })
@@ -134,6 +150,7 @@ fn bare(header: Header, first_block: u64) -> Summary {
         synced: header.synced,
         checkpoint: 0,
         reuse_after_checkpoint: header.reuse_after_checkpoint,
+        synced_position: 0,
         is_sealed: false,
         is_read: true,
     }
@@ -157,21 +174,46 @@ fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Result<O
     Ok(is_whole.map(|()| summary))
 }
 
+/// The segment, `from` or a later one, of which a slot without a valid header has a commit that says that the header was
+/// synced.
+fn follows_damage(
+    source: &Source<'_>,
+    first_block: u64,
+    from: u64,
+    buffer: &mut Option<AlignedBuffer>,
+) -> Option<u64> {
+    let buffer = segment_buffer(source, buffer);
+    // What cannot be read refuses the start only where it may be needed: other slots may be worn out.
+    read_blocks(source, first_block, buffer);
+    let blocks = buffer.chunks_exact(source.geometry.block_size()).zip(first_block..);
+    let found = blocks.filter_map(|(bytes, block)| footer::check(bytes, source.instance, block));
+    let synced = found.filter(|found| found.kind == Kind::Commit && found.follows_synced);
+    synced.map(|found| found.sequence).filter(|sequence| *sequence >= from).max()
+}
+
+/// Room for a segment, made once.
+fn segment_buffer<'a>(source: &Source<'_>, buffer: &'a mut Option<AlignedBuffer>) -> &'a mut AlignedBuffer {
+    buffer.get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize))
+}
+
 /// Reads what was committed of a segment that has no summary. Every footer found stands for itself: of commits that
-/// were not synced any may be missing. `None`: a later segment was begun in the slot, which is given away when nothing of
+/// were not synced any may be missing. Where one follows what was synced, none may be missing before it. `None`: a later segment was begun in the slot, which is given away when nothing of
 /// the one before is alive; its header never came to the device, and parts of it lie over the summary that was there.
 fn read_commits(
     source: &Source<'_>,
     header: Header,
     first_block: u64,
-    buffer: &mut AlignedBuffer,
-    unreadable: &AtomicU64,
+    buffer: &mut Option<AlignedBuffer>,
+    faults: Faults<'_>,
 ) -> Option<Summary> {
+    let buffer = segment_buffer(source, buffer);
     let size = source.geometry.block_size();
     let mut summary = bare(header, first_block);
     let mut at = 1;
     let all = source.geometry.blocks_per_segment() as usize;
     let mut lost = read_blocks(source, first_block, buffer);
+    // What the footers found so far are about ends here; whether nothing that was synced is missing.
+    let (mut known_until, mut is_whole) = (1, true);
     while at < all {
         let found =
             footer::check(&buffer[at * size..(at + 1) * size], source.instance, first_block + at as u64);
@@ -193,6 +235,11 @@ fn read_commits(
         if read_footer(source, bytes, first, header.sequence, Kind::Commit, &mut entries).is_some() {
             summary.entries.append(&mut entries);
             summary.synced = summary.synced.max(found.synced);
+            if found.follows_synced {
+                is_whole &= found.position == known_until;
+                summary.synced_position = found.position;
+            }
+            known_until = end as u32;
             // What a footer speaks of is content: those blocks are no footers.
             lost.retain(|lost| !(found.position as usize..at).contains(lost));
             at = end;
@@ -202,8 +249,11 @@ fn read_commits(
     }
     if !lost.is_empty() {
         // Any of them may be the footer of a commit that was synced.
-        unreadable.fetch_add(1, Ordering::Relaxed);
+        faults.unreadable.fetch_add(1, Ordering::Relaxed);
         summary.is_read = false;
+    }
+    if !is_whole {
+        faults.damaged.fetch_max(header.sequence, Ordering::Relaxed);
     }
     Some(summary)
 }
@@ -286,7 +336,9 @@ mod tests {
         let device = MemoryDevice::new((BLOCKS * BLOCK) as u64);
         device.write_at(0, &[bytes]).unwrap();
         let source = Source { geometry, instance: INSTANCE, salt: 0, device: &device };
-        read(&source, 0..1, 0, Entries::Kept, &AtomicU64::new(0)).pop().unwrap()
+        let (unreadable, damaged) = (AtomicU64::new(0), AtomicU64::new(0));
+        let faults = Faults { unreadable: &unreadable, damaged: &damaged };
+        read(&source, 0..1, 0, Entries::Checked, faults).pop().unwrap()
     }
 
     /// A slot was used again, and a loss of power took any part of the segment that came to it. What is left of the one

@@ -15,6 +15,8 @@ pub struct SegmentBuilder {
     committed: usize,
     /// The block that follows the last footer.
     committed_position: usize,
+    /// The blocks before this one are durable.
+    pub(super) synced_position: usize,
     /// What the header says is durable. It is written twice where a commit and the sealing overlap, and is the same then:
     /// half of it over the other half is whole.
     pub(super) of_header: Option<Durable>,
@@ -32,7 +34,14 @@ pub(super) struct Durable {
 impl Default for SegmentBuilder {
     fn default() -> Self {
         // The first block is the header.
-        Self { entries: Vec::new(), position: 1, committed: 0, committed_position: 1, of_header: None }
+        Self {
+            entries: Vec::new(),
+            position: 1,
+            committed: 0,
+            committed_position: 1,
+            synced_position: 0,
+            of_header: None,
+        }
     }
 }
 
@@ -86,8 +95,13 @@ impl SegmentBuilder {
         let new = &self.entries[self.committed..];
         let len = blocks_for(&id.geometry, new.len());
         let footer = self.position..self.position + len;
-        let position = self.committed_position as u32;
-        write(id, blocks, footer, Kind::Commit, position, durable.synced, new);
+        let header = Header {
+            position: self.committed_position as u32,
+            synced: durable.synced,
+            follows_synced: self.synced_position >= self.committed_position,
+            ..header(id, Kind::Commit)
+        };
+        write(id, blocks, footer, header, new);
         self.position += len;
         self.entries.push(Entry::Footer { blocks: len as u32 });
         (self.committed, self.committed_position) = (self.entries.len(), self.position);
@@ -98,14 +112,15 @@ impl SegmentBuilder {
     pub(super) fn seal(&mut self, id: &SegmentId, blocks: &mut [u8], durable: Durable) -> Range<usize> {
         self.write_header(id, blocks, durable);
         let summary = self.summary_blocks(&id.geometry);
-        write(id, blocks, summary.clone(), Kind::Summary, 1, durable.synced, &self.entries);
+        let header = Header { position: 1, synced: durable.synced, ..header(id, Kind::Summary) };
+        write(id, blocks, summary.clone(), header, &self.entries);
         summary
     }
 
     fn write_header(&mut self, id: &SegmentId, blocks: &mut [u8], durable: Durable) {
         let Durable { synced, checkpoint } = *self.of_header.get_or_insert(durable);
         let position = Header::position_of(id.sequence, checkpoint);
-        write(id, blocks, 0..1, Kind::Header, position, synced, &[]);
+        write(id, blocks, 0..1, Header { position, synced, ..header(id, Kind::Header) }, &[]);
     }
 
     /// The blocks that the summary takes, at the segment's end.
@@ -115,26 +130,23 @@ impl SegmentBuilder {
     }
 }
 
-fn write(
-    id: &SegmentId,
-    blocks: &mut [u8],
-    range: Range<usize>,
-    kind: Kind,
-    position: u32,
-    synced: u64,
-    entries: &[Entry],
-) {
-    let size = id.geometry.block_size();
-    let header = Header {
+/// What all these blocks of a segment say.
+fn header(id: &SegmentId, kind: Kind) -> Header {
+    Header {
         sequence: id.sequence,
         kind,
         index: 0,
-        blocks: range.len() as u32,
+        blocks: 0,
         entries: 0,
-        position,
-        synced,
+        position: 0,
+        synced: 0,
         reuse_after_checkpoint: true,
-    };
+        follows_synced: false,
+    }
+}
+
+fn write(id: &SegmentId, blocks: &mut [u8], range: Range<usize>, header: Header, entries: &[Entry]) {
+    let size = id.geometry.block_size();
     let first = id.first_block + range.start as u64;
     footer::write(
         &mut blocks[range.start * size..range.end * size],

@@ -53,6 +53,7 @@ mod tests {
             synced: 0,
             checkpoint: 0,
             reuse_after_checkpoint,
+            synced_position: 0,
             is_sealed: true,
             is_read: true,
         };
