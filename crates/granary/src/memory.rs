@@ -1,6 +1,6 @@
 //! What RAM there is, and what of it is allocated.
 
-use granary_memcached::AllocatorSizes;
+use granary_memcached::{AllocatorSizes, ProcessMemory};
 use granary_sql::MemoryOptions;
 use std::ffi::CStr;
 use std::fs;
@@ -12,7 +12,7 @@ pub fn options(
     queries: Option<u64>,
     other_caches: impl Fn() -> u64 + Send + Sync + 'static,
 ) -> MemoryOptions {
-    MemoryOptions { ram: ram(), queries, allocated, other_caches: Arc::new(other_caches) }
+    MemoryOptions { ram: ram(), queries, allocated: in_use, other_caches: Arc::new(other_caches) }
 }
 
 /// Bytes that the process may use: of its control group or one above it, or of the machine.
@@ -44,6 +44,12 @@ fn machine() -> u64 {
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = total.and_then(|total| total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     kib.map_or(u64::MAX, |kib| kib * 1024)
+}
+
+/// What the allocator has given out, and what files in RAM hold that outlive the process: RAM tiers and write buffers, which
+/// their caches count.
+fn in_use() -> u64 {
+    allocated() + ProcessMemory::now(None).shared
 }
 
 /// Bytes that the allocator has given out.
@@ -90,6 +96,27 @@ mod tests {
         // Bytes that nobody looks at need not be there.
         let held = std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(allocated() >= before + held.len() as u64 - (8 << 20), "{before}");
+    }
+
+    /// Caches count them, so what is not a cache's would pass for one's where they were left out.
+    #[test]
+    fn files_in_ram_are_in_use() {
+        let before = in_use();
+        let held = in_file_in_ram(64 << 20);
+        assert!(in_use() >= before + held - (8 << 20), "{before}");
+    }
+
+    /// Fills so many bytes of a file in RAM, mapped for as long as the process lives.
+    fn in_file_in_ram(bytes: u64) -> u64 {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        let flags = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: memory that is new, of which so many bytes are written.
+        unsafe {
+            let start =
+                mmap_anonymous(std::ptr::null_mut(), bytes as usize, flags, MapFlags::SHARED).unwrap();
+            start.cast::<u8>().write_bytes(1, bytes as usize);
+        }
+        bytes
     }
 
     #[test]

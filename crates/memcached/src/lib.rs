@@ -19,7 +19,7 @@ mod server;
 mod store;
 mod users;
 
-pub use engine::{AllocatorSizes, Flush};
+pub use engine::{AllocatorSizes, Flush, ProcessMemory};
 pub use granary_cache::admission::Admission;
 pub use granary_cache::{Applications, Compression};
 pub use granary_sockets::UnixSocket;

@@ -93,7 +93,7 @@ pub fn of(server: &Server) -> Memcached {
 /// Bytes of RAM that its cache takes.
 pub fn ram(stats: &Stats) -> u64 {
     let figures = stats.read();
-    let parts = ["memory", "index", "buffer", "policy"].map(|part| format!("granary.{part}_bytes"));
+    let parts = ["memory", "index", "buffer", "policy", "codec"].map(|part| format!("granary.{part}_bytes"));
     parts.iter().filter_map(|part| figures.get(part)).sum()
 }
 

@@ -4,7 +4,8 @@ use super::address;
 use super::mode::{self, Mode};
 use super::size::{self, Size};
 use crate::memory;
-use clap::Args;
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args};
 use granary_memcached::{
     Admission, Applications, Compression, Flush, OpenError, Options, Server, ServerConfig, ServerError,
     StoreOptions, UnixSocket, limits,
@@ -76,9 +77,8 @@ pub struct Arguments {
 
     /// Have the SSD keep each change of an item there before it is answered, so that a power cut leaves the items on SSD;
     /// without, it empties them. Costs a sync for each turn in which such items change
-    #[arg(long = "memcached-sync-changes", env = "GRANARY_MEMCACHED_SYNC_CHANGES")]
-    #[serde(default)]
-    sync_changes: bool,
+    #[arg(long = "memcached-sync-changes", env = "GRANARY_MEMCACHED_SYNC_CHANGES", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    sync_changes: Option<bool>,
 
     /// Which items go to SSD when they leave RAM: reuse, flashield[:READS], reject-first, probability:P, none; or all,
     /// each as soon as it is stored [default: reuse]
@@ -125,18 +125,16 @@ pub struct Arguments {
     threads: Option<NonZeroUsize>,
 
     /// Refuse flush_all; memcached's -F
-    #[arg(long = "memcached-no-flush", env = "GRANARY_MEMCACHED_NO_FLUSH")]
-    #[serde(default)]
-    no_flush: bool,
+    #[arg(long = "memcached-no-flush", env = "GRANARY_MEMCACHED_NO_FLUSH", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    no_flush: Option<bool>,
 
     /// Close connections that are idle for so many seconds; 0: never [default: 0]
     #[arg(long = "memcached-idle-timeout", value_name = "SECONDS", env = "GRANARY_MEMCACHED_IDLE_TIMEOUT")]
     idle_timeout: Option<u64>,
 
     /// Speak TLS, with the certificate of --tls-certificate and --tls-key; memcached's -Z
-    #[arg(long = "memcached-tls", env = "GRANARY_MEMCACHED_TLS")]
-    #[serde(default)]
-    tls: bool,
+    #[arg(long = "memcached-tls", env = "GRANARY_MEMCACHED_TLS", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    tls: Option<bool>,
 
     /// Let in only whom this file has, in lines of user:password; memcached's -Y
     #[arg(long = "memcached-auth-file", value_name = "FILE", env = "GRANARY_MEMCACHED_AUTH_FILE")]
@@ -163,16 +161,16 @@ impl Arguments {
             max_item_size: self.max_item_size.or(others.max_item_size),
             block_size: self.block_size.or(others.block_size),
             memory_folder: self.memory_folder.or(others.memory_folder),
-            sync_changes: self.sync_changes || others.sync_changes,
+            sync_changes: self.sync_changes.or(others.sync_changes),
             admission: self.admission.or(others.admission),
             compression: self.compression.or(others.compression),
             write_budget: self.write_budget.or(others.write_budget),
             applications: if self.applications.is_empty() { others.applications } else { self.applications },
             connections: self.connections.or(others.connections),
             threads: self.threads.or(others.threads),
-            no_flush: self.no_flush || others.no_flush,
+            no_flush: self.no_flush.or(others.no_flush),
             idle_timeout: self.idle_timeout.or(others.idle_timeout),
-            tls: self.tls || others.tls,
+            tls: self.tls.or(others.tls),
             auth_file: self.auth_file.or(others.auth_file),
         }
     }
@@ -189,7 +187,7 @@ impl Arguments {
 
     /// Whether it is to speak TLS.
     pub fn wants_tls(&self) -> bool {
-        self.has_address() && self.tls
+        self.has_address() && self.tls == Some(true)
     }
 
     /// Starts the server, if it is asked for. What it keeps lies in `folder`.
@@ -213,7 +211,7 @@ impl Arguments {
         if let Some(folder) = self.memory_folder {
             store.memory_folder = Some(folder).filter(|folder| folder != Path::new("none"));
         }
-        store.sync_changes = self.sync_changes;
+        store.sync_changes = self.sync_changes == Some(true);
         store.admission = self.admission.unwrap_or(store.admission);
         store.compression = self.compression.unwrap_or_default();
         store.applications = Applications::new(self.applications.into_iter().map(String::into_bytes));
@@ -232,7 +230,7 @@ impl Arguments {
             store,
             threads: self.threads.map(NonZeroUsize::get),
             connections_max: self.connections.map_or(limits::CONNECTIONS_DEFAULT, NonZeroUsize::get),
-            flush: if self.no_flush { Flush::Refused } else { Flush::Allowed },
+            flush: if self.no_flush == Some(true) { Flush::Refused } else { Flush::Allowed },
             idle_seconds: self.idle_timeout.unwrap_or(0),
             users: self.auth_file,
             tls,

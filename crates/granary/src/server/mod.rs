@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::{allocator, memory};
-use clap::Args;
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args};
 use granary_server::{Neighbours, Options, Tls, limits};
 use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
 use granary_sql::{Executables, FolderLock};
@@ -105,8 +106,8 @@ pub struct Arguments {
     dictionaries: Vec<String>,
 
     /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...)), SOURCE(EXECUTABLE_POOL(...))
-    #[arg(long, env = "GRANARY_ALLOW_EXECUTABLE")]
-    allow_executable: bool,
+    #[arg(long, env = "GRANARY_ALLOW_EXECUTABLE", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    allow_executable: Option<bool>,
 
     /// Folder on a tmpfs where the RAM tiers of dictionaries on SSD lie, so that they outlive a kill of the server; if it
     /// has no room for one, or with none, it dies with it [default: /dev/shm]
@@ -285,7 +286,7 @@ fn allow_all_descriptors() {
 /// Whether volumes become block devices, which this program may be built without.
 #[cfg(feature = "ublk")]
 fn serves_block_devices(arguments: &Arguments, config: &Config) -> bool {
-    arguments.block_devices.ublk || config.ublk == Some(true)
+    arguments.block_devices.ublk.or(config.ublk) == Some(true)
 }
 
 #[cfg(not(feature = "ublk"))]
@@ -309,7 +310,7 @@ fn options(
     tls: Option<Tls>,
 ) -> Result<Options, ConfigError> {
     let (users, settings) = (config.users()?, config.settings()?);
-    let executables = match arguments.allow_executable || config.allow_executable == Some(true) {
+    let executables = match arguments.allow_executable.or(config.allow_executable) == Some(true) {
         true => Executables::Allowed,
         false => Executables::Refused,
     };

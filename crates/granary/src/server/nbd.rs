@@ -2,7 +2,8 @@
 
 use super::address;
 use super::volumes::Opened;
-use clap::Args;
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args};
 use granary_nbd::{Options, Server, ServerConfig, ServerError, UnixSocket, VolumeExports, is_activated};
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -25,9 +26,8 @@ pub struct Arguments {
     socket: Option<PathBuf>,
 
     /// Let clients speak TLS, and require it; needs --tls-certificate and --tls-key
-    #[arg(id = "nbd-tls", long = "nbd-tls", env = "GRANARY_NBD_TLS")]
-    #[serde(default)]
-    tls: bool,
+    #[arg(id = "nbd-tls", long = "nbd-tls", env = "GRANARY_NBD_TLS", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    tls: Option<bool>,
 
     /// Most connections at a time; further ones are turned away. Each has a thread [default: 256]
     #[arg(
@@ -45,7 +45,7 @@ impl Arguments {
         Arguments {
             address: self.address.or(others.address),
             socket: self.socket.or(others.socket),
-            tls: self.tls || others.tls,
+            tls: self.tls.or(others.tls),
             connections: self.connections.or(others.connections),
         }
     }
@@ -62,7 +62,7 @@ impl Arguments {
 
     /// Whether it is to speak TLS.
     pub fn wants_tls(&self) -> bool {
-        self.tls && self.has_address()
+        self.tls == Some(true) && self.has_address()
     }
 
     /// Serves volumes, if that is asked for.

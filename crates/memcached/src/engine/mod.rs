@@ -17,7 +17,7 @@ mod writing;
 
 pub use connections::{Connections, Peer};
 pub use dumping::Dumps;
-pub use memory::AllocatorSizes;
+pub use memory::{AllocatorSizes, ProcessMemory};
 pub use session::Session;
 pub use stats::{Flush, Settings};
 
