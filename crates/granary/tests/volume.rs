@@ -5,6 +5,7 @@ mod programs;
 
 use programs::{attempt, run};
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -45,6 +46,32 @@ fn a_volume_is_served_on_standard_input() {
     let serve = [GRANARY, "volume", "serve", "scratch", "--path", "data"];
     let arguments = [&["-c", ON_STANDARD_INPUT], &serve[..]].concat();
     assert_eq!(run(folder.path(), "/usr/bin/python3", &arguments), "fine\n");
+}
+
+/// A client that has its server listen on a socket, and is killed: nobody tells the server to end.
+const KILLED: &str = r#"
+import nbd, os, signal, sys
+h = nbd.NBD()
+h.connect_systemd_socket_activation(sys.argv[1:])
+h.pwrite(b"x" * 4096, 0)
+h.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"#;
+
+#[test]
+fn a_volume_is_closed_when_the_client_that_had_it_served_is_killed() {
+    let folder = with_volume();
+    let serve = [GRANARY, "volume", "serve", "scratch", "--path", "data"];
+    let arguments = [&["-c", KILLED], &serve[..]].concat();
+    let status =
+        Command::new("/usr/bin/python3").args(arguments).current_dir(folder.path()).status().unwrap();
+    assert_eq!(status.signal(), Some(9));
+    let until = Instant::now() + Duration::from_secs(30);
+    let check = ["volume", "check", "scratch", "--path", "data"];
+    while !Command::new(GRANARY).args(check).current_dir(folder.path()).status().unwrap().success() {
+        assert!(Instant::now() < until, "the volume is in use still");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Content that the client wrote without a flush is durable once it has ended its server.

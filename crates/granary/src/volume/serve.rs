@@ -5,12 +5,18 @@ use crate::failure::{Failure, Result};
 use granary_nbd::{Options, Server, Stop, VolumeExports, is_activated};
 use granary_volume::Volume;
 use rustix::fs::{FileType, fstat};
+use rustix::process::getppid;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often a process that was started for its sockets looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Serves until the client has gone, or a signal comes.
 pub fn serve(folder: &Path, name: &str) -> Result<()> {
@@ -34,8 +40,12 @@ fn serve_open(volume: &Arc<Volume>) -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     if is_activated() {
         options.is_activated = true;
+        let parent = getppid();
         let server = Server::start(options)?;
-        signals.forever().next();
+        // A client that started this process ends it, unless it is killed itself. Then the volume must not stay open.
+        while signals.pending().next().is_none() && getppid() == parent {
+            sleep(LOOK);
+        }
         server.stop();
         return Ok(());
     }
