@@ -236,6 +236,12 @@ pub const FREE_SPACE_BLOCKS_BACK_MAX: usize = 64;
 /// See above.
 pub const FREE_SPACE_RECORDS_BACK_MAX: usize = 2048;
 
+/// Records of a block from which on a filter tells which of them may look alike: with fewer, all are compared.
+pub const MARKED_RECORDS_MIN: usize = 1024;
+
+/// Bits of that filter for each record, at least.
+pub const MARK_BITS_PER_RECORD: usize = 16;
+
 /// Smaller free space is left: few records are shorter.
 pub const FREE_SPACE_BYTES_MIN: usize = 32;
 

@@ -3,6 +3,7 @@
 pub mod block;
 mod free_spaces;
 pub mod fuzzing;
+mod marks;
 mod scan;
 mod segment_builder;
 mod summary;

@@ -2,6 +2,7 @@
 
 use super::block::{self, payload_size};
 use super::free_spaces::{FreeSpace, FreeSpaces};
+use super::marks::Marks;
 use super::{SummaryEntriesOf, summary};
 use crate::limits::{
     BLOCK_HEADER_SIZE, FREE_SPACE_BLOCKS_BACK_MAX, FREE_SPACE_RECORDS_BACK_MAX, SUMMARY_ENTRY_MAX,
@@ -32,9 +33,13 @@ impl SharingRule {
 
     /// `false`: no other has the same upper bits.
     fn may_look_like(self, entry: u64, others: &[u64]) -> bool {
-        let mark = |entry: u64| (entry >> self.ignored_bits) as u32;
         // Without an early exit the compiler compares several at a time.
-        others.iter().fold(false, |any, other| any | (mark(*other) == mark(entry)))
+        others.iter().fold(false, |any, other| any | (self.mark(*other) == self.mark(entry)))
+    }
+
+    /// What records have in common that look alike, and few others have.
+    pub(super) fn mark(self, entry: u64) -> u32 {
+        (entry >> self.ignored_bits) as u32
     }
 }
 
@@ -51,6 +56,8 @@ pub struct SegmentBuilder {
     pub(super) beside: Vec<u64>,
     /// Where blocks before the last one have room.
     free_spaces: FreeSpaces,
+    /// Of the last block.
+    marks: Marks,
 }
 
 impl SegmentBuilder {
@@ -96,6 +103,7 @@ impl SegmentBuilder {
         self.counts.capacity() * 2
             + (self.entries.capacity() + self.beside.capacity()) * 8
             + self.free_spaces.bytes_allocated()
+            + self.marks.bytes_allocated()
     }
 
     /// Records that begin in a block, counted from the segment's first; `None`: nothing was written there.
@@ -127,7 +135,7 @@ impl SegmentBuilder {
         let joins = last_count > 0
             && last_count < usize::from(u16::MAX)
             && len <= payload - self.used
-            && rule.allows(entry, last_entries);
+            && (self.marks.exclude(rule, entry) || rule.allows(entry, last_entries));
         if !joins && let Some(block) = self.append_to_free_space(id, rule, blocks, entry, parts, len) {
             return Some(block);
         }
@@ -139,10 +147,14 @@ impl SegmentBuilder {
             self.leave_block(payload);
             self.counts.resize(data_blocks + new_blocks, 0);
             self.used = 0;
+            self.marks.clear();
         }
         let first = self.counts.len() - new_blocks.max(1);
         self.counts[first] += 1;
         self.entries.push(entry);
+        if joins {
+            self.marks.note(rule, &self.entries[self.entries.len() - last_count - 1..]);
+        }
         let begin = FreeSpace { block: first, used: self.used };
         let size = id.geometry.block_size();
         for begun in 0..new_blocks {
