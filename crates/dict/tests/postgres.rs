@@ -265,6 +265,21 @@ fn composite(server: &Server) {
     let a: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(3), Some(4)]));
     let answer = nullable.get(&[0], &[a]).unwrap();
     assert_eq!(values(&answer.columns[0]), [5, 6, 0]);
+    // Columns that are called as those of a table of keys might be.
+    server.execute(
+        "CREATE TABLE named (k0 int, k1 int, v int8); INSERT INTO named VALUES (7, 70, 1), (NULL, 90, 3)",
+    );
+    for source in ["TABLE 'named'", "QUERY 'SELECT * FROM named WHERE {condition}'"] {
+        for key in ["k0, k1", "k1, k0"] {
+            let columns = "k0 Nullable(Int32), k1 Nullable(Int32), v UInt64";
+            let named = open(server, columns, key, source, "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)");
+            let k0: ArrayRef = Arc::new(Int32Array::from(vec![Some(7), Some(7), None, None]));
+            let k1: ArrayRef = Arc::new(Int32Array::from(vec![70, 71, 90, 91]));
+            let keys = if key == "k0, k1" { [k0, k1] } else { [k1, k0] };
+            assert_eq!(values(&named.get(&[0], &keys).unwrap().columns[0]), [1, 0, 3, 0], "{source} {key}");
+        }
+    }
+    server.execute("DROP TABLE named");
 }
 
 /// They are absent, and keep nobody from the others.

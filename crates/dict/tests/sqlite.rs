@@ -153,6 +153,36 @@ fn composite_and_nullable_keys() {
     assert_eq!(all_rows(&nullable).unwrap().num_rows(), 4);
 }
 
+/// Columns that are called as those of a table of keys, or SQLite's number of a row, might be.
+#[test]
+fn nullable_keys_of_any_names() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    let a: ArrayRef = Arc::new(Int64Array::from(vec![Some(7), Some(7), Some(8), None, None]));
+    let b: ArrayRef = Arc::new(Int64Array::from(vec![70, 71, 80, 90, 91]));
+    for (i, (first, second)) in
+        [("k1", "k2"), ("k0", "k1"), ("K1", "K0"), ("rowid", "oid"), ("oid", "_rowid_")].iter().enumerate()
+    {
+        connection
+            .execute_batch(&format!(
+                "CREATE TABLE named{i} ({first} INTEGER, {second} INTEGER, v INTEGER);
+                 INSERT INTO named{i} VALUES (7, 70, 1), (8, 80, 2), (NULL, 90, 3);"
+            ))
+            .unwrap();
+        for table in
+            [format!("TABLE 'named{i}'"), format!("QUERY 'SELECT * FROM named{i} WHERE {{condition}}'")]
+        {
+            let columns = format!("{first} Nullable(Int64), {second} Int64, v UInt64");
+            let key = format!("{first}, {second}");
+            let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+            let dictionary = open(folder.path(), &columns, &key, &table, layout);
+            let answer = dictionary.get(&[0], &[Arc::clone(&a), Arc::clone(&b)]).unwrap();
+            assert_eq!(values(&answer.columns[0]), [1, 0, 2, 3, 0], "{key} {table}");
+        }
+    }
+}
+
 #[test]
 fn where_and_query() {
     let folder = tempfile::tempdir().unwrap();

@@ -246,6 +246,12 @@ pub(super) fn said_in_utc(data_type: &DataType) -> DataType {
     })
 }
 
+/// What the columns of a statement's own table of keys are called, in quotes: as no column of a source is, for inside of
+/// a subquery a name is taken for that of the innermost column that has it.
+pub(super) fn key_names(width: usize) -> Vec<String> {
+    (0..width).map(|i| Dialect::Standard.name(&format!("granary key {i}"))).collect()
+}
+
 /// What a source without UPDATE_FIELD says.
 pub(super) fn no_updates() -> DictError {
     DictError::new(Code::UnsupportedMethod, "The source has no UPDATE_FIELD")

@@ -247,7 +247,7 @@ fn condition(structure: &Structure, types: &[Type]) -> String {
         return format!("{name} = ANY({})", array(0));
     }
     let arrays: Vec<String> = (0..keys.len()).map(array).collect();
-    let own: Vec<String> = (0..keys.len()).map(|i| format!("k{i}")).collect();
+    let own = sql::key_names(keys.len());
     let (own_list, arrays) = (own.join(", "), arrays.join(", "));
     let unnested = format!("unnest({arrays}) AS granary_keys({own_list})");
     if keys.iter().any(|key| key.data_type.is_nullable()) {

@@ -65,7 +65,7 @@ impl Sqlite {
             }
             _ => {
                 let names: Vec<String> = keys.iter().map(|key| Dialect::Sqlite.name(&key.name)).collect();
-                let own: Vec<String> = (0..keys.len()).map(|i| format!("k{i}")).collect();
+                let own = sql::key_names(keys.len());
                 let own_list = own.join(", ");
                 connection
                     .execute_batch(&format!("CREATE TEMP TABLE granary_keys ({own_list})"))
@@ -75,7 +75,9 @@ impl Sqlite {
                 let condition = if keys.iter().any(|key| key.data_type.is_nullable()) {
                     let pairs: Vec<String> =
                         own.iter().zip(&names).map(|(k, n)| format!("granary_keys.{k} IS {n}")).collect();
-                    format!("EXISTS (SELECT 1 FROM temp.granary_keys WHERE {})", pairs.join(" AND "))
+                    // A subquery has no rowid that a column of that name would be taken for.
+                    let from = format!("(SELECT {own_list} FROM temp.granary_keys) AS granary_keys");
+                    format!("EXISTS (SELECT 1 FROM {from} WHERE {})", pairs.join(" AND "))
                 } else {
                     format!("({}) IN (SELECT {own_list} FROM temp.granary_keys)", names.join(", "))
                 };
