@@ -16,8 +16,8 @@ pub(crate) const WITH_DEEP_MAX: usize = 250;
 /// How many queries of a WITH are planned, each as often as others select from it.
 pub(crate) const WITH_EXPANSIONS_MAX: usize = 10_000;
 
-/// The most bytes that a constant takes when it is written out for each row of a batch, and texts that a function makes for
-/// a batch.
+/// The most bytes that a constant takes when it is written out for each row of a batch, and texts and arrays that a function
+/// makes for a batch.
 pub(crate) const BATCH_BYTES_MAX: usize = 1 << 30;
 
 /// The bytes that a constant of the query takes when it is written out for each row of a batch: batches have fewer rows where

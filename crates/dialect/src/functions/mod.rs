@@ -82,7 +82,7 @@ pub(crate) use lenient::ToNullable;
 pub(crate) use materialize::Materialize;
 pub(crate) use nan_first::NanFirst;
 pub(crate) use number_text::number_of;
-pub use numbers::{rows, shaped};
+pub use numbers::{check_bytes, rows, shaped};
 pub use parse::range;
 pub use planner::constant_text;
 pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, text_as, text_of, type_spelling};

@@ -179,16 +179,23 @@ pub fn by_slices(
         let part = invoke(ScalarFunctionArgs { args: sliced.collect(), number_rows, ..args.clone() })?;
         let part = part.into_array(number_rows)?;
         bytes += part.get_array_memory_size();
-        if bytes > BATCH_BYTES_MAX {
-            let what = format!(
-                "The values of a function for one block would take more than {BATCH_BYTES_MAX} bytes"
-            );
-            return Err(Error::memory_limit_exceeded(what).into());
-        }
+        check_bytes(bytes as u64)?;
         parts.push(part);
     }
     let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
     Ok(ColumnarValue::Array(concat(&parts)?))
+}
+
+/// Refuses values that take so many bytes for one block.
+///
+/// # Errors
+/// MEMORY_LIMIT_EXCEEDED: they are more than [`BATCH_BYTES_MAX`].
+pub fn check_bytes(bytes: u64) -> Result<()> {
+    if bytes <= BATCH_BYTES_MAX as u64 {
+        return Ok(());
+    }
+    let what = format!("The values of a function for one block would take more than {BATCH_BYTES_MAX} bytes");
+    Err(Error::memory_limit_exceeded(what).into())
 }
 
 /// The NULLs of a row are those of any of its arguments.

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 use granary_dialect::Error;
 use granary_dialect::functions::arguments::{self, constants, wrong_count};
-use granary_dialect::functions::{rows, shaped};
+use granary_dialect::functions::{check_bytes, rows, shaped};
 use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
 use granary_dict::Dictionary;
 
@@ -162,11 +162,16 @@ struct Wanted {
     places: HashMap<OwnedRow, usize>,
     /// Of each row that asks, the value; `None`: NULL.
     asked: Vec<Option<usize>>,
+    /// Of each value, how many rows ask for it.
+    askers: Vec<u64>,
     /// Of each value the keys found, by their place among all.
     found: Vec<Vec<u64>>,
     /// All keys found, in batches of key columns.
     keys: Vec<Vec<ArrayRef>>,
     count: u64,
+    /// What the answer has for all rows that ask: how many keys, and how many bytes of them.
+    items: usize,
+    bytes: u64,
 }
 
 impl Wanted {
@@ -177,17 +182,23 @@ impl Wanted {
         let encoded = converter.convert_columns(std::slice::from_ref(values))?;
         let nulls = values.logical_nulls();
         let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
-        let asked = (0..values.len())
+        let asked: Vec<Option<usize>> = (0..values.len())
             .map(|row| {
                 let next = places.len();
                 (!is_null(row)).then(|| *places.entry(encoded.row(row).owned()).or_insert(next))
             })
             .collect();
+        let mut askers = vec![0; places.len()];
+        asked.iter().flatten().for_each(|&value| askers[value] += 1);
         let found = vec![Vec::new(); places.len()];
-        Ok(Wanted { converter, data_type, places, asked, found, keys: Vec::new(), count: 0 })
+        let keys = Vec::new();
+        Ok(Wanted { converter, data_type, places, asked, askers, found, keys, count: 0, items: 0, bytes: 0 })
     }
 
     /// Goes through all rows that the dictionary has.
+    ///
+    /// # Errors
+    /// MEMORY_LIMIT_EXCEEDED: the answer would be too large for one block.
     fn look_through(&mut self, asked: &Asked) -> Result<()> {
         for batch in asked.dictionary.resident().map_err(Error::from)? {
             let batch = batch.map_err(Error::from)?;
@@ -195,20 +206,24 @@ impl Wanted {
             let values = comparable(&cast(values, &self.data_type)?)?;
             let nulls = values.logical_nulls();
             let encoded = self.converter.convert_columns(&[values])?;
+            let keys = &batch.columns()[..asked.keys.len()];
             let mut rows = Vec::new();
             for row in 0..batch.num_rows() {
                 if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                     continue;
                 }
-                if let Some(value) = self.places.get(&encoded.row(row).owned()) {
-                    self.found[*value].push(self.count);
+                if let Some(&value) = self.places.get(&encoded.row(row).owned()) {
+                    self.found[value].push(self.count);
                     self.count += 1;
                     rows.push(row as u32);
+                    let bytes: u64 = keys.iter().map(|key| bytes_of(key, row)).sum();
+                    self.items = self.items.saturating_add(self.askers[value] as usize);
+                    self.bytes = self.bytes.saturating_add(bytes.saturating_mul(self.askers[value]));
+                    check_bytes(self.bytes)?;
                 }
             }
             let rows = UInt32Array::from(rows);
-            let keys = batch.columns().iter().take(asked.keys.len());
-            self.keys.push(keys.map(|key| take(key, &rows, None)).collect::<Result<_, _>>()?);
+            self.keys.push(keys.iter().map(|key| take(key, &rows, None)).collect::<Result<_, _>>()?);
         }
         Ok(())
     }
@@ -230,8 +245,21 @@ impl Wanted {
         let of_row = |value: &Option<usize>| value.map_or(&[][..], |value| self.found[value].as_slice());
         let lengths = self.asked.iter().map(|value| of_row(value).len());
         let offsets = OffsetBuffer::from_lengths(lengths);
-        let places: UInt64Array = self.asked.iter().flat_map(of_row).copied().collect::<Vec<_>>().into();
-        let keys = take(&keys, &places, None)?;
+        let mut places = Vec::with_capacity(self.items);
+        self.asked.iter().for_each(|value| places.extend_from_slice(of_row(value)));
+        let keys = take(&keys, &UInt64Array::from(places), None)?;
         Ok(Arc::new(ListArray::try_new(Arc::new(item.clone()), offsets, keys, None)?))
     }
+}
+
+/// The bytes that a key takes in an answer, or its place does, which are 8.
+fn bytes_of(keys: &ArrayRef, row: usize) -> u64 {
+    let bytes = match keys.data_type() {
+        DataType::Utf8 => keys.as_string::<i32>().value_length(row) as usize + size_of::<i32>(),
+        data_type => match data_type.primitive_width() {
+            Some(width) => width,
+            None => keys.slice(row, 1).to_data().get_slice_memory_size().unwrap_or(usize::MAX),
+        },
+    };
+    bytes.max(size_of::<u64>()) as u64
 }

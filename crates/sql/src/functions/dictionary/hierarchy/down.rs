@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use datafusion::arrow::array::UInt64Array;
+use datafusion::common::Result;
+use granary_dialect::functions::check_bytes;
 use granary_dict::Children;
 
 use crate::limits::HIERARCHY_DEPTH_MAX;
@@ -15,14 +17,41 @@ pub enum Level {
     At(usize),
 }
 
-/// The descendants of each key, in ClickHouse's order. Keys that come again are walked once.
-pub fn descendants(children: &Children, keys: &UInt64Array, level: Level) -> Vec<Vec<u64>> {
-    let mut known: HashMap<u64, Vec<u64>> = HashMap::new();
-    let below = |key: Option<u64>| {
-        let below = key.map(|key| known.entry(key).or_insert_with(|| walk(children, key, level)).clone());
-        below.unwrap_or_default()
-    };
-    keys.iter().map(below).collect()
+/// The descendants of each of some keys.
+#[derive(Default)]
+pub struct Below {
+    /// Those of each different key.
+    walks: Vec<Vec<u64>>,
+    /// Of each key asked for, which walk it is; `None`: it is NULL.
+    asked: Vec<Option<usize>>,
+}
+
+impl Below {
+    /// In ClickHouse's order. Keys that come again are walked once.
+    ///
+    /// # Errors
+    /// MEMORY_LIMIT_EXCEEDED: they are too many for one block.
+    pub fn find(children: &Children, keys: &UInt64Array, level: Level) -> Result<Below> {
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        let (mut below, mut items) = (Below::default(), 0);
+        for key in keys {
+            let walk = key.map(|key| {
+                *known.entry(key).or_insert_with(|| {
+                    below.walks.push(walk(children, key, level));
+                    below.walks.len() - 1
+                })
+            });
+            items += walk.map_or(0, |walk| below.walks[walk].len() as u64);
+            check_bytes(items * size_of::<u64>() as u64)?;
+            below.asked.push(walk);
+        }
+        Ok(below)
+    }
+
+    /// Of each key asked for.
+    pub fn rows(&self) -> impl Iterator<Item = &[u64]> {
+        self.asked.iter().map(|walk| walk.map_or(&[][..], |walk| self.walks[walk].as_slice()))
+    }
 }
 
 /// A key that was passed before ends the walk: nobody is his own ancestor.

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, ListArray, UInt64Array, UInt64Builder,
+    Array, ArrayBuilder, ArrayRef, AsArray, BooleanArray, ListArray, UInt64Array, UInt64Builder,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, UInt64Type};
@@ -19,12 +19,12 @@ use datafusion::logical_expr::{
 use granary_dialect::Error;
 use granary_dialect::functions::arguments::{self, check_count, constants};
 use granary_dialect::functions::constant_text;
-use granary_dialect::functions::{rows, shaped};
+use granary_dialect::functions::{check_bytes, rows, shaped};
 use granary_dialect::rewrite::CONSTANT_SUFFIX;
 use granary_dialect::types::type_name;
 use granary_dict::{Dictionary, Key, LayoutKind};
 
-use self::down::{Level, descendants};
+use self::down::{Below, Level};
 use self::up::Ways;
 use super::converted::converted;
 use crate::catalogue::Catalogue;
@@ -209,8 +209,8 @@ impl ScalarUDFImpl for HierarchyFunction {
         if matches!(self.question, Question::Children | Question::Descendants) {
             let children = dictionary.children().map_err(Error::from)?;
             let level = self.level(&constants(&args.args))?;
-            let below = children.map(|children| descendants(&children, &asked, level)).unwrap_or_default();
-            return shaped(lists(below.into_iter())?, &args.args[1..2]);
+            let below = children.map(|children| Below::find(&children, &asked, level)).transpose()?;
+            return shaped(lists(below.unwrap_or_default().rows())?, &args.args[1..2]);
         }
         let ways = Ways::find(&dictionary, parent, &asked)?;
         let ways = asked.iter().map(|key| ways.up(key));
@@ -236,11 +236,17 @@ fn item() -> FieldRef {
     Arc::new(Field::new("item", DataType::UInt64, false))
 }
 
-fn lists(rows: impl Iterator<Item = Vec<u64>>) -> Result<ArrayRef> {
+/// The rows' keys as lists.
+///
+/// # Errors
+/// MEMORY_LIMIT_EXCEEDED: they are too many for one block.
+fn lists(rows: impl Iterator<Item = impl AsRef<[u64]>>) -> Result<ArrayRef> {
     let mut items = UInt64Builder::new();
     let mut lengths = Vec::new();
     for row in rows {
-        items.append_slice(&row);
+        let row = row.as_ref();
+        check_bytes(((items.len() + row.len()) * size_of::<u64>()) as u64)?;
+        items.append_slice(row);
         lengths.push(row.len());
     }
     let offsets = OffsetBuffer::from_lengths(lengths);
