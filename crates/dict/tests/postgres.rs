@@ -202,6 +202,28 @@ fn nulls_in_arrays_masks_and_infinity(server: &Server) {
     let dictionary = open(server, columns, "id", "TABLE 'odd'", "DIRECT()");
     let arrays = ["[1,0,3]", "['','a']", "[[1,0],[0,4]]", "[true,false]", "['1970-01-01','2024-02-29']"];
     shows(&dictionary, &u64s([1]), &[&arrays[..], &["10.0.0.1", "10.0.0.0/8"]].concat());
+    // The default is that of the item here, whatever it is there; so it is in JSON, maps and what is composite.
+    server.execute(
+        "CREATE TYPE stop AS (n int, s text);
+         CREATE TABLE gaps (id int, n int[], b bool[], d date[], m money[], u uuid[], j jsonb, h hstore, stops stop[]);
+         INSERT INTO gaps VALUES (1, '{1,NULL}', '{t,NULL}', '{NULL,2024-02-29}', '{NULL,1.50}', '{NULL}', \
+             '[null, [2, null]]', 'a=>NULL', ARRAY[(NULL, NULL)::stop, NULL]);",
+    );
+    let columns = "id UInt64, n Array(String), b Array(String), d Array(Date32), texts Array(String) EXPRESSION d, \
+         m Array(String), u Array(String), j Array(Array(UInt8)), h Map(String, UInt8), stops Nested(n UInt8, s String)";
+    let gaps = open(server, columns, "id", "TABLE 'gaps'", "DIRECT()");
+    let arrays = [
+        "['1','']",
+        "['true','']",
+        "['1900-01-01','2024-02-29']",
+        "['','2024-02-29']",
+        "['','$1.50']",
+        "['']",
+        "[[],[2,0]]",
+        "{'a':0}",
+        "[(0,''),(0,'')]",
+    ];
+    shows(&gaps, &u64s([1]), &arrays);
     shows(&dictionary, &u64s([2]), &["[]", "[]", "[]", "[]", "[]", "10.0.0.1/24", "2001:db8::/32"]);
     for column in
         ["at DateTime", "at DateTime64(3)", "at Date", "local DateTime", "local DateTime64(6)", "day Date"]

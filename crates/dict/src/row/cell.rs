@@ -1,7 +1,8 @@
 //! One value by itself: a default, or a field of a text format.
 
 use super::cells::Raw;
-use super::{list, value};
+use super::list::{self, Nulls};
+use super::value;
 use crate::definition::{Attribute, Literal};
 use crate::error::DictError;
 use crate::types::{DataType, Fixed, Shape, text_to_fixed, written_to_fixed};
@@ -60,7 +61,7 @@ impl Cell {
     pub fn parse(data_type: &DataType, text: &str) -> Result<Cell, DictError> {
         match data_type.shape() {
             Shape::Text => Ok(Cell::Text(text.to_string())),
-            Shape::List | Shape::Tuple => list::parse(data_type, text).map(Cell::Items),
+            Shape::List | Shape::Tuple => list::parse(data_type, text, Nulls::Refused).map(Cell::Items),
             Shape::Fixed(_) | Shape::Bit => text_to_fixed(data_type, text).map(Cell::Fixed),
         }
     }

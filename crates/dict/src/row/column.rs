@@ -1,7 +1,8 @@
 //! One Arrow array being built, from raw bytes.
 
 use super::cells::Raw;
-use super::{Cell, append, list, value};
+use super::list::{self, Nulls};
+use super::{Cell, append, value};
 use crate::definition::Literal;
 use crate::error::{Code, DictError};
 use crate::types::{DataType, Element, Fixed, Shape, text_to_fixed, written_to_fixed};
@@ -273,23 +274,29 @@ impl Column {
 
     /// Adds a value that is not NULL, in ClickHouse's text form.
     pub fn push_parsed(&mut self, text: &str) -> Result<(), DictError> {
-        self.push_text_by(text, text_to_fixed)
+        self.push_text_by(text, text_to_fixed, Nulls::Refused)
     }
 
-    /// The same, of a field of a text format, where times are read as people write them.
+    /// The same, where NULL inside of a value is the default of what has none.
+    pub fn push_filled(&mut self, text: &str) -> Result<(), DictError> {
+        self.push_text_by(text, text_to_fixed, Nulls::Defaults)
+    }
+
+    /// Adds a field of a text format, where times are read as people write them.
     pub fn push_written(&mut self, text: &str) -> Result<(), DictError> {
-        self.push_text_by(text, written_to_fixed)
+        self.push_text_by(text, written_to_fixed, Nulls::Refused)
     }
 
     fn push_text_by(
         &mut self,
         text: &str,
         fixed: fn(&DataType, &str) -> Result<Fixed, DictError>,
+        nulls: Nulls,
     ) -> Result<(), DictError> {
         match self.values {
             Values::Text { .. } => self.push_text(text.as_bytes()),
             Values::Lists { .. } | Values::Tuples(_) => {
-                self.push_items(&list::parse(&self.data_type, text)?);
+                self.push_items(&list::parse(&self.data_type, text, nulls)?);
             }
             _ => {
                 let raw = fixed(&self.data_type, text)?;

@@ -126,7 +126,13 @@ impl Rows {
         self.push_by(column, text, Column::push_parsed)
     }
 
-    /// The same, of a field of a text format, where times are read as people write them.
+    /// The same, where NULL inside of an attribute's value is the default of what has none there.
+    pub fn push_filled(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
+        let is_key = column < self.key_width;
+        self.push_by(column, text, if is_key { Column::push_parsed } else { Column::push_filled })
+    }
+
+    /// Adds a field of a text format, where times are read as people write them.
     pub fn push_written(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
         self.push_by(column, text, Column::push_written)
     }

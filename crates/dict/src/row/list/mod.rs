@@ -4,7 +4,7 @@
 mod parse;
 mod print;
 
-pub(crate) use parse::parse;
+pub(crate) use parse::{Nulls, parse};
 pub(crate) use print::print;
 
 /// How strings are quoted and NULL is spelled inside of a value.
@@ -27,8 +27,12 @@ mod tests {
     use crate::types::DataType;
 
     fn printed(data_type: &str, text: &str, style: Style) -> Result<String, DictError> {
+        printed_of(data_type, text, style, Nulls::Refused)
+    }
+
+    fn printed_of(data_type: &str, text: &str, style: Style, nulls: Nulls) -> Result<String, DictError> {
         let data_type = DataType::parse(data_type).unwrap();
-        let bytes = parse(&data_type, text)?;
+        let bytes = parse(&data_type, text, nulls)?;
         assert!(value::are_items(data_type.item(), &bytes));
         let mut out = String::new();
         print(&data_type, &Raw::Items(&bytes), style, &mut out);
@@ -91,6 +95,27 @@ mod tests {
         ] {
             assert_eq!(printed(data_type, text, Style::Calls).unwrap(), called, "{data_type}");
         }
+    }
+
+    #[test]
+    fn null_is_a_default_where_that_is_said() {
+        for (data_type, text, shown) in [
+            ("Array(String)", "[null, 'NULL',NULL]", "['','NULL','']"),
+            ("Array(Bool)", "[true,null]", "[true,false]"),
+            ("Array(Date32)", "[null]", "['1900-01-01']"),
+            ("Array(Array(UInt8))", "[null,[1,null]]", "[[],[1,0]]"),
+            ("Array(Nullable(UInt8))", "[null,0]", "[NULL,0]"),
+            ("Map(String, UInt8)", r#"{"a":null}"#, "{'a':0}"),
+            ("Nested(a UInt8, b String)", r#"[{"a":null,"b":null},null]"#, "[(0,''),(0,'')]"),
+        ] {
+            assert_eq!(
+                printed_of(data_type, text, Style::Quoted, Nulls::Defaults).unwrap(),
+                shown,
+                "{data_type}"
+            );
+        }
+        let refused = printed_of("Array(UInt8)", "[nul]", Style::Quoted, Nulls::Defaults);
+        assert_eq!(refused.unwrap_err().code(), 6);
     }
 
     proptest::proptest! {

@@ -5,12 +5,20 @@ use crate::row::cells::Raw;
 use crate::row::{Cell, value};
 use crate::types::{DataType, Element, Shape, unescape};
 
+/// What NULL is where the type of an item, an element, a key or a value has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    Refused,
+    /// The default of that type.
+    Defaults,
+}
+
 /// The items of an array or a map, or the elements of a tuple, as they lie in a row.
 ///
 /// # Errors
 /// `CANNOT_PARSE_TEXT`.
-pub(crate) fn parse(data_type: &DataType, text: &str) -> Result<Vec<u8>, DictError> {
-    let mut reader = Reader { data_type, text, at: 0 };
+pub(crate) fn parse(data_type: &DataType, text: &str, nulls: Nulls) -> Result<Vec<u8>, DictError> {
+    let mut reader = Reader { data_type, text, at: 0, nulls };
     let mut out = Vec::new();
     reader.composite(data_type, &mut out)?;
     reader.skip_blanks();
@@ -25,6 +33,7 @@ struct Reader<'a> {
     data_type: &'a DataType,
     text: &'a str,
     at: usize,
+    nulls: Nulls,
 }
 
 /// What ends a value without quotes.
@@ -110,7 +119,7 @@ impl Reader<'_> {
             return self.part(data_type, &ENDS_OF_KEY, out);
         }
         let text = self.quoted(b'"')?;
-        value::put(data_type, &Raw::Items(&parse(data_type, &text)?), out);
+        value::put(data_type, &Raw::Items(&parse(data_type, &text, self.nulls)?), out);
         Ok(())
     }
 
@@ -184,6 +193,10 @@ impl Reader<'_> {
 
     /// An item, an element, a key or a value.
     fn part(&mut self, data_type: &DataType, ends: &[char], out: &mut Vec<u8>) -> Result<(), DictError> {
+        if self.takes_null(data_type, ends) {
+            Cell::of_type(data_type).put(data_type, out);
+            return Ok(());
+        }
         if data_type.is_composite() {
             let mut inner = Vec::new();
             self.composite(data_type, &mut inner)?;
@@ -197,12 +210,7 @@ impl Reader<'_> {
             }
             _ => {
                 let length = self.rest().find(ends).unwrap_or(self.rest().len());
-                let text = self.text[self.at..self.at + length].trim_end();
-                match text {
-                    "NULL" | "null" if data_type.is_nullable() => {
-                        self.at += length;
-                        Cell::Null
-                    }
+                match self.text[self.at..self.at + length].trim_end() {
                     text if data_type.shape() == Shape::Text && !is_json(text) => {
                         return Err(self.expected("a string in quotes"));
                     }
@@ -215,6 +223,19 @@ impl Reader<'_> {
         };
         cell.put(data_type, out);
         Ok(())
+    }
+
+    /// Goes behind a NULL, if one stands here that the type has, or has a default for.
+    fn takes_null(&mut self, data_type: &DataType, ends: &[char]) -> bool {
+        const NULL: [&str; 2] = ["NULL", "null"];
+        self.skip_blanks();
+        let behind = NULL.iter().find_map(|null| self.rest().strip_prefix(null));
+        let is_null = behind.is_some_and(|behind| {
+            behind.is_empty() || behind.starts_with(ends) || behind.starts_with(char::is_whitespace)
+        });
+        let is_taken = is_null && (data_type.is_nullable() || self.nulls == Nulls::Defaults);
+        self.at += if is_taken { NULL[0].len() } else { 0 };
+        is_taken
     }
 
     /// What is between this quote and the next one that is not escaped.

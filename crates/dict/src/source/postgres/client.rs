@@ -142,7 +142,7 @@ fn fill(
 fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
     for column in 0..rows.width() {
         let text: Option<&str> = row.try_get(column).map_err(|e| error(&e))?;
-        rows.push_parsed(column, text)?;
+        rows.push_filled(column, text)?;
     }
     Ok(())
 }
@@ -285,10 +285,8 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
         // A cast to text drops the blanks behind it, which COPY, and so ClickHouse, has.
         (&Type::BPCHAR, DataType::String) => format!("textin(bpcharout({expression}))"),
         // Their text is `{..}`, with escapes of its own.
-        (theirs, DataType::Array(item) | DataType::Nested(item))
-            if matches!(theirs.kind(), Kind::Array(_)) =>
-        {
-            format!("to_json({})::text", with_items(expression, theirs, item))
+        (theirs, DataType::Array(_) | DataType::Nested(_)) if matches!(theirs.kind(), Kind::Array(_)) => {
+            format!("to_json({expression})::text")
         }
         // Its text is `"a"=>"1"`. An extension's type has no number of its own.
         (theirs, DataType::Map(_)) if theirs.name() == "hstore" => format!("to_json({expression})::text"),
@@ -305,29 +303,6 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
             format!("coalesce(to_char({expression}, 'YYYY-MM-DD'), {expression}::text)")
         }
         _ => format!("{expression}::text"),
-    }
-}
-
-/// An array in which an item that is NULL is what it becomes where items are not Nullable: their default, as in
-/// ClickHouse. (An array of arrays has the items of these.)
-fn with_items(expression: &str, theirs: &Type, item: &DataType) -> String {
-    let Kind::Array(their_item) = theirs.kind() else { return expression.to_string() };
-    let mut item = item;
-    while let DataType::Array(inner) | DataType::Nested(inner) = item.inner() {
-        item = inner;
-    }
-    let default = match *their_item {
-        _ if item.is_nullable() => None,
-        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => Some(""),
-        Type::BOOL => Some("false"),
-        Type::INT2 | Type::INT4 | Type::INT8 | Type::NUMERIC | Type::FLOAT4 | Type::FLOAT8 => Some("0"),
-        Type::DATE | Type::TIMESTAMP | Type::TIMESTAMPTZ => Some("1970-01-01"),
-        Type::UUID => Some("00000000-0000-0000-0000-000000000000"),
-        _ => None,
-    };
-    match default {
-        Some(default) => format!("array_replace({expression}, NULL, '{default}'::{})", type_name(their_item)),
-        None => expression.to_string(),
     }
 }
 
