@@ -315,9 +315,7 @@ impl Dictionary {
         let now = loader.clock.now();
         let freshness = Freshness {
             now,
-            latest: now
-                .saturating_add(self.definition.lifetime.max_seconds)
-                .saturating_add(limits::CLOCK_STEP_SECONDS),
+            latest: loader.latest_expiry(now),
             expired: update.expired,
             strict_max_seconds: update
                 .strict_max_lifetime_seconds

@@ -215,13 +215,16 @@ fn what_was_got_while_the_clock_was_ahead_is_asked_for_again() {
     let start = clock.load(SeqCst);
     clock.store(start + 365 * 86_400, SeqCst);
     get(&dictionary, [1, 10]);
+    assert_eq!(all_rows(&dictionary).unwrap().num_rows(), 1);
     clock.store(start, SeqCst);
     fake.version.store(1, SeqCst);
+    assert_eq!(all_rows(&dictionary).unwrap().num_rows(), 0, "no table shows it meanwhile");
     for _ in 0..2 {
         assert_eq!(values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), [11]);
         assert!(!found(&dictionary.has(&u64s([10])).unwrap())[0]);
     }
     assert_eq!((fake.requests(), fake.keys()), (3, 4), "each once more");
+    assert_eq!(values(all_rows(&dictionary).unwrap().column(1)), [11]);
     // A clock that is set back a little changes nothing.
     clock.store(start - 60, SeqCst);
     get(&dictionary, [1, 10]);

@@ -8,6 +8,7 @@ use super::{Backoff, Pace};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
+use crate::limits::CLOCK_STEP_SECONDS;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
 use crate::source::{Source, SourceFactory};
 use crate::storage::Storage;
@@ -376,6 +377,12 @@ impl Loader {
         }
         let end = now.saturating_add(self.lifetime_of(key));
         u32::try_from(end).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// The latest time at which an entry may expire that is got at `now`, in Unix seconds. One that expires later was got
+    /// while the clock was ahead, and nobody knows how old it is.
+    pub fn latest_expiry(&self, now: u64) -> u64 {
+        now.saturating_add(self.lifetime.max_seconds).saturating_add(CLOCK_STEP_SECONDS)
     }
 
     /// When an entry that expires then was got, in Unix seconds; `None`: nobody can tell, for it never expires.

@@ -29,6 +29,8 @@ impl Cached {
         let (loader, shows_times) = (&*self.loader, self.columns.shows_times);
         let Some(store) = loader.storage.store() else { return Ok(None) };
         let now = loader.clock.now();
+        // As a lookup has it.
+        let fresh = now..=loader.latest_expiry(now);
         let all: Vec<usize> = (0..loader.row_format.data_types().len()).collect();
         let mut keys: Vec<Column> = loader.key_format.data_types().iter().map(Column::new).collect();
         let mut rows = Decoder::new(&loader.row_format, &all, 0);
@@ -40,7 +42,7 @@ impl Cached {
         {
             let more = store.scan_on(scan, |key, value, expires_at| {
                 let Some(value) = value else { return };
-                if expires_at != 0 && now > u64::from(expires_at) {
+                if expires_at != 0 && !fresh.contains(&u64::from(expires_at)) {
                     return;
                 }
                 if !loader.key_format.is_whole(key) || rows.push(value).is_err() {
