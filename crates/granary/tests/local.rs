@@ -120,6 +120,8 @@ fn files_and_standard_input_are_tables() {
     let csv = csv.to_str().unwrap();
     assert_eq!(answer(run(&["-q", "SELECT name, id + 1 FROM users ORDER BY id", csv])), "ann\t2\nb,ob\t3\n");
     assert_eq!(answer(run(&["-q", "SELECT count() FROM table", csv])), "2\n");
+    let exist = "EXISTS users; EXISTS TABLE default.table; EXISTS nosuch; EXISTS nosuch.users; EXISTS DICTIONARY users";
+    assert_eq!(answer(run(&["-q", exist, csv])), "1\n1\n0\n0\n0\n");
     assert_eq!(answer(run(&["-q", &format!("SELECT max(id) FROM '{csv}'")])), "2\n");
     assert_eq!(answer(run(&["-q", &format!("SELECT max(id) FROM file('{csv}', 'CSVWithNames')")])), "2\n");
 

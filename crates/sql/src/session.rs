@@ -356,6 +356,11 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a file, or what is piped in, is a table of this name.
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.engine.given.contains(name)
+    }
+
     /// Makes a table known by a [secret name](granary_dialect::rewrite::secret_name), until what this returns is dropped.
     pub(crate) fn lend(&self, name: String, table: Arc<dyn TableProvider>) -> Lent {
         self.engine.given.lend(name, table)

@@ -49,6 +49,14 @@ fn rows_of(catalogue: &Catalogue, name: &str) -> Result<Option<RecordBatch>> {
 }
 
 impl Catalogue {
+    /// Whether the system database has such a table.
+    ///
+    /// # Errors
+    /// Returns what keeps it from being made.
+    pub fn has_system_table(&self, name: &str) -> granary_dialect::Result<bool> {
+        Ok(table(self, name)?.is_some())
+    }
+
     /// The rows of a table of the system database.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use granary_dict::{Form, identifier};
 
 use super::insert::lend;
 use super::texts;
-use crate::catalogue::{Entry, FullName};
+use crate::catalogue::{Entry, FullName, SYSTEM_DATABASE};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
@@ -73,10 +73,16 @@ pub fn create_database(session: &Session, name: &str) -> Result<Output> {
 /// EXISTS.
 pub fn exists(session: &Session, kind: ObjectKind, name: Name) -> Result<Output> {
     let catalogue = session.catalogue();
-    let entry = || catalogue.entry(&name.database.clone().unwrap_or_else(|| session.database()), &name.name);
+    let database = name.database.unwrap_or_else(|| session.database());
+    let entry = || catalogue.entry(&database, &name.name);
     let exists = match kind {
         ObjectKind::Database => catalogue.check_database(&name.name).is_ok(),
-        ObjectKind::Table => entry().is_some(),
+        ObjectKind::Table if database == SYSTEM_DATABASE && catalogue.has_system_table(&name.name)? => true,
+        ObjectKind::Table => {
+            // What is given is in every database that there is.
+            let is_given = || session.is_given(&name.name) && catalogue.check_database(&database).is_ok();
+            entry().is_some() || is_given()
+        }
         ObjectKind::Dictionary => entry().is_some_and(|entry| entry.noun() == Noun::Dictionary),
         ObjectKind::View => entry().is_some_and(|entry| entry.is_view()),
         ObjectKind::Temporary => false,
