@@ -171,6 +171,20 @@ fn the_statement_for_clickhouse() {
     assert_eq!(served.get("/dictionary/users/ddl").text(), expected);
 }
 
+/// What a name has is no part of the URL but of the name.
+#[test]
+fn the_statement_for_clickhouse_names_any_dictionary() {
+    let (_folder, served) = with_users();
+    served.sql(
+        "CREATE DICTIONARY `who? 50%/é` (id UInt64, name String) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LAYOUT(DIRECT)",
+    );
+    let path = "/dictionary/who%3F%2050%25%2F%C3%A9";
+    let statement = served.get(&format!("{path}/ddl")).text();
+    assert!(statement.contains(&format!("URL '{}{path}?format=Native'", served.url)), "{statement}");
+    assert_eq!(served.post(&format!("{path}?format=CSV"), b"9\n").text(), "9,\"n9\"\n");
+}
+
 #[test]
 fn rows_that_keys_do_not_find_are_given_whole() {
     let (folder, served) = with_users();

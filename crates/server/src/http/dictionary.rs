@@ -24,7 +24,7 @@ use super::body::WholeBody;
 use super::caller::Caller;
 use super::exception::Exception;
 use super::pieces::Pieces;
-use super::url::Parameters;
+use super::url::{Parameters, path_part};
 use super::url_parameters::UrlParameters;
 use super::waiting::{Work, may_wait};
 use crate::limits::{KEY_BYTES_PER_LOOKUP, KEYS_PER_LOOKUP, ROWS_PER_WRITE};
@@ -184,7 +184,7 @@ pub async fn statement(
     let dictionary = caller.session().dictionary(&name)?;
     dictionary.definition().require_keys()?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8123");
-    let url = format!("{scheme}://{host}/dictionary/{name}");
+    let url = format!("{scheme}://{host}/dictionary/{}", path_part(&name));
     let Caller { user, password, .. } = &caller;
     let credentials = caller.app.users.must_say(user, password).then_some((user.as_str(), password.as_str()));
     let statement = dictionary.definition().to_sql_over_http(&url, credentials);

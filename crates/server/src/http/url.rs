@@ -45,9 +45,31 @@ fn decoded(text: &str) -> Result<String, &'static str> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8")
 }
 
+/// A name as a part of a URL's path.
+pub fn path_part(name: &str) -> String {
+    let mut part = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => part.push(byte.into()),
+            _ => part.extend(['%', digit(byte >> 4), digit(byte & 0xf)]),
+        }
+    }
+    part
+}
+
+fn digit(of: u8) -> char {
+    char::from_digit(of.into(), 16).unwrap_or_default().to_ascii_uppercase()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_one_part_of_a_path() {
+        assert_eq!(path_part("shop.users_1-~"), "shop.users_1-~");
+        assert_eq!(path_part("a?b/c %é'+"), "a%3Fb%2Fc%20%25%C3%A9%27%2B");
+    }
 
     fn read(query: &str) -> Result<Vec<(String, String)>, String> {
         let uri = format!("/?{query}").parse().unwrap();
