@@ -1,11 +1,12 @@
 //! Dictionaries from ClickHouse's XML files, read at the start and again whenever a file changes.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use granary_sql::Session;
+use granary_sql::{Error, Session};
 
 use crate::limits::CONFIGURATION_SECONDS;
 
@@ -52,10 +53,10 @@ impl Configured {
                 if before.is_some_and(|seen| seen.wrong.is_empty()) {
                     continue;
                 }
-                let read = match before {
+                let read = caught(|| match before {
                     Some(before) if before.was_read => self.session.add_failed_dictionaries(&path),
                     _ => self.session.add_dictionaries(&path),
-                };
+                });
                 let was_read = read.is_ok();
                 let wrong = read.unwrap_or_else(|error| vec![error]);
                 let texts: Vec<String> = wrong.iter().map(ToString::to_string).collect();
@@ -85,20 +86,43 @@ impl Configured {
         loop {
             tokio::time::sleep(Duration::from_secs(CONFIGURATION_SECONDS)).await;
             // Dictionaries are opened and closed: that may wait for the device.
-            let Ok(back) = tokio::task::spawn_blocking(move || {
+            let read = tokio::task::spawn_blocking(move || {
                 self.read();
                 self
-            })
-            .await
-            else {
-                return;
+            });
+            self = match read.await {
+                Ok(back) => back,
+                Err(error) => {
+                    tracing::error!(%error, "files of dictionaries are not looked at any more");
+                    return;
+                }
             };
-            self = back;
         }
     }
+}
+
+/// Reads a file. A panic is an error of that file: the others, and later versions of it, are read all the same.
+fn caught(read: impl FnOnce() -> Result<Vec<Error>, Error>) -> Result<Vec<Error>, Error> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(Error::logical_error(format!("A file of dictionaries cannot be read: {said}")))
+    })
 }
 
 fn look(path: &Path) -> Option<Version> {
     let metadata = path.metadata().ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_of_the_file() {
+        let read = caught(|| panic!("a {} in the reader", "bug"));
+        assert_eq!(read.unwrap_err().to_string().matches("a bug in the reader").count(), 1);
+        assert!(caught(|| Ok(Vec::new())).unwrap().is_empty());
+    }
 }
