@@ -203,6 +203,76 @@ fn a_dictionary_is_there_while_it_is_unloaded() {
     });
 }
 
+/// An SSD_CACHE is opened by its first use; whoever asks another dictionary does not wait for that.
+#[test]
+fn others_are_asked_while_a_dictionary_is_opened() {
+    let (folder, served) = crate::dictionary::with_users();
+    let [users, other] =
+        ["users", "other"].map(|name| format!("SELECT dictGet('{name}', 'name', toUInt64(7))"));
+    served.sql(
+        "CREATE DICTIONARY other (id UInt64, name String) PRIMARY KEY id \
+         SOURCE(SQLITE(PATH 'users.db' TABLE 'users')) LIFETIME(1000) LAYOUT(CACHE(SIZE_IN_CELLS 1000))",
+    );
+    assert_eq!((served.sql(&users).as_str(), served.sql(&other).as_str()), ("n7\n", "n7\n"));
+    served.sql("SYSTEM UNLOAD DICTIONARY users");
+    let held = held(folder.path());
+    std::thread::scope(|scope| {
+        let asks = || served.sql(&users);
+        let asking = [
+            scope.spawn(asks),
+            scope.spawn(asks),
+            scope.spawn(|| served.post("/dictionary/users?format=CSV", b"7\n").text()),
+        ];
+        std::thread::sleep(Duration::from_millis(150));
+        assert_eq!(served.sql(&other), "n7\n");
+        assert_eq!(served.post("/dictionary/other?format=CSV", b"7\n").text(), "7,\"n7\"\n");
+        assert!(asking.iter().all(|asking| !asking.is_finished()), "it is not open yet");
+        drop(held);
+        for (asking, answer) in asking.into_iter().zip(["n7\n", "n7\n", "7,\"n7\",\"Riga\"\n"]) {
+            assert_eq!(asking.join().unwrap(), answer);
+        }
+    });
+    let status = "SELECT status, source_requests FROM system.dictionaries WHERE name = 'users'";
+    assert_eq!(served.sql(status), "LOADED\t0\n", "it is as warm as it was");
+}
+
+/// The file of `users`, which is not opened as long as somebody else has it, or for a second.
+fn held(folder: &Path) -> std::fs::File {
+    let file = std::fs::File::open(folder.join("user_files/users.state")).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+/// What changes the name of a dictionary that is being opened comes behind that.
+#[test]
+fn a_dictionary_that_is_being_opened_changes_its_name_behind_that() {
+    let (folder, served) = crate::dictionary::with_users();
+    let asked = "SELECT dictGet('users', 'name', toUInt64(7))";
+    assert_eq!(served.sql(asked), "n7\n");
+    for (change, back) in [
+        ("RENAME DICTIONARY users TO renamed", "RENAME DICTIONARY renamed TO users"),
+        ("DETACH DICTIONARY users", "ATTACH DICTIONARY users"),
+        ("SYSTEM UNLOAD DICTIONARY users", "SELECT 1"),
+        ("DROP DICTIONARY users", "SHOW DICTIONARIES"),
+    ] {
+        served.sql("SYSTEM UNLOAD DICTIONARY users");
+        let held = held(folder.path());
+        std::thread::scope(|scope| {
+            let asks = scope.spawn(|| served.post("/", asked.as_bytes()));
+            std::thread::sleep(Duration::from_millis(150));
+            let changes = scope.spawn(|| served.sql(change));
+            std::thread::sleep(Duration::from_millis(150));
+            assert!(!asks.is_finished() && !changes.is_finished(), "{change}");
+            drop(held);
+            changes.join().unwrap();
+            // It looks the name up more than once, and may come too late for the last time.
+            asks.join().unwrap();
+        });
+        served.sql(back);
+    }
+    assert_eq!(files(folder.path()), ["users.db"]);
+}
+
 #[test]
 fn a_database_leaves_no_files_of_what_was_in_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -54,12 +54,13 @@ pub async fn look_up(
     body: Body,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
-    let dictionary = caller.session().dictionary(&name)?;
-    dictionary.definition().require_keys()?;
+    let session = caller.session();
     let rows = form.rows;
     let mut pieces = Pieces::of(&caller.app, body).await;
     let body =
         answer::written(&caller.app, Work::Lookup, Compression::None, Delivery::OrCutOff, move |out, _| {
+            let dictionary = session.dictionary(&name)?;
+            dictionary.definition().require_keys()?;
             let schema = dictionary.definition().structure.schema();
             let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
             let mut keys = dictionary.key_reader(form.keys);
@@ -127,8 +128,9 @@ pub async fn refresh(
     WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
-    let dictionary = caller.session().dictionary_to_renew(&name)?;
+    let session = caller.session();
     may_wait(Work::Lookup, move || {
+        let dictionary = session.dictionary_to_renew(&name)?;
         Ok(dictionary.refresh(&dictionary.key_reader(form.keys).read_all(&body)?)?)
     })
     .await?;
@@ -143,10 +145,13 @@ pub async fn invalidate(
     WholeBody(body): WholeBody,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
-    let dictionary = caller.session().dictionary_to_renew(&name)?;
-    may_wait(Work::Lookup, move || match body.is_empty() {
-        true => Ok(dictionary.reload()?),
-        false => Ok(dictionary.invalidate(&dictionary.key_reader(form.keys).read_all(&body)?)?),
+    let session = caller.session();
+    may_wait(Work::Lookup, move || {
+        let dictionary = session.dictionary_to_renew(&name)?;
+        match body.is_empty() {
+            true => Ok(dictionary.reload()?),
+            false => Ok(dictionary.invalidate(&dictionary.key_reader(form.keys).read_all(&body)?)?),
+        }
     })
     .await?;
     Ok("Ok.\n".into_response())
@@ -159,10 +164,11 @@ pub async fn all_rows(
     UrlParameters(parameters): UrlParameters,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
-    let dictionary = caller.session().dictionary(&name)?;
+    let session = caller.session();
     let rows = form.rows;
     let body =
         answer::written(&caller.app, Work::Lookup, Compression::None, Delivery::OrCutOff, move |out, _| {
+            let dictionary = session.dictionary(&name)?;
             let schema = dictionary.definition().rows().schema();
             let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
             for batch in dictionary.resident()? {
@@ -181,7 +187,8 @@ pub async fn statement(
     Extension(Scheme(scheme)): Extension<Scheme>,
     headers: HeaderMap,
 ) -> Result<Response, Exception> {
-    let dictionary = caller.session().dictionary(&name)?;
+    let (session, wanted) = (caller.session(), name.clone());
+    let dictionary = may_wait(Work::Lookup, move || session.dictionary(&wanted)).await?;
     dictionary.definition().require_keys()?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8123");
     let url = format!("{scheme}://{host}/dictionary/{}", path_part(&name));

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use granary_dialect::statement::Noun;
 use granary_dialect::{Error, Result};
@@ -55,7 +55,7 @@ impl Catalogue {
         full_name: &FullName,
     ) -> Result<Option<Entry>> {
         let (database, name) = full_name;
-        let mut databases = self.write();
+        let databases = self.settled(|known| known == (database, name));
         let Some(dictionaries) = databases.get(database) else { return Err(unknown_database(database)) };
         match (dictionaries.get(name).map(Entry::noun), existing) {
             (Some(_), Existing::Stays) => return Ok(None),
@@ -73,6 +73,14 @@ impl Catalogue {
         definition.clone().completed(&self.environment.collections)?;
         self.check_path(&databases, &definition, database, name)?;
         let mut old = dictionaries.get(name).cloned();
+        // Whoever needs an old one that is not open waits for the new one.
+        let opening = match &old {
+            Some(Entry::Unloaded(unloaded)) => Some(Arc::clone(&unloaded.opening)),
+            _ => None,
+        };
+        let _opening = opening.as_deref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        // Other names are found meanwhile, and this one is changed by nobody else.
+        drop(databases);
         // One that was never made, such as what a file of the configuration describes, has no files.
         let made = old.as_ref().and_then(Entry::definition).filter(|_| self.store.has(full_name)).cloned();
         let old_file = made.as_ref().and_then(|old| self.data_file(old));
@@ -97,20 +105,18 @@ impl Catalogue {
         let entry = match self.open_beside(place, old.as_ref(), &definition)? {
             Some(entry) => entry,
             None => {
-                drop(databases);
                 let Some(Entry::Open(old)) = old.take() else {
                     return Err(self.missing(Noun::Dictionary, full_name));
                 };
                 closed = Some(old.definition().clone());
-                let entry = self.open_in_place(full_name, old, &definition)?;
-                databases = self.write();
-                entry
+                self.open_in_place(full_name, old, &definition)?
             }
         };
         let leaves = made.filter(|_| place == Place::Apart && old_file.is_some());
         let noted = leaves
             .as_ref()
             .map_or(Ok(()), |old| self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets()));
+        let mut databases = self.write();
         let kept = noted.and_then(|()| self.store.put(database, name, &sql));
         let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
         match (kept, closed) {

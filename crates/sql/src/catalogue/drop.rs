@@ -19,7 +19,7 @@ impl Catalogue {
     pub fn drop_dictionary(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
         let full_name = (database.to_owned(), name.to_owned());
         let changing = self.changing();
-        let mut databases = self.write();
+        let mut databases = self.settled(|known| known == (&full_name.0, &full_name.1));
         match (databases.get(database).and_then(|entries| entries.get(name)), missing) {
             (Some(Entry::Table(_)), _) => {
                 let message = format!("{database}.{name} is a table, not a dictionary; use DROP TABLE");
@@ -47,7 +47,7 @@ impl Catalogue {
     /// DROP DATABASE, with the dictionaries in it, and what was detached.
     pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
         let changing = self.changing();
-        let mut databases = self.write();
+        let mut databases = self.settled(|(database, _)| database == name);
         if !databases.contains_key(name) {
             return match missing {
                 Missing::IsFine => Ok(()),

@@ -85,6 +85,9 @@ pub struct Unloaded {
     pub definition: Box<Definition>,
     /// Held while it is being closed, and cannot be opened yet.
     closing: Arc<Mutex<()>>,
+    /// Held by whoever opens it, and by a statement that puts another one in its place: taken while the names are
+    /// locked.
+    opening: Arc<Mutex<()>>,
 }
 
 /// A dictionary that could not be opened.
@@ -104,8 +107,8 @@ pub struct Catalogue {
     databases: RwLock<BTreeMap<String, Dictionaries>>,
     /// Which of them files describe.
     origins: Origins,
-    /// Held by whatever gives a name to a dictionary or takes it away, which may take several steps. Lock order: this,
-    /// `databases`.
+    /// Held by whatever gives a name to something or takes it away, which may take several steps. Lock order: this,
+    /// `databases`. Nothing is opened under the latter, which every query takes.
     changing: Mutex<()>,
 }
 

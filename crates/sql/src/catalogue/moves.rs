@@ -1,6 +1,7 @@
 //! Dictionaries and tables that change their names, and dictionaries that leave and come back.
 
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use granary_dialect::statement::{Missing, Noun};
@@ -22,7 +23,7 @@ impl Catalogue {
     /// RENAME.
     pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
         let _changing = self.changing();
-        let mut databases = self.write();
+        let mut databases = self.settled(|name| name == (&from.0, &from.1));
         self.check_noun(databases.get(&from.0), noun, from)?;
         let Some(target) = databases.get(&to.0) else { return Err(unknown_database(&to.0)) };
         if target.contains_key(&to.1) {
@@ -41,7 +42,8 @@ impl Catalogue {
     /// EXCHANGE: each takes the other's name.
     pub fn exchange(&self, noun: Noun, one: &FullName, other: &FullName) -> Result<()> {
         let _changing = self.changing();
-        let mut databases = self.write();
+        let mut databases =
+            self.settled(|name| [one, other].iter().any(|other| name == (&other.0, &other.1)));
         for (dictionary, name) in [(one, other), (other, one)] {
             let entry = databases.get(&dictionary.0).and_then(|entries| entries.get(&dictionary.1));
             if entry
@@ -163,7 +165,9 @@ impl Catalogue {
 
     /// Takes a dictionary that no query has. Its entry is closing from here on.
     fn unload_unused(&self, (database, name): &FullName, closing: &Arc<Mutex<()>>) -> Use {
-        let mut databases = self.write();
+        // What makes way for another one stays as it is meanwhile.
+        let _changing = self.changing();
+        let mut databases = self.settled(|known| known == (database, name));
         let entry = databases.get_mut(database).and_then(|entries| entries.get_mut(name));
         let Some(entry) = entry else { return Use::IsClosed };
         // Nobody begins to use it meanwhile: that takes the lock, too.
@@ -172,7 +176,8 @@ impl Catalogue {
             Entry::Open(dictionary) => Box::new(dictionary.definition().clone()),
             _ => return Use::IsClosed,
         };
-        let unloaded = Entry::Unloaded(Unloaded { definition, closing: Arc::clone(closing) });
+        let closing = Arc::clone(closing);
+        let unloaded = Entry::Unloaded(Unloaded { definition, closing, opening: Arc::default() });
         match std::mem::replace(entry, unloaded) {
             Entry::Open(dictionary) => Use::Nobody(dictionary),
             _ => Use::IsClosed,
@@ -190,22 +195,15 @@ impl Catalogue {
         Ok(())
     }
 
-    /// An entry that was unloaded, opened again as soon as it is closed.
+    /// An entry that was unloaded, opened again as soon as it is closed: once, whoever needs it. The others are found
+    /// meanwhile.
     pub(super) fn load(&self, database: &str, name: &str) -> Entry {
+        let waiting = self.environment.waiting.beside(usize::MAX);
         loop {
-            let mut databases = self.write();
-            let closing = match databases.get_mut(database).and_then(|entries| entries.get_mut(name)) {
-                Some(Entry::Unloaded(unloaded))
-                    if matches!(unloaded.closing.try_lock(), Err(TryLockError::WouldBlock)) =>
-                {
-                    Arc::clone(&unloaded.closing)
-                }
-                Some(entry) => {
-                    if let Entry::Unloaded(unloaded) = entry {
-                        *entry = open_entry(&unloaded.definition, &self.environment);
-                    }
-                    return entry.clone();
-                }
+            let databases = self.read();
+            let unloaded = match databases.get(database).and_then(|entries| entries.get(name)) {
+                Some(Entry::Unloaded(unloaded)) => unloaded.clone(),
+                Some(entry) => return entry.clone(),
                 // It was dropped meanwhile.
                 None => {
                     return Entry::Failed(Failure {
@@ -214,15 +212,72 @@ impl Catalogue {
                     });
                 }
             };
+            let is_closed = free(&unloaded.closing).is_some();
+            let opening = free(&unloaded.opening).filter(|_| is_closed);
             drop(databases);
-            let waiting = self.environment.waiting.beside(usize::MAX);
-            waiting.wait(|| drop(closing.lock()));
+            let Some(opening) = opening else {
+                let held = if is_closed { &unloaded.opening } else { &unloaded.closing };
+                waiting.wait(|| drop(held.lock()));
+                continue;
+            };
+            let opened = waiting.wait(|| open_entry(&unloaded.definition, &self.environment));
+            let opened = opened.and_then(|entry| self.put_opened(database, name, &unloaded, entry));
+            drop(opening);
+            if let Some(entry) = opened {
+                return entry;
+            }
+        }
+    }
+
+    /// Puts a dictionary in the place of the entry that it was opened for, and gives it. That is there unless all are closed
+    /// meanwhile: what changes names waits.
+    fn put_opened(&self, database: &str, name: &str, of: &Unloaded, opened: Entry) -> Option<Entry> {
+        let mut databases = self.write();
+        let entry = databases.get_mut(database).and_then(|entries| entries.get_mut(name));
+        let is_meant =
+            |entry: &Entry| matches!(entry, Entry::Unloaded(it) if Arc::ptr_eq(&it.opening, &of.opening));
+        match entry.filter(|entry| is_meant(entry)) {
+            Some(entry) => {
+                *entry = opened.clone();
+                Some(opened)
+            }
+            None => {
+                // Closing may take long.
+                drop(databases);
+                drop(opened);
+                None
+            }
+        }
+    }
+
+    /// The names, as soon as nobody opens a dictionary whose name is one of those that `is_meant`.
+    pub(super) fn settled(
+        &self,
+        is_meant: impl Fn((&String, &String)) -> bool,
+    ) -> RwLockWriteGuard<'_, BTreeMap<String, Dictionaries>> {
+        loop {
+            let databases = self.write();
+            let mut all = databases.iter().flat_map(|(database, entries)| {
+                entries.iter().map(move |(name, entry)| (database, name, entry))
+            });
+            let opening = all.find_map(|(database, name, entry)| match entry {
+                Entry::Unloaded(unloaded)
+                    if is_meant((database, name)) && free(&unloaded.opening).is_none() =>
+                {
+                    Some(Arc::clone(&unloaded.opening))
+                }
+                _ => None,
+            });
+            drop(all);
+            let Some(opening) = opening else { return databases };
+            drop(databases);
+            self.environment.waiting.beside(usize::MAX).wait(|| drop(opening.lock()));
         }
     }
 
     /// Takes a dictionary out of the catalogue. The name may be a table's by now.
     fn take_out(&self, (database, name): &FullName) -> Option<Entry> {
-        let mut databases = self.write();
+        let mut databases = self.settled(|known| known == (database, name));
         let entries = databases.get_mut(database)?;
         match entries.get(name)? {
             Entry::Table(_) => None,
@@ -306,6 +361,15 @@ enum Use {
     IsClosed,
 }
 
+/// A lock that nobody holds.
+fn free(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
+    match lock.try_lock() {
+        Ok(held) => Some(held),
+        Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 fn in_use((database, name): &FullName) -> Error {
     Error::timeout_exceeded(format!(
         "Dictionary {database}.{name} is in use by a query, or waits for its source"
@@ -322,8 +386,8 @@ fn renamed(entry: Entry, (database, name): &FullName) -> Entry {
             dictionary.watch();
             Entry::Open(dictionary)
         }
-        Entry::Unloaded(Unloaded { definition, closing }) => {
-            Entry::Unloaded(Unloaded { definition: Box::new(of(*definition)), closing })
+        Entry::Unloaded(unloaded) => {
+            Entry::Unloaded(Unloaded { definition: Box::new(of(*unloaded.definition)), ..unloaded })
         }
         Entry::Failed(failure) => Entry::Failed(Failure {
             definition: failure.definition.map(|definition| Box::new(of(*definition))),

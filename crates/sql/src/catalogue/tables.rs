@@ -10,6 +10,7 @@ use super::{Catalogue, Entry, FullName, LocalTable, View, already_exists, unknow
 impl Catalogue {
     /// CREATE TABLE.
     pub fn create_table(&self, database: &str, name: &str, table: LocalTable, exists: Missing) -> Result<()> {
+        let _changing = self.changing();
         let mut databases = self.write();
         let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
         let full_name = (database.to_owned(), name.to_owned());
@@ -49,6 +50,7 @@ impl Catalogue {
 
     /// CREATE OR REPLACE VIEW; what is no view stays.
     pub fn replace_view(&self, database: &str, name: &str, view: LocalTable) -> Result<()> {
+        let _changing = self.changing();
         let mut databases = self.write();
         let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
         match entries.get(name) {
