@@ -251,6 +251,9 @@ pub use granary_log::limits::SUMMARY_ENTRY_MAX;
 pub const SUMMARY_ENTRY_BYTES: usize = 6;
 const _: () = assert!(SUMMARY_ENTRY_MAX >> (8 * SUMMARY_ENTRY_BYTES) == 0);
 
+/// How long a read that failed is made again block by block.
+pub const READ_BY_BLOCK_MAX: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// The longest that anybody waits for room, who has more patience.
 pub const PATIENCE_MAX: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 

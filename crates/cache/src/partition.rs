@@ -117,12 +117,13 @@ impl Partition {
             awaits_flusher: AtomicBool::new(false),
         };
         let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher, arena, codecs));
+        let under_way = shared.under_way(&recovered);
         shared.recover(&mut recovered, opening_entries);
         if let Some(flash) = &shared.flash {
             // What is found may need any of them.
             shared.codecs.ids().into_iter().for_each(|id| flash.versions.note(id, flash.log.head()));
         }
-        shared.take_over_memory(chunks, &recovered);
+        shared.take_over_memory(chunks, under_way.as_ref());
         // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
         if let Some(flash) = &shared.flash {
             flash.log.reclaim_ahead(&*shared);

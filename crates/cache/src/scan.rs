@@ -1,7 +1,7 @@
 //! Visiting everything that is there, in steps.
 
 use crate::codec::StoredValue;
-use crate::drive::{Io, or_by_block};
+use crate::drive::{Io, Usable, or_by_block};
 use crate::flash::Flash;
 use crate::framing::{block, records_in};
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
@@ -194,7 +194,7 @@ impl Shared {
         let mut beyond = Vec::new();
         io.read_many(flash.log.device(), &extents, |i, result| {
             let mut again = None;
-            let (bytes, _) = or_by_block(&flash.log, extents[i], result, &mut again);
+            let (bytes, _) = or_by_block(&flash.log, extents[i], Usable::EachBlock, result, &mut again);
             let places = blocks.start + (i * step) as u64..;
             for (block, place) in bytes.chunks_exact(geometry.block_size()).zip(places) {
                 let Some(header) = block::check(block, instance, place) else { continue };

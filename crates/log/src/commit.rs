@@ -3,6 +3,7 @@
 use crate::commits::{Covered, Durability, Failure};
 use crate::framing::Framing;
 use crate::log::Log;
+use crate::sync::sync::Arc;
 use crate::sync::sync::atomic::Ordering;
 use std::io;
 
@@ -52,10 +53,14 @@ impl<F: Framing> Log<F> {
             segment.note_written(blocks);
             self.counters.bytes_written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
+        // Its memory may be wanted for another segment before that is synced.
+        let part = part.map(|(segment, blocks, _)| (Arc::downgrade(&segment), blocks.end));
         self.wait_until_written(sealed, errors)?;
         if durability == Durability::Synced {
             self.sync()?;
-            part.iter().for_each(|(segment, blocks, _)| segment.note_synced(&self.framing, blocks.end));
+            if let Some((segment, end)) = part.and_then(|(segment, end)| Some((segment.upgrade()?, end))) {
+                segment.note_synced(&self.framing, end);
+            }
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use granary_dialect::types::pretty_type_name;
 use granary_dialect::{Error, Result};
 use granary_dict::{CreateDictionary, LoadState, parse_create};
 
-use crate::catalogue::{Entry, FullName};
+use crate::catalogue::{Catalogue, Entry, FullName};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
@@ -90,12 +90,8 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::UnloadDictionary(name) => catalogue.unload(&full(name))?,
         Command::UnloadDictionaries => {
             for database in catalogue.databases() {
-                for (name, entry) in catalogue.entries(&database) {
-                    let is_open = matches!(entry, Entry::Open(_));
-                    drop(entry);
-                    if is_open {
-                        catalogue.unload(&(database.clone(), name))?;
-                    }
+                for name in names_of(catalogue, &database, |entry| matches!(entry, Entry::Open(_))) {
+                    catalogue.unload(&(database.clone(), name))?;
                 }
             }
         }
@@ -128,10 +124,9 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             // One that fails keeps no other from being loaded anew.
             let mut outcome = Ok(());
             for database in catalogue.databases() {
-                for (name, entry) in catalogue.entries(&database) {
-                    if !matches!(entry, Entry::Table(_)) && !is_unused(&entry) {
-                        outcome = outcome.and(catalogue.reload(&database, &name));
-                    }
+                let is_used = |entry: &Entry| !matches!(entry, Entry::Table(_)) && !is_unused(entry);
+                for name in names_of(catalogue, &database, is_used) {
+                    outcome = outcome.and(catalogue.reload(&database, &name));
                 }
             }
             outcome?;
@@ -188,6 +183,13 @@ fn noun_of(dropped: Dropped) -> Noun {
         Dropped::Dictionary => Noun::Dictionary,
         Dropped::Table | Dropped::View => Noun::Table,
     }
+}
+
+/// The names of entries of which `is_meant` says so. The entries themselves are let go: one that is held passes for one that
+/// a query has.
+fn names_of(catalogue: &Catalogue, database: &str, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
+    let entries = catalogue.entries(database).into_iter();
+    entries.filter(|(_, entry)| is_meant(entry)).map(|(name, _)| name).collect()
 }
 
 /// Whether nobody has needed a dictionary yet: there is nothing in it to be read anew.

@@ -272,6 +272,15 @@ impl Session {
         self.catalogue().dictionary(&full)
     }
 
+    /// Whether there is a dictionary `name`, or `database.name`, which is not opened for that.
+    ///
+    /// # Errors
+    /// BAD_ARGUMENTS if there is none, and ACCESS_DENIED.
+    pub fn check_dictionary(&self, name: &str) -> Result<()> {
+        self.rights.check_read(&self.user, &self.full_name(name))?;
+        self.definition(name).map(drop)
+    }
+
     fn full_name(&self, name: &str) -> String {
         match name.contains('.') {
             true => name.to_owned(),

@@ -62,6 +62,10 @@ pub const UTILISATION_PERCENT_MAX: u64 = 90;
 /// wait for a sync.
 pub const RESERVED_SEGMENTS: u64 = 4;
 
+/// Of those, segments that trims leave to cleaning.
+pub const TRIM_SEGMENTS_KEPT: u64 = 2;
+const _: () = assert!(0 < TRIM_SEGMENTS_KEPT && TRIM_SEGMENTS_KEPT < RESERVED_SEGMENTS);
+
 /// Segments beyond those that a full volume needs: those being filled, written and emptied.
 pub const SEGMENTS_SPARE: u64 = 8;
 
@@ -70,6 +74,9 @@ pub const BLOCKS_LOCKED_MAX: usize = 32;
 
 /// Blocks that are made zero under one hold of the log's writer lock.
 pub const ZEROES_LOCKED_MAX: u64 = 4096;
+
+/// Slots whose header is damaged, or never came, that a start reads as a whole, at most.
+pub const DAMAGED_SEARCHED_MAX: u64 = 64;
 
 /// How long a write waits for cleaning and the device before it fails for want of space. The time that the map is written
 /// down in does not count.

@@ -2,7 +2,7 @@
 
 use crate::framing::{SegmentBuilder, content_hash};
 use crate::limits::{
-    BLOCKS_LOCKED_MAX, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN, ROOM_WAIT_MAX, ROOM_WAIT_WITHOUT_MAP_MAX,
+    BLOCKS_LOCKED_MAX, ROOM_LOOK_AGAIN, ROOM_WAIT_MAX, ROOM_WAIT_WITHOUT_MAP_MAX, TRIM_SEGMENTS_KEPT,
     ZEROES_LOCKED_MAX,
 };
 use crate::map::mapped;
@@ -220,13 +220,13 @@ impl Shared {
             let mut block = writer.fill(push);
             // It makes room, and needs next to none: also where nothing but segments is left that are kept for cleaning,
             // and cleaning cannot go on.
-            if block.is_none() && self.log.free_slots() > RESERVED_SEGMENTS / 2 {
+            if block.is_none() && self.log.free_slots() > TRIM_SEGMENTS_KEPT {
                 writer = writer.for_moving();
                 block = writer.fill(push);
             }
             let Some(block) = block else {
                 drop(writer);
-                self.wait_for_room(patience)?;
+                self.wait_for_room_unless(patience, || self.log.free_slots() > TRIM_SEGMENTS_KEPT)?;
                 continue;
             };
             let slot = self.slot_of_block(block);
@@ -240,6 +240,11 @@ impl Shared {
 
     /// Waits until another segment can be opened.
     fn wait_for_room(&self, patience: Patience<'_>) -> io::Result<()> {
+        self.wait_for_room_unless(patience, || false)
+    }
+
+    /// As [`wait_for_room`](Self::wait_for_room), or until there is what `is_enough` looks for.
+    fn wait_for_room_unless(&self, patience: Patience<'_>, is_enough: impl Fn() -> bool) -> io::Result<()> {
         let Patience { most, is_long, .. } = patience;
         // Where there was none for so long, the writes behind do not wait as long one after the other.
         let is_hopeless = is_long && self.no_room.load(Ordering::Relaxed);
@@ -257,7 +262,7 @@ impl Shared {
             if let Some(error) = self.log.write_failure() {
                 return Err(error);
             }
-            if self.log.wait_for_room(looked + left.min(ROOM_LOOK_AGAIN)) {
+            if self.log.wait_for_room(looked + left.min(ROOM_LOOK_AGAIN)) || is_enough() {
                 self.no_room.store(false, Ordering::Relaxed);
                 if !is_long {
                     note();

@@ -1,6 +1,6 @@
 //! A lookup on one thread, which waits for its reads.
 
-use super::by_block::read_by_block;
+use super::by_block::{Usable, read_by_block};
 use super::io::Io;
 use crate::flash::Flash;
 use crate::key::Key;
@@ -74,7 +74,7 @@ pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
         Err(_) => failed.push(read),
     });
     for read in failed {
-        let (bytes, unread) = read_by_block(&flash.log, extents[read]);
+        let (bytes, unread) = read_by_block(&flash.log, extents[read], Usable::EachBlock, |_| true);
         lookup.take_read(flash, begun, (read, extents[read]), (&bytes, &unread), scratch);
     }
     scratch.extents = extents;

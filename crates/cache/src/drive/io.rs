@@ -1,6 +1,6 @@
 //! What one thread keeps between lookups.
 
-use super::by_block::or_by_block;
+use super::by_block::{Usable, or_by_block};
 use crate::framing::Log;
 use crate::framing::block::{self, blocks_spanned, payload_size};
 use crate::lookup::{LongEntry, Workspace};
@@ -100,7 +100,7 @@ impl Io {
             let LongPart { entry, block, at } = parts[part];
             let LongEntry { probe, sequence, .. } = entries[entry];
             let mut again = None;
-            let (bytes, _) = or_by_block(log, extents[part], result, &mut again);
+            let (bytes, _) = or_by_block(log, extents[part], Usable::AllOrNothing, result, &mut again);
             let place = probe.place + block as u64;
             good[entry] +=
                 block::copy_payloads(geometry, bytes, (instance, place, sequence), &mut records[at..]);
@@ -158,7 +158,7 @@ impl Io {
         let mut good = 0;
         self.reads.read_many(log.device(), &extents, |e, result| {
             let mut again = None;
-            let (bytes, _) = or_by_block(log, extents[e], result, &mut again);
+            let (bytes, _) = or_by_block(log, extents[e], Usable::AllOrNothing, result, &mut again);
             for (i, bytes) in (e * step..).zip(bytes.chunks_exact(size)) {
                 let header = block::check(bytes, instance, place + i as u64);
                 let Some(header) = header.filter(|h| h.sequence == sequence) else { continue };

@@ -10,7 +10,7 @@ mod parallel;
 mod polled;
 
 pub(crate) use blocking::get_many;
-pub(crate) use by_block::{or_by_block, read_by_block};
+pub(crate) use by_block::{Usable, or_by_block, read_by_block};
 pub(crate) use helpers::Working;
 pub use helpers::{Helpers, Team};
 #[cfg(feature = "async")]

@@ -1,6 +1,6 @@
 //! A filter that tells that no record of a long block looks like another one, so that not all of them are compared.
 
-use super::SharingRule;
+use super::sharing::SharingRule;
 use crate::limits::{MARK_BITS_PER_RECORD, MARKED_RECORDS_MIN};
 
 /// A bit for each mark that a record of the block may have. Empty as long as the block has few records.
@@ -52,7 +52,7 @@ impl Marks {
     /// The bit of a record: of the bits that tell it from others, so that those that look alike have one.
     fn bit(&self, rule: SharingRule, entry: u64) -> usize {
         let mixed = rule.mark(entry).wrapping_mul(0x9E37_79B9);
-        (u64::from(mixed) * (self.bits.len() as u64 * 64) >> 32) as usize
+        ((u64::from(mixed) * (self.bits.len() as u64 * 64)) >> 32) as usize
     }
 }
 

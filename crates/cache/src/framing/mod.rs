@@ -6,6 +6,7 @@ pub mod fuzzing;
 mod marks;
 mod scan;
 mod segment_builder;
+mod sharing;
 mod summary;
 mod summary_entries;
 #[cfg(test)]
@@ -13,7 +14,8 @@ mod taking_over_tests;
 #[cfg(test)]
 mod tests;
 
-pub use segment_builder::{SegmentBuilder, SharingRule};
+pub use segment_builder::SegmentBuilder;
+pub use sharing::SharingRule;
 pub use summary::{Summary, has_summary};
 
 use crate::key::parse_summary_entry;

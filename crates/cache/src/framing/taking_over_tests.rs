@@ -1,7 +1,8 @@
 //! Segments that a process was filling when it was killed.
 
 use super::block::{self, Header};
-use super::segment_builder::{SegmentBuilder, SharingRule};
+use super::segment_builder::SegmentBuilder;
+use super::sharing::SharingRule;
 use super::{Records, summary};
 use granary_log::{Framing, Geometry, Sealed, SegmentId};
 

@@ -1,7 +1,8 @@
 //! What packing does with short records and look-alikes.
 
 use super::block;
-use super::segment_builder::{SegmentBuilder, SharingRule};
+use super::segment_builder::SegmentBuilder;
+use super::sharing::SharingRule;
 use granary_log::{Geometry, SegmentId};
 
 #[test]

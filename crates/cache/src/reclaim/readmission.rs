@@ -1,7 +1,7 @@
 //! DRAM first, when the log reuses a segment: what was found lately goes back to RAM, where it has to
 //! earn its place on flash again. What was not (the paper's ghosts) leaves.
 
-use crate::drive::{Io, read_by_block};
+use crate::drive::{Io, Usable, read_by_block};
 use crate::flash::Flash;
 use crate::framing::Summary;
 use crate::framing::block::{self, Header};
@@ -75,7 +75,8 @@ impl Shared {
             let read = &mut bytes[..(last - first + 1) as usize * size];
             let extent = Extent { offset: geometry.offset(first), len: read.len() };
             if flash.log.device().read_at(extent.offset, read).is_err() {
-                read.copy_from_slice(&read_by_block(&flash.log, extent).0);
+                let is_wanted = |offset| blocks.clone().any(|place| geometry.offset(*place) == offset);
+                read.copy_from_slice(&read_by_block(&flash.log, extent, Usable::EachBlock, is_wanted).0);
             }
             for place in blocks {
                 let at = (place - first) as usize * size;

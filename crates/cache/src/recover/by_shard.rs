@@ -1,11 +1,14 @@
 //! The records of neighbouring segments, sorted by their shards: 8 bytes each.
 
-use super::Lost;
 use crate::framing::Summary;
 use crate::key::{KeyHash, RecordKind, parse_summary_entry};
 use crate::limits::{HASH_BITS, SHARDS};
 use granary_log::Geometry;
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// Changes that never reached the device: the number of the segment that they were for, and their summary entries.
+pub(super) type Lost = BTreeMap<u64, Vec<u64>>;
 
 /// Bits of a hash below those that choose the shard.
 const HASH_BELOW_SHARD_BITS: u32 = HASH_BITS - SHARDS.ilog2();

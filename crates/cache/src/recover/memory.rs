@@ -29,18 +29,17 @@ struct Copied {
 }
 
 impl Shared {
-    /// Takes over the chunks found, by shard. To be called when the index has what flash has.
-    pub fn take_over_memory(&self, found: Vec<Vec<FoundChunk>>, recovered: &Recovered<Records>) {
+    /// Takes over the chunks found, by shard. To be called when the index has what flash has; `under_way` is what
+    /// [was](Self::under_way).
+    pub fn take_over_memory(&self, found: Vec<Vec<FoundChunk>>, under_way: Option<&HashSet<KeyHash>>) {
         if !found.iter().all(Vec::is_empty) {
-            self.take_over_chunks(found, recovered);
+            self.take_over_chunks(found, under_way);
         }
         self.arena.iter().for_each(|arena| arena.end_taking_over());
     }
 
-    fn take_over_chunks(&self, found: Vec<Vec<FoundChunk>>, recovered: &Recovered<Records>) {
+    fn take_over_chunks(&self, found: Vec<Vec<FoundChunk>>, under_way: Option<&HashSet<KeyHash>>) {
         let begun = Instant::now();
-        let under_way = self.under_way(recovered);
-        let under_way = under_way.as_ref();
         let taken = Mutex::new(TakenOver::default());
         let shards = found.into_iter().enumerate().collect();
         each_in_parallel(shards, |(shard, chunks)| {
@@ -59,8 +58,8 @@ impl Shared {
     }
 
     /// Write-through, the hashes that the segments have records of which a change that was under way may be in: RAM may
-    /// have what was before it. `None`: they cannot be read any more.
-    fn under_way(&self, recovered: &Recovered<Records>) -> Option<HashSet<KeyHash>> {
+    /// have what was before it. `None`: they cannot be read any more. To be called before they are replayed.
+    pub fn under_way(&self, recovered: &Recovered<Records>) -> Option<HashSet<KeyHash>> {
         let Some(flash) = self.flash.as_ref().filter(|flash| flash.hybrid.is_none()) else {
             return Some(HashSet::new());
         };

@@ -15,15 +15,11 @@ use crate::limits::{OPENING_PASSES_MAX, RECORDS_SORTED_TOGETHER, SHARDS, SHARDS_
 use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::stats::add;
-use by_shard::{ByShard, Neighbours, Replayed};
+use by_shard::{ByShard, Lost, Neighbours, Replayed};
 use granary_log::Recovered;
 use granary_log::parallel::each_in_parallel;
 use replay::Dealt;
-use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// Changes that never reached the device: the number of the segment that they were for, and their summary entries.
-type Lost = BTreeMap<u64, Vec<u64>>;
 
 /// Whether there are segments that could not be read, and might the next time.
 fn misses_some(flash: &Flash, recovered: &Recovered<Records>) -> bool {

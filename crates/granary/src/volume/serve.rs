@@ -5,7 +5,7 @@ use crate::failure::{Failure, Result};
 use granary_nbd::{Options, Server, Stop, VolumeExports, is_activated};
 use granary_volume::Volume;
 use rustix::fs::{FileType, fstat};
-use rustix::process::getppid;
+use rustix::process::{Pid, getppid};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{IsTerminal, stdin, stdout};
@@ -20,6 +20,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Serves until the client has gone, or a signal comes.
 pub fn serve(folder: &Path, name: &str) -> Result<()> {
+    let parent = getppid();
     if !is_activated() && stdin().is_terminal() {
         let text = format!(
             "standard input is a terminal: an NBD client starts this, such as `nbdinfo -- [ granary volume serve {name} ]`; \
@@ -28,19 +29,18 @@ pub fn serve(folder: &Path, name: &str) -> Result<()> {
         return Err(Failure::Argument(text));
     }
     let volume = Arc::new(open_with_progress(folder, name)?);
-    let served = serve_open(&volume);
+    let served = serve_open(&volume, parent);
     let closed = close(volume);
     served?;
     closed.map_err(|error| Failure::File(name.into(), error))
 }
 
-fn serve_open(volume: &Arc<Volume>) -> Result<()> {
+fn serve_open(volume: &Arc<Volume>, parent: Option<Pid>) -> Result<()> {
     let failed = |error| Failure::File("standard input".into(), error);
     let mut options = Options::new(Arc::new(VolumeExports::new([Arc::clone(volume)])));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     if is_activated() {
         options.is_activated = true;
-        let parent = getppid();
         let server = Server::start(options)?;
         // A client that started this process ends it, unless it is killed itself. Then the volume must not stay open.
         while signals.pending().next().is_none() && getppid() == parent {

@@ -206,6 +206,11 @@ fn a_dictionary_is_there_while_it_is_unloaded() {
 /// An SSD_CACHE is opened by its first use; whoever asks another dictionary does not wait for that.
 #[test]
 fn others_are_asked_while_a_dictionary_is_opened() {
+    assert!((0..5).any(|_| others_are_asked()), "this machine is too busy");
+}
+
+/// `false`: it took so long that the opening was given up.
+fn others_are_asked() -> bool {
     let (folder, served) = crate::dictionary::with_users();
     let [users, other] =
         ["users", "other"].map(|name| format!("SELECT dictGet('{name}', 'name', toUInt64(7))"));
@@ -215,37 +220,57 @@ fn others_are_asked_while_a_dictionary_is_opened() {
     );
     assert_eq!((served.sql(&users).as_str(), served.sql(&other).as_str()), ("n7\n", "n7\n"));
     served.sql("SYSTEM UNLOAD DICTIONARY users");
-    let held = held(folder.path());
-    std::thread::scope(|scope| {
-        let asks = || served.sql(&users);
+    let held = Held::new(folder.path());
+    let answers = std::thread::scope(|scope| {
+        let asks = || served.post("/", users.as_bytes()).text();
         let asking = [
             scope.spawn(asks),
             scope.spawn(asks),
             scope.spawn(|| served.post("/dictionary/users?format=CSV", b"7\n").text()),
         ];
-        std::thread::sleep(Duration::from_millis(150));
+        std::thread::sleep(Duration::from_millis(100));
         assert_eq!(served.sql(&other), "n7\n");
         assert_eq!(served.post("/dictionary/other?format=CSV", b"7\n").text(), "7,\"n7\"\n");
-        assert!(asking.iter().all(|asking| !asking.is_finished()), "it is not open yet");
-        drop(held);
-        for (asking, answer) in asking.into_iter().zip(["n7\n", "n7\n", "7,\"n7\",\"Riga\"\n"]) {
-            assert_eq!(asking.join().unwrap(), answer);
-        }
+        let is_any_answered = asking.iter().any(|asking| asking.is_finished());
+        let in_time = held.let_go();
+        assert!(!in_time || !is_any_answered, "it is not open yet");
+        let answers = asking.map(|asking| asking.join().unwrap());
+        in_time.then_some(answers)
     });
+    let Some(answers) = answers else { return false };
+    assert_eq!(answers, ["n7\n", "n7\n", "7,\"n7\",\"Riga\"\n"]);
     let status = "SELECT status, source_requests FROM system.dictionaries WHERE name = 'users'";
     assert_eq!(served.sql(status), "LOADED\t0\n", "it is as warm as it was");
+    true
 }
 
 /// The file of `users`, which is not opened as long as somebody else has it, or for a second.
-fn held(folder: &Path) -> std::fs::File {
-    let file = std::fs::File::open(folder.join("user_files/users.state")).unwrap();
-    file.lock().unwrap();
-    file
+struct Held {
+    _file: std::fs::File,
+    since: Instant,
+}
+
+impl Held {
+    fn new(folder: &Path) -> Self {
+        let file = std::fs::File::open(folder.join("user_files/users.state")).unwrap();
+        file.lock().unwrap();
+        Self { _file: file, since: Instant::now() }
+    }
+
+    /// Whether it was held for so short a time that nobody has given up.
+    fn let_go(self) -> bool {
+        self.since.elapsed() < Duration::from_millis(800)
+    }
 }
 
 /// What changes the name of a dictionary that is being opened comes behind that.
 #[test]
 fn a_dictionary_that_is_being_opened_changes_its_name_behind_that() {
+    assert!((0..5).any(|_| names_are_changed()), "this machine is too busy");
+}
+
+/// `false`: it took so long that the opening was given up.
+fn names_are_changed() -> bool {
     let (folder, served) = crate::dictionary::with_users();
     let asked = "SELECT dictGet('users', 'name', toUInt64(7))";
     assert_eq!(served.sql(asked), "n7\n");
@@ -256,21 +281,28 @@ fn a_dictionary_that_is_being_opened_changes_its_name_behind_that() {
         ("DROP DICTIONARY users", "SHOW DICTIONARIES"),
     ] {
         served.sql("SYSTEM UNLOAD DICTIONARY users");
-        let held = held(folder.path());
-        std::thread::scope(|scope| {
+        let held = Held::new(folder.path());
+        let in_time = std::thread::scope(|scope| {
             let asks = scope.spawn(|| served.post("/", asked.as_bytes()));
-            std::thread::sleep(Duration::from_millis(150));
-            let changes = scope.spawn(|| served.sql(change));
-            std::thread::sleep(Duration::from_millis(150));
-            assert!(!asks.is_finished() && !changes.is_finished(), "{change}");
-            drop(held);
-            changes.join().unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            let changes = scope.spawn(|| served.post("/", change.as_bytes()));
+            std::thread::sleep(Duration::from_millis(100));
+            let waits = !asks.is_finished() && !changes.is_finished();
+            let in_time = held.let_go();
+            assert!(!in_time || waits, "{change}");
+            let changed = changes.join().unwrap();
+            assert!(!in_time || changed.status == 200, "{change}: {}", changed.text());
             // It looks the name up more than once, and may come too late for the last time.
             asks.join().unwrap();
+            in_time
         });
+        if !in_time {
+            return false;
+        }
         served.sql(back);
     }
     assert_eq!(files(folder.path()), ["users.db"]);
+    true
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl Conversation {
         }
     }
 
-    /// The client will send nothing beyond what has come; that may not have arrived here yet.
+    /// The client will send nothing beyond what has come; that may not have arrived here yet, a goodbye neither.
     pub fn client_has_gone(&mut self) {
         if let Phase::Transmission(transmission) = &mut self.phase {
             transmission.client_has_gone();

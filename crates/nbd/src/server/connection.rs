@@ -264,7 +264,9 @@ impl Connection {
         let input = match need {
             Need::Input => watch(Some(wire.input()), PollFlags::IN),
             // It is not read from, but that its client has gone is to be known.
-            Need::Room | Need::Memory if !self.is_closed => watch(Some(wire.input()), PollFlags::RDHUP),
+            Need::Room | Need::Memory if !self.is_closed && self.conversation.is_transmitting() => {
+                watch(Some(wire.input()), PollFlags::RDHUP)
+            }
             _ => watch(None, PollFlags::empty()),
         };
         let mut fds = [

@@ -77,17 +77,19 @@ impl VolumeSession {
 
     /// Makes a change, now or later. If it is forced it is completed when it is durable.
     fn change(&mut self, tag: Tag, change: Change<'_>, is_forced: bool, completions: &mut Completions) {
+        if self.changes.are_given_up() {
+            self.times.end(tag, &self.volume);
+            return completions.finish(tag, Err(Errno::Shutdown));
+        }
         let mut made = Err(io::ErrorKind::WouldBlock.into());
+        let are_waiting = self.changes.are_waiting();
         // Trims need next to no room, and make some.
-        if matches!(change, Change::Trim { .. }) || !self.changes.are_waiting() {
-            let patience = Patience::short(Duration::from_millis(ROOM_PATIENCE_MILLISECONDS));
+        if matches!(change, Change::Trim { .. }) || !are_waiting {
+            let patience = if are_waiting { 0 } else { ROOM_PATIENCE_MILLISECONDS };
+            let patience = Patience::short(Duration::from_millis(patience));
             made = change.make(&self.volume, &mut self.io, patience);
         }
         if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-            if self.changes.are_given_up() {
-                self.times.end(tag, &self.volume);
-                return completions.finish(tag, Err(Errno::Shutdown));
-            }
             if self.changes.is_ready() {
                 self.elsewhere += 1;
                 return self.changes.put(tag, change, is_forced);

@@ -56,6 +56,8 @@ pub async fn look_up(
     let form = Form::of(&parameters)?;
     let session = caller.session();
     let rows = form.rows;
+    // Before its body is waited for.
+    session.check_dictionary(&name)?;
     let mut pieces = Pieces::of(&caller.app, body).await;
     let body =
         answer::written(&caller.app, Work::Lookup, Compression::None, Delivery::OrCutOff, move |out, _| {

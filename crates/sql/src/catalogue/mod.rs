@@ -16,7 +16,9 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 use std::time::{Duration, Instant};
 
 use granary_dialect::statement::{Missing, Noun};
@@ -160,8 +162,17 @@ impl Catalogue {
         self.databases.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The right to change what there is. Who has it may open a dictionary, or wait until none of the queries has one: others
+    /// wait for it beside those whose turn it is.
     fn changing(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        match self.changing.try_lock() {
+            Ok(changing) => changing,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let lock = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+                self.environment.waiting.beside(usize::MAX).wait(lock).expect("any number may wait")
+            }
+        }
     }
 
     /// Whether there is such a database; an error says that there is not.

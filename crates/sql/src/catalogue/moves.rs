@@ -149,13 +149,18 @@ impl Catalogue {
             .map_err(|_| Error::bad_arguments(format!("Dictionary (`{}.{}`) not found", name.0, name.1)))?;
         let closing = Arc::<Mutex<()>>::default();
         let held = closing.lock().unwrap_or_else(PoisonError::into_inner);
-        let deadline = Instant::now() + CLOSE_PATIENCE;
+        let mut deadline = None;
         let dictionary = loop {
             match self.unload_unused(name, &closing) {
                 Use::Nobody(dictionary) => break dictionary,
                 Use::IsClosed => return Ok(()),
-                Use::Queries if Instant::now() > deadline => return Err(in_use(name)),
-                Use::Queries => std::thread::sleep(CLOSE_PAUSE),
+                Use::Queries => {
+                    // From when it is looked at: before that, others may have had the catalogue.
+                    if Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + CLOSE_PATIENCE) {
+                        return Err(in_use(name));
+                    }
+                    std::thread::sleep(CLOSE_PAUSE);
+                }
             }
         };
         self.close_replaced(dictionary);

@@ -32,6 +32,8 @@ pub struct Blocks {
     pub unreadable: Arc<AtomicU64>,
     /// The newest segment, found by a recovery, of which a header or a footer that was synced is damaged; 0: there is none.
     pub damaged: Arc<AtomicU64>,
+    /// The number of slots that were searched for such.
+    pub searched: Arc<AtomicU64>,
 }
 
 /// The logical blocks that a full segment holds at least, if nothing is committed in parts.
@@ -52,7 +54,8 @@ impl Blocks {
 
     fn read_with(&self, entries: Entries, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
         let from = self.entries_from.load(Ordering::Acquire);
-        let faults = Faults { unreadable: &self.unreadable, damaged: &self.damaged };
+        let Self { unreadable, damaged, searched, .. } = self;
+        let faults = Faults { unreadable, damaged, searched };
         scan::read(source, slots, from, entries, faults)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::entry::Entry;
 use super::footer::{self, Header, Kind};
+use crate::limits::DAMAGED_SEARCHED_MAX;
 use granary_log::{AlignedBuffer, Engine, Extent, Io, Source};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +60,8 @@ pub(super) struct Faults<'a> {
     pub unreadable: &'a AtomicU64,
     /// The newest segment of which a header or a footer that was synced is damaged.
     pub damaged: &'a AtomicU64,
+    /// The number of slots that were searched for such.
+    pub searched: &'a AtomicU64,
 }
 
 /// Reads the summaries of slots. Of segments before `from` only that they are there is read.
@@ -102,7 +105,10 @@ pub(super) fn read(
             let first_block = source.geometry.first_block_of_slot(slot);
             let header = found[0];
             // Where there was a header, it may be that of a segment of which parts were synced.
-            if header.is_none() && (is_ours[0] || found[1].is_some()) && entries == Entries::Checked {
+            let may_be_damaged = header.is_none() && (is_ours[0] || found[1].is_some());
+            // On a device that had another volume all are so: what is in its blocks is not read for that.
+            let is_wanted = || faults.searched.fetch_add(1, Ordering::Relaxed) < DAMAGED_SEARCHED_MAX;
+            if may_be_damaged && entries == Entries::Checked && is_wanted() {
                 let newer = found[1].map_or(0, |summary| summary.sequence + 1);
                 let damaged = follows_damage(source, first_block, from.max(newer), &mut buffer);
                 faults.damaged.fetch_max(damaged.unwrap_or(0), Ordering::Relaxed);
@@ -212,8 +218,8 @@ fn read_commits(
     let mut at = 1;
     let all = source.geometry.blocks_per_segment() as usize;
     let mut lost = read_blocks(source, first_block, buffer);
-    // What the footers found so far are about ends here; whether nothing that was synced is missing.
-    let (mut known_until, mut is_whole) = (1, true);
+    // What the footers found so far are about ends here; whether none is missing before that, and none that was synced.
+    let (mut known_until, mut is_chain, mut is_whole) = (1, true, true);
     while at < all {
         let found =
             footer::check(&buffer[at * size..(at + 1) * size], source.instance, first_block + at as u64);
@@ -235,8 +241,9 @@ fn read_commits(
         if read_footer(source, bytes, first, header.sequence, Kind::Commit, &mut entries).is_some() {
             summary.entries.append(&mut entries);
             summary.synced = summary.synced.max(found.synced);
+            is_chain &= found.position == known_until;
             if found.follows_synced {
-                is_whole &= found.position == known_until;
+                is_whole &= is_chain;
                 summary.synced_position = found.position;
             }
             known_until = end as u32;
@@ -336,8 +343,8 @@ mod tests {
         let device = MemoryDevice::new((BLOCKS * BLOCK) as u64);
         device.write_at(0, &[bytes]).unwrap();
         let source = Source { geometry, instance: INSTANCE, salt: 0, device: &device };
-        let (unreadable, damaged) = (AtomicU64::new(0), AtomicU64::new(0));
-        let faults = Faults { unreadable: &unreadable, damaged: &damaged };
+        let [unreadable, damaged, searched] = [0; 3].map(AtomicU64::new);
+        let faults = Faults { unreadable: &unreadable, damaged: &damaged, searched: &searched };
         read(&source, 0..1, 0, Entries::Checked, faults).pop().unwrap()
     }
 

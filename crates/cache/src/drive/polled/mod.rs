@@ -7,7 +7,7 @@ mod arriving;
 mod opening;
 mod waiting;
 
-use super::by_block::or_by_block;
+use super::by_block::{Usable, or_by_block};
 use super::io::Io;
 use crate::flash::Flash;
 use crate::key::Key;
@@ -97,10 +97,12 @@ pub(crate) fn go_on<'a>(
         }
         flights.poll(flash.log.device(), |id, result| {
             let id = id as u32;
-            let extent = tables.reads[id as usize].extent;
+            let read = &tables.reads[id as usize];
+            let extent = read.extent;
+            let usable = if read.record_len.is_some() { Usable::AllOrNothing } else { Usable::EachBlock };
             let shared = partition((extent.offset / flash.log.geometry().file_bytes()) as usize);
             let mut again = None;
-            let (bytes, unread) = or_by_block(&flash.log, extent, result, &mut again);
+            let (bytes, unread) = or_by_block(&flash.log, extent, usable, result, &mut again);
             Arriving::new(shared, now, tables, opened).arrive(
                 io,
                 &mut workspace.scratch,

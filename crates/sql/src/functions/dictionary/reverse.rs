@@ -216,7 +216,7 @@ impl Wanted {
                     self.found[value].push(self.count);
                     self.count += 1;
                     rows.push(row as u32);
-                    let bytes: u64 = keys.iter().map(|key| bytes_of(key, row)).sum();
+                    let bytes: u64 = keys.iter().map(|key| bytes_of(key, row).max(PLACE_BYTES)).sum();
                     self.items = self.items.saturating_add(self.askers[value] as usize);
                     self.bytes = self.bytes.saturating_add(bytes.saturating_mul(self.askers[value]));
                     check_bytes(self.bytes)?;
@@ -252,14 +252,51 @@ impl Wanted {
     }
 }
 
-/// The bytes that a key takes in an answer, or its place does, which are 8.
-fn bytes_of(keys: &ArrayRef, row: usize) -> u64 {
-    let bytes = match keys.data_type() {
-        DataType::Utf8 => keys.as_string::<i32>().value_length(row) as usize + size_of::<i32>(),
+/// The bytes that the place of a key takes while an answer is made.
+const PLACE_BYTES: u64 = size_of::<u64>() as u64;
+
+/// The bytes that a value takes in an answer.
+fn bytes_of(values: &ArrayRef, row: usize) -> u64 {
+    const OFFSET_BYTES: u64 = size_of::<i32>() as u64;
+    match values.data_type() {
+        DataType::Utf8 => values.as_string::<i32>().value_length(row) as u64 + OFFSET_BYTES,
+        DataType::List(_) => {
+            // A slice of a list has the values of all rows.
+            let items = values.as_list::<i32>().value(row);
+            (0..items.len()).map(|item| bytes_of(&items, item)).sum::<u64>() + OFFSET_BYTES
+        }
+        DataType::Struct(_) => values.as_struct().columns().iter().map(|part| bytes_of(part, row)).sum(),
         data_type => match data_type.primitive_width() {
-            Some(width) => width,
-            None => keys.slice(row, 1).to_data().get_slice_memory_size().unwrap_or(usize::MAX),
+            Some(width) => width as u64,
+            None => {
+                values.slice(row, 1).to_data().get_slice_memory_size().map_or(u64::MAX, |bytes| bytes as u64)
+            }
         },
-    };
-    bytes.max(size_of::<u64>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Float64Array, StringArray};
+
+    #[test]
+    fn a_value_is_as_long_as_it_is_alone() {
+        let list = |values: ArrayRef, lengths: &[usize]| -> ArrayRef {
+            let item = Field::new_list_field(values.data_type().clone(), false);
+            let offsets = OffsetBuffer::from_lengths(lengths.iter().copied());
+            Arc::new(ListArray::new(Arc::new(item), offsets, values, None))
+        };
+        let numbers: ArrayRef = Arc::new(Float64Array::from_iter_values((0..3000).map(f64::from)));
+        let points: ArrayRef = Arc::new(
+            StructArray::try_from(vec![("x", Arc::clone(&numbers)), ("y", Arc::clone(&numbers))]).unwrap(),
+        );
+        let rings = list(points, &[4, 2990, 6]);
+        let polygons = list(Arc::clone(&rings), &[1, 2]);
+        assert_eq!([0, 1, 2].map(|row| bytes_of(&rings, row)), [4 * 16 + 4, 2990 * 16 + 4, 6 * 16 + 4]);
+        assert_eq!(bytes_of(&polygons, 0), 4 * 16 + 8);
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1000).as_str(), "four"]));
+        assert_eq!(bytes_of(&texts, 1), 8);
+        assert_eq!(bytes_of(&numbers, 0), 8);
+    }
 }
