@@ -256,7 +256,7 @@ fn the_lag_is_over_when_changes_were_read_after_it_not_when_they_were_fetched_af
     assert_eq!(shown, 11, "it was committed within the lag");
 }
 
-/// What is shown in the end; `None`: the change came too late for the lag.
+/// The value that a lookup gives after the change was renewed; `None`: the change came after the lag had ended.
 fn value_changed_within_the_lag() -> Option<u64> {
     let folder = tempfile::tempdir().unwrap();
     let feed = Arc::new(Feed { lag: 2, ..Feed::default() });

@@ -138,12 +138,12 @@ impl Volume {
         if header.is_some_and(|header| header.instance != log.instance()) {
             return Err(damaged("it is the map of another volume"));
         }
-        if framing.unreadable.load(Ordering::Acquire) > 0 {
+        if framing.faults.unreadable.load(Ordering::Acquire) > 0 {
             // What cannot be read may be the newest of something, and its slot must not pass for free.
             let path = config.log_path(&files);
             return Err(Error::io("read the summaries of", &path)(crate::shared::damaged()));
         }
-        if let segment @ 1.. = framing.damaged.load(Ordering::Acquire) {
+        if let segment @ 1.. = framing.faults.damaged.load(Ordering::Acquire) {
             let reason = format!(
                 "of segment {segment} a part that was synced is damaged, and so is what was flushed there"
             );

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Instant;
 
-/// What is of use of an extent that cannot be read as a whole.
+/// Which blocks of an extent are used where the extent cannot be read as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Usable {
     /// Each block.

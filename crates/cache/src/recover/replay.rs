@@ -15,7 +15,7 @@ const RECORDS_SORTED_AT_ONCE: usize = 64;
 const DEALT_BITS_MAX: u32 = 11;
 const _: () = assert!(DEALT_BITS_MAX < TAG_BITS_MIN, "what looks alike is in one part");
 
-/// What is left of a shard's records.
+/// The entries of a shard that neither a later record nor a deletion has replaced, and what was counted meanwhile.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Left {
     /// In the order of the hashes, as the index knows them.

@@ -126,7 +126,8 @@ impl Rows {
         self.push_by(column, text, Column::push_parsed)
     }
 
-    /// The same, where NULL inside of an attribute's value is the default of what has none there.
+    /// Adds a field in ClickHouse's text form; `None` is NULL. NULL inside of an attribute's value, where the type of an
+    /// item, an element, a key or a value has none, is the default of that type.
     pub fn push_filled(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
         let is_key = column < self.key_width;
         self.push_by(column, text, if is_key { Column::push_parsed } else { Column::push_filled })

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use clap::Args;
 use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Args};
 use granary_ublk::{BlockDevice, DeviceError};
 use granary_volume::Volume;
 
@@ -12,7 +12,7 @@ use granary_volume::Volume;
 #[command(next_help_heading = "Volumes as block devices")]
 pub struct Arguments {
     /// Make the volumes in DIR/volumes block devices, /dev/ublkb0 and so on; needs root and Linux 6.0
-    #[arg(long, env = "GRANARY_UBLK", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long, env = "GRANARY_UBLK", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub ublk: Option<bool>,
 }
 

@@ -4,8 +4,8 @@ use super::address;
 use super::mode::{self, Mode};
 use super::size::{self, Size};
 use crate::memory;
+use clap::Args;
 use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Args};
 use granary_memcached::{
     Admission, Applications, Compression, Flush, OpenError, Options, Server, ServerConfig, ServerError,
     StoreOptions, UnixSocket, limits,
@@ -77,7 +77,7 @@ pub struct Arguments {
 
     /// Have the SSD keep each change of an item there before it is answered, so that a power cut leaves the items on SSD;
     /// without, it empties them. Costs a sync for each turn in which such items change
-    #[arg(long = "memcached-sync-changes", env = "GRANARY_MEMCACHED_SYNC_CHANGES", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long = "memcached-sync-changes", env = "GRANARY_MEMCACHED_SYNC_CHANGES", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     sync_changes: Option<bool>,
 
     /// Which items go to SSD when they leave RAM: reuse, flashield[:READS], reject-first, probability:P, none; or all,
@@ -125,7 +125,7 @@ pub struct Arguments {
     threads: Option<NonZeroUsize>,
 
     /// Refuse flush_all; memcached's -F
-    #[arg(long = "memcached-no-flush", env = "GRANARY_MEMCACHED_NO_FLUSH", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long = "memcached-no-flush", env = "GRANARY_MEMCACHED_NO_FLUSH", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     no_flush: Option<bool>,
 
     /// Close connections that are idle for so many seconds; 0: never [default: 0]
@@ -133,7 +133,7 @@ pub struct Arguments {
     idle_timeout: Option<u64>,
 
     /// Speak TLS, with the certificate of --tls-certificate and --tls-key; memcached's -Z
-    #[arg(long = "memcached-tls", env = "GRANARY_MEMCACHED_TLS", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long = "memcached-tls", env = "GRANARY_MEMCACHED_TLS", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     tls: Option<bool>,
 
     /// Let in only whom this file has, in lines of user:password; memcached's -Y

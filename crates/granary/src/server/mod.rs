@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::{allocator, memory};
+use clap::Args;
 use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Args};
 use granary_server::{Neighbours, Options, Tls, limits};
 use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
 use granary_sql::{Executables, FolderLock};
@@ -106,7 +106,7 @@ pub struct Arguments {
     dictionaries: Vec<String>,
 
     /// Allow dictionaries to run programs: SOURCE(EXECUTABLE(...)), SOURCE(EXECUTABLE_POOL(...))
-    #[arg(long, env = "GRANARY_ALLOW_EXECUTABLE", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long, env = "GRANARY_ALLOW_EXECUTABLE", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     allow_executable: Option<bool>,
 
     /// Folder on a tmpfs where the RAM tiers of dictionaries on SSD lie, so that they outlive a kill of the server; if it

@@ -2,8 +2,8 @@
 
 use super::address;
 use super::volumes::Opened;
+use clap::Args;
 use clap::builder::BoolishValueParser;
-use clap::{ArgAction, Args};
 use granary_nbd::{Options, Server, ServerConfig, ServerError, UnixSocket, VolumeExports, is_activated};
 use serde::Deserialize;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub struct Arguments {
     socket: Option<PathBuf>,
 
     /// Let clients speak TLS, and require it; needs --tls-certificate and --tls-key
-    #[arg(id = "nbd-tls", long = "nbd-tls", env = "GRANARY_NBD_TLS", value_name = "true|false", action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(id = "nbd-tls", long = "nbd-tls", env = "GRANARY_NBD_TLS", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     tls: Option<bool>,
 
     /// Most connections at a time; further ones are turned away. Each has a thread [default: 256]

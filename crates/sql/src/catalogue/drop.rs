@@ -128,8 +128,7 @@ impl Catalogue {
     /// Closes a dictionary that is in the catalogue no more. Its source may let that wait, with which nobody else has to
     /// do: no lock may be held.
     pub(super) fn close_replaced(&self, dictionary: Arc<Dictionary>) {
-        let waiting = self.environment.waiting.beside(usize::MAX);
-        waiting.wait(|| {
+        self.beside_turns(|| {
             dictionary.close();
             drop(dictionary);
         });

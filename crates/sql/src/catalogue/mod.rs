@@ -16,9 +16,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use granary_dialect::statement::{Missing, Noun};
@@ -165,14 +163,13 @@ impl Catalogue {
     /// The right to change what there is. Who has it may open a dictionary, or wait until none of the queries has one: others
     /// wait for it beside those whose turn it is.
     fn changing(&self) -> MutexGuard<'_, ()> {
-        match self.changing.try_lock() {
-            Ok(changing) => changing,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                let lock = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-                self.environment.waiting.beside(usize::MAX).wait(lock).expect("any number may wait")
-            }
-        }
+        let lock = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        moves::free(&self.changing).unwrap_or_else(|| self.beside_turns(lock))
+    }
+
+    /// What `wait` gives, which may take long: meanwhile another query has the turn of this one.
+    fn beside_turns<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.environment.waiting.beside(usize::MAX).wait(wait).expect("any number may wait")
     }
 
     /// Whether there is such a database; an error says that there is not.

@@ -203,7 +203,6 @@ impl Catalogue {
     /// An entry that was unloaded, opened again as soon as it is closed: once, whoever needs it. The others are found
     /// meanwhile.
     pub(super) fn load(&self, database: &str, name: &str) -> Entry {
-        let waiting = self.environment.waiting.beside(usize::MAX);
         loop {
             let databases = self.read();
             let unloaded = match databases.get(database).and_then(|entries| entries.get(name)) {
@@ -222,11 +221,11 @@ impl Catalogue {
             drop(databases);
             let Some(opening) = opening else {
                 let held = if is_closed { &unloaded.opening } else { &unloaded.closing };
-                waiting.wait(|| drop(held.lock()));
+                self.beside_turns(|| drop(held.lock()));
                 continue;
             };
-            let opened = waiting.wait(|| open_entry(&unloaded.definition, &self.environment));
-            let opened = opened.and_then(|entry| self.put_opened(database, name, &unloaded, entry));
+            let opened = self.beside_turns(|| open_entry(&unloaded.definition, &self.environment));
+            let opened = self.put_opened(database, name, &unloaded, opened);
             drop(opening);
             if let Some(entry) = opened {
                 return entry;
@@ -276,7 +275,7 @@ impl Catalogue {
             drop(all);
             let Some(opening) = opening else { return databases };
             drop(databases);
-            self.environment.waiting.beside(usize::MAX).wait(|| drop(opening.lock()));
+            self.beside_turns(|| drop(opening.lock()));
         }
     }
 
@@ -367,7 +366,7 @@ enum Use {
 }
 
 /// A lock that nobody holds.
-fn free(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
+pub(super) fn free(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
     match lock.try_lock() {
         Ok(held) => Some(held),
         Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),

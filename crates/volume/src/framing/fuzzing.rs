@@ -24,7 +24,7 @@ fn read(geometry: &Geometry, bytes: &[u8]) -> Option<Summary> {
     let source = Source { geometry, instance: INSTANCE, salt: 0, device: &device };
     let blocks = Blocks::default();
     let found = blocks.read(&source, 0..1).pop().flatten();
-    assert_eq!(blocks.unreadable.load(Ordering::Relaxed), 0, "memory can be read");
+    assert_eq!(blocks.faults.unreadable.load(Ordering::Relaxed), 0, "memory can be read");
     if let Some(summary) = &found {
         for (position, entry) in &summary.entries {
             let end = u64::from(*position) + u64::from(entry.blocks());

@@ -8,12 +8,12 @@ mod scan;
 mod segment_builder;
 
 pub use entry::{Entry, checksum, content_hash};
-pub use scan::Summary;
+pub use scan::{Faults, Summary};
 pub use segment_builder::SegmentBuilder;
 
 use footer::entries_per_block;
 use granary_log::{Framing, Geometry, Sealed, SegmentId, Source};
-use scan::{Entries, Faults};
+use scan::Entries;
 use segment_builder::Durable;
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,12 +28,8 @@ pub struct Blocks {
     pub entries_from: Arc<AtomicU64>,
     /// Everything in segments before this one is in the checkpoint.
     pub checkpoint: Arc<AtomicU64>,
-    /// The number of reads of summaries that the device refused.
-    pub unreadable: Arc<AtomicU64>,
-    /// The newest segment, found by a recovery, of which a header or a footer that was synced is damaged; 0: there is none.
-    pub damaged: Arc<AtomicU64>,
-    /// The number of slots that were searched for such.
-    pub searched: Arc<AtomicU64>,
+    /// What a recovery has found.
+    pub faults: Arc<Faults>,
 }
 
 /// The logical blocks that a full segment holds at least, if nothing is committed in parts.
@@ -54,9 +50,7 @@ impl Blocks {
 
     fn read_with(&self, entries: Entries, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
         let from = self.entries_from.load(Ordering::Acquire);
-        let Self { unreadable, damaged, searched, .. } = self;
-        let faults = Faults { unreadable, damaged, searched };
-        scan::read(source, slots, from, entries, faults)
+        scan::read(source, slots, from, entries, &self.faults)
     }
 }
 

@@ -53,15 +53,15 @@ pub(super) enum Entries {
     Checked,
 }
 
-/// What is found that refuses a start.
-#[derive(Clone, Copy)]
-pub(super) struct Faults<'a> {
-    /// The number of slots of which the device did not give what was asked for.
-    pub unreadable: &'a AtomicU64,
-    /// The newest segment of which a header or a footer that was synced is damaged.
-    pub damaged: &'a AtomicU64,
-    /// The number of slots that were searched for such.
-    pub searched: &'a AtomicU64,
+/// Faults of segments that a recovery has found: with any of them a start is refused.
+#[derive(Debug, Default)]
+pub struct Faults {
+    /// The number of reads of summaries that the device refused.
+    pub unreadable: AtomicU64,
+    /// The newest segment of which a header or a footer that was synced is damaged; 0: there is none.
+    pub damaged: AtomicU64,
+    /// The number of slots that were searched for such a segment.
+    searched: AtomicU64,
 }
 
 /// Reads the summaries of slots. Of segments before `from` only that they are there is read.
@@ -70,7 +70,7 @@ pub(super) fn read(
     slots: Range<u64>,
     from: u64,
     entries: Entries,
-    faults: Faults<'_>,
+    faults: &Faults,
 ) -> Vec<Option<Summary>> {
     let Faults { unreadable, .. } = faults;
     let size = source.geometry.block_size();
@@ -210,7 +210,7 @@ fn read_commits(
     header: Header,
     first_block: u64,
     buffer: &mut Option<AlignedBuffer>,
-    faults: Faults<'_>,
+    faults: &Faults,
 ) -> Option<Summary> {
     let buffer = segment_buffer(source, buffer);
     let size = source.geometry.block_size();
@@ -343,9 +343,7 @@ mod tests {
         let device = MemoryDevice::new((BLOCKS * BLOCK) as u64);
         device.write_at(0, &[bytes]).unwrap();
         let source = Source { geometry, instance: INSTANCE, salt: 0, device: &device };
-        let [unreadable, damaged, searched] = [0; 3].map(AtomicU64::new);
-        let faults = Faults { unreadable: &unreadable, damaged: &damaged, searched: &searched };
-        read(&source, 0..1, 0, Entries::Checked, faults).pop().unwrap()
+        read(&source, 0..1, 0, Entries::Checked, &Faults::default()).pop().unwrap()
     }
 
     /// A slot was used again, and a loss of power took any part of the segment that came to it. What is left of the one

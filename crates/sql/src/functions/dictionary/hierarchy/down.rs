@@ -20,7 +20,7 @@ pub enum Level {
 /// The descendants of each of some keys.
 #[derive(Default)]
 pub struct Below {
-    /// Those of each different key.
+    /// The descendants of each different key.
     walks: Vec<Vec<u64>>,
     /// Of each key asked for, which walk it is; `None`: it is NULL.
     asked: Vec<Option<usize>>,
