@@ -258,32 +258,50 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// The entries of a payload: where each begins, and its key. As [`Records`], but looks at nothing else.
-#[inline]
-pub(crate) fn keys_of(payload: &[u8], count: u16) -> impl Iterator<Item = (usize, &[u8])> {
-    let (mut at, mut left) = (0, count);
-    std::iter::from_fn(move || {
+/// Walks the entries of a payload: where each begins, and its key. As [`Records`], but looks at nothing else.
+pub(crate) struct Keys<'a> {
+    payload: &'a [u8],
+    at: usize,
+    left: u16,
+}
+
+impl<'a> Keys<'a> {
+    pub fn new(payload: &'a [u8], count: u16) -> Self {
+        Self { payload, at: 0, left: count }
+    }
+
+    /// The next one, where the next record is not a short entry.
+    #[inline(never)]
+    fn next_long(&mut self) -> Option<(usize, &'a [u8])> {
         loop {
-            left = left.checked_sub(1)?;
-            let record = payload.get(at..)?;
-            let start = at;
-            if let Some((key, len)) = short_key(record) {
-                at += len;
-                return Some((start, key));
-            }
-            match parse(record)? {
+            let start = self.at;
+            match parse(self.payload.get(start..)?)? {
                 Record::Entry(entry) => {
-                    at += entry.len();
+                    self.at += entry.len();
                     return Some((start, entry.key));
                 }
-                Record::Deletion(_) => at += DELETION_SIZE,
+                Record::Deletion(_) => self.at += DELETION_SIZE,
             }
+            self.left = self.left.checked_sub(1)?;
         }
-    })
+    }
+}
+
+impl<'a> Iterator for Keys<'a> {
+    type Item = (usize, &'a [u8]);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, &'a [u8])> {
+        self.left = self.left.checked_sub(1)?;
+        let start = self.at;
+        let Some((key, len)) = self.payload.get(start..).and_then(short_key) else { return self.next_long() };
+        self.at += len;
+        Some((start, key))
+    }
 }
 
 /// The key and the length of an entry whose lengths take a byte each.
-#[inline]
+#[inline(always)]
 fn short_key(record: &[u8]) -> Option<(&[u8], usize)> {
     let head = short_head(record)?;
     let value_at = SHORT_SIZE + usize::from(head[5]);
@@ -293,7 +311,7 @@ fn short_key(record: &[u8]) -> Option<(&[u8], usize)> {
 /// The newest entry of `key` in a block: the last one, for a key may be written twice into it.
 #[inline]
 pub(crate) fn find_last<'a>(payload: &'a [u8], count: u16, key: &[u8]) -> Option<EntryRecord<'a>> {
-    let (at, _) = keys_of(payload, count).filter(|(_, other)| same_bytes(other, key)).last()?;
+    let (at, _) = Keys::new(payload, count).filter(|(_, other)| same_bytes(other, key)).last()?;
     match parse(&payload[at..]) {
         Some(Record::Entry(entry)) => Some(entry),
         _ => unreachable!("it was an entry just now"),

@@ -13,7 +13,7 @@ use crate::framing::{Placed, Records, is_settled, records_in};
 use crate::memory::entry::cost as entry_cost;
 use crate::policy::Promotion;
 use crate::record::{Record, parse};
-use granary_log::{Location, Segment};
+use granary_log::{Location, Segment, SegmentReader};
 
 impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     /// Sorts the probes by place, and answers those that lie in write buffers or in blocks of the RAM tier; notes which are
@@ -32,20 +32,21 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
             let location = flash.log.locate(probes[start].place);
             let first = kept;
             while start < end {
-                let same = of_one_block(&probes[start..end]);
-                let is_answered = match (&location, blocks) {
+                let rest = &probes[start..end];
+                let (searched, are_answered) = match (&location, blocks) {
                     (Location::Memory(segment), _) => {
-                        self.search_buffer(flash, segment, same, scratch);
+                        let searched = self.search_buffer(flash, segment, rest, scratch);
                         self.deliver_answers(scratch);
-                        true
+                        (searched, true)
                     }
                     (Location::Device { sequence }, Some(blocks)) => {
-                        self.search_kept(flash, blocks, *sequence, same, scratch)
+                        let same = of_one_block(rest);
+                        (same.len(), self.search_kept(flash, blocks, *sequence, same, scratch))
                     }
-                    (Location::Device { .. }, None) => false,
+                    (Location::Device { .. }, None) => (rest.len(), false),
                 };
-                let next = start + same.len();
-                if !is_answered {
+                let next = start + searched;
+                if !are_answered {
                     probes.copy_within(start..next, kept);
                     kept += next - start;
                 }
@@ -124,11 +125,31 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         find.is_some() && !reaches_beyond
     }
 
-    /// Copies what a block of a write buffer has of the keys that are looked for there, while the buffer is locked.
+    /// Copies what blocks of a write buffer have of the keys that are looked for there, while the buffer is locked. Returns
+    /// how many of the probes were looked up: as many as there is room for copies.
     fn search_buffer(
         &self,
         flash: &Flash,
         segment: &Segment<Records>,
+        probes: &[Probe],
+        scratch: &mut Scratch,
+    ) -> usize {
+        let segment = segment.read();
+        let mut searched = 0;
+        for same in probes.chunk_by(|a, b| a.place == b.place) {
+            self.search_buffered_block(flash, &segment, same, scratch);
+            searched += same.len();
+            if scratch.answers.are_many() {
+                break;
+            }
+        }
+        searched
+    }
+
+    fn search_buffered_block(
+        &self,
+        flash: &Flash,
+        segment: &SegmentReader<'_, Records>,
         probes: &[Probe],
         scratch: &mut Scratch,
     ) {
@@ -136,13 +157,12 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         let (size, payload) = (geometry.block_size(), payload_size(geometry));
         let Scratch { answers, false_positives, record, search, .. } = scratch;
         let place = probes[0].place;
-        let segment = segment.read();
-        let Some((count, bytes)) = records_in(&segment, place) else {
+        let Some((count, bytes)) = records_in(segment, place) else {
             let untrue = |probe: &Probe| FalsePositive { key: probe.key, place, sequence: 0 };
             return false_positives.extend(probes.iter().map(untrue));
         };
         // What the block that is being filled does not hold, it may hold a moment later: that is no collision.
-        let sequence = if is_settled(&segment, place) { segment.sequence() } else { 0 };
+        let sequence = if is_settled(segment, place) { segment.sequence() } else { 0 };
         let payload = &block::payload(bytes)[..payload];
         let block = search_block(self.keys, payload, count, probes, search);
         for (i, probe) in probes.iter().enumerate() {

@@ -246,7 +246,7 @@ pub(super) fn search_block<'b>(
 
 impl<'a> SearchedBlock<'a> {
     /// The newest entry of the `i`-th probe's key.
-    #[inline]
+    #[inline(always)]
     pub fn found(&self, i: usize) -> Option<EntryRecord<'a>> {
         match self.found {
             Found::One(entry) => entry,

@@ -2,7 +2,7 @@
 //! put in a table, and the records pass by once.
 
 use crate::key::short_word;
-use crate::record::{EntryRecord, Record, keys_of, parse, same_bytes};
+use crate::record::{EntryRecord, Keys, Record, parse, same_bytes};
 
 /// Many more than the keys that are usually wanted of a block: most records are none of them, and are passed by
 /// without a second look.
@@ -10,7 +10,7 @@ const CHAINS: usize = 1024;
 
 /// Where a block has the keys that are wanted of it.
 pub(crate) struct Search {
-    /// Of each chain: 1 + the key that was added to it last, or 0.
+    /// Of each chain: 1 + the key that was added to it last, or 0. All that are not 0 are chains of `wanted`.
     heads: [u32; CHAINS],
     wanted: Vec<Wanted>,
 }
@@ -40,13 +40,14 @@ impl Search {
         digests: impl Iterator<Item = KeyDigest>,
         key: impl Fn(usize) -> &'k [u8],
     ) {
-        self.heads.fill(0);
-        self.wanted.clear();
+        for wanted in self.wanted.drain(..) {
+            self.heads[wanted.digest.chain()] = 0;
+        }
         for (i, digest) in digests.enumerate() {
             let next = std::mem::replace(&mut self.heads[digest.chain()], i as u32 + 1);
             self.wanted.push(Wanted { digest, next, found: 0 });
         }
-        for (at, key_there) in keys_of(payload, count) {
+        for (at, key_there) in Keys::new(payload, count) {
             let digest = KeyDigest::of(key_there);
             let mut next = self.heads[digest.chain()];
             while let Some(i) = (next as usize).checked_sub(1) {
@@ -61,7 +62,7 @@ impl Search {
     }
 
     /// As [`find_last`](crate::record::find_last) of the `i`-th key in the payload that was looked through.
-    #[inline]
+    #[inline(always)]
     pub fn found<'a>(&self, payload: &'a [u8], i: usize) -> Option<EntryRecord<'a>> {
         let at = self.wanted[i].found.checked_sub(1)?;
         match parse(&payload[at as usize..]) {
