@@ -82,9 +82,9 @@ pub trait Framing: Send + Sync + Sized + 'static {
         self.read(source, slots)
     }
 
-    /// Takes from journal entries of a segment that was lost those of changes that a later segment, which was found,
-    /// replaces. `later` may lack what [`read_to_recover`](Self::read_to_recover) left out.
-    fn forget_replaced(_entries: &mut Vec<u64>, _later: &Self::Summary) {}
+    /// Takes from journal entries of a segment that was lost those of changes that void nothing which a later segment, one
+    /// that was found, does not void as well. `later` may lack what [`read_to_recover`](Self::read_to_recover) left out.
+    fn forget_replaced(&self, _entries: &mut Vec<u64>, _later: &Self::Summary) {}
 
     /// Takes over the blocks of a segment that another process was filling, or had sealed, when it was killed: its
     /// records, as far as they were added whole. `None`: the blocks are not what a segment with this number has.

@@ -13,10 +13,10 @@ use std::io;
 
 /// What may be served again, for the consumer to take in.
 pub struct Recovered<F: Framing> {
-    /// In order of sequence number; a gap of a segment that was lost is in `lost`.
+    /// In order of sequence number.
     pub segments: Vec<F::Summary>,
-    /// (sequence number, journal entries) of changes whose segments never reached the device: older records
-    /// with these entries are void.
+    /// (sequence number, journal entries) of changes whose segments never reached the device, but for those that later
+    /// segments replace ([`Framing::forget_replaced`]): older records with these entries are void.
     pub lost: BTreeMap<u64, Vec<u64>>,
     /// The sequence number up to which the state file said that everything was on the device.
     pub on_record: u64,
@@ -163,7 +163,7 @@ pub(crate) fn fifo<F: Framing>(
     }
     // What is void for good must not be what was put again later.
     for (lost, entries) in &mut recovered.lost {
-        found.range(lost + 1..).for_each(|(_, later)| F::forget_replaced(entries, later));
+        found.range(lost + 1..).for_each(|(_, later)| framing.forget_replaced(entries, later));
     }
     recovered.lost.retain(|_, entries| !entries.is_empty());
     recovered.segments =

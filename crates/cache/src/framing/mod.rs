@@ -18,7 +18,7 @@ pub use segment_builder::SegmentBuilder;
 pub use sharing::SharingRule;
 pub use summary::{Summary, has_summary};
 
-use crate::key::parse_summary_entry;
+use crate::key::{RecordKind, parse_summary_entry};
 use block::Header;
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 use granary_log::{Framing, Geometry, Sealed, SegmentId, SegmentReader, Source, Writer};
@@ -38,6 +38,9 @@ pub struct Records {
     pub summary_entries_of: SummaryEntriesOf,
     /// Which records may share a block. Part of the content: another rule wants another fingerprint.
     pub sharing_rule: SharingRule,
+    /// Entries are written when they leave RAM, and stay beside those of other keys that look alike. A deletion takes these
+    /// out of the index, too, and what happens to them from then on may happen in RAM only.
+    pub is_dram_first: bool,
     /// How many summary entries a recovery may still keep, in all logs that share this; summaries beyond that are without
     /// entries.
     pub entries_to_recover: Arc<AtomicU64>,
@@ -147,11 +150,18 @@ impl Framing for Records {
         (summary.sequence, summary.first_block)
     }
 
-    fn forget_replaced(entries: &mut Vec<u64>, later: &Summary) {
+    fn forget_replaced(&self, entries: &mut Vec<u64>, later: &Summary) {
         let hash_of = |entry: u64| parse_summary_entry(entry).0.to_bits();
         let lost: HashSet<u64> = entries.iter().copied().map(hash_of).collect();
-        let replaced: HashSet<u64> =
-            later.entries.iter().map(hash_of).filter(|hash| lost.contains(hash)).collect();
+        let voids_as_much =
+            |entry: &u64| !self.is_dram_first || parse_summary_entry(*entry).1 == RecordKind::Deletion;
+        let replaced: HashSet<u64> = later
+            .entries
+            .iter()
+            .filter(voids_as_much)
+            .map(hash_of)
+            .filter(|hash| lost.contains(hash))
+            .collect();
         entries.retain(|entry| !replaced.contains(&hash_of(*entry)));
     }
 

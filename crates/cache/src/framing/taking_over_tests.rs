@@ -20,6 +20,7 @@ fn records() -> Records {
         entries_to_recover: std::sync::Arc::new(u64::MAX.into()),
         summary_entries_of: crate::record::summary_entries_of,
         sharing_rule: SharingRule { ignored_bits: 9 },
+        is_dram_first: false,
     }
 }
 

@@ -149,6 +149,7 @@ impl FlashOptions {
         Ok(Records {
             summary_entries_of: crate::record::summary_entries_of,
             sharing_rule,
+            is_dram_first: self.admission != Admission::All,
             entries_to_recover: Arc::new(AtomicU64::new(self.opening_entries())),
         })
     }

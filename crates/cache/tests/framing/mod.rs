@@ -70,6 +70,7 @@ pub fn framing() -> Records {
     Records {
         summary_entries_of,
         sharing_rule: SharingRule { ignored_bits: 0 },
+        is_dram_first: false,
         entries_to_recover: Arc::new(u64::MAX.into()),
     }
 }
