@@ -32,6 +32,8 @@ pub(crate) struct Journal {
     files: [JournalFile; 2],
     current: usize,
     bytes: Vec<u8>,
+    /// The files may have entries of another instance: what is behind them would not be found.
+    awaits_clear: bool,
 }
 
 struct JournalFile {
@@ -77,7 +79,7 @@ impl Journal {
             Ok::<_, io::Error>(JournalFile { file: Arc::new(file), len: 0, newest: 0, is_synced: true })
         };
         let files = [create(&paths[0])?, create(&paths[1])?];
-        let mut this = Self { instance, files, current: 0, bytes: Vec::new() };
+        let mut this = Self { instance, files, current: 0, bytes: Vec::new(), awaits_clear: false };
         // Without entries, too: by `durable` the next start knows which segments are missing.
         if carried.durable > 0 || !carried.entries.is_empty() {
             this.write(carried.sequence, carried.durable, &carried.entries)?;
@@ -91,6 +93,9 @@ impl Journal {
     }
 
     fn write(&mut self, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
+        if self.awaits_clear {
+            self.clear(self.instance)?;
+        }
         encode(&mut self.bytes, self.instance, sequence, durable, entries);
         let JournalFile { file, len, newest, is_synced } = &mut self.files[self.current];
         *is_synced = false;
@@ -126,12 +131,15 @@ impl Journal {
         }
     }
 
-    /// Forgets everything noted: it is on the device, or belongs to an instance given up.
+    /// Forgets everything noted: it is on the device, or belongs to an instance given up. Until that has succeeded once,
+    /// nothing is appended.
     pub fn clear(&mut self, instance: u64) -> io::Result<()> {
         self.instance = instance;
+        self.awaits_clear = true;
         for file in &mut self.files {
             file.empty()?;
         }
+        self.awaits_clear = false;
         Ok(())
     }
 }
@@ -210,6 +218,25 @@ mod tests {
             let whole = usize::from(len >= 48);
             assert_eq!(parse(&bytes[..len], 9), expected[..whole], "cut to {len} bytes");
         }
+    }
+
+    /// A file that can be written and not be cut.
+    #[test]
+    #[cfg_attr(miri, ignore = "it makes system calls that miri does not know")]
+    fn nothing_is_appended_behind_entries_of_another_instance() {
+        use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(&folder.path().join("d"), 9, &Record::default()).unwrap();
+        let sealed: File = memfd_create("journal", MemfdFlags::ALLOW_SEALING).unwrap().into();
+        fcntl_add_seals(&sealed, SealFlags::SHRINK).unwrap();
+        let file = std::mem::replace(&mut journal.files[0].file, Arc::new(sealed));
+        journal.append(3, 1, &[10]).unwrap();
+        journal.clear(8).unwrap_err();
+        journal.append(1, 0, &[11]).unwrap_err();
+        journal.files[0].file = file;
+        journal.append(1, 0, &[11]).unwrap();
+        let expected = [Record { sequence: 1, durable: 0, entries: vec![11] }];
+        assert_eq!(read(&folder.path().join("d"), 8).unwrap(), expected);
     }
 
     #[test]

@@ -82,6 +82,22 @@ fn options(folder: &Path, in_doubt: InDoubt) -> Options {
 }
 
 #[test]
+fn a_log_that_starts_over_beside_an_old_journal_is_not_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), InDoubt::StartEmpty);
+    let says_nothing = || std::fs::read(folder.path().join("d.state")).unwrap().iter().all(|byte| *byte == 0);
+    let device: Box<dyn Device> = Box::new(MemoryDevice::new(64 * 512));
+    let (log, _) = Log::open_on(Bare, device, &options).unwrap();
+    log.writer().journal(1, &[6]);
+    log.writer.lock().unwrap().journal.fail(&options.state_path, true);
+    log.writer().clear().unwrap_err();
+    assert!(says_nothing(), "behind the old entries no deletion would be found");
+    log.writer.lock().unwrap().journal.fail(&options.state_path, false);
+    log.writer().clear().unwrap();
+    assert!(!says_nothing());
+}
+
+#[test]
 fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), InDoubt::ServeOlder);

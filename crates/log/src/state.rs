@@ -17,6 +17,7 @@
 
 use crate::geometry::Geometry;
 use crate::lock::{Lock, lock};
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -84,6 +85,8 @@ impl Known {
 /// The open and locked state file.
 pub(crate) struct StateFile {
     file: File,
+    /// It was made void, and that is on the device.
+    is_invalidated: Cell<bool>,
 }
 
 /// Another process (or another cache of this one) has the file open.
@@ -101,7 +104,7 @@ impl StateFile {
                 Lock::InUse => return Ok(Err(InUse)),
                 // Whoever held the lock may have removed the file.
                 Lock::Taken if file.metadata()?.nlink() == 0 => {}
-                Lock::Taken => return Ok(Ok(Self { file })),
+                Lock::Taken => return Ok(Ok(Self { file, is_invalidated: Cell::new(false) })),
             }
         }
     }
@@ -149,6 +152,7 @@ impl StateFile {
         let clean = left == Left::Clean;
         let (shape, boot_id) = (shape_of(&geometry), boot_id());
         let state = State { shape, instance, fingerprint, clean, companion, boot_id, head, salt, depends_on };
+        self.is_invalidated.set(false);
         self.file.write_all_at(&encode(&state), 0)?;
         self.file.sync_data()
     }
@@ -165,7 +169,11 @@ impl StateFile {
 
     /// Makes the next open start empty, whatever happens.
     pub fn invalidate(&self) -> io::Result<()> {
-        void(&self.file)
+        if !self.is_invalidated.get() {
+            void(&self.file)?;
+            self.is_invalidated.set(true);
+        }
+        Ok(())
     }
 }
 
