@@ -6,6 +6,7 @@
 use crate::codec::{CODEC_MASK, Codec, StoredValue};
 use crate::key::{KeyHash, KeyHasher, RecordKind, short_word};
 use crate::limits::HASH_BITS;
+use std::collections::HashSet;
 
 const KIND_VALUE: u8 = 0;
 const KIND_NEGATIVE: u8 = 1;
@@ -320,13 +321,17 @@ pub(crate) fn find_last<'a>(payload: &'a [u8], count: u16, key: &[u8]) -> Option
 
 /// The entries of a payload but for those that are followed by one of the same key, which is what the index
 /// means.
-pub(crate) fn newest_entries(payload: &[u8], count: u16) -> impl Iterator<Item = EntryRecord<'_>> {
-    Records::new(payload, count).filter_map(move |record| match record {
-        Record::Entry(entry) => {
-            find_last(payload, count, entry.key).filter(|last| std::ptr::eq(last.key, entry.key))
-        }
+pub(crate) fn newest_entries(payload: &[u8], count: u16) -> Vec<EntryRecord<'_>> {
+    let entries = Records::new(payload, count).filter_map(|record| match record {
+        Record::Entry(entry) => Some(entry),
         Record::Deletion(_) => None,
-    })
+    });
+    let mut newest: Vec<_> = entries.collect();
+    let mut later = HashSet::with_capacity(newest.len());
+    newest.reverse();
+    newest.retain(|entry| later.insert(entry.key));
+    newest.reverse();
+    newest
 }
 
 /// Whether two keys are one. Keys are short: a number's are compared without a call.

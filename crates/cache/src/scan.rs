@@ -6,7 +6,7 @@ use crate::flash::Flash;
 use crate::framing::{block, records_in};
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
 use crate::memory::Which;
-use crate::record::{self, EntryRecord, Record, Records};
+use crate::record::{self, Record, Records, newest_entries};
 use crate::shared::Shared;
 use granary_log::{Extent, Location};
 use std::ops::Range;
@@ -247,19 +247,13 @@ impl Shared {
         payload: &[u8],
         visit: &mut Visit<'_>,
     ) -> Scanned {
-        let entries = Records::new(payload, count).filter_map(|record| match record {
-            Record::Entry(entry) => Some(entry),
-            Record::Deletion(_) => None,
-        });
-        let entries: Vec<EntryRecord<'_>> = entries.collect();
-        for (i, entry) in entries.iter().enumerate() {
+        for entry in newest_entries(payload, count) {
             let hash = self.hasher.hash(entry.key);
             let live = {
                 let shard = self.shard(hash);
                 flash.log.sequence_of(place) == sequence && shard.places.at(hash, place).is_some()
             };
-            let last = entries[i + 1..].iter().all(|later| later.key != entry.key);
-            if live && last && entry.is_whole() {
+            if live && entry.is_whole() {
                 visit(entry.key, entry.value(), entry.expires_at);
             }
         }

@@ -19,7 +19,7 @@ use twox_hash::XxHash3_64;
 const MAGIC: u32 = 0x314A_5247;
 const HEADER_SIZE: usize = 32;
 
-/// Words of one append.
+/// The entries of one append, or of several to one segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     pub sequence: u64,
@@ -161,38 +161,51 @@ pub(crate) fn encode(bytes: &mut Vec<u8>, instance: u64, sequence: u64, durable:
     bytes[24..32].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// All appends of this instance in both files, up to the first that is not whole.
+/// All appends of this instance in both files, up to the first of each that is not whole. Those to one segment that follow
+/// each other are one record, with the newest durable mark: many small appends take no more RAM than a large one.
 pub(crate) fn read(path: &Path, instance: u64) -> io::Result<Vec<Record>> {
-    let mut records = Vec::new();
+    let mut records: Vec<Record> = Vec::new();
     for path in paths(path) {
-        match std::fs::read(&path) {
-            Ok(bytes) => records.extend(parse(&bytes, instance)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            read => read?,
+        };
+        for record in parse(&bytes, instance) {
+            match records.last_mut() {
+                Some(last) if last.sequence == record.sequence => {
+                    last.durable = record.durable.max(last.durable);
+                    last.entries.extend(record.entries);
+                }
+                _ => records.push(record),
+            }
         }
     }
     Ok(records)
 }
 
-pub(crate) fn parse(mut bytes: &[u8], instance: u64) -> Vec<Record> {
-    let mut records = Vec::new();
-    while let Some((header, rest)) = bytes.split_at_checked(HEADER_SIZE) {
-        let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
-        let (magic, count) = (u64_at(0) as u32, (u64_at(0) >> 32) as usize);
-        let (sequence, durable, sum) = (u64_at(8), u64_at(16), u64_at(24));
-        let Some((entries, rest)) = rest.split_at_checked(count * 8) else { break };
-        if magic != MAGIC || sum != checksum(instance, sequence, durable, entries) {
-            break;
-        }
-        let entries = entries.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")));
-        let entries: Vec<u64> = entries.collect();
-        if entries.iter().any(|entry| *entry > SUMMARY_ENTRY_MAX) || sequence.max(durable) > SEQUENCE_MAX {
-            break;
-        }
-        records.push(Record { sequence, durable, entries });
+/// The appends of this instance in a file, up to the first that is not whole.
+pub(crate) fn parse(mut bytes: &[u8], instance: u64) -> impl Iterator<Item = Record> {
+    std::iter::from_fn(move || {
+        let (record, rest) = parse_one(bytes, instance)?;
         bytes = rest;
+        Some(record)
+    })
+}
+
+fn parse_one(bytes: &[u8], instance: u64) -> Option<(Record, &[u8])> {
+    let (header, rest) = bytes.split_at_checked(HEADER_SIZE)?;
+    let u64_at = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("8 bytes"));
+    let (magic, count) = (u64_at(0) as u32, (u64_at(0) >> 32) as usize);
+    let (sequence, durable, sum) = (u64_at(8), u64_at(16), u64_at(24));
+    let (entries, rest) = rest.split_at_checked(count * 8)?;
+    if magic != MAGIC || sum != checksum(instance, sequence, durable, entries) {
+        return None;
     }
-    records
+    let entries = entries.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")));
+    let entries: Vec<u64> = entries.collect();
+    let is_valid =
+        entries.iter().all(|entry| *entry <= SUMMARY_ENTRY_MAX) && sequence.max(durable) <= SEQUENCE_MAX;
+    is_valid.then_some((Record { sequence, durable, entries }, rest))
 }
 
 #[cfg(test)]
@@ -205,18 +218,19 @@ mod tests {
         let path = folder.path().join("d");
         let mut journal = Journal::create(&path, 9, &Record::default()).unwrap();
         journal.append(3, 1, &[10, 11]).unwrap();
-        journal.append(4, 2, &[12]).unwrap();
+        journal.append(4, 1, &[12]).unwrap();
+        journal.append(4, 2, &[13]).unwrap();
         let expected = [
             Record { sequence: 3, durable: 1, entries: vec![10, 11] },
-            Record { sequence: 4, durable: 2, entries: vec![12] },
+            Record { sequence: 4, durable: 2, entries: vec![12, 13] },
         ];
         assert_eq!(read(&path, 9).unwrap(), expected);
         assert_eq!(read(&path, 8).unwrap(), [], "another instance's entries mean nothing");
         let file = &paths(&path)[0];
         let bytes = std::fs::read(file).unwrap();
         for len in 0..bytes.len() {
-            let whole = usize::from(len >= 48);
-            assert_eq!(parse(&bytes[..len], 9), expected[..whole], "cut to {len} bytes");
+            let whole = [48, 88, 128].iter().filter(|end| len >= **end).count();
+            assert_eq!(parse(&bytes[..len], 9).count(), whole, "cut to {len} bytes");
         }
     }
 

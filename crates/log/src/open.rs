@@ -131,6 +131,8 @@ impl<F: Framing> Log<F> {
         files.retain(|file| std::fs::symlink_metadata(file).is_err());
         // The locks first: another cache's file must not be cut to our size.
         let partitions = Partition::of(options, partitions)?;
+        // Who had them before may have made and filled what was not there.
+        files.retain(|file| std::fs::symlink_metadata(file).map_or(true, |found| found.len() == 0));
         let geometry = &options.geometry;
         let device = FileDevice::open_in_units(
             &options.path,

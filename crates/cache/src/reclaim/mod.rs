@@ -93,14 +93,14 @@ impl Shared {
             return 0;
         }
         let Some(header) = block::check(&bytes, flash.log.instance(), place) else { return 0 };
+        let entries = newest_entries(block::payload(&bytes), header.count);
         let Some(mut putting) = flash.putting_unless_awaited() else { return 0 };
         let mut writer = flash.log.writer();
         if !putting.retry(&mut writer) {
             return 0;
         }
         let mut kept = 0;
-        let payload = block::payload(&bytes);
-        for entry in newest_entries(payload, header.count) {
+        for entry in entries {
             let hash = self.hasher.hash(entry.key);
             let mut shard = self.shard(hash);
             let recent = shard.places.at(hash, place);
