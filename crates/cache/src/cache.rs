@@ -19,6 +19,7 @@ use crate::scan::Scan;
 use crate::stats::Stats;
 use granary_log::device::Device;
 use granary_log::sync::sync::Arc;
+use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 use granary_log::{Engine, OpenError, Opened};
 use std::fmt;
 use std::io;
@@ -32,6 +33,8 @@ pub struct Cache {
     pub(crate) partitions: Vec<Partition>,
     codecs: OwnCodecs,
     pub(crate) flights: MakingFlights,
+    /// [`Stats::lost`] at the end of the last flush, or when it was opened.
+    lost_told: AtomicU64,
     /// Where it lies, for errors; empty: it is in RAM alone.
     path: PathBuf,
 }
@@ -54,7 +57,7 @@ impl Cache {
         let Some(flash) = &options.flash else {
             let codecs = OwnCodecs::in_memory(options.compression, &options.applications);
             let partitions = vec![Partition::in_memory(&options, Arc::clone(&codecs))];
-            return Ok(Cache { partitions, codecs, flights: MakingFlights::default(), path: PathBuf::new() });
+            return Ok(Self::of(partitions, codecs, PathBuf::new()));
         };
         Self::start(&options, |log| Log::open_partitions(flash.framing()?, log, flash.partitions))
     }
@@ -102,7 +105,19 @@ impl Cache {
         };
         let partitions: io::Result<_> = logs.into_iter().zip(claims.into_files()).map(start).collect();
         let partitions = partitions.map_err(|source| OpenError::Thread { path: path.clone(), source })?;
-        Ok(Cache { partitions, codecs, flights: MakingFlights::default(), path })
+        Ok(Self::of(partitions, codecs, path))
+    }
+
+    fn of(partitions: Vec<Partition>, codecs: OwnCodecs, path: PathBuf) -> Self {
+        let this = Self {
+            partitions,
+            codecs,
+            flights: MakingFlights::default(),
+            lost_told: AtomicU64::new(0),
+            path,
+        };
+        this.lost_told.store(this.stats().lost, Ordering::Relaxed);
+        this
     }
 
     /// Hashes keys for this cache.
@@ -382,14 +397,12 @@ impl Cache {
     /// Seals what was put so far and waits until it is on the device. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
-    /// The device refused some of it: that is gone, and so are older versions of its keys.
+    /// The device refused some of what was put since the flush before: that is gone, and so are older versions of its keys.
     pub fn flush(&self) -> Result<(), Error> {
-        let lost_before = self.stats().lost;
-        self.in_all(Partition::flush).map_err(|source| Error::Flush {
-            path: self.path.clone(),
-            lost: self.stats().lost - lost_before,
-            source,
-        })
+        let flushed = self.in_all(Partition::flush);
+        let lost = self.stats().lost;
+        let lost_before = self.lost_told.swap(lost, Ordering::Relaxed);
+        flushed.map_err(|source| Error::Flush { path: self.path.clone(), lost: lost - lost_before, source })
     }
 
     /// Forgets everything, for good.

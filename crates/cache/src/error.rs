@@ -38,7 +38,7 @@ pub enum Error {
     Flush {
         /// The path of the cache.
         path: PathBuf,
-        /// The entries that were lost while the call waited, those of other threads among them.
+        /// The entries that were lost since the flush before.
         lost: u64,
         /// The operating system's answer.
         source: io::Error,

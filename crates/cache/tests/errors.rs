@@ -52,6 +52,26 @@ fn a_flush_says_how_many_entries_are_lost() {
     assert!((0..9u8).all(|key| cache.get(&[key]).is_none()));
 }
 
+/// The write buffer was full, and the device refused it before anybody asked.
+#[test]
+fn a_flush_tells_of_what_was_lost_before_it_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let faults = Faults { seed: 1, chances: vec![(Fault::Eio, 65_536)], crash_after_writes: None };
+    let device = Arc::new(FaultyDevice::new(MemoryDevice::new(64 * 64 * 512), 512, faults));
+    let cache = Cache::open_on(Box::new(Arc::clone(&device)), options(folder.path(), 64, 64, 0)).unwrap();
+    let mut put = 0u32;
+    while cache.stats().write_errors == 0 {
+        let _ = cache.insert(&put.to_le_bytes(), &[7; 400]);
+        put += 1;
+    }
+    device.set_faults(Faults::default());
+    cache.insert(b"key", b"value").unwrap();
+    let error = cache.flush().unwrap_err();
+    assert!(matches!(error, Error::Flush { lost: 1.., .. }), "{error}");
+    cache.flush().unwrap();
+    assert!(cache.get(b"key").is_some());
+}
+
 /// What a write buffer held that was not written may be newer than all that is older: a start serves none of that, which
 /// the stop before it says.
 #[test]

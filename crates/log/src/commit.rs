@@ -68,14 +68,17 @@ impl<F: Framing> Log<F> {
     /// Seals what was appended so far and waits until it is on the device.
     ///
     /// # Errors
-    /// A segment could not be written meanwhile.
+    /// A segment could not be written meanwhile, or was lost since the flush before.
     pub fn flush(&self) -> io::Result<()> {
         let errors = self.counters.write_errors.load(Ordering::Acquire);
         let mut writer = self.writer();
         writer.seal();
         let sealed = writer.sealed_until();
         drop(writer);
-        self.wait_until_written(sealed, errors)
+        let written = self.wait_until_written(sealed, errors);
+        let lost = self.lost.load(Ordering::Acquire);
+        let is_told = self.commits.lost_told.fetch_max(lost, Ordering::AcqRel) >= lost;
+        if is_told { written } else { written.and(Err(self.write_error())) }
     }
 
     /// Waits until all segments up to this one were written. `errors`: the write errors before.
@@ -88,10 +91,15 @@ impl<F: Framing> Log<F> {
         }
         drop(requests);
         if failed() {
-            let error = self.commits.write_error.lock().expect("no panic under the lock");
-            return Err(error.as_ref().map_or_else(|| io::ErrorKind::Other.into(), Failure::error));
+            return Err(self.write_error());
         }
         if written() { Ok(()) } else { Err(io::Error::other("the log has ended")) }
+    }
+
+    /// Why a segment could not be written lately.
+    fn write_error(&self) -> io::Error {
+        let error = self.commits.write_error.lock().expect("no panic under the lock");
+        error.as_ref().map_or_else(|| io::ErrorKind::Other.into(), Failure::error)
     }
 
     /// Tells the device to keep what it was given. After a sync that failed, all fail.

@@ -19,6 +19,8 @@ pub(crate) struct Commits {
     /// Commits that were asked for.
     pub asked: AtomicU64,
     pub running: Mutex<Covered>,
+    /// The newest segment that was lost and that a flush has told of; 0: none.
+    pub lost_told: AtomicU64,
     /// Why a segment could not be written lately.
     pub write_error: Mutex<Option<Failure>>,
 }
