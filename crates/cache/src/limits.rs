@@ -309,6 +309,9 @@ pub const SAMPLE_BYTES_MAX: usize = 8 << 10;
 /// The ratio of compression is looked at every so many bytes of values.
 pub const RATIO_WINDOW_BYTES: u64 = 16 << 20;
 
+/// After a training that failed, the most windows until the next attempt, as a power of two.
+pub const TRAINING_WAIT_BITS_MAX: u32 = 6;
+
 /// Dictionaries of one application that are in use, at most.
 pub const CODEC_VERSIONS_MAX: usize = 16;
 

@@ -170,8 +170,8 @@ impl Codecs {
         drop(trainings);
         let codecs = Arc::clone(self);
         let train = move || {
-            codecs.train(codecs.applications.number(place), &samples);
-            codecs.has_trained(place);
+            let has_dictionary = codecs.train(codecs.applications.number(place), &samples);
+            codecs.has_trained(place, has_dictionary);
         };
         let mut trainer = self.trainer.lock().expect("no panic under the lock");
         if let Some(before) = trainer.take() {
@@ -182,37 +182,36 @@ impl Codecs {
             Ok(handle) => *trainer = Some(handle),
             Err(error) => {
                 tracing::warn!(%error, "no thread to train a dictionary for compression");
-                self.has_trained(place);
+                self.has_trained(place, false);
             }
         }
     }
 
-    fn has_trained(&self, place: usize) {
+    fn has_trained(&self, place: usize, has_dictionary: bool) {
         let mut trainings = self.trainings.lock().expect("no panic under the lock");
-        trainings.of[place].has_trained();
+        trainings.of[place].has_trained(has_dictionary);
         trainings.is_one_underway = false;
     }
 
-    fn train(&self, application: u64, samples: &Samples) {
+    /// Whether there is another dictionary.
+    fn train(&self, application: u64, samples: &Samples) -> bool {
         let bytes_max = match self.compression {
             Compression::Lz4 => LZ4_DICTIONARY_BYTES,
             Compression::Zstd | Compression::None => DICTIONARY_BYTES_MAX,
         };
         let Some(dictionary) = samples.train(bytes_max) else {
             tracing::debug!("too few values, or too different ones, for a dictionary");
-            return;
+            return false;
         };
         // Those that nobody needs any more make room for it.
         self.retire();
-        match self.versions.add(application, dictionary) {
-            Ok(()) => {
-                self.counters.trainings.fetch_add(1, Ordering::Relaxed);
-                self.retire();
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a dictionary for compression cannot be written: the one before stays")
-            }
+        if let Err(error) = self.versions.add(application, dictionary) {
+            tracing::warn!(%error, "a dictionary for compression cannot be written: the one before stays");
+            return false;
         }
+        self.counters.trainings.fetch_add(1, Ordering::Relaxed);
+        self.retire();
+        true
     }
 
     /// A decoder, to be given back.

@@ -1,11 +1,12 @@
 //! When a dictionary is trained, and on what.
 //!
 //! The first comes early, from few values, and the second when there are many. From then on the ratio of the values
-//! that are put says whether they have changed: when it falls, values are collected for another one.
+//! that are put says whether they have changed: when it falls, values are collected for another one. Where that failed,
+//! values are collected anew after a while, which is longer each time.
 
 use crate::limits::{
     COMPRESSED_VALUE_BYTES_MIN, DICTIONARY_PARTS, EARLY_TRAINING_BYTES, RATIO_WINDOW_BYTES, SAMPLE_BYTES_MAX,
-    TRAINING_BYTES, TRAINING_BYTES_MIN, TRAINING_SAMPLES_MIN,
+    TRAINING_BYTES, TRAINING_BYTES_MIN, TRAINING_SAMPLES_MIN, TRAINING_WAIT_BITS_MAX,
 };
 
 /// A ratio that is so much lower than it was right after a training wants another one.
@@ -49,7 +50,7 @@ enum Stage {
     Collecting,
     /// Nothing: one is being trained.
     Training,
-    /// Nothing, until the ratio falls.
+    /// Nothing, until the ratio falls, or it is time to try again.
     Watching,
 }
 
@@ -61,8 +62,12 @@ pub(super) struct Training {
     window: [u64; 2],
     /// The ratio of the first window after a training.
     ratio: Option<f64>,
-    /// The next training is the early one.
+    /// The last training that was begun, or the first one, is the early one.
     was_early: bool,
+    /// How many trainings in a row brought no dictionary.
+    failures: u32,
+    /// Windows until values are collected again, whatever the ratio; 0: that is for the ratio to say.
+    windows_to_wait: u32,
     /// Bytes of values that later trainings take.
     training_bytes: usize,
 }
@@ -77,6 +82,8 @@ impl Training {
             window: [0; 2],
             ratio: None,
             was_early: !has_dictionary,
+            failures: 0,
+            windows_to_wait: 0,
             training_bytes: (TRAINING_BYTES / trainings).max(TRAINING_BYTES_MIN),
         }
     }
@@ -107,7 +114,9 @@ impl Training {
         }
         self.window = [0; 2];
         let ratio = raw as f64 / kept.max(1) as f64;
-        if ratio < *self.ratio.get_or_insert(ratio) * FALLEN {
+        let is_due = self.windows_to_wait == 1;
+        self.windows_to_wait = self.windows_to_wait.saturating_sub(1);
+        if is_due || ratio < *self.ratio.get_or_insert(ratio) * FALLEN {
             self.stage = Stage::Collecting;
         }
     }
@@ -125,10 +134,13 @@ impl Training {
         Some(std::mem::take(&mut self.samples))
     }
 
-    /// A training has ended, with a dictionary or without.
-    pub fn has_trained(&mut self) {
+    /// A training has ended. `has_dictionary`: it brought a dictionary.
+    pub fn has_trained(&mut self, has_dictionary: bool) {
         self.stage = if self.was_early { Stage::Collecting } else { Stage::Watching };
         (self.window, self.ratio) = ([0; 2], None);
+        self.failures = if has_dictionary { 0 } else { self.failures + 1 };
+        self.windows_to_wait =
+            if has_dictionary { 0 } else { 1 << self.failures.min(TRAINING_WAIT_BITS_MAX) };
     }
 
     pub fn bytes_allocated(&self) -> usize {
@@ -150,9 +162,9 @@ mod tests {
         assert_eq!(put(&mut training, EARLY_TRAINING_BYTES / 2, 1000), None);
         assert!(put(&mut training, EARLY_TRAINING_BYTES, 1000).is_some());
         assert_eq!(put(&mut training, 2 * TRAINING_BYTES, 500), None, "one is being trained");
-        training.has_trained();
+        training.has_trained(true);
         assert!(put(&mut training, TRAINING_BYTES + 1000, 400).is_some());
-        training.has_trained();
+        training.has_trained(true);
         let window = RATIO_WINDOW_BYTES as usize + 1000;
         for kept in [100, 100, 108] {
             assert_eq!(put(&mut training, window, kept), None, "{kept} of 1000");
@@ -164,6 +176,25 @@ mod tests {
     }
 
     #[test]
+    fn a_training_that_failed_is_tried_again_later_and_later() {
+        let mut training = Training::new(true, 1);
+        let window = RATIO_WINDOW_BYTES as usize + 1000;
+        // Windows that are put until there are samples. The values of one are enough.
+        let mut windows = |has_dictionary: bool| {
+            training.has_trained(has_dictionary);
+            (1..300).find(|_| {
+                (0..window / 1000).for_each(|_| training.note(&[7; 1000], 1000));
+                training.samples_to_train_on().is_some()
+            })
+        };
+        // The last one is that in which they are collected.
+        assert_eq!([false; 3].map(&mut windows), [Some(3), Some(5), Some(9)]);
+        assert_eq!((0..8).map(|_| windows(false)).last(), Some(Some(65)));
+        assert_eq!(windows(true), None, "the ratio stays");
+        assert_eq!(windows(false), Some(3));
+    }
+
+    #[test]
     fn no_more_is_collected_than_is_trained_on() {
         for (trainings, most) in [(1, TRAINING_BYTES), (3, TRAINING_BYTES / 3), (100, TRAINING_BYTES_MIN)] {
             let mut training = Training::new(false, trainings);
@@ -172,7 +203,7 @@ mod tests {
                 (0..2 * TRAINING_BYTES / 1000).for_each(|_| training.note(&[7; 1000], 1000));
                 let samples = training.samples_to_train_on().unwrap();
                 assert!((enough..enough + 1000).contains(&samples.len()), "{trainings}: {}", samples.len());
-                training.has_trained();
+                training.has_trained(true);
             }
         }
     }
