@@ -222,9 +222,6 @@ impl Shared {
     /// Reads whole blocks, those that lie side by side on the device at once.
     fn read_blocks(&self, io: &mut Io, first: u64, out: &mut [u8]) -> io::Result<()> {
         let size = self.block_size();
-        if out.len() == size {
-            return self.read_block(io, first, out);
-        }
         let mut blocks: Vec<(usize, Stored)> = Vec::new();
         for (i, out) in out.chunks_exact_mut(size).enumerate() {
             if let Found::OnDevice(stored) = self.find(first + i as u64, out) {
