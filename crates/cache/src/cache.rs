@@ -33,8 +33,8 @@ pub struct Cache {
     pub(crate) partitions: Vec<Partition>,
     codecs: OwnCodecs,
     pub(crate) flights: MakingFlights,
-    /// [`Stats::lost`] at the end of the last flush, or when it was opened.
-    lost_told: AtomicU64,
+    /// How many of the entries that the device refused a flush has told of.
+    refused_told: AtomicU64,
     /// Where it lies, for errors; empty: it is in RAM alone.
     path: PathBuf,
 }
@@ -109,15 +109,8 @@ impl Cache {
     }
 
     fn of(partitions: Vec<Partition>, codecs: OwnCodecs, path: PathBuf) -> Self {
-        let this = Self {
-            partitions,
-            codecs,
-            flights: MakingFlights::default(),
-            lost_told: AtomicU64::new(0),
-            path,
-        };
-        this.lost_told.store(this.stats().lost, Ordering::Relaxed);
-        this
+        let flights = MakingFlights::default();
+        Self { partitions, codecs, flights, refused_told: AtomicU64::new(0), path }
     }
 
     /// Hashes keys for this cache.
@@ -397,12 +390,14 @@ impl Cache {
     /// Seals what was put so far and waits until it is on the device. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
-    /// The device refused some of what was put since the flush before: that is gone, and so are older versions of its keys.
+    /// The device refused some of what was put, now or since the last flush that failed, of whatever thread: that is gone,
+    /// and so are older versions of its keys.
     pub fn flush(&self) -> Result<(), Error> {
-        let flushed = self.in_all(Partition::flush);
-        let lost = self.stats().lost;
-        let lost_before = self.lost_told.swap(lost, Ordering::Relaxed);
-        flushed.map_err(|source| Error::Flush { path: self.path.clone(), lost: lost - lost_before, source })
+        self.in_all(Partition::flush).map_err(|source| {
+            let refused: u64 = self.partitions.iter().map(Partition::refused_entries).sum();
+            let told = self.refused_told.fetch_max(refused, Ordering::Relaxed);
+            Error::Flush { path: self.path.clone(), lost: refused.saturating_sub(told), source }
+        })
     }
 
     /// Forgets everything, for good.

@@ -38,7 +38,7 @@ pub enum Error {
     Flush {
         /// The path of the cache.
         path: PathBuf,
-        /// The entries that were lost since the flush before.
+        /// The entries that the device refused, but for those that an earlier error told of.
         lost: u64,
         /// The operating system's answer.
         source: io::Error,

@@ -10,7 +10,7 @@ use crate::policy::Reinsertion;
 use crate::record::HEADER_SIZE_MAX;
 use crate::tombstones::TombstoneQueue;
 use granary_log::Writer;
-use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
+use granary_log::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use granary_log::sync::sync::{Mutex, MutexGuard};
 use granary_log::sync::thread;
 use std::sync::TryLockError;
@@ -25,6 +25,8 @@ pub(crate) struct Flash {
     pub reinsertion: Reinsertion,
     /// Of a cache that is DRAM first.
     pub hybrid: Option<Hybrid>,
+    /// Entries of segments that the device refused.
+    pub refused_entries: AtomicU64,
     /// Which dictionaries its segments need.
     pub versions: VersionUses,
     /// The thread that holds `putting` is waiting for the flusher, which therefore must not wait for `putting`.

@@ -52,6 +52,9 @@ pub const PLANNED_KEYS: usize = 8192;
 /// Keys that one hold of a shard's lock looks up.
 pub const LOCKED_LOOKUPS: usize = 256;
 
+/// Blocks of a write buffer that are looked through under its lock at once.
+pub const LOCKED_BLOCKS: usize = 32;
+
 /// Most keys whose entries are copied under locks before the copies are delivered.
 pub const ANSWERS_MAX: usize = 256;
 /// Most bytes of values that are copied so, but for the last one.

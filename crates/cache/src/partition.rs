@@ -17,7 +17,7 @@ use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::stats::{Counters, Stats};
 use granary_log::Geometry;
-use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
+use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::sync::{Arc, Mutex};
 use granary_log::sync::thread::{self, JoinHandle};
 use std::io;
@@ -113,6 +113,7 @@ impl Partition {
             putting: Mutex::default(),
             reinsertion: flash.reinsertion,
             hybrid,
+            refused_entries: AtomicU64::new(0),
             versions: VersionUses::default(),
             awaits_flusher: AtomicBool::new(false),
         };
@@ -186,6 +187,11 @@ impl Partition {
 
     pub fn flush(&self) -> io::Result<()> {
         self.shared.flash.as_ref().map_or(Ok(()), |flash| flash.log.flush())
+    }
+
+    /// Entries of segments that the device refused.
+    pub fn refused_entries(&self) -> u64 {
+        self.shared.flash.as_ref().map_or(0, |flash| flash.refused_entries.load(Ordering::Relaxed))
     }
 
     /// See [`Cache`](crate::Cache).

@@ -6,7 +6,7 @@ use common::options;
 use granary_cache::{Cache, Entry, Error, OpenError, Refusal};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn errors_name_the_option_or_the_path() {
@@ -59,10 +59,14 @@ fn a_flush_tells_of_what_was_lost_before_it_once() {
     let faults = Faults { seed: 1, chances: vec![(Fault::Eio, 65_536)], crash_after_writes: None };
     let device = Arc::new(FaultyDevice::new(MemoryDevice::new(64 * 64 * 512), 512, faults));
     let cache = Cache::open_on(Box::new(Arc::clone(&device)), options(folder.path(), 64, 64, 0)).unwrap();
-    let mut put = 0u32;
+    // More than one segment of 32 KiB, and less than two.
+    for key in 0..100u32 {
+        cache.insert(&key.to_le_bytes(), &[7; 400]).unwrap();
+    }
+    let until = Instant::now() + Duration::from_secs(60);
     while cache.stats().write_errors == 0 {
-        let _ = cache.insert(&put.to_le_bytes(), &[7; 400]);
-        put += 1;
+        assert!(Instant::now() < until, "nothing is written");
+        std::thread::sleep(Duration::from_millis(1));
     }
     device.set_faults(Faults::default());
     cache.insert(b"key", b"value").unwrap();

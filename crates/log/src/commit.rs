@@ -122,8 +122,10 @@ impl<F: Framing> Log<F> {
     }
 
     /// Notes why a segment could not be written.
-    pub(crate) fn note_write_error(&self, error: &io::Error) {
+    pub(crate) fn note_write_error(&self, error: &io::Error, lost: Option<u64>) {
         *self.commits.write_error.lock().expect("no panic under the lock") = Some(Failure::of(error));
+        // Whoever sees that there was an error sees which segments are lost, and whoever sees these why.
+        self.lost.fetch_max(lost.unwrap_or(0), Ordering::AcqRel);
         self.counters.write_errors.fetch_add(1, Ordering::AcqRel);
     }
 }

@@ -112,9 +112,9 @@ impl<F: Framing> Log<F> {
         // Before the consumer forgets what is in it: what is changed then is journalled no more.
         segment.end();
         let failed = consumer.failed(&segment.summarize(&self.framing), error);
+        self.note_write_error(error, (failed == Failed::Drop).then_some(segment.sequence()));
         match failed {
             Failed::Drop => {
-                self.lost.fetch_max(segment.sequence(), Ordering::AcqRel);
                 tracing::error!(
                     %error,
                     "cannot write to the device: the entries of a segment are lost, and at the next start all that are \
@@ -129,7 +129,6 @@ impl<F: Framing> Log<F> {
                 }
             }
         }
-        self.note_write_error(error);
         failed
     }
 

@@ -161,7 +161,7 @@ pub(crate) fn fifo<F: Framing>(
             recovered.lost.entry(record.sequence).or_default().extend(record.entries);
         }
     }
-    // What is void for good must not be what was put again later.
+    // What was put again later stays.
     for (lost, entries) in &mut recovered.lost {
         found.range(lost + 1..).for_each(|(_, later)| framing.forget_replaced(entries, later));
     }

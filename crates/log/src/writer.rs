@@ -148,6 +148,8 @@ impl<'a, F: Framing> Writer<'a, F> {
             requests = log.written.wait(requests).expect("no panic under the lock");
         }
         drop(requests);
+        // Of what is given up it does not matter.
+        log.commits.lost_told.fetch_max(log.lost.load(Ordering::Acquire), Ordering::AcqRel);
         if let Slots::Fifo(fifo) = &log.slots {
             fifo.forgotten.store(log.head(), Ordering::Release);
         }

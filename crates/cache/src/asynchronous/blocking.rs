@@ -75,7 +75,7 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
     /// Waits until what was put is on the device. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
-    /// The device refused some of it.
+    /// As of [`Cache::flush`](crate::Cache::flush).
     pub async fn flush(&self) -> Result<(), Error> {
         let this = HiddenClone::of(self);
         on_thread(move || this.typed().flush()).await

@@ -1,8 +1,8 @@
 //! When a dictionary is trained, and on what.
 //!
 //! The first comes early, from few values, and the second when there are many. From then on the ratio of the values
-//! that are put says whether they have changed: when it falls, values are collected for another one. Where that failed,
-//! values are collected anew after a while, which is longer each time.
+//! that are put says whether they have changed: when it falls, values are collected for another one. Where one of the
+//! later trainings fails, values are collected anew after a while, which is longer each time.
 
 use crate::limits::{
     COMPRESSED_VALUE_BYTES_MIN, DICTIONARY_PARTS, EARLY_TRAINING_BYTES, RATIO_WINDOW_BYTES, SAMPLE_BYTES_MAX,

@@ -10,6 +10,7 @@ use crate::blocks::{Blocks, Find, Saving};
 use crate::flash::Flash;
 use crate::framing::block::{self, payload_size};
 use crate::framing::{Placed, Records, is_settled, records_in};
+use crate::limits::LOCKED_BLOCKS;
 use crate::memory::entry::cost as entry_cost;
 use crate::policy::Promotion;
 use crate::record::{Record, parse};
@@ -126,7 +127,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     }
 
     /// Copies what blocks of a write buffer have of the keys that are looked for there, while the buffer is locked. Returns
-    /// how many of the probes were looked up: as many as there is room for copies.
+    /// how many of the probes were looked up: those of some blocks, until there are many copies.
     fn search_buffer(
         &self,
         flash: &Flash,
@@ -136,7 +137,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     ) -> usize {
         let segment = segment.read();
         let mut searched = 0;
-        for same in probes.chunk_by(|a, b| a.place == b.place) {
+        for same in probes.chunk_by(|a, b| a.place == b.place).take(LOCKED_BLOCKS) {
             self.search_buffered_block(flash, &segment, same, scratch);
             searched += same.len();
             if scratch.answers.are_many() {

@@ -40,7 +40,9 @@ impl Consumer<Records> for Shared {
 
     fn failed(&self, segment: &Summary, _: &io::Error) -> Failed {
         self.note_unindexed();
-        add(&self.counters.lost, self.forget_segment(segment));
+        let lost = self.forget_segment(segment);
+        add(&self.counters.lost, lost);
+        self.flash.iter().for_each(|flash| add(&flash.refused_entries, lost));
         Failed::Drop
     }
 }

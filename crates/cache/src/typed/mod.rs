@@ -89,7 +89,7 @@ impl<K: ?Sized, V, C> TypedCache<K, V, C> {
     /// Waits until what was put is on the device. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
-    /// The device refused some of it.
+    /// As of [`Cache::flush`](crate::Cache::flush).
     pub fn flush(&self) -> Result<(), Error> {
         self.cache.flush()
     }
