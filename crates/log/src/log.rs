@@ -336,7 +336,12 @@ impl<F: Framing> Log<F> {
 
     /// As [`wait_for_room`](Self::wait_for_room), for a writer that may take the slots that are reserved for moving.
     pub fn wait_for_room_to_move(&self, deadline: Instant) -> bool {
-        self.wait_while(deadline, || self.free_slots() == 0 || self.queue_is_full(&self.read_buffers()))
+        self.wait_while(deadline, || !self.has_room_to_move())
+    }
+
+    /// Whether a writer that may take the slots that are reserved for moving can open a segment more at once.
+    pub fn has_room_to_move(&self) -> bool {
+        self.free_slots() > 0 && !self.queue_is_full(&self.read_buffers())
     }
 
     fn wait_while(&self, deadline: Instant, is_behind: impl Fn() -> bool) -> bool {
