@@ -59,7 +59,7 @@ impl Transmission {
         self.is_stopping = true;
     }
 
-    /// The client sends no more.
+    /// The client may come back on another connection, and has not said goodbye.
     pub fn client_has_gone(&mut self) {
         self.session.client_has_gone();
     }

@@ -98,6 +98,8 @@ impl Connection {
     /// Serves the client until one of both has enough.
     pub fn run(mut self) -> End {
         let end = self.turns().unwrap_or_else(End::Broken);
+        // Before the client can know: it may come back at once. After a goodbye nothing is left.
+        self.conversation.client_has_gone();
         self.channel.close();
         if !matches!(end, End::Protocol(Ending::Goodbye) | End::Broken(_)) {
             self.linger();
