@@ -80,13 +80,20 @@ impl Transmission {
 
     /// Begins what has arrived, as far as there is room, and completes what is ready.
     pub fn advance(&mut self, input: &mut Input, lease: &mut Lease) -> Pause {
-        let pause = loop {
-            if let Some(pause) = self.step(input, lease) {
-                break pause;
+        loop {
+            let pause = loop {
+                if let Some(pause) = self.step(input, lease) {
+                    break pause;
+                }
+            };
+            let before = self.completions.in_flight();
+            self.poll();
+            // What has ended has made room, though there may be nothing to send of it: a part of a WRITE has no answer.
+            let has_room = self.completions.in_flight() < before;
+            if !(has_room && matches!(pause, Pause::Room | Pause::Memory)) {
+                return pause;
             }
-        };
-        self.poll();
-        pause
+        }
     }
 
     /// Begins one request, or a part of it.
