@@ -120,7 +120,7 @@ pub enum Command<'a> {
         offset: u64,
         /// The number of bytes.
         len: u32,
-        /// Whether the space may be given back; without it, later writes there must find space.
+        /// Whether the space may be given back; else later writes there are to find it.
         may_trim: bool,
         /// Whether to refuse with [`Errno::NotSupported`] and change nothing if a write of so many zeroes would be
         /// no slower.
