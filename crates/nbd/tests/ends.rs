@@ -6,8 +6,9 @@ mod common;
 use common::bytes::*;
 use common::serving::Serving;
 use common::spoken::Spoken;
+use granary_nbd::limits::WRITE_PART_BYTES;
 use granary_nbd::protocol::{Ending, Errno, Need};
-use granary_nbd::{Command, Completions, Export, Session, Tag};
+use granary_nbd::{Command, Completions, Export, MemoryExport, Session, Tag};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -109,4 +110,29 @@ fn what_waits_of_a_client_that_says_goodbye_is_not_given_up() {
     assert_eq!(spoken.last(&said), (Vec::new(), Ending::Goodbye));
     assert_eq!((spoken.0.advance(), spoken.0.in_flight()), (Need::Nothing(Ending::Goodbye), 1));
     assert!(!disk.is_given_up.load(Ordering::Acquire));
+}
+
+/// A goodbye is one where a request is expected, not in the data of a WRITE.
+#[test]
+fn a_goodbye_is_found_in_what_is_not_taken_yet() {
+    let goodbye = request(0, DISC, 9, 0, 0);
+    let long = 3 * WRITE_PART_BYTES as usize;
+    for (taken, behind, is_found) in [
+        (vec![], goodbye.clone(), true),
+        (goodbye[..20].to_owned(), goodbye[20..].to_owned(), true),
+        (vec![], goodbye[..27].to_owned(), false),
+        (vec![], [write(0, 1, 0, &[1; 100]), request(0, FLUSH, 2, 0, 0), goodbye.clone()].concat(), true),
+        (vec![], write(0, 1, 0, &goodbye), false),
+        (request(0, WRITE, 1, 0, 28), goodbye.clone(), false),
+        (request(0, WRITE, 1, 0, 28), goodbye.repeat(2), true),
+        // Data that is passed by, and data that is taken in parts.
+        (request(0, WRITE, 1, 0, u32::MAX), goodbye.clone(), false),
+        (write(0, 1, 0, &vec![1; long])[..long].to_owned(), [vec![1; 28], goodbye.clone()].concat(), true),
+        (write(0, 1, 0, &vec![1; long])[..long].to_owned(), goodbye.clone(), false),
+        (vec![], [vec![7; 28], goodbye.clone()].concat(), false),
+    ] {
+        let mut spoken = Spoken::transmitting(Arc::new(MemoryExport::new("disk", 1 << 20)), false);
+        spoken.ask(&taken);
+        assert_eq!(spoken.0.finds_goodbye(&behind), is_found, "{} bytes, {}", taken.len(), behind.len());
+    }
 }

@@ -143,6 +143,11 @@ impl Conversation {
         }
     }
 
+    /// Whether the client has said goodbye in what has arrived, or in bytes that come `behind` it.
+    pub fn finds_goodbye(&self, behind: &[u8]) -> bool {
+        self.transmission().is_some_and(|transmission| transmission.finds_goodbye(&self.input, behind))
+    }
+
     /// The client sends no more.
     pub fn hung_up(&mut self) {
         self.client_has_gone();

@@ -28,6 +28,16 @@ enum Payload {
     Divided(Request, WriteNumber),
 }
 
+impl Payload {
+    /// Bytes of it that were not taken.
+    fn left(self) -> u32 {
+        match self {
+            Self::Skipped(skipped) => skipped.left,
+            Self::Divided(rest, _) => rest.len,
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Skipped {
     left: u32,
@@ -71,6 +81,20 @@ impl Transmission {
     /// Whether data of a WRITE is still to arrive whose header was taken.
     pub fn awaits_payload(&self) -> bool {
         self.payload.is_some()
+    }
+
+    /// Whether there is a goodbye in what has arrived, or in what comes `behind` it.
+    pub fn finds_goodbye(&self, input: &Input, behind: &[u8]) -> bool {
+        let said = [input.filled(), behind].concat();
+        let mut at = self.payload.map_or(0, Payload::left) as usize;
+        while let Some(header) = said.get(at..).and_then(<[u8]>::first_chunk) {
+            match Request::decode(header) {
+                Some(request) if request.kind == wire::CMD_DISC => return true,
+                Some(request) => at += wire::REQUEST_BYTES + request.payload() as usize,
+                None => return false,
+            }
+        }
+        false
     }
 
     /// Completes what is ready.

@@ -291,10 +291,18 @@ impl Connection {
         }
         if need != Need::Input && !input.is_empty() {
             self.is_closed = true;
-            self.conversation.client_has_gone();
+            if !self.finds_goodbye() {
+                self.conversation.client_has_gone();
+            }
             return Ok(Wake::Other);
         }
         Ok(if input.is_empty() { Wake::Other } else { Wake::Readable })
+    }
+
+    /// Whether a client that has closed its side has said goodbye in what is not read yet. Through TLS it cannot be seen.
+    fn finds_goodbye(&self) -> bool {
+        let finds = |behind: Vec<u8>| self.conversation.finds_goodbye(&behind);
+        !self.channel.is_encrypted() && self.channel.stream.peek().is_ok_and(finds)
     }
 
     /// The time to look again at the latest, or why it is over.
