@@ -336,7 +336,12 @@ impl<F: Framing> Log<F> {
 
     /// As [`wait_for_room`](Self::wait_for_room), for a writer that may take the slots that are reserved for moving.
     pub fn wait_for_room_to_move(&self, deadline: Instant) -> bool {
-        self.wait_while(deadline, || self.free_slots() == 0 || self.queue_is_full(&self.read_buffers()))
+        self.wait_while(deadline, || !self.has_room_to_move())
+    }
+
+    /// Whether a writer that may take the slots that are reserved for moving can open a segment more at once.
+    pub fn has_room_to_move(&self) -> bool {
+        self.free_slots() > 0 && !self.queue_is_full(&self.read_buffers())
     }
 
     fn wait_while(&self, deadline: Instant, is_behind: impl Fn() -> bool) -> bool {
@@ -368,14 +373,21 @@ impl<F: Framing> Log<F> {
         buffers.live.len() >= 2 && queued >= self.geometry.share(WRITE_QUEUE_BYTES_MAX)
     }
 
-    /// Counters.
+    /// Segments written to the device since the log was opened.
+    pub fn segments_written(&self) -> u64 {
+        self.counters.segments_written.load(Ordering::Relaxed)
+    }
+
+    /// Counters. It may wait for a segment that is being written.
     pub fn stats(&self) -> LogStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let idle: usize = self.idle.lock().expect("no panic under the lock").iter().map(|b| b.len()).sum();
-        let live: u64 = self.read_buffers().live.iter().map(|segment| segment.bytes_allocated()).sum();
+        // Nobody waits for the buffers meanwhile.
+        let live = self.read_buffers().live.clone();
+        let live: u64 = live.iter().map(|segment| segment.bytes_allocated()).sum();
         LogStats {
             bytes_written: get(&self.counters.bytes_written),
-            segments_written: get(&self.counters.segments_written),
+            segments_written: self.segments_written(),
             write_errors: get(&self.counters.write_errors),
             reclaim_errors: get(&self.counters.reclaim_errors),
             buffer_bytes: live + idle as u64,

@@ -68,8 +68,9 @@ pub trait Session {
     /// begun, and when [`event`](Self::event) is readable. It waits for nothing that may take long.
     fn poll(&mut self, completions: &mut Completions);
 
-    /// The client sends no more and has not said that it ends: it may have gone, and come back on another connection. What
-    /// would still have to wait is given up ([`Errno::Shutdown`]) rather than done behind what it asks for there.
+    /// The client sends no more, or is not heard any more, and has not said that it ends: it may come back on another
+    /// connection. What would still have to wait is given up ([`Errno::Shutdown`]) rather than done behind what it asks
+    /// for there.
     fn client_has_gone(&mut self) {}
 
     /// Returns what is readable when `poll` has something to do; `poll` makes it unreadable. With `None`, `poll` is
@@ -119,7 +120,7 @@ pub enum Command<'a> {
         offset: u64,
         /// The number of bytes.
         len: u32,
-        /// Whether the space may be given back; without it, later writes there must find space.
+        /// Whether the space may be given back; else later writes there are to find it.
         may_trim: bool,
         /// Whether to refuse with [`Errno::NotSupported`] and change nothing if a write of so many zeroes would be
         /// no slower.

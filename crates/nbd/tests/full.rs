@@ -7,6 +7,7 @@ use common::bytes::*;
 use common::gated::GatedDevice;
 use common::random::Random;
 use common::serving::Serving;
+use granary_nbd::limits::COMMANDS_IN_FLIGHT_MAX;
 use granary_nbd::protocol::Errno;
 use granary_nbd::{Exports, VolumeExports};
 use granary_volume::{Config, Io, Volume};
@@ -184,6 +185,31 @@ fn who_sends_no_more_is_told_what_was_given_up() {
     let given_up = errors.iter().filter(|error| **error == Errno::Shutdown.number()).count();
     let made = errors.iter().filter(|error| **error == 0).count();
     assert!(given_up > 0 && given_up + made == errors.len(), "{given_up} given up, {made} made");
+}
+
+/// More than may be under way at once, and behind it a goodbye, which is not read before there is room.
+#[test]
+fn what_comes_before_a_goodbye_is_done() {
+    let full = Full::new();
+    let mut stream = full.client();
+    let most = COMMANDS_IN_FLIGHT_MAX as u64;
+    let writes = most + 30;
+    for i in 0..writes {
+        let until = Instant::now() + Duration::from_secs(20);
+        while i == most && full.volume.stats().writes < most {
+            assert!(Instant::now() < until, "{:?}", full.volume.stats());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stream.write_all(&write(FUA, i, i * 4096, &[i as u8; 4096])).unwrap();
+    }
+    stream.write_all(&request(0, DISC, 0, 0, 0)).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    // The server has seen that the client sends no more.
+    std::thread::sleep(Duration::from_millis(50));
+    full.device.set_open(true);
+    let answered: HashSet<u64> = (0..writes).map(|_| answer(&mut stream)).collect();
+    assert_eq!(answered.len() as u64, writes);
+    assert_eq!(stream.read(&mut [0]).unwrap(), 0);
 }
 
 /// The device stops at any moment of the cleaning of a full volume. The client has 64 writes in flight, then 100 more.

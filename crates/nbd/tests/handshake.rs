@@ -206,6 +206,7 @@ fn where_tls_is_required_nothing_is_said_before() {
     }
     let (heard, need) = spoken.say(&option(STARTTLS, &[]));
     assert_eq!((Heard(&heard).option_reply(STARTTLS), need), ((ACK, &[][..]), Need::StartTls));
+    assert_eq!(spoken.0.advance(), Need::StartTls, "a client may take the reply when it likes");
     spoken.0.encrypted();
     assert_eq!(answer(&mut spoken, STARTTLS, &[]), ERR_INVALID);
     assert_eq!(answer(&mut spoken, GO, &info("none", &[])), ERR_UNKNOWN);

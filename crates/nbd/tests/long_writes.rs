@@ -5,9 +5,10 @@ mod common;
 use common::bytes::*;
 use common::late::LateExport;
 use common::spoken::Spoken;
-use granary_nbd::limits::{PAYLOAD_BYTES_MAX, WRITE_PART_BYTES};
+use granary_nbd::limits::{COMMANDS_IN_FLIGHT_MAX, PAYLOAD_BYTES_MAX, WRITE_PART_BYTES};
 use granary_nbd::protocol::{Budget, Need};
 use granary_nbd::{Command, Completions, Errno, Export, MemoryExport, Session, Tag};
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -140,6 +141,61 @@ fn headers_hold_no_memory() {
         let heard = other.ask(&said[28 + i * LONGEST / 3..]);
         assert_eq!(Heard(&heard).simple(), (0, 1));
     }
+}
+
+/// A disk on which CACHE never ends, and parts of WRITEs as far as they may.
+#[derive(Default)]
+struct Slow {
+    may_end: AtomicUsize,
+}
+
+impl Export for Slow {
+    fn name(&self) -> String {
+        "slow".into()
+    }
+    fn size(&self) -> u64 {
+        64 << 20
+    }
+    fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>> {
+        Ok(Box::new(SlowSession(self, VecDeque::new())))
+    }
+}
+
+struct SlowSession(Arc<Slow>, VecDeque<Tag>);
+
+impl Session for SlowSession {
+    fn begin(&mut self, tag: Tag, command: Command<'_>, _: &mut Completions) {
+        if matches!(command, Command::Write { .. }) {
+            self.1.push_back(tag);
+        }
+    }
+    fn poll(&mut self, completions: &mut Completions) {
+        let ending = self.1.len().min(self.0.may_end.swap(0, Ordering::Relaxed));
+        self.1.drain(..ending).for_each(|tag| completions.finish(tag, Ok(())));
+    }
+    fn event(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// A part that ends has no answer, and makes room all the same: nobody tells of it once more.
+#[test]
+fn the_room_that_a_part_leaves_is_taken_at_once() {
+    let slow = Arc::new(Slow::default());
+    let mut spoken = Spoken::transmitting(Arc::clone(&slow) as Arc<dyn Export>, false);
+    for i in 2..COMMANDS_IN_FLIGHT_MAX as u64 {
+        spoken.ask(&request(0, CACHE, i, 0, 4096));
+    }
+    let said = write(0, 1, 0, &vec![7; 3 * PART]);
+    let (first, rest) = said.split_at(said.len() - PART - 1);
+    spoken.ask(first);
+    spoken.0.space()[..rest.len()].copy_from_slice(rest);
+    spoken.0.arrived(rest.len());
+    assert_eq!((spoken.0.advance(), spoken.0.in_flight()), (Need::Room, COMMANDS_IN_FLIGHT_MAX));
+    slow.may_end.store(1, Ordering::Relaxed);
+    assert_eq!((spoken.0.advance(), spoken.0.in_flight()), (Need::Input, COMMANDS_IN_FLIGHT_MAX));
+    slow.may_end.store(2, Ordering::Relaxed);
+    assert_eq!(Heard(&spoken.ask(&[])).simple(), (0, 1));
 }
 
 /// A disk on which CACHE never ends.

@@ -295,7 +295,7 @@ impl Shared {
         // What is in older segments is in the map: both change under the writer's lock.
         let (sequence, written) = {
             let writer = self.log.writer();
-            (writer.next_sequence(), self.log.stats().segments_written)
+            (writer.next_sequence(), self.log.segments_written())
         };
         let header = checkpoint::Header {
             instance: self.log.instance(),

@@ -15,13 +15,12 @@ pub(crate) struct Committer {
 }
 
 impl Committer {
-    pub fn start(shared: Arc<Shared>) -> Self {
+    /// # Errors
+    /// The process may start no thread.
+    pub fn start(shared: Arc<Shared>) -> io::Result<Self> {
         let (requests, asked) = channel();
-        let thread = Builder::new().name("volume-commit".into()).spawn(move || serve(&shared, &asked));
-        Self {
-            requests: Mutex::new(Some(requests)),
-            thread: Mutex::new(Some(thread.expect("a thread starts"))),
-        }
+        let thread = Builder::new().name("volume-commit".into()).spawn(move || serve(&shared, &asked))?;
+        Ok(Self { requests: Mutex::new(Some(requests)), thread: Mutex::new(Some(thread)) })
     }
 
     pub fn commit(&self, done: Done) {

@@ -278,7 +278,8 @@ impl Config {
         Ok(blocks_in_segment(&self.geometry()?))
     }
 
-    /// Checks the sizes, and gives the shape of the log: at most nine tenths of it are alive when the volume is full.
+    /// Checks the sizes, and gives the shape of the log: at most nine tenths of it are alive when the volume is full, and
+    /// the map has a [`Place`] for each of its blocks.
     ///
     /// # Errors
     /// Says which option to change.
@@ -299,20 +300,25 @@ impl Config {
             Geometry::new(segments * self.segment_bytes, self.segment_bytes, self.block_size)
                 .or_else(|error| invalid("segment_bytes", error.to_string()))
         };
-        let per_segment = blocks_in_segment(&geometry(1)?);
+        let one = geometry(1)?;
+        let per_segment = blocks_in_segment(&one);
         if per_segment == 0 {
             return invalid("segment_bytes", format!("{} is too small", self.segment_bytes));
         }
         let full = (self.blocks() * 100).div_ceil(per_segment * UTILISATION_PERCENT_MAX);
-        let geometry = geometry(full + RESERVED_SEGMENTS + SEGMENTS_SPARE)?;
-        if geometry.blocks() > u64::from(Place::BLOCK_MAX) + 1 {
+        let beside = RESERVED_SEGMENTS + SEGMENTS_SPARE;
+        let segments_max = Place::BLOCKS_MAX / u64::from(one.blocks_per_segment());
+        if full + beside > segments_max {
+            let blocks = segments_max.saturating_sub(beside) * per_segment * UTILISATION_PERCENT_MAX / 100;
             let reason = format!(
-                "{} takes a log of more than 2^32 blocks of {}: choose a smaller volume or larger blocks",
-                self.size, self.block_size
+                "{} bytes are too many: in blocks of {} a volume has {} at most",
+                self.size,
+                self.block_size,
+                blocks * self.block_size
             );
             return invalid("size", reason);
         }
-        Ok(geometry)
+        geometry(full + beside)
     }
 
     /// The raw device or the file that holds the log.

@@ -6,9 +6,9 @@ use crate::hold::Hold;
 use crate::raw_device::{check_unused, wipe};
 use crate::unfinished::{finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
-use granary_log::{Durability, InDoubt, Log};
+use granary_log::{Durability, InDoubt, Log, sync_folder};
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Volume {
             // Whoever opens the volume may be elsewhere.
             *device = std::path::absolute(&*device).map_err(Error::io("find", device))?;
         }
-        std::fs::create_dir_all(folder).map_err(Error::io("make the folder", folder))?;
+        make_folder(folder).map_err(Error::io("make the folder", folder))?;
         let hold = Arc::new(Hold::take(&files)?);
         if files.config().exists() {
             return Err(Error::Exists { name: name.to_owned() });
@@ -145,4 +145,12 @@ impl Volume {
         finish_resize(&files)?;
         Ok(before.size)
     }
+}
+
+/// Makes a folder and those above it that are not there. Each survives a loss of power, as what comes into it does.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let is_missing = |above: &&Path| !above.as_os_str().is_empty() && !above.exists();
+    let made: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
+    std::fs::create_dir_all(folder)?;
+    made.into_iter().rev().try_for_each(sync_folder)
 }

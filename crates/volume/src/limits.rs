@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// The most logical blocks of a volume: 4 PiB in blocks of 4 KiB.
+/// The most logical blocks of a map: 4 PiB in blocks of 4 KiB. A volume has fewer, for its log has no more blocks than there
+/// are places ([`Config::geometry`](crate::Config::geometry)).
 pub const BLOCKS_MAX: u64 = 1 << 40;
 
 /// The number of logical blocks that share one counter of mapped blocks in a flat map: those of a page
@@ -100,7 +101,8 @@ pub const READ_TRIES_MAX: usize = 1000;
 /// Bytes of checksums that are kept in memory unless asked otherwise: those of 64 GiB in blocks of 4 KiB.
 pub const CHECKSUM_BYTES: u64 = 64 << 20;
 
-/// Bytes that are written between two syncs at most, if nobody asks for one. A recovery reads what was not synced.
+/// About as many bytes are written between two syncs, if nobody asks for one: the cleaner looks every [`CLEANER_SLEEP`]. A
+/// recovery reads what was not synced.
 pub const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
 
 /// Of the log's segments, one in so many is written between two checkpoints of the map.

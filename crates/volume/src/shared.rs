@@ -135,7 +135,7 @@ impl Shared {
     pub fn since_checkpoint(&self) -> u64 {
         let before = self.written_before.load(Ordering::Acquire);
         // Whoever wrote the map down meanwhile may have counted more.
-        let written = self.log.stats().segments_written.saturating_sub(before);
+        let written = self.log.segments_written().saturating_sub(before);
         self.replayed.load(Ordering::Acquire) + written
     }
 

@@ -12,7 +12,7 @@ use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::write::Patience;
 use granary_log::device::Device;
-use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Newest, Opened, Options};
+use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Newest, OpenError, Opened, Options};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -55,7 +55,7 @@ impl Volume {
     /// Opens a volume. `progress` is told of segments: done, all.
     ///
     /// # Errors
-    /// There is none of this name, another process has it open, or a file of it is damaged.
+    /// There is none of this name, another process has it open, a file of it is damaged, or no thread can be started.
     pub fn open(folder: &Path, name: &str, progress: Progress<'_>) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
         let hold = Hold::take_existing(&files)?;
@@ -202,16 +202,32 @@ impl Volume {
         let sealed = recovered.segments.iter().rfind(|summary| summary.is_sealed);
         shared.note_synced(sealed.map(|summary| summary.sequence));
         drop(recovered);
-        let thread = |name: &str, work: fn(&Shared)| {
-            let shared = Arc::clone(&shared);
-            Builder::new().name(name.into()).spawn(move || work(&shared)).expect("a thread starts")
-        };
-        let threads = vec![
-            thread("volume-flush", |shared| shared.log.serve(&Keeper)),
-            thread("volume-clean", Shared::clean_until_end),
-        ];
-        let committer = Committer::start(Arc::clone(&shared));
-        Ok(Self { shared, committer, threads })
+        Self::run(shared).map_err(|source| OpenError::Thread { path: data, source }.into())
+    }
+
+    /// Starts the threads of a volume.
+    ///
+    /// # Errors
+    /// The process may start no more: those that were started have ended, and the volume is as after a kill.
+    fn run(shared: Arc<Shared>) -> io::Result<Self> {
+        let committer = Committer::start(Arc::clone(&shared))?;
+        let mut volume = Self { shared, committer, threads: Vec::new() };
+        let started = volume
+            .start_thread("volume-flush", |shared| shared.log.serve(&Keeper))
+            .and_then(|()| volume.start_thread("volume-clean", Shared::clean_until_end));
+        match started {
+            Ok(()) => Ok(volume),
+            Err(error) => {
+                volume.abandon();
+                Err(error)
+            }
+        }
+    }
+
+    fn start_thread(&mut self, name: &str, work: fn(&Shared)) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        self.threads.push(Builder::new().name(name.into()).spawn(move || work(&shared))?);
+        Ok(())
     }
 
     /// The name.

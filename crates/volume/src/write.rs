@@ -218,15 +218,13 @@ impl Shared {
                 Some(id.first_block)
             };
             let mut block = writer.fill(push);
-            // It makes room, and needs next to none: also where nothing but segments is left that are kept for cleaning,
-            // and cleaning cannot go on.
-            if block.is_none() && self.log.free_slots() > TRIM_SEGMENTS_KEPT {
+            if block.is_none() && self.has_room_to_unmap() {
                 writer = writer.for_moving();
                 block = writer.fill(push);
             }
             let Some(block) = block else {
                 drop(writer);
-                self.wait_for_room_unless(patience, || self.log.free_slots() > TRIM_SEGMENTS_KEPT)?;
+                self.wait_for_room_unless(patience, || self.has_room_to_unmap())?;
                 continue;
             };
             let slot = self.slot_of_block(block);
@@ -236,6 +234,12 @@ impl Shared {
             lba = behind;
         }
         Ok(())
+    }
+
+    /// Whether what makes room may open a segment. It needs next to none, and gets it also where nothing but segments is
+    /// left that are kept for cleaning, and cleaning cannot go on.
+    fn has_room_to_unmap(&self) -> bool {
+        self.log.free_slots() > TRIM_SEGMENTS_KEPT && self.log.has_room_to_move()
     }
 
     /// Waits until another segment can be opened.

@@ -57,6 +57,14 @@ fn is_larger_and_has_its_content(folder: &Path, size: u64, what: &str) {
 }
 
 #[test]
+fn folders_that_are_not_there_are_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("data/volumes");
+    create(&below);
+    assert_eq!(read(&open(&below), 0), [7; BLOCK as usize]);
+}
+
+#[test]
 fn a_volume_grows_and_keeps_its_content() {
     let folder = tempfile::tempdir().unwrap();
     create(folder.path());

@@ -133,11 +133,19 @@ impl Conversation {
         }
     }
 
-    /// The client will send nothing beyond what has come; that may not have arrived here yet, a goodbye neither.
+    /// The client may come back on another connection, and has not said goodbye; what it sent last may not have arrived
+    /// here yet. What waits is given up.
     pub fn client_has_gone(&mut self) {
-        if let Phase::Transmission(transmission) = &mut self.phase {
+        if let Phase::Transmission(transmission) | Phase::Ending(_, Rest::Commands(transmission)) =
+            &mut self.phase
+        {
             transmission.client_has_gone();
         }
+    }
+
+    /// Whether the client has said goodbye in what has arrived, or in bytes that come `behind` it.
+    pub fn finds_goodbye(&self, behind: &[u8]) -> bool {
+        self.transmission().is_some_and(|transmission| transmission.finds_goodbye(&self.input, behind))
     }
 
     /// The client sends no more.
@@ -180,6 +188,9 @@ impl Conversation {
                 Pause::Room => Need::Room,
                 Pause::Memory => Need::Memory,
                 Pause::Ended(ending) => {
+                    if ending != Ending::Goodbye {
+                        transmission.client_has_gone();
+                    }
                     self.end(ending);
                     Need::Nothing(ending)
                 }

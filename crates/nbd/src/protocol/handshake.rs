@@ -32,6 +32,8 @@ pub(super) struct Handshake {
     exports: Arc<dyn Exports>,
     policy: TlsPolicy,
     is_encrypted: bool,
+    /// STARTTLS was granted: no byte is looked at before TLS has begun.
+    awaits_tls: bool,
     /// What the client said first; none: nothing yet.
     client_flags: Option<u32>,
     options: u32,
@@ -54,6 +56,7 @@ impl Handshake {
             exports,
             policy,
             is_encrypted: false,
+            awaits_tls: false,
             client_flags: None,
             options: 0,
             skipped: None,
@@ -67,6 +70,7 @@ impl Handshake {
     /// From now on bytes come through TLS. Nothing that was negotiated before counts.
     pub fn encrypted(&mut self) {
         self.is_encrypted = true;
+        self.awaits_tls = false;
         self.structured = false;
         self.allocation = None;
     }
@@ -78,6 +82,9 @@ impl Handshake {
 
     /// Answers options as far as they have arrived.
     pub fn advance(&mut self, input: &mut Input, output: &mut Output) -> Progress {
+        if self.awaits_tls {
+            return Progress::StartTls;
+        }
         if self.client_flags.is_none() {
             let Some(flags) = u32_at(input.filled(), 0) else { return Progress::Waiting };
             input.consume(4);
@@ -262,6 +269,7 @@ impl Handshake {
             return Ok(());
         }
         reply(output, option, wire::REP_ACK, &[]);
+        self.awaits_tls = true;
         Err(Progress::StartTls)
     }
 

@@ -28,6 +28,16 @@ enum Payload {
     Divided(Request, WriteNumber),
 }
 
+impl Payload {
+    /// Bytes of it that were not taken.
+    fn left(self) -> u32 {
+        match self {
+            Self::Skipped(skipped) => skipped.left,
+            Self::Divided(rest, _) => rest.len,
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Skipped {
     left: u32,
@@ -59,7 +69,7 @@ impl Transmission {
         self.is_stopping = true;
     }
 
-    /// The client sends no more.
+    /// The client may come back on another connection, and has not said goodbye.
     pub fn client_has_gone(&mut self) {
         self.session.client_has_gone();
     }
@@ -73,6 +83,20 @@ impl Transmission {
         self.payload.is_some()
     }
 
+    /// Whether there is a goodbye in what has arrived, or in what comes `behind` it.
+    pub fn finds_goodbye(&self, input: &Input, behind: &[u8]) -> bool {
+        let said = [input.filled(), behind].concat();
+        let mut at = self.payload.map_or(0, Payload::left) as usize;
+        while let Some(header) = said.get(at..).and_then(<[u8]>::first_chunk) {
+            match Request::decode(header) {
+                Some(request) if request.kind == wire::CMD_DISC => return true,
+                Some(request) => at += wire::REQUEST_BYTES + request.payload() as usize,
+                None => return false,
+            }
+        }
+        false
+    }
+
     /// Completes what is ready.
     pub fn poll(&mut self) {
         self.session.poll(&mut self.completions);
@@ -80,13 +104,20 @@ impl Transmission {
 
     /// Begins what has arrived, as far as there is room, and completes what is ready.
     pub fn advance(&mut self, input: &mut Input, lease: &mut Lease) -> Pause {
-        let pause = loop {
-            if let Some(pause) = self.step(input, lease) {
-                break pause;
+        loop {
+            let pause = loop {
+                if let Some(pause) = self.step(input, lease) {
+                    break pause;
+                }
+            };
+            let before = self.completions.in_flight();
+            self.poll();
+            // What has ended has made room, though there may be nothing to send of it: a part of a WRITE has no answer.
+            let has_room = self.completions.in_flight() < before;
+            if !(has_room && matches!(pause, Pause::Room | Pause::Memory)) {
+                return pause;
             }
-        };
-        self.poll();
-        pause
+        }
     }
 
     /// Begins one request, or a part of it.

@@ -98,6 +98,8 @@ impl Connection {
     /// Serves the client until one of both has enough.
     pub fn run(mut self) -> End {
         let end = self.turns().unwrap_or_else(End::Broken);
+        // Before the client can know: it may come back at once. After a goodbye nothing is left.
+        self.conversation.client_has_gone();
         self.channel.close();
         if !matches!(end, End::Protocol(Ending::Goodbye) | End::Broken(_)) {
             self.linger();
@@ -289,10 +291,18 @@ impl Connection {
         }
         if need != Need::Input && !input.is_empty() {
             self.is_closed = true;
-            self.conversation.client_has_gone();
+            if !self.finds_goodbye() {
+                self.conversation.client_has_gone();
+            }
             return Ok(Wake::Other);
         }
         Ok(if input.is_empty() { Wake::Other } else { Wake::Readable })
+    }
+
+    /// Whether a client that has closed its side has said goodbye in what is not read yet. Through TLS it cannot be seen.
+    fn finds_goodbye(&self) -> bool {
+        let finds = |behind: Vec<u8>| self.conversation.finds_goodbye(&behind);
+        !self.channel.is_encrypted() && self.channel.stream.peek().is_ok_and(finds)
     }
 
     /// The time to look again at the latest, or why it is over.

@@ -1,5 +1,6 @@
 //! Where the bytes of a connection come from and go to.
 
+use rustix::net::RecvFlags;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -27,6 +28,17 @@ impl Wire {
 
     pub fn output(&self) -> BorrowedFd<'_> {
         self.output.as_ref().unwrap_or(&self.input).as_fd()
+    }
+
+    /// What has come and stays to be read.
+    ///
+    /// # Errors
+    /// It is no socket, or nothing has come.
+    pub fn peek(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; rustix::io::ioctl_fionread(&self.input)? as usize];
+        let (len, _) = rustix::net::recv(&self.input, &mut bytes, RecvFlags::PEEK)?;
+        bytes.truncate(len);
+        Ok(bytes)
     }
 
     /// Says that nothing more will be sent, where it is a socket.

@@ -148,7 +148,8 @@ impl Session for VolumeSession {
             Command::Trim { offset, len, fua } => {
                 self.change(tag, Change::Trim { offset, len: len.into() }, fua, completions);
             }
-            // Zeroes take no space, whether that is allowed or not: cleaning keeps room for all blocks.
+            // Zeroes take no space, whether that is allowed or not. Blocks that took it would need as much again for a write
+            // over them: the log has it for all blocks, the file system below it perhaps not, whatever they hold.
             Command::WriteZeroes { offset, len, fua, .. } => {
                 self.change(tag, Change::WriteZeroes { offset, len: len.into() }, fua, completions);
             }

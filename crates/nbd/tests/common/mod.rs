@@ -4,6 +4,7 @@
 
 pub mod bytes;
 pub mod fuse;
+#[path = "../../../volume/tests/common/gated.rs"]
 pub mod gated;
 pub mod late;
 pub mod logged;

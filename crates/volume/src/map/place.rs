@@ -12,6 +12,9 @@ impl Place {
     /// The number of the last block of a log that a place can stand for.
     pub const BLOCK_MAX: u32 = u32::MAX - 1;
 
+    /// The most blocks of a log that all have a place.
+    pub const BLOCKS_MAX: u64 = Self::BLOCK_MAX as u64 + 1;
+
     /// Returns the place of block `block` of the log, or `None` if the block is beyond [`Self::BLOCK_MAX`].
     pub const fn of_block(block: u32) -> Option<Self> {
         match block.checked_add(1) {
