@@ -1,9 +1,9 @@
 //! The part of a cache on flash.
 
 use crate::codec::{Codec, StoredValue, VersionUses};
+use crate::dram_first::DramFirst;
 use crate::framing::block::payload_size;
 use crate::framing::{Log, Placed, Records, append};
-use crate::hybrid::Hybrid;
 use crate::key::{KeyHash, RecordKind};
 use crate::limits::VALUE_BYTES_MAX;
 use crate::policy::Reinsertion;
@@ -24,7 +24,7 @@ pub(crate) struct Flash {
     pub putting: Mutex<TombstoneQueue>,
     pub reinsertion: Reinsertion,
     /// Of a cache that is DRAM first.
-    pub hybrid: Option<Hybrid>,
+    pub dram_first: Option<DramFirst>,
     /// Entries of segments that the device refused.
     pub refused_entries: AtomicU64,
     /// Which dictionaries its segments need.
@@ -75,15 +75,15 @@ impl Flash {
     /// From now on there may be entries on flash that the index does not know. To be called before it
     /// forgets them, or under their shard's lock.
     pub fn note_unindexed(&self) {
-        if let Some(hybrid) = &self.hybrid {
+        if let Some(dram_first) = &self.dram_first {
             let until = self.log.head() + self.log.geometry().segments();
-            hybrid.unindexed_until.fetch_max(until, Ordering::AcqRel);
+            dram_first.unindexed_until.fetch_max(until, Ordering::AcqRel);
         }
     }
 
     /// To be asked under the lock of the shard in question.
-    pub fn has_unindexed(&self, hybrid: &Hybrid) -> bool {
-        let until = hybrid.unindexed_until.load(Ordering::Acquire);
+    pub fn has_unindexed(&self, dram_first: &DramFirst) -> bool {
+        let until = dram_first.unindexed_until.load(Ordering::Acquire);
         // A loss of power may bring back what was overwritten and not synced.
         until > 0 && self.log.vouched() < until
     }

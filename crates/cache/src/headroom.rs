@@ -15,9 +15,9 @@ pub(crate) fn spare_bytes(flash: &Flash, budget: u64) -> u64 {
 pub(crate) enum Headroom {
     /// The budget is exceeded.
     TooLittle,
-    /// Less than half of what the cleaner keeps free.
+    /// Less than half of what the evictor keeps free.
     Little,
-    /// Less than the cleaner keeps free.
+    /// Less than the evictor keeps free.
     Less,
     Enough,
 }

@@ -70,7 +70,7 @@ impl KeyHash {
     }
 }
 
-/// The bytes of a short key as one word, which differs from those of all others of its length; `None`: it is longer.
+/// Packs a key of at most 8 bytes into a word; keys of one length have different words. `None`: the key is longer.
 #[inline]
 pub(crate) fn short_word(bytes: &[u8]) -> Option<u64> {
     // Two loads that overlap, rather than one for each byte.

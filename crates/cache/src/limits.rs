@@ -84,11 +84,11 @@ pub const SHARED_KEYS_MIN: usize = 8192;
 #[cfg(any(feature = "shuttle", miri))]
 pub const SHARED_KEYS_MIN: usize = 2;
 
-/// Of the keys that a thread looks up with another one, one in so many is planned before it begins to read.
+/// Of the keys that a thread looks up with another one, 1/`FIRST_KEYS_DIVISOR` are planned before it begins to read.
 pub const FIRST_KEYS_DIVISOR: usize = 4;
 
-/// Of a stretch that is read for them, one block in so many has to be wanted by these first keys. They are an eighth of
-/// the batch: of the other blocks, each is left out with probability 2^-8.
+/// A stretch of blocks is read ahead if at least 1/`WANTED_DIVISOR` of its blocks are wanted by these first keys, which
+/// are an eighth of the batch.
 pub const WANTED_DIVISOR: usize = 2;
 
 /// Entries that are put together and worth another thread's help to show.
@@ -160,12 +160,12 @@ pub const VALUE_BYTES_MAX: usize = 1 << 30;
 /// DRAM first: an entry that takes more than one part in so many of all RAM goes to flash at once. What drives others
 /// out of a small RAM costs hits; what the policy is not asked about costs more writes than that: with a 512th
 /// (docs/studies/replay.md has the workloads) a cache of web objects wrote twice as much and found less.
-pub const HYBRID_MEMORY_PARTS: u64 = 128;
+pub const DRAM_FIRST_MEMORY_PARTS: u64 = 128;
 
 /// DRAM first: the same of the RAM of a partition, where there are many.
-pub const HYBRID_PARTITION_PARTS: u64 = 8;
+pub const DRAM_FIRST_PARTITION_PARTS: u64 = 8;
 
-/// DRAM first: one part in so many of the RAM tier is kept free by the cleaner.
+/// DRAM first: one part in so many of the RAM tier is kept free by the evictor.
 pub const SPARE_MEMORY_PARTS: u64 = 16;
 
 /// DRAM first: at most this share of the entries on flash is taken for hot (Flashield's HDT).
@@ -188,7 +188,7 @@ pub const SAVE_PASSES_MAX: usize = 16;
 /// A write budget that is not used is saved for so long, in seconds.
 pub const BUDGET_BURST_SECONDS: f64 = 60.0;
 
-/// The filter of keys that were here lately has a bit in each of two generations for so many bytes of flash.
+/// Bytes of flash for each bit of the filter of recent keys, in each of its two generations.
 pub const RETURNING_FLASH_BYTES_PER_BIT: u64 = 128;
 
 /// Bits of that filter, at least.
@@ -360,11 +360,11 @@ pub const BLOCK_SHARDS_MAX: u64 = 16;
 /// The RAM tier is divided anew after reads of flash of one part in so many of its bytes.
 pub const DIVISION_WINDOW_PARTS: u64 = 32;
 
-/// A block that is asked for again counts as such when one in so many of the blocks beside it has been replaced: until
-/// then it is one visit, of a run of keys.
+/// Lookups in a block count as one visit, of a run of keys, until 1/`BLOCK_VISIT_PARTS` of the blocks of its shard have been
+/// replaced.
 pub const BLOCK_VISIT_PARTS: u64 = 16;
 
-/// And not before so many have been: others may read while a run goes on.
+/// The same, as the least number of replaced blocks: other threads may read while a run goes on.
 pub const BLOCK_VISIT_REPLACED_MIN: u64 = 8;
 
 /// Of what is found in blocks in RAM, one in so many is copied to the entries.

@@ -111,9 +111,9 @@ impl MakingFlights {
         self.stored.store(stored + 1, Ordering::SeqCst);
     }
 
-    /// Changes items of keys. A value that is made for one of the keys meanwhile does not replace what was changed, and is
-    /// not given to those who come after the change: where one may have come between, `delete` deletes what the key has. To
-    /// change it again could undo what others have done since.
+    /// Runs `change` on `items`, and overtakes the values that are being made for their keys: those are not stored, and not
+    /// given to callers that come after the change. Where one may have been stored in between, `delete` deletes the key;
+    /// changing it again could undo what other threads have done since.
     pub fn change<'a, T>(
         &self,
         items: &[T],

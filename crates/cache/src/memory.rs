@@ -8,7 +8,7 @@ mod pool;
 mod recover;
 pub(crate) mod shared;
 
-pub(crate) use clock::{Aim, Eviction, Gone, Spare, Victim};
+pub(crate) use clock::{Eviction, EvictionCounts, ShrinkTarget, Spare, Victim};
 pub(crate) use pool::Pool;
 pub(crate) use recover::{Elsewhere, TakenOver};
 
@@ -129,7 +129,7 @@ pub(crate) struct Memory {
     untold: Untold,
     /// The part of the turnover in which a walk found all entries fresh, and none came since that is not.
     all_fresh_in: Option<u64>,
-    gone: Gone,
+    gone: EvictionCounts,
 }
 
 /// The table wants well-mixed bits at both ends of the hash.
@@ -168,7 +168,7 @@ impl Memory {
             told_bytes: 0,
             untold: Untold::default(),
             all_fresh_in: None,
-            gone: Gone::default(),
+            gone: EvictionCounts::default(),
         }
     }
 
@@ -186,7 +186,7 @@ impl Memory {
     }
 
     /// What left the cache from here.
-    pub fn gone(&self) -> Gone {
+    pub fn gone(&self) -> EvictionCounts {
         self.gone
     }
 
@@ -413,7 +413,7 @@ impl Memory {
             return;
         }
         self.remove(key);
-        // Copies are nobody's business.
+        // Clean entries leave without anybody being asked.
         self.evict_while(|this| this.lacks_room(len), Spare::Fresh, now, |_| Eviction::Keep);
         // Where the pool is full of what is not fresh, that leaves other shards: the caller sees to it.
         self.evict_while(Self::exceeds_own_bounds, Spare::Nothing, now, |_| Eviction::Keep);

@@ -2,9 +2,9 @@
 
 use crate::blocks::{Blocks, Plan};
 use crate::codec::{Codecs, StoredValue, VersionUser, VersionUses};
+use crate::dram_first::DramFirst;
 use crate::flash::Flash;
 use crate::framing::{Log, Records, record_bytes_max};
-use crate::hybrid::Hybrid;
 use crate::index::{Capacity, Growth};
 use crate::key::{Key, KeyHasher};
 use crate::limits::SHARDS;
@@ -27,7 +27,7 @@ use std::time::Instant;
 pub(crate) struct Partition {
     pub(crate) shared: Arc<Shared>,
     flusher: Option<JoinHandle<()>>,
-    cleaner: Option<JoinHandle<()>>,
+    evictor: Option<JoinHandle<()>>,
 }
 
 /// What [`Cache`](crate::Cache) says of each of these holds here.
@@ -43,7 +43,7 @@ impl Partition {
     fn of(shared: Arc<Shared>) -> Self {
         let user: Arc<dyn VersionUser> = Arc::<Shared>::clone(&shared);
         shared.codecs.add_user(Arc::downgrade(&user));
-        Self { shared, flusher: None, cleaner: None }
+        Self { shared, flusher: None, evictor: None }
     }
 
     fn shared(
@@ -56,8 +56,8 @@ impl Partition {
     ) -> Shared {
         let pool = Pool::new(options.memory_bytes, options.memory_entries);
         let entries = options.entries_of_shard();
-        // DRAM first, entries are nowhere else, and the cleaner needs all of the RAM.
-        let with_blocks = flash.as_ref().filter(|flash| flash.hybrid.is_none());
+        // DRAM first, entries are nowhere else, and the evictor needs all of the RAM.
+        let with_blocks = flash.as_ref().filter(|flash| flash.dram_first.is_none());
         let plan = with_blocks
             .and_then(|flash| Plan::new(options.memory_division, &pool, entries, flash.log.geometry()));
         let pool = std::sync::Arc::new(match plan.as_ref().and_then(Plan::entry_ghosts) {
@@ -103,7 +103,7 @@ impl Partition {
         let geometry = *log.geometry();
         let opening_entries = flash.opening_entries() / flash.partitions;
         let capacity = flash.capacity(&geometry);
-        let hybrid = Hybrid::new(&flash.admission, &options.applications, &log, flash.bytes_per_day);
+        let dram_first = DramFirst::new(&flash.admission, &options.applications, &log, flash.bytes_per_day);
         let hasher = KeyHasher::with_seed(log.salt());
         let opened = companion.and_then(|companion| companion.take_found());
         let (arena, chunks) = opened.map_or((None, Vec::new()), |(arena, chunks)| (Some(arena), chunks));
@@ -112,7 +112,7 @@ impl Partition {
             log,
             putting: Mutex::default(),
             reinsertion: flash.reinsertion,
-            hybrid,
+            dram_first,
             refused_entries: AtomicU64::new(0),
             versions: VersionUses::default(),
             awaits_flusher: AtomicBool::new(false),
@@ -147,15 +147,15 @@ impl Partition {
             shared.delete_lost(flash, lost.clone());
             shared.write_again(flash, lost);
         }
-        if shared.is_hybrid() {
-            let cleaned = Arc::clone(shared);
-            let clean = move || {
-                if let Some((flash, hybrid)) = cleaned.hybrid() {
-                    cleaned.clean(flash, hybrid);
+        if shared.is_dram_first() {
+            let evicting = Arc::clone(shared);
+            let evict = move || {
+                if let Some((flash, dram_first)) = evicting.dram_first() {
+                    evicting.run_evictor(flash, dram_first);
                 }
             };
-            match thread::Builder::new().name("granary-clean".into()).spawn(clean) {
-                Ok(cleaner) => this.cleaner = Some(cleaner),
+            match thread::Builder::new().name("granary-evict".into()).spawn(evict) {
+                Ok(evictor) => this.evictor = Some(evictor),
                 Err(error) => return this.give_up(error),
             }
         }
@@ -207,7 +207,7 @@ impl Partition {
     /// Whether what is put has to find room in a write buffer. DRAM first, what finds none there stays in RAM, unless that
     /// is too little for it.
     fn needs_room(&self, flash: &Flash) -> bool {
-        flash.hybrid.is_none()
+        flash.dram_first.is_none()
             || self.shared.pool.entry_bytes_max() < flash.log.geometry().segment_bytes() / 2
     }
 
@@ -262,8 +262,8 @@ impl Partition {
         stats.memory_file_bytes = self.shared.arena.as_ref().map_or(0, |arena| arena.bytes_reserved());
         if let Some(flash) = &self.shared.flash {
             let log = flash.log.stats();
-            if let Some(hybrid) = &flash.hybrid {
-                let admitter = hybrid.admitter.lock().expect("no panic under the lock");
+            if let Some(dram_first) = &flash.dram_first {
+                let admitter = dram_first.admitter.lock().expect("no panic under the lock");
                 stats.policy_bytes = admitter.bytes_allocated() as u64;
             }
             let geometry = flash.log.geometry();
@@ -287,9 +287,9 @@ impl Partition {
         if self.flusher.is_none() {
             return Ok(());
         }
-        self.end_cleaner();
-        if let Some((flash, hybrid)) = self.shared.hybrid() {
-            self.shared.save_memory(flash, hybrid);
+        self.stop_evictor();
+        if let Some((flash, dram_first)) = self.shared.dram_first() {
+            self.shared.save_memory(flash, dram_first);
         }
         let stopped = self.shared.flash.as_ref().map_or(Ok(()), |flash| self.shared.stop(flash));
         self.join();
@@ -297,7 +297,7 @@ impl Partition {
     }
 
     pub fn abandon(mut self) {
-        self.end_cleaner();
+        self.stop_evictor();
         if let Some(flash) = &self.shared.flash {
             flash.log.abandon();
         }
@@ -315,19 +315,19 @@ impl Partition {
         if let Some(blocks) = &self.shared.blocks {
             blocks.validate();
         }
-        // The cleaner takes no rest.
-        if !self.shared.is_hybrid() {
+        // The evictor takes no rest.
+        if !self.shared.is_dram_first() {
             assert_eq!(bytes as u64, self.shared.pool.used(), "the pool knows what its shards take");
         }
     }
 
-    fn end_cleaner(&mut self) {
-        if let Some((_, hybrid)) = self.shared.hybrid() {
-            hybrid.order_end();
+    fn stop_evictor(&mut self) {
+        if let Some((_, dram_first)) = self.shared.dram_first() {
+            dram_first.stop();
         }
-        if let Some(cleaner) = self.cleaner.take() {
+        if let Some(evictor) = self.evictor.take() {
             // As for the flusher.
-            let _ = cleaner.join();
+            let _ = evictor.join();
         }
     }
 

@@ -2,15 +2,15 @@
 
 use crate::blocks::Blocks;
 use crate::codec::{Codecs, StoredValue, VersionUser};
+use crate::dram_first::DramFirst;
 use crate::drive::Helpers;
 use crate::flash::Flash;
 use crate::headroom::Headroom;
-use crate::hybrid::Hybrid;
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{SHARDS, SHARDS_ASKED_FOR_ROOM};
 use crate::lookup::Probe;
 use crate::memory::shared::Arena;
-use crate::memory::{Aim, EntryState, Eviction, Memory, Pool, Spare, Which};
+use crate::memory::{EntryState, Eviction, Memory, Pool, ShrinkTarget, Spare, Which};
 use crate::shard::Shard;
 use crate::stats::Counters;
 use granary_log::sync::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -63,13 +63,13 @@ impl VersionUser for Shared {
 
 impl Shared {
     /// The parts of a cache that is DRAM first.
-    pub fn hybrid(&self) -> Option<(&Flash, &Hybrid)> {
+    pub fn dram_first(&self) -> Option<(&Flash, &DramFirst)> {
         let flash = self.flash.as_ref()?;
-        Some((flash, flash.hybrid.as_ref()?))
+        Some((flash, flash.dram_first.as_ref()?))
     }
 
-    pub fn is_hybrid(&self) -> bool {
-        self.hybrid().is_some()
+    pub fn is_dram_first(&self) -> bool {
+        self.dram_first().is_some()
     }
 
     pub fn shard(&self, hash: KeyHash) -> MutexGuard<'_, Shard> {
@@ -81,12 +81,12 @@ impl Shared {
     }
 
     /// Whether a copy of an entry on flash, of so many bytes, may enter RAM. DRAM first, it must not wait for what is in RAM
-    /// only to leave: only the cleaner can tell whether it may. So it enters only if there is room for it.
+    /// only to leave: only the evictor can tell whether it may. So it enters only if there is room for it.
     pub fn has_room_for_copy(&self, flash: &Flash, bytes: u64) -> bool {
-        let Some(hybrid) = &flash.hybrid else { return true };
+        let Some(dram_first) = &flash.dram_first else { return true };
         let after = Headroom::beside(flash, &self.pool, bytes);
         if after != Headroom::Enough {
-            hybrid.order_cleaning();
+            dram_first.wake();
         }
         after > Headroom::TooLittle && Headroom::of(flash, &self.pool) >= Headroom::Less
     }
@@ -142,7 +142,7 @@ impl Shared {
                     return true;
                 }
                 let shard = self.shard_in_turn.fetch_add(1, Ordering::Relaxed) % SHARDS;
-                let aim = Aim { shard: self.pool.share(), pool: 0, spare };
+                let aim = ShrinkTarget { shard: self.pool.share(), pool: 0, spare };
                 let memory = &mut self.lock(shard).memory;
                 memory.shrink(aim, self.time(), |_| Eviction::Keep);
                 memory.release_spare();

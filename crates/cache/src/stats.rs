@@ -103,7 +103,7 @@ stats! {
         admitted,
         /// DRAM first: entries that left RAM because the policy did not want them on flash.
         rejected,
-        /// DRAM first: entries that left RAM before the cleaner came to them.
+        /// DRAM first: entries that left RAM before the evictor came to them.
         left_unseen,
         /// DRAM first: entries that came back to RAM when their segment was reused.
         taken_back,

@@ -301,7 +301,7 @@ fn ram_stays_in_its_budget() {
     let budget = 4u64 << 20;
     let options = dram_first(folder.path(), budget, Admission::Probability(1.0));
     let cache = Cache::open_on(Box::new(MemoryDevice::new(64 * 128 * 512)), options).unwrap();
-    // RAM is filled, as far as the cleaner leaves it.
+    // RAM is filled, as far as the evictor leaves it.
     let mut key = 0;
     while cache.stats().memory_bytes < budget * 9 / 10 && key < 20_000 {
         put(&cache, key, key);

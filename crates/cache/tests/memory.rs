@@ -80,7 +80,7 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
     };
     let value = vec![7; 2 * value_bytes];
     let objects = file_size * 115 / 100 / (value_bytes + KEY_BYTES) as u64;
-    // How many were on flash at once: the cleaner is now more, now less ahead, and a flush leaves segments half full.
+    // How many were on flash at once: the evictor is now more, now less ahead, and a flush leaves segments half full.
     let (mut on_flash, mut left_unseen) = (0, 0);
     for n in 0..objects {
         let (key, value) = (key(n), &value[..sizes(n)]);
@@ -91,14 +91,14 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
             }
             let stats = cache.stats();
             on_flash = on_flash.max(stats.entries - stats.memory_entries);
-            // The cleaner, whose processor others may have, is given time where it falls behind.
+            // The evictor, whose processor others may have, is given time where it falls behind.
             if stats.left_unseen > left_unseen {
                 left_unseen = stats.left_unseen;
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
     }
-    // Flusher and cleaner have more in hand while they work.
+    // Flusher and evictor have more in hand while they work.
     cache.flush().unwrap();
     let stats = compare(&cache, before, (partitions as i64) << 19);
     assert!(stats.left_unseen < objects / 50, "{stats:?}");

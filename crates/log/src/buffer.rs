@@ -7,8 +7,8 @@ use std::ptr::NonNull;
 /// Alignment that every device here accepts.
 pub const ALIGNMENT: usize = 4096;
 
-/// The owner of the memory that a buffer lies in. When the buffer is dropped, so is this: the memory is free for another
-/// buffer unless its segment was begun and not ended. Then it is for the next process to find.
+/// The owner of memory that is lent to a buffer. Dropping the buffer returns the memory, unless a segment was begun in it
+/// and not ended: that segment stays for the next process.
 pub trait BufferOwner: Send + Sync {
     /// The buffer holds a segment from here on, which is empty yet.
     fn begin(&self, sequence: u64);

@@ -85,7 +85,7 @@ impl<F: Framing> Log<F> {
     fn wait_until_written(&self, sealed: u64, errors: u64) -> io::Result<()> {
         let mut requests = self.requests.lock().expect("no panic under the lock");
         let failed = || self.counters.write_errors.load(Ordering::Acquire) != errors;
-        let written = || self.read_buffers().durable() >= sealed;
+        let written = || self.read_buffers().newest_written() >= sealed;
         while !(written() || requests.stop || requests.stuck && failed()) {
             requests = self.written.wait(requests).expect("no panic under the lock");
         }

@@ -41,8 +41,8 @@ impl<F: Framing> Log<F> {
             if requests.stop {
                 return;
             }
-            let work =
-                requests.sealed > self.read_buffers().durable() || self.reclaim_range(&requests).is_some();
+            let work = requests.sealed > self.read_buffers().newest_written()
+                || self.reclaim_range(&requests).is_some();
             if !work {
                 drop(self.requested.wait(requests).expect("no panic under the lock"));
             }
@@ -55,7 +55,7 @@ impl<F: Framing> Log<F> {
         let (sealed, stop) = (requests.sealed, requests.stop);
         drop(requests);
         let buffers = self.read_buffers();
-        if stop && sealed <= buffers.durable() {
+        if stop && sealed <= buffers.newest_written() {
             return Vec::new();
         }
         let most = (TRANSFER_BYTES_MAX / self.geometry.segment_bytes()).clamp(1, TRANSFER_BUFFERS_MAX as u64);
@@ -123,7 +123,7 @@ impl<F: Framing> Log<F> {
             }
             Failed::Retry => {
                 segment.begin();
-                // Once, until it can.
+                // The failure is logged once, until a write succeeds.
                 if !self.requests.lock().expect("no panic under the lock").stuck {
                     tracing::error!(%error, "cannot write to the device: it is tried again until it can be");
                 }
@@ -201,13 +201,13 @@ impl<F: Framing> Log<F> {
         let Slots::Fifo(FifoSlots { free_until, .. }) = &self.slots else { return None };
         let free = free_until.load(Ordering::Acquire);
         let buffers = self.read_buffers();
-        let (head, durable) = (buffers.head, buffers.durable());
+        let (head, written) = (buffers.head, buffers.newest_written());
         drop(buffers);
         if free >= wanted.max(head + ahead.div_ceil(2)) {
             return None;
         }
         // What the slot holds now must be on the device, not still in RAM.
-        let until = wanted.max(head + ahead).min(durable + self.geometry.segments());
+        let until = wanted.max(head + ahead).min(written + self.geometry.segments());
         (until > free).then_some((free + 1, until))
     }
 

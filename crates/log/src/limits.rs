@@ -41,7 +41,7 @@ pub const READ_BY_THREAD_BYTES_MIN: u64 = 16 << 20;
 pub const TRANSFER_BUFFERS_MAX: usize = 512;
 
 /// How often recovery tries to erase the half-written blocks of a segment.
-pub const SCRUB_TRIES_MAX: u32 = 8;
+pub const WIPE_TRIES_MAX: u32 = 8;
 
 /// Reads in flight on one thread.
 pub const READ_DEPTH: usize = 64;

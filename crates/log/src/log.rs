@@ -10,7 +10,7 @@ use crate::journal::Journal;
 use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WAIT_FOR_ROOM, WRITE_QUEUE_BYTES_MAX};
 use crate::segment::Segment;
 use crate::slots::{FifoSlots, Slots};
-use crate::state::{Identity, Left, StateFile};
+use crate::state::{Identity, LastShutdown, StateFile};
 use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
 use crate::synced::Synced;
@@ -83,7 +83,7 @@ pub(crate) struct Buffers<F: Framing> {
 
 impl<F: Framing> Buffers<F> {
     /// Everything up to here is on the device.
-    pub fn durable(&self) -> u64 {
+    pub fn newest_written(&self) -> u64 {
         self.head - self.live.len() as u64
     }
 }
@@ -91,17 +91,17 @@ impl<F: Framing> Buffers<F> {
 /// What [`Buffers`] says of sequence numbers, for those who read without its lock. Written under its write lock.
 pub(crate) struct Progress {
     pub head: AtomicU64,
-    pub durable: AtomicU64,
+    pub newest_written: AtomicU64,
 }
 
 impl Progress {
     pub fn new(head: u64) -> Self {
-        Self { head: AtomicU64::new(head), durable: AtomicU64::new(head) }
+        Self { head: AtomicU64::new(head), newest_written: AtomicU64::new(head) }
     }
 
     pub fn update<F: Framing>(&self, buffers: &Buffers<F>) {
         self.head.store(buffers.head, Ordering::Release);
-        self.durable.store(buffers.durable(), Ordering::Release);
+        self.newest_written.store(buffers.newest_written(), Ordering::Release);
     }
 }
 
@@ -218,8 +218,8 @@ impl<F: Framing> Log<F> {
     }
 
     /// Newest sequence number that was written, as all before it were.
-    pub fn durable(&self) -> u64 {
-        self.progress.durable.load(Ordering::Acquire)
+    pub fn newest_written(&self) -> u64 {
+        self.progress.newest_written.load(Ordering::Acquire)
     }
 
     pub(crate) fn read_buffers(&self) -> RwLockReadGuard<'_, Buffers<F>> {
@@ -230,12 +230,12 @@ impl<F: Framing> Log<F> {
     pub fn locate(&self, block: u64) -> Location<F> {
         // A segment that is on the device stays there until its slot is used again, which the reader has to notice anyway.
         let sequence = self.sequence_of(block);
-        if sequence <= self.durable() {
+        if sequence <= self.newest_written() {
             return Location::Device { sequence };
         }
         let buffers = self.read_buffers();
         let sequence = self.slots.sequence(&self.geometry, self.geometry.slot_of_block(block), buffers.head);
-        match sequence.checked_sub(buffers.durable() + 1) {
+        match sequence.checked_sub(buffers.newest_written() + 1) {
             Some(i) => Location::Memory(Arc::clone(&buffers.live[i as usize])),
             None => Location::Device { sequence },
         }
@@ -427,7 +427,7 @@ impl<F: Framing> Log<F> {
         }
         self.sync()?;
         let state = self.state.lock().expect("no panic under the lock");
-        state.write(&self.identity(), Left::Clean, self.head())?;
+        state.write(&self.identity(), LastShutdown::Clean, self.head())?;
         drop(state);
         self.writer().clear_journal()
     }

@@ -13,7 +13,9 @@ use crate::options::{InDoubt, Options};
 use crate::partitions::{Partition, has_bytes, is_name_of_partition, state_files};
 use crate::recover::{self, Opened, Recovered};
 use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
-use crate::state::{self, Identity, Known, Left, Peeked, StateFile, beside, companion_number, random_number};
+use crate::state::{
+    self, Identity, LastShutdown, Peeked, StateFile, StoredState, beside, companion_number, random_number,
+};
 use crate::sync::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::sync::{Condvar, Mutex, RwLock};
 use crate::synced::{Synced, unsynced_max};
@@ -51,7 +53,7 @@ impl Options {
             return Ok(Found::Foreign(foreign));
         }
         Ok(match peeked {
-            Peeked::Known(found) if found != self.fingerprint_of(0, partitions) => {
+            Peeked::Log(found) if found != self.fingerprint_of(0, partitions) => {
                 Found::Another(if has_data { self.path.clone() } else { state })
             }
             _ => Found::Fitting,
@@ -66,18 +68,18 @@ impl Options {
 /// The log is open, was not stopped cleanly, or its state file cannot be written.
 pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
     let state = options.lock()?;
-    if state.read(geometry, options.fingerprint, options.depends_on).left == Left::Clean {
+    if state.read(geometry, options.fingerprint, options.depends_on).shutdown == LastShutdown::Clean {
         // It was done before.
         return Ok(());
     }
-    let Known { left, instance, salt, head, .. } =
+    let StoredState { shutdown, instance, salt, head, .. } =
         state.read(&options.geometry, options.fingerprint, options.depends_on);
-    if left != Left::Clean {
+    if shutdown != LastShutdown::Clean {
         return Err(OpenError::Damaged { path: beside(&options.state_path, ".state") });
     }
     let Options { fingerprint, depends_on, .. } = *options;
     let identity = Identity { geometry: *geometry, fingerprint, instance, salt, companion: 0, depends_on };
-    let written = state.write(&identity, Left::Clean, head);
+    let written = state.write(&identity, LastShutdown::Clean, head);
     written.map_err(|source| OpenError::State { path: options.state_path.clone(), source })
 }
 
@@ -190,41 +192,42 @@ impl<F: Framing> Log<F> {
         let (geometry, fingerprint, depends_on) = (*geometry, *fingerprint, *depends_on);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
         let read = state.read(&geometry, fingerprint, depends_on);
-        if matches!(in_doubt, InDoubt::Keep(_)) && read.left == Left::Unknown {
+        if matches!(in_doubt, InDoubt::Keep(_)) && read.shutdown == LastShutdown::Unknown {
             return Err(OpenError::Damaged { path: beside(state_path, ".state") });
         }
-        let mut known = Some(read).filter(|known| known.salt == salt).unwrap_or(Known::NOTHING);
-        if known.left == Left::PowerCut && *in_doubt == InDoubt::StartEmpty {
-            known = Known::NOTHING;
+        let mut known = Some(read).filter(|known| known.salt == salt).unwrap_or(StoredState::NOTHING);
+        if known.shutdown == LastShutdown::PowerLoss && *in_doubt == InDoubt::StartEmpty {
+            known = StoredState::NOTHING;
         }
-        let Known { left, mut instance, head: known_head, companion, .. } = known;
+        let StoredState { shutdown, mut instance, head: known_head, companion, .. } = known;
         let (is_damaged, was_given_up) = (state.is_damaged(), state.was_given_up());
         let had_content = state.has_content() || is_damaged || was_given_up;
-        if left == Left::Unknown && had_content && !is_name_of_partition(state_path) {
-            let why = match read.left {
+        if shutdown == LastShutdown::Unknown && had_content && !is_name_of_partition(state_path) {
+            let why = match read.shutdown {
                 _ if is_damaged => "its state file is damaged",
                 _ if was_given_up => "what was there was given up, or lost with the machine's power",
-                Left::PowerCut => "the machine lost its power, and some of what was written with it",
+                LastShutdown::PowerLoss => "the machine lost its power, and some of what was written with it",
                 _ => "what is there was made with other sizes or options",
             };
             tracing::warn!("{} starts empty: {why}", options.path.display());
         }
-        if left == Left::Unknown {
+        if shutdown == LastShutdown::Unknown {
             // Without its journal, which is replaced below, nobody may find the content that this gives up.
             state.give_up().map_err(state_error)?;
         }
         let own = companions.first().cloned();
-        // It goes with the content.
+        // The companion is valid only together with the content that it is bound to.
         let named = own.as_ref().map_or(0, |own| own.found());
-        let is_its = named != 0 && named == companion && left == Left::Killed && *slots == SlotOrder::Fifo;
+        let is_its =
+            named != 0 && named == companion && shutdown == LastShutdown::Killed && *slots == SlotOrder::Fifo;
         let mut companion_number = if is_its { named } else { companion_number() };
         if known.companion != 0 && !is_its {
             // What it has is void before the journal counts it for lost.
             let identity = Identity { geometry, fingerprint, instance, salt, companion: 0, depends_on };
-            state.write(&identity, Left::Killed, known_head).map_err(state_error)?;
+            state.write(&identity, LastShutdown::Killed, known_head).map_err(state_error)?;
         }
         let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(companion_number, salt));
-        // Gives up what was found after all; the numbers of the instance and the companion that begin.
+        // Discards what was found after all. Gives the numbers of the new instance and of its companion.
         let start_empty = || {
             state.give_up()?;
             let companion = state::companion_number();
@@ -239,27 +242,31 @@ impl<F: Framing> Log<F> {
         let mut recovered = Recovered::default();
         let mut head = 0;
         let mut gaps = Vec::new();
-        if left == Left::Unknown {
+        if shutdown == LastShutdown::Unknown {
             instance = random_number();
         } else {
             let source = Source { geometry: &geometry, instance, salt, device: &*device };
             match slots {
                 SlotOrder::Fifo => {
-                    let records = match left {
-                        Left::Clean => Vec::new(),
+                    let records = match shutdown {
+                        LastShutdown::Clean => Vec::new(),
                         _ => journal::read(state_path, instance).map_err(state_error)?,
                     };
                     taking_over::write_buffers(&framing, &source, buffers, &records, known_head);
                     (recovered, head) = recover::fifo(&framing, &source, records, known_head);
                     gaps = recovered.gaps(head);
-                    let scrubbed = match left {
-                        Left::Killed => recover::scrub(&framing, &source, head, 0),
-                        Left::PowerCut => recover::scrub(&framing, &source, head, unsynced_max(&geometry)),
-                        Left::Clean | Left::Unknown => Ok(()),
+                    let wiped = match shutdown {
+                        LastShutdown::Killed => recover::wipe_behind_head(&framing, &source, head, 0),
+                        LastShutdown::PowerLoss => {
+                            recover::wipe_behind_head(&framing, &source, head, unsynced_max(&geometry))
+                        }
+                        LastShutdown::Clean | LastShutdown::Unknown => Ok(()),
                     };
-                    // What is on record as synced has to be, and what was scrubbed must not come back.
-                    let synced = scrubbed.and_then(|()| match (in_doubt, left) {
-                        (InDoubt::ServeOlder, Left::Killed | Left::PowerCut) => device.sync(),
+                    // Segments on record as synced have to be, and wiped blocks must not come back.
+                    let synced = wiped.and_then(|()| match (in_doubt, shutdown) {
+                        (InDoubt::ServeOlder, LastShutdown::Killed | LastShutdown::PowerLoss) => {
+                            device.sync()
+                        }
                         _ => Ok(()),
                     });
                     if let Err(error) = synced {
@@ -278,10 +285,10 @@ impl<F: Framing> Log<F> {
                     // After a loss of power, the newest segments that the consumer's files speak of may be gone. A start
                     // that wrote none has left out the numbers that this one leaves out.
                     let is_beyond = |newest| newest > head && newest != head + SEQUENCES_SKIPPED;
-                    if left != Left::PowerCut && newest_of(instance).is_some_and(is_beyond) {
+                    if shutdown != LastShutdown::PowerLoss && newest_of(instance).is_some_and(is_beyond) {
                         return Err(OpenError::Older { path: beside(state_path, ".state") });
                     }
-                    if left != Left::Clean || head > known_head {
+                    if shutdown != LastShutdown::Clean || head > known_head {
                         // No number is given out twice, whatever the last process began with one. A clean stop that is
                         // older than the log was not the last one.
                         head += SEQUENCES_SKIPPED;
@@ -307,7 +314,7 @@ impl<F: Framing> Log<F> {
         }
         let source = Source { geometry: &geometry, instance, salt, device: &*device };
         // The journal has what they held by now.
-        let filled = recover::fill(&framing, &source, &gaps).and_then(|()| match *in_doubt {
+        let filled = recover::fill_gaps(&framing, &source, &gaps).and_then(|()| match *in_doubt {
             InDoubt::ServeOlder => device.sync(),
             InDoubt::StartEmpty | InDoubt::Keep(_) => Ok(()),
         });
@@ -322,7 +329,7 @@ impl<F: Framing> Log<F> {
         }
         let companion = companion_number;
         let identity = Identity { geometry, fingerprint, instance, salt, companion, depends_on };
-        state.write(&identity, Left::Killed, head).map_err(state_error)?;
+        state.write(&identity, LastShutdown::Killed, head).map_err(state_error)?;
         let positions = recovered.segments.iter().map(F::position);
         let slots = match slots {
             SlotOrder::Fifo => {

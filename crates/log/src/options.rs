@@ -23,9 +23,9 @@ pub struct Options {
     /// A number that the consumer's summary entries depend on, kept with the content; another one starts empty.
     /// `None`: the one that is there, or a random one.
     pub salt: Option<u64>,
-    /// The number of a file of the consumer's that the content depends on, which is kept with the content: another one,
-    /// or none where there was one, starts empty. Content that depends on nothing stays, and depends on it from here on.
-    /// 0: nothing.
+    /// The number of a file of the consumer's without which the content cannot be read, such as a file of compression
+    /// dictionaries; 0: there is none. It is kept with the content. A log whose content depends on another number starts
+    /// empty; one whose content depends on none stays, and depends on this number from here on.
     pub depends_on: u64,
     /// How slots are chosen for segments. Part of the content: another order wants another fingerprint.
     pub slots: SlotOrder,

@@ -13,7 +13,7 @@ use crate::lock::{Lock, lock};
 use crate::log::Log;
 use crate::options::Options;
 use crate::recover::Opened;
-use crate::state::{self, Left, Peeked, StateFile, beside, random_number};
+use crate::state::{self, LastShutdown, Peeked, StateFile, beside, random_number};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,9 @@ impl Partition {
             let known = partitions.iter().map(|Self { options, state }| {
                 state.read(&options.geometry, options.fingerprint, options.depends_on)
             });
-            { known }.find(|known| known.left != Left::Unknown).map_or_else(random_number, |known| known.salt)
+            { known }
+                .find(|known| known.shutdown != LastShutdown::Unknown)
+                .map_or_else(random_number, |known| known.salt)
         })
     }
 
@@ -195,7 +197,7 @@ impl Options {
                     }
                     foreign
                 }
-                Peeked::Invalidated | Peeked::Known(_) => None,
+                Peeked::Invalidated | Peeked::Log(_) => None,
             };
             if foreign.is_some() {
                 return Ok(foreign);
@@ -204,7 +206,8 @@ impl Options {
         Ok(None)
     }
 
-    /// What one of so many logs holds: the place of a record among them is not its place among others.
+    /// The fingerprint of partition `partition` of `partitions`. It depends on both, because keys move when the number of
+    /// partitions changes.
     pub(crate) fn fingerprint_of(&self, partition: u64, partitions: u64) -> u64 {
         self.fingerprint.wrapping_add((partitions - 1) << 32 | partition)
     }

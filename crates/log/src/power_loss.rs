@@ -2,7 +2,7 @@
 
 use crate::framing::Framing;
 use crate::log::Log;
-use crate::state::Left;
+use crate::state::LastShutdown;
 use crate::sync::sync::atomic::Ordering;
 use crate::synced::{Synced, unsynced_max};
 use std::fs::File;
@@ -16,12 +16,12 @@ fn in_doubt() -> io::Error {
 }
 
 impl<F: Framing> Log<F> {
-    /// The newest segment whose entries the journal need not have any more, as it and all before it are on the device:
-    /// for good, and in place of what was there before, as far as the log is served after a loss of power.
+    /// The newest segment that is safe without the journal, with all before it: it is written and, if the log is served
+    /// after a loss of power, synced.
     pub fn vouched(&self) -> u64 {
         match self.synced.is_active() {
             true => self.synced.on_record.load(Ordering::Acquire),
-            false => self.read_buffers().durable(),
+            false => self.read_buffers().newest_written(),
         }
     }
 
@@ -33,17 +33,17 @@ impl<F: Framing> Log<F> {
         if !synced.is_active() || sequence <= until {
             return;
         }
-        let durable = self.durable();
+        let written = self.newest_written();
         let recorded = self.sync().and_then(|()| {
             let state = self.state.lock().expect("no panic under the lock");
-            // Nobody takes back that it says nothing.
+            // Once invalidated, the state file stays so until the next open.
             match synced.is_in_doubt() {
                 true => Err(in_doubt()),
-                false => state.write(&self.identity(), Left::Killed, durable),
+                false => state.write(&self.identity(), LastShutdown::Killed, written),
             }
         });
         match recorded {
-            Ok(()) => drop(synced.on_record.fetch_max(durable, Ordering::AcqRel)),
+            Ok(()) => drop(synced.on_record.fetch_max(written, Ordering::AcqRel)),
             Err(error) => drop(self.invalidate_content(&error)),
         }
     }

@@ -4,7 +4,7 @@ use crate::buffer::AlignedBuffer;
 use crate::framing::{Framing, Sealed, SegmentId, Source};
 use crate::journal;
 use crate::limits::{
-    READ_BY_THREAD_BYTES_MIN, SCRUB_TRIES_MAX, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WRITE_QUEUE_BYTES_MAX,
+    READ_BY_THREAD_BYTES_MIN, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WIPE_TRIES_MAX, WRITE_QUEUE_BYTES_MAX,
 };
 use crate::parallel::each_in_parallel;
 use crate::sync::sync::Mutex;
@@ -69,7 +69,12 @@ pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u6
 /// Sequence numbers after `head` are given out again, so no block may be left that carries one:
 /// if the block that is written in its place got lost, it would pass for that. `lost`: how many segments a loss of power
 /// can have taken, beside those that were being written.
-pub(crate) fn scrub<F: Framing>(framing: &F, source: &Source<'_>, head: u64, lost: u64) -> io::Result<()> {
+pub(crate) fn wipe_behind_head<F: Framing>(
+    framing: &F,
+    source: &Source<'_>,
+    head: u64,
+    lost: u64,
+) -> io::Result<()> {
     let geometry = source.geometry;
     let queued = geometry.share(WRITE_QUEUE_BYTES_MAX) / geometry.segment_bytes() + 2 + lost;
     let size = geometry.block_size();
@@ -79,7 +84,7 @@ pub(crate) fn scrub<F: Framing>(framing: &F, source: &Source<'_>, head: u64, los
     for sequence in head + 1..=head + queued.min(geometry.segments()) {
         let first = geometry.first_block(sequence);
         let end = first + u64::from(geometry.blocks_per_segment());
-        let mut left = SCRUB_TRIES_MAX;
+        let mut left = WIPE_TRIES_MAX;
         let mut start = first;
         while start < end {
             let part = &mut bytes[..((end - start) as usize).min(per_read) * size];
@@ -107,7 +112,7 @@ pub(crate) fn scrub<F: Framing>(framing: &F, source: &Source<'_>, head: u64, los
 
 /// Writes empty segments in place of those that are missing among others that were found. What they held is void already,
 /// and what is older than they are must not be taken for void at the next start.
-pub(crate) fn fill<F: Framing>(framing: &F, source: &Source<'_>, gaps: &[u64]) -> io::Result<()> {
+pub(crate) fn fill_gaps<F: Framing>(framing: &F, source: &Source<'_>, gaps: &[u64]) -> io::Result<()> {
     let (geometry, instance) = (*source.geometry, source.instance);
     for sequence in gaps.iter().copied() {
         let first_block = geometry.first_block(sequence);
@@ -155,13 +160,13 @@ pub(crate) fn fifo<F: Framing>(
     let mut recovered = Recovered::default();
     for record in records {
         // The journal keeps entries long after their segment is on the device; the ring may have passed
-        // it since. What nothing older is served of needs no voiding.
+        // it since. Where nothing older is served, there is nothing to invalidate.
         let is_lost = record.sequence >= from && !found.contains_key(&record.sequence);
         if is_lost && !record.entries.is_empty() {
             recovered.lost.entry(record.sequence).or_default().extend(record.entries);
         }
     }
-    // What was put again later stays.
+    // Keys that newer segments wrote again stay valid.
     for (lost, entries) in &mut recovered.lost {
         found.range(lost + 1..).for_each(|(_, later)| framing.forget_replaced(entries, later));
     }

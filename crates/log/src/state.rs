@@ -41,15 +41,15 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// How the process before us left the log.
+/// How the previous process left the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum LastShutdown {
     /// Everything was sealed and synced.
     Clean,
     /// Open, or killed while the kernel that took its writes is still running.
     Killed,
     /// The machine went down: what was not synced may be gone, and what was may lie beside it.
-    PowerCut,
+    PowerLoss,
     /// The file is new, damaged or not ours.
     Unknown,
 }
@@ -68,8 +68,8 @@ pub(crate) struct Identity {
 
 /// What a state file says of the log that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
-    pub left: Left,
+pub(crate) struct StoredState {
+    pub shutdown: LastShutdown,
     pub instance: u64,
     pub salt: u64,
     /// A sequence number up to which everything was on the device.
@@ -78,8 +78,9 @@ pub(crate) struct Known {
     pub companion: u64,
 }
 
-impl Known {
-    pub const NOTHING: Known = Known { left: Left::Unknown, instance: 0, salt: 0, head: 0, companion: 0 };
+impl StoredState {
+    pub const NOTHING: StoredState =
+        StoredState { shutdown: LastShutdown::Unknown, instance: 0, salt: 0, head: 0, companion: 0 };
 }
 
 /// The open and locked state file.
@@ -110,23 +111,23 @@ impl StateFile {
     }
 
     /// How a log of this shape was left, whose content depends on nothing or on this.
-    pub fn read(&self, geometry: &Geometry, fingerprint: u64, depends_on: u64) -> Known {
+    pub fn read(&self, geometry: &Geometry, fingerprint: u64, depends_on: u64) -> StoredState {
         let state = read_state(&self.file);
         let Some(State { instance, clean, companion, boot_id: boot, head, salt, .. }) =
             state.filter(|state| state.shape == shape_of(geometry) && state.fingerprint == fingerprint)
         else {
-            return Known::NOTHING;
+            return StoredState::NOTHING;
         };
         if state.is_some_and(|state| ![0, depends_on].contains(&state.depends_on)) {
             tracing::warn!("what the content depends on is lost: starting empty");
-            return Known::NOTHING;
+            return StoredState::NOTHING;
         }
         if clean {
-            Known { left: Left::Clean, instance, salt, head, companion: 0 }
+            StoredState { shutdown: LastShutdown::Clean, instance, salt, head, companion: 0 }
         } else if boot == boot_id() && boot != [0; 16] {
-            Known { left: Left::Killed, instance, salt, head, companion }
+            StoredState { shutdown: LastShutdown::Killed, instance, salt, head, companion }
         } else {
-            Known { left: Left::PowerCut, instance, salt, head, companion: 0 }
+            StoredState { shutdown: LastShutdown::PowerLoss, instance, salt, head, companion: 0 }
         }
     }
 
@@ -146,10 +147,10 @@ impl StateFile {
     }
 
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
-    /// was stopped cleanly (`Left::Clean`).
-    pub fn write(&self, identity: &Identity, left: Left, head: u64) -> io::Result<()> {
+    /// was stopped cleanly (`LastShutdown::Clean`).
+    pub fn write(&self, identity: &Identity, shutdown: LastShutdown, head: u64) -> io::Result<()> {
         let Identity { geometry, fingerprint, instance, salt, companion, depends_on } = *identity;
-        let clean = left == Left::Clean;
+        let clean = shutdown == LastShutdown::Clean;
         let (shape, boot_id) = (shape_of(&geometry), boot_id());
         let state = State { shape, instance, fingerprint, clean, companion, boot_id, head, salt, depends_on };
         self.is_invalidated.set(false);
@@ -203,7 +204,7 @@ pub(crate) enum Peeked {
     /// A state file that says no more than that it is one: void, or damaged.
     Invalidated,
     /// The state of a log with this fingerprint.
-    Known(u64),
+    Log(u64),
     /// Another file.
     Foreign,
 }
@@ -217,7 +218,7 @@ pub(crate) fn peek(path: &Path) -> io::Result<Peeked> {
     };
     let is_short = bytes.len() <= SIZE_MAX;
     Ok(match parse(&bytes).filter(|_| is_short) {
-        Some(state) => Peeked::Known(state.fingerprint),
+        Some(state) => Peeked::Log(state.fingerprint),
         // A loss of power can leave zeros.
         None if is_short && bytes.iter().all(|byte| *byte == 0) => Peeked::Invalidated,
         None if is_short && [MAGIC, MAGIC_DEPENDENT].iter().any(|magic| bytes.starts_with(magic)) => {
@@ -266,8 +267,8 @@ pub(crate) fn encode(state: &State) -> Vec<u8> {
     let mut bytes = vec![0; if state.depends_on == 0 { SIZE } else { SIZE_MAX }];
     bytes[..8].copy_from_slice(if state.depends_on == 0 { &MAGIC } else { &MAGIC_DEPENDENT });
     let [block, segment, file] = state.shape;
-    let left = if state.clean { CLEAN } else { state.companion };
-    let numbers = [block, segment, file, state.instance, state.fingerprint, left];
+    let companion = if state.clean { CLEAN } else { state.companion };
+    let numbers = [block, segment, file, state.instance, state.fingerprint, companion];
     for (number, at) in numbers.into_iter().zip((16..).step_by(8)) {
         bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
     }

@@ -4,7 +4,7 @@ use crate::framing::{Framing, SegmentId};
 use crate::log::{Log, WriterState};
 use crate::segment::Segment;
 use crate::slots::{Purpose, Slots};
-use crate::state::{Left, random_number};
+use crate::state::{LastShutdown, random_number};
 use crate::sync::sync::atomic::Ordering;
 use crate::sync::sync::{Arc, MutexGuard};
 use std::io;
@@ -81,7 +81,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         let segment = {
             let buffers = self.log.read_buffers();
-            let i = sequence.checked_sub(buffers.durable() + 1)?;
+            let i = sequence.checked_sub(buffers.newest_written() + 1)?;
             Arc::clone(buffers.live.get(i as usize)?)
         };
         Some(segment.fill(|id, builder, _| change(id, builder)))
@@ -157,7 +157,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         let state = log.state.lock().expect("no panic under the lock");
         let written = match log.synced.is_in_doubt() {
             true => state.invalidate(),
-            false => state.write(&log.identity(), Left::Killed, log.head()),
+            false => state.write(&log.identity(), LastShutdown::Killed, log.head()),
         };
         drop(state);
         // Rather nothing than what was given up. Also then the journal is of the new instance, whose state may be

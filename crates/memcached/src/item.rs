@@ -1,6 +1,6 @@
 //! An item: what is kept of a key, and its bytes in the cache.
 //!
-//! A value in the cache is `marks u8 | stored_at u32 | cas u64 | [birth u64] | [flags u32] | data`, numbers
+//! A value in the cache is `marks u8 | stored_at u32 | cas u64 | [created_cas u64] | [flags u32] | data`, numbers
 //! little-endian; what stands in brackets is there if `marks` says so. The end of the item is the entry's own.
 
 use crate::limits::RELATIVE_EXPTIME_MAX;
@@ -62,7 +62,7 @@ pub enum Freshness {
     Stale,
 }
 
-/// Whether a client was told to make an item anew.
+/// The win token of a stale item (flags W and Z): free, or given to a client that is to set the item anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Token {
     /// The next one that asks may be.
@@ -81,7 +81,7 @@ pub struct Header {
     pub cas: u64,
     /// The number that was next when the item was written: `flush_all` goes by it. It differs from `cas`
     /// only where a client chose that itself.
-    pub birth: u64,
+    pub created_cas: u64,
     /// When it was written, Unix time.
     pub stored_at: u32,
     /// When it ends.
@@ -107,7 +107,7 @@ const STALE: u8 = 1;
 const SENT: u8 = 2;
 const BINARY: u8 = 4;
 const HAS_FLAGS: u8 = 8;
-const HAS_BIRTH: u8 = 16;
+const HAS_CREATED_CAS: u8 = 16;
 
 impl Header {
     /// Of a new item.
@@ -115,7 +115,7 @@ impl Header {
         Self {
             flags,
             cas: number,
-            birth: number,
+            created_cas: number,
             stored_at: now,
             deadline,
             freshness: Freshness::Fresh,
@@ -127,18 +127,18 @@ impl Header {
     /// Appends its bytes; the data follows.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mark = |set: bool, mark: u8| if set { mark } else { 0 };
-        let has_birth = self.birth != self.cas;
+        let has_created_cas = self.created_cas != self.cas;
         out.push(
             mark(self.freshness == Freshness::Stale, STALE)
                 | mark(self.token == Token::Sent, SENT)
                 | mark(self.key_form == KeyForm::Binary, BINARY)
                 | mark(self.flags != 0, HAS_FLAGS)
-                | mark(has_birth, HAS_BIRTH),
+                | mark(has_created_cas, HAS_CREATED_CAS),
         );
         out.extend_from_slice(&self.stored_at.to_le_bytes());
         out.extend_from_slice(&self.cas.to_le_bytes());
-        if has_birth {
-            out.extend_from_slice(&self.birth.to_le_bytes());
+        if has_created_cas {
+            out.extend_from_slice(&self.created_cas.to_le_bytes());
         }
         if self.flags != 0 {
             out.extend_from_slice(&self.flags.to_le_bytes());
@@ -153,10 +153,10 @@ impl<'a> Item<'a> {
         let (stored_at, value) = value.split_first_chunk::<4>()?;
         let (cas, mut data) = value.split_first_chunk::<8>()?;
         let cas = u64::from_le_bytes(*cas);
-        let (mut birth, mut flags) = (cas, 0);
-        if marks & HAS_BIRTH != 0 {
+        let (mut created_cas, mut flags) = (cas, 0);
+        if marks & HAS_CREATED_CAS != 0 {
             let (bytes, rest) = data.split_first_chunk::<8>()?;
-            (birth, data) = (u64::from_le_bytes(*bytes), rest);
+            (created_cas, data) = (u64::from_le_bytes(*bytes), rest);
         }
         if marks & HAS_FLAGS != 0 {
             let (bytes, rest) = data.split_first_chunk::<4>()?;
@@ -165,7 +165,7 @@ impl<'a> Item<'a> {
         let header = Header {
             flags,
             cas,
-            birth,
+            created_cas,
             stored_at: u32::from_le_bytes(*stored_at),
             deadline: Deadline::after(last_second),
             freshness: if marks & STALE != 0 { Freshness::Stale } else { Freshness::Fresh },
@@ -182,13 +182,14 @@ mod tests {
 
     #[test]
     fn bytes_there_and_back() {
-        for (flags, birth, freshness, token, key_form) in [
+        for (flags, created_cas, freshness, token, key_form) in [
             (0, 7, Freshness::Fresh, Token::Free, KeyForm::Text),
             (9, 7, Freshness::Stale, Token::Free, KeyForm::Binary),
             (u32::MAX, 8, Freshness::Fresh, Token::Sent, KeyForm::Text),
         ] {
             let deadline = Deadline::of(Exptime(100), 1_000);
-            let header = Header { flags, cas: 7, birth, stored_at: 5, deadline, freshness, token, key_form };
+            let header =
+                Header { flags, cas: 7, created_cas, stored_at: 5, deadline, freshness, token, key_form };
             let mut bytes = Vec::new();
             header.encode(&mut bytes);
             bytes.extend_from_slice(b"data");

@@ -97,7 +97,7 @@ pub const STRIPES: usize = 1024;
 pub const READS_REMEMBERED: usize = 1 << 17;
 
 /// Numbers (cas) that are reserved at once: the file that says so is written once for as many changes.
-pub const NUMBERS_RESERVED: u64 = 1 << 20;
+pub const CAS_RESERVED: u64 = 1 << 20;
 
 /// Milliseconds that a client's changes wait for write buffers at most, where each is written at once.
 pub const WRITE_STALL_MILLISECONDS: u64 = 1000;

@@ -80,7 +80,7 @@ impl Shared {
             self.empty(io, victim)?;
             return Ok(true);
         }
-        // Only what waits for a checkpoint is left to be won.
+        // Only segments that wait for a checkpoint can still be freed.
         if since > 0 {
             self.try_checkpoint()?;
         }
@@ -97,12 +97,12 @@ impl Shared {
 
     /// The segments that are on the device as a whole: (slot, sequence number).
     fn written(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let durable = self.log.durable();
+        let written = self.log.newest_written();
         (0..)
             .zip(&self.slots)
             .filter(|(_, state)| state.usage() == SlotUse::Used)
             .map(|(slot, _)| (slot, self.log.sequence_of_slot(slot)))
-            .filter(move |(_, sequence)| (1..=durable).contains(sequence))
+            .filter(move |(_, sequence)| (1..=written).contains(sequence))
     }
 
     /// Finds the segments that hold nothing alive. Gives the number of those that wait for a checkpoint.
@@ -126,7 +126,7 @@ impl Shared {
     /// The segment to be cleaned next.
     fn victim(&self) -> Option<u64> {
         let written = self.written();
-        // Read after what is durable: no segment of these is younger.
+        // Read after what is written: no segment of these is younger.
         let (head, now) = (self.log.head(), self.now());
         let candidates = written.filter_map(|(slot, sequence)| {
             let state = &self.slots[slot as usize];
@@ -134,7 +134,7 @@ impl Shared {
             let live = state.live.load(Ordering::Acquire);
             movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
-        // Headers, footers and summaries are no room to be won.
+        // Headers, footers and summaries take blocks that cannot be freed.
         let blocks = blocks_in_segment(self.log.geometry()) as u32;
         policy::choose(candidates, blocks, Policy::default()).map(u64::from)
     }
@@ -227,7 +227,7 @@ impl Shared {
                 return Err(error);
             }
             if self.log.free_slots() == 0 {
-                // Everything that was won waits for a sync, or for a checkpoint.
+                // All segments that were emptied wait for a sync, or for a checkpoint.
                 let waiting = self.collect_emptied();
                 let is_any_emptied = !self.emptied.lock().expect("no panic under the lock").is_empty();
                 if !is_any_emptied && waiting > 0 {

@@ -26,8 +26,8 @@ pub struct Config {
     pub map: MapKind,
     /// The raw device that holds the log; `None`: a file beside this one, which takes space as it is written.
     pub device: Option<PathBuf>,
-    /// Since the volume was made its log has a segment, and its map is written down: without them it is not opened. `false`
-    /// while it is made, and of volumes that were made before this was noted.
+    /// Whether the log has a segment and the map a checkpoint, without which the volume is not opened. `false` while the
+    /// volume is being made, and for volumes that are older than this field.
     #[serde(default)]
     pub formatted: bool,
 }
@@ -180,12 +180,12 @@ impl Files {
         self.with(".volume.new")
     }
 
-    /// The shape of a volume that is being made, until all of it is there, or deleted, until nothing is left of it.
+    /// The configuration of a volume whose creation or deletion is not finished.
     pub fn deleted(&self) -> PathBuf {
         self.with(".volume.deleted")
     }
 
-    /// The shape that a volume is being given, until it has it.
+    /// The configuration of a volume whose resizing is not finished.
     pub fn resized(&self) -> PathBuf {
         self.with(".volume.resized")
     }

@@ -32,7 +32,8 @@ pub(crate) struct Shared {
     pub replayed: AtomicU64,
     /// Segments that were written between opening and the checkpoint.
     pub written_before: AtomicU64,
-    /// The number behind which the log counted on when the volume was opened. After a kill no segment has it.
+    /// The log's head when the volume was opened: new segments have greater sequence numbers. After a kill no segment has
+    /// this one.
     pub head_at_open: u64,
     /// The log speaks of blocks that are not there: the map is to be written down before anything is appended.
     pub checkpoint_first: AtomicBool,

@@ -185,8 +185,9 @@ impl Volume {
         let data = shared.config.log_path(&shared.files);
         let recover = shared.recover(&recovered, progress);
         if recover.map_err(|reason| Error::Damaged { path: data.clone(), reason })? {
-            // The log goes on speaking of blocks that are not there, and its unfinished segments will soon count as synced:
-            // no later recovery may listen to it. As long as nothing is appended, each does as this one did.
+            // The log refers to blocks that never reached the device, and its unfinished segments will soon count as synced.
+            // A checkpoint before the first append keeps later recoveries from replaying it; until then each recovery does as
+            // this one did.
             shared.checkpoint_first.store(true, Ordering::Release);
             if let Err(error) = shared.ready_to_append() {
                 let volume = shared.files.name();

@@ -2,7 +2,7 @@
 //! does whoever replays a trace.
 //!
 //! Flash wears out by writes, and most objects of a cache are never read again: what is not written
-//! costs nothing. After "Flashield: a Hybrid Key-value Cache that Controls Flash Write Amplification"
+//! costs nothing. After "Flashield: a DramFirst Key-value Cache that Controls Flash Write Amplification"
 //! (Eisenman et al., NSDI 2019).
 
 mod budget;

@@ -45,8 +45,8 @@ pub(crate) struct Blocks {
 /// What finding a block says of the budget's division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Find {
-    /// What the read that brought it was counted for, if it is now of use for others: had the entries been there that it was
-    /// made for, it would have been made nevertheless.
+    /// What the read that brought the block was counted for, to be withdrawn: other keys use the block now, and would have
+    /// needed the read nevertheless. [`Saving::NotEntries`]: nothing is withdrawn.
     pub counted_anew: Saving,
     /// Others were asked for since it was asked for last: it is not one run of keys.
     pub is_new_visit: bool,

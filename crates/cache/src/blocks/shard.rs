@@ -23,16 +23,16 @@ struct Slot {
     saving: Saving,
 }
 
-/// What would have saved the read that brought a block, and nothing else: it is counted for that, until the block turns out
-/// to be of use for others.
+/// Which larger part of the RAM tier would have saved the read that brought a block. The read is counted for that part,
+/// until the block turns out to be of use for other entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Saving {
-    /// More room for blocks; or nothing.
+    /// More room for blocks, or none: more room for entries would not.
     #[default]
     NotEntries,
     /// More room for entries: those that it was read for had left RAM lately.
     Entries,
-    /// The same, and more room for blocks, which takes more of it.
+    /// More room for entries, and more room for blocks, which takes more of it.
     EntriesOrBlocks,
 }
 

@@ -72,8 +72,9 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         sink: S,
     ) -> Self {
         shared.note_time(now);
-        let sample_threshold =
-            shared.hybrid().map_or(0, |(_, hybrid)| hybrid.sample_threshold.load(Ordering::Relaxed));
+        let sample_threshold = shared
+            .dram_first()
+            .map_or(0, |(_, dram_first)| dram_first.sample_threshold.load(Ordering::Relaxed));
         Self {
             shared,
             keys,
@@ -162,8 +163,8 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     fn tell_sampled(&self, i: u32, found: bool) {
         let key = self.keys[i as usize];
         if sample_hash(key.hash()) < self.sample_threshold
-            && let Some((_, hybrid)) = self.shared.hybrid()
-            && let Ok(mut admitter) = hybrid.admitter.try_lock()
+            && let Some((_, dram_first)) = self.shared.dram_first()
+            && let Ok(mut admitter) = dram_first.admitter.try_lock()
         {
             admitter.on_read(key, found);
         }

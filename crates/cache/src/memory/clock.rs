@@ -47,7 +47,7 @@ pub(crate) enum Spare {
 
 /// How far a shard is shrunk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Aim {
+pub(crate) struct ShrinkTarget {
     /// Until the shard takes no more than so many bytes,
     pub shard: u64,
     /// or all shards no more than so many.
@@ -57,7 +57,7 @@ pub(crate) struct Aim {
 
 /// Entries that left the cache because others needed their room, since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Gone {
+pub(crate) struct EvictionCounts {
     pub evicted: u64,
     /// Of these, those that nobody had read.
     pub evicted_unfetched: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Gone {
     pub expired_unfetched: u64,
 }
 
-impl Gone {
+impl EvictionCounts {
     fn count(&mut self, is_expired: bool, is_fetched: bool) {
         let (all, unfetched) = match is_expired {
             false => (&mut self.evicted, &mut self.evicted_unfetched),
@@ -92,7 +92,7 @@ enum Step {
 
 impl Memory {
     /// Lets entries go as far as `aim` says, or until one may not leave. `now`: seconds of Unix time.
-    pub fn shrink(&mut self, aim: Aim, now: u32, leave: impl FnMut(Victim<'_>) -> Eviction) {
+    pub fn shrink(&mut self, aim: ShrinkTarget, now: u32, leave: impl FnMut(Victim<'_>) -> Eviction) {
         let exceeds = |this: &Self| {
             let bytes = this.bytes_allocated();
             let all = this.pool.used() as i64 + bytes as i64 - this.told_bytes as i64;

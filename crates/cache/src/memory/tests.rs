@@ -69,7 +69,7 @@ fn agrees_with_a_map_and_keeps_its_budget() {
     }
 }
 
-const ALL: Aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
+const ALL: ShrinkTarget = ShrinkTarget { shard: 0, pool: 0, spare: Spare::Nothing };
 
 /// A chunk is kept for reuse.
 fn budget_with_slack(bytes: u64) -> u64 {
@@ -248,7 +248,7 @@ fn what_was_put_a_moment_ago_does_not_leave_before_older_entries() {
             EntryState::Dirty,
             0,
         );
-        let aim = Aim { shard: 900 << 10, pool: 900 << 10, spare: Spare::Fresh };
+        let aim = ShrinkTarget { shard: 900 << 10, pool: 900 << 10, spare: Spare::Fresh };
         memory.shrink(aim, 0, |_| Eviction::Drop);
         assert!(memory.bytes_allocated() <= 900 << 10);
         // All of what was put lately, and then everything is read.
@@ -276,7 +276,7 @@ fn what_leaves_at_its_end_or_unread_is_counted_apart() {
     }
     (0..10_u32).chain(40..60).for_each(|i| assert!(get(&mut memory, &i.to_le_bytes()).is_some()));
     memory.shrink(ALL, 11, |_| Eviction::Drop);
-    let expected = Gone { evicted: 60, evicted_unfetched: 40, expired: 40, expired_unfetched: 30 };
+    let expected = EvictionCounts { evicted: 60, evicted_unfetched: 40, expired: 40, expired_unfetched: 30 };
     assert_eq!(memory.gone(), expected);
 }
 

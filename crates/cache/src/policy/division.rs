@@ -13,8 +13,8 @@ pub struct Misses {
     pub reads: u64,
     /// Reads of a block that had left RAM lately, but those that entries would have saved.
     pub ghost_blocks: u64,
-    /// Reads for nothing but entries that had left RAM lately, less those among earlier ones that turned out to be of use
-    /// for other entries, too.
+    /// Reads that evicted entries alone would have saved. Earlier ones that turned out to be of use for other entries are
+    /// subtracted, so that it may be negative.
     pub ghost_entries: i64,
 }
 

@@ -2,7 +2,7 @@
 
 pub mod division;
 
-use crate::limits::{HYBRID_MEMORY_PARTS, HYBRID_PARTITION_PARTS, SHARDS};
+use crate::limits::{DRAM_FIRST_MEMORY_PARTS, DRAM_FIRST_PARTITION_PARTS, SHARDS};
 
 /// What becomes of live entries when their segment is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +48,13 @@ pub(crate) fn placement(memory_bytes: u64) -> Promotion {
 
 /// DRAM first, entries of more bytes do not wait in the RAM of a partition, which has one of so many equal parts.
 pub(crate) fn large_bytes(memory_bytes: u64, partitions: u64) -> u64 {
-    let of_all = (memory_bytes / HYBRID_MEMORY_PARTS).saturating_mul(partitions);
-    of_all.min(memory_bytes / HYBRID_PARTITION_PARTS)
+    let of_all = (memory_bytes / DRAM_FIRST_MEMORY_PARTS).saturating_mul(partitions);
+    of_all.min(memory_bytes / DRAM_FIRST_PARTITION_PARTS)
 }
 
-/// How far shards give up RAM so that all together take no more than `most` bytes: each is asked in turn, for the first
-/// of these first. Those that take more than others give before all have to.
-pub(crate) fn concessions(most: u64) -> [u64; 5] {
+/// Limits of a shard's bytes, in the order in which they are imposed until all shards together take no more than `most`
+/// bytes. Shards above the first limit shrink first; the later ones reach all shards.
+pub(crate) fn shard_limits(most: u64) -> [u64; 5] {
     let share = most / SHARDS as u64;
     [share, share / 2, share / 4, share / 8, 0]
 }

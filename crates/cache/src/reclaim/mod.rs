@@ -17,7 +17,7 @@ use std::ops::Range;
 impl Consumer<Records> for Shared {
     fn reclaim(&self, segment: &Summary) {
         if let Some(flash) = &self.flash {
-            if flash.hybrid.is_some() {
+            if flash.dram_first.is_some() {
                 self.take_back(flash, segment);
             } else if flash.reinsertion != Reinsertion::None {
                 self.reinsert(flash, segment);
@@ -61,7 +61,7 @@ impl Shared {
                 let mut shard = self.shard(hash);
                 let is_forgotten = shard.places.remove(hash, place);
                 // DRAM first, RAM may have got a copy meanwhile, which is the only one from here on.
-                let is_left_in_ram = is_forgotten && self.is_hybrid() && shard.memory.orphan(hash);
+                let is_left_in_ram = is_forgotten && self.is_dram_first() && shard.memory.orphan(hash);
                 forgotten += u64::from(is_forgotten && !is_left_in_ram);
             }
         }

@@ -27,7 +27,7 @@ impl Shared {
         flash.log.writer().journal(overwritten_by, &summary_entries);
         drop(_putting);
         let takes_back =
-            flash.hybrid.as_ref().is_some_and(|hybrid| hybrid.takes_back.load(Ordering::Acquire));
+            flash.dram_first.as_ref().is_some_and(|dram_first| dram_first.takes_back.load(Ordering::Acquire));
         let mut places = Vec::new();
         for live in live {
             let mut shard = self.shard(live.hash);
@@ -43,8 +43,8 @@ impl Shared {
         }
         self.take_back_from(flash, segment.sequence, &places);
         // What came back may be more than there was room for.
-        if let Some(hybrid) = &flash.hybrid {
-            hybrid.order_cleaning();
+        if let Some(dram_first) = &flash.dram_first {
+            dram_first.wake();
         }
     }
 

@@ -60,7 +60,7 @@ impl Shared {
     /// Write-through, the hashes that the segments have records of which a change that was under way may be in: RAM may
     /// have what was before it. `None`: they cannot be read any more. To be called before they are replayed.
     pub fn under_way(&self, recovered: &Recovered<Records>) -> Option<HashSet<KeyHash>> {
-        let Some(flash) = self.flash.as_ref().filter(|flash| flash.hybrid.is_none()) else {
+        let Some(flash) = self.flash.as_ref().filter(|flash| flash.dram_first.is_none()) else {
             return Some(HashSet::new());
         };
         let Some(first) = self.arena.as_ref().and_then(|arena| arena.under_way_from()) else {
@@ -83,8 +83,8 @@ impl Shared {
     ) -> TakenOver {
         let mut locked = self.lock(shard);
         let Shard { places, memory } = &mut *locked;
-        let is_hybrid = self.hybrid().is_some();
-        memory.take_over(chunks, |hash| match is_hybrid {
+        let is_dram_first = self.dram_first().is_some();
+        memory.take_over(chunks, |hash| match is_dram_first {
             false if under_way.is_none_or(|hashes| hashes.contains(&hash)) => Elsewhere::Newer,
             // Write-through, RAM has copies only; what is not on flash is written again.
             false => Elsewhere::Yes,
@@ -96,7 +96,7 @@ impl Shared {
 
     /// Write-through: writes again what RAM has of these summary entries, whose segments did not reach the device.
     pub fn write_again(&self, flash: &Flash, summary_entries: Vec<u64>) {
-        if flash.hybrid.is_some() || self.arena.is_none() {
+        if flash.dram_first.is_some() || self.arena.is_none() {
             return;
         }
         let deadline = Instant::now() + Duration::from_secs(WRITE_AGAIN_SECONDS_MAX);

@@ -80,7 +80,7 @@ impl Shared {
         let blocks = flash.log.geometry().blocks();
         let age = |place: u64| (newest + blocks - place) % blocks;
         let hash_bits = places.table.hash_bits();
-        let mut left = Dealt::of_shard(sorted, shard).replay(hash_bits, self.is_hybrid());
+        let mut left = Dealt::of_shard(sorted, shard).replay(hash_bits, self.is_dram_first());
         let entry = |entry: &Replayed| (entry.hash(hash_bits), entry.place);
         let evicted = places.table.replace_all(&mut left.entries, entry, age);
         add(&self.counters.compared_at_start, left.compared);

@@ -110,7 +110,7 @@ fn what_the_index_lost_sight_of_is_deleted_until_a_sync_after_it_was_overwritten
         });
         let head = flash(cache).log.head();
         let writer = shared.flash.as_ref().unwrap();
-        // As the cleaner does: each entry once, that fills a segment.
+        // As the evictor does: each entry once, that fills a segment.
         for key in entries {
             let bytes = key.to_le_bytes();
             let hash = shared.hasher.hash(&bytes);

@@ -59,7 +59,7 @@ impl Dealt {
     }
 
     /// Replays them. The index knows so many bits of their hashes.
-    pub fn replay(mut self, hash_bits: u32, is_hybrid: bool) -> Left {
+    pub fn replay(mut self, hash_bits: u32, is_dram_first: bool) -> Left {
         let (mut left, mut entries) = (Left::default(), 0);
         // A word for each record, which is sorted faster than the record: the bits of the hash that differ within a part,
         // then the record's number in it. That has 23 bits at least, and 34 where there are so many records.
@@ -74,7 +74,8 @@ impl Dealt {
             words.extend(records.iter().enumerate().map(word));
             words.sort_unstable();
             for same in words.chunk_by(|a, b| a >> number_bits == b >> number_bits) {
-                same.iter().for_each(|word| left.replay_one(records[number(*word)], is_hybrid, &mut alike));
+                same.iter()
+                    .for_each(|word| left.replay_one(records[number(*word)], is_dram_first, &mut alike));
                 // No more than the records that they are left of: those are in `records`.
                 for entry in alike.drain(..) {
                     self.records[entries] = entry;
@@ -89,14 +90,14 @@ impl Dealt {
 
 impl Left {
     /// Replays a record over those that look alike, oldest first.
-    fn replay_one(&mut self, record: Replayed, is_hybrid: bool, alike: &mut Vec<Replayed>) {
+    fn replay_one(&mut self, record: Replayed, is_dram_first: bool, alike: &mut Vec<Replayed>) {
         if record.kind() == RecordKind::Deletion {
             alike.clear();
             return;
         }
         self.compared += alike.len() as u64;
         let is_its = |other: &Replayed| other.whole_hash() == record.whole_hash();
-        if is_hybrid || record.is_beside() {
+        if is_dram_first || record.is_beside() {
             alike.retain(|other| !is_its(other));
             if alike.len() == SAME_HASH_MAX {
                 alike.remove(0);

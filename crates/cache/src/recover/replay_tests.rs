@@ -76,7 +76,7 @@ fn sorted_records_leave_what_records_leave_one_after_the_other() {
                 (0..random.u8(1..9)).map(|_| hash(&mut random).summary_entry(RecordKind::Entry)).collect();
             lost.insert(random.u64(98..102 + SEGMENTS), entries);
         }
-        let is_hybrid = seed % 3 == 0;
+        let is_dram_first = seed % 3 == 0;
 
         let mut expected = Expected::default();
         let mut voids = lost.iter().peekable();
@@ -87,7 +87,7 @@ fn sorted_records_leave_what_records_leave_one_after_the_other() {
                 });
             }
             for (place, entry) in segment.iter() {
-                let stays_beside = is_hybrid || segment.is_beside(entry);
+                let stays_beside = is_dram_first || segment.is_beside(entry);
                 change(&mut expected, crate::key::parse_summary_entry(entry), place, stays_beside);
             }
         }
@@ -101,7 +101,7 @@ fn sorted_records_leave_what_records_leave_one_after_the_other() {
         assert!(segments.iter().all(|segment| segment.entries.len() == 0));
         let (mut found, mut displaced, mut is_any_evicted) = (Vec::new(), 0, false);
         for shard in 0..SHARDS {
-            let left = Dealt::of_shard(&sorted, shard).replay(KNOWN_BITS, is_hybrid);
+            let left = Dealt::of_shard(&sorted, shard).replay(KNOWN_BITS, is_dram_first);
             found.extend(left.entries.iter().map(|entry| (shard, entry.hash(KNOWN_BITS), entry.place)));
             displaced += left.displaced;
             is_any_evicted |= left.is_any_evicted;

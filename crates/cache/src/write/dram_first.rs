@@ -3,13 +3,13 @@
 //!
 //! What is put here writes nothing, unless an older version is on flash: that gets a deletion, so that a
 //! kill does not bring it back while the newer one was in RAM only. Whether there is one, the index says;
-//! what it cannot say is written down in [`Hybrid::unindexed_until`](crate::hybrid::Hybrid::unindexed_until).
+//! what it cannot say is written down in [`DramFirst::unindexed_until`](crate::dram_first::DramFirst::unindexed_until).
 
 use crate::batch::ByShard;
+use crate::dram_first::DramFirst;
 use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
 use crate::headroom::Headroom;
-use crate::hybrid::Hybrid;
 use crate::key::Key;
 use crate::limits::{OVERWRITE_CHUNK, PUT_CHUNK};
 use crate::memory::{EntryState, Eviction};
@@ -23,60 +23,73 @@ impl Shared {
     pub fn keep_many(
         &self,
         flash: &Flash,
-        hybrid: &Hybrid,
+        dram_first: &DramFirst,
         entries: &[StoredEntry<'_>],
         refused: &mut Refused<'_>,
     ) {
         let mut first = 0;
         while first < entries.len() {
-            let is_large = |entry: &StoredEntry<'_>| hybrid.writes && entry.bytes() as u64 > self.large_bytes;
+            let is_large =
+                |entry: &StoredEntry<'_>| dram_first.writes && entry.bytes() as u64 > self.large_bytes;
             let large = is_large(&entries[first]);
             let same = |entry: &&StoredEntry<'_>| is_large(entry) == large;
             let run = &entries[first..first + entries[first..].iter().take_while(same).count()];
             if large {
                 let put = |(i, entry): (usize, &StoredEntry<'_>)| {
-                    self.put_large(flash, hybrid, *entry, &mut |_, why| refused(first + i, why));
+                    self.put_large(flash, dram_first, *entry, &mut |_, why| refused(first + i, why));
                 };
                 run.iter().enumerate().for_each(put);
             } else {
-                self.keep(flash, hybrid, run, &mut |i, why| refused(first + i, why));
+                self.keep(flash, dram_first, run, &mut |i, why| refused(first + i, why));
             }
             first += run.len();
         }
-        let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
+        let mut admitter = dram_first.admitter.lock().expect("no panic under the lock");
         for entry in entries {
             admitter.on_put(entry.key, entry.bytes() as u64);
         }
-        hybrid.sample_threshold.store(admitter.sample_threshold(), Ordering::Relaxed);
+        dram_first.sample_threshold.store(admitter.sample_threshold(), Ordering::Relaxed);
     }
 
     /// Writes an entry that is too large to wait in RAM, if there is a budget for it and room in the write buffers;
     /// else it waits there all the same.
-    fn put_large(&self, flash: &Flash, hybrid: &Hybrid, entry: StoredEntry<'_>, refused: &mut Refused<'_>) {
+    fn put_large(
+        &self,
+        flash: &Flash,
+        dram_first: &DramFirst,
+        entry: StoredEntry<'_>,
+        refused: &mut Refused<'_>,
+    ) {
         let affordable = {
-            let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
-            admitter.affords(entry.bytes() as u64, hybrid.opened.elapsed().as_secs_f64())
+            let mut admitter = dram_first.admitter.lock().expect("no panic under the lock");
+            admitter.affords(entry.bytes() as u64, dram_first.opened.elapsed().as_secs_f64())
         };
         let mut refused_by_flash = None;
         if affordable {
             // What may be an older version of it is deleted as any other: the record itself voids none.
-            self.delete_kept(flash, hybrid, &[entry.key]);
+            self.delete_kept(flash, dram_first, &[entry.key]);
             self.put_through(flash, &[entry], &mut |_, why| refused_by_flash = Some(why));
             if refused_by_flash.is_none() {
                 return;
             }
-            hybrid.admitter.lock().expect("no panic under the lock").refund(entry.bytes() as u64);
+            dram_first.admitter.lock().expect("no panic under the lock").refund(entry.bytes() as u64);
         }
         // What is too long for RAM alone is as well put a moment later, where flash had no room for it now.
-        self.keep(flash, hybrid, &[entry], &mut |i, why| refused(i, refused_by_flash.unwrap_or(why)));
+        self.keep(flash, dram_first, &[entry], &mut |i, why| refused(i, refused_by_flash.unwrap_or(why)));
     }
 
-    fn keep(&self, flash: &Flash, hybrid: &Hybrid, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
+    fn keep(
+        &self,
+        flash: &Flash,
+        dram_first: &DramFirst,
+        entries: &[StoredEntry<'_>],
+        refused: &mut Refused<'_>,
+    ) {
         let mut over = Vec::new();
         let mut crowded = None;
         for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
             let mut shard = self.lock(i);
-            let unindexed = flash.has_unindexed(hybrid);
+            let unindexed = flash.has_unindexed(dram_first);
             add(&self.counters.look_alikes_expected, shard.places.look_alikes_expected(asked.len()));
             // All keys of a shard under one lock: of two entries with one key the later one stays.
             for asked in asked {
@@ -101,18 +114,18 @@ impl Shared {
             crowded = keys.last().map(|key| key.hash().shard()).or(crowded);
         }
         if let Some(shard) = crowded {
-            self.make_room(flash, hybrid, shard);
+            self.make_room(flash, dram_first, shard);
         }
     }
 
-    /// Has the cleaner come, or does its work where it is too far behind, in this shard first.
-    fn make_room(&self, flash: &Flash, hybrid: &Hybrid, shard: usize) {
+    /// Has the evictor come, or does its work where it is too far behind, in this shard first.
+    fn make_room(&self, flash: &Flash, dram_first: &DramFirst, shard: usize) {
         let found = Headroom::of(flash, &self.pool);
         if found != Headroom::Enough {
-            hybrid.order_cleaning();
+            dram_first.wake();
         }
         if found <= Headroom::Little {
-            self.clean_shards(flash, hybrid, shard, Headroom::Less);
+            self.evict_shards(flash, dram_first, shard, Headroom::Less);
             if Headroom::of(flash, &self.pool) == Headroom::TooLittle {
                 // The device is behind, too: entries leave that nobody asked the policy about.
                 let mut unseen = 0;
@@ -126,11 +139,11 @@ impl Shared {
     }
 
     /// Removes keys; what is in RAM only leaves no trace.
-    pub fn delete_kept(&self, flash: &Flash, hybrid: &Hybrid, keys: &[Key<'_>]) {
+    pub fn delete_kept(&self, flash: &Flash, dram_first: &DramFirst, keys: &[Key<'_>]) {
         let mut over = Vec::new();
         for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut shard = self.lock(i);
-            let unindexed = flash.has_unindexed(hybrid);
+            let unindexed = flash.has_unindexed(dram_first);
             add(&self.counters.look_alikes_expected, shard.places.look_alikes_expected(asked.len()));
             for asked in asked {
                 let key = keys[asked.key as usize];

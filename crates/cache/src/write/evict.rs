@@ -2,17 +2,17 @@
 //! to flash or for good, as the policy says.
 
 use crate::admission::{Candidate, Verdict};
+use crate::dram_first::DramFirst;
 use crate::flash::Flash;
 use crate::framing::{Records, append};
 use crate::headroom::{Headroom, spare_bytes};
-use crate::hybrid::Hybrid;
 use crate::key::{Key, KeyHash, RecordKind};
 use crate::limits::{
     HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_PATIENCE, SHARDS,
 };
-use crate::memory::{Aim, Eviction, Spare, Victim};
+use crate::memory::{Eviction, ShrinkTarget, Spare, Victim};
 use crate::places::{LookAlikes, Places};
-use crate::policy::concessions;
+use crate::policy::shard_limits;
 use crate::record::HeaderBytes;
 use crate::shard::{Shard, point};
 use crate::shared::Shared;
@@ -30,34 +30,34 @@ enum Ask {
 }
 
 impl Shared {
-    /// Cleans until the cache is closed; run it on a thread of its own.
-    pub fn clean(&self, flash: &Flash, hybrid: &Hybrid) {
+    /// Evicts until the cache is closed; run it on a thread of its own.
+    pub fn run_evictor(&self, flash: &Flash, dram_first: &DramFirst) {
         loop {
-            let mut requests = hybrid.requests.lock().expect("no panic under the lock");
+            let mut requests = dram_first.requests.lock().expect("no panic under the lock");
             while !requests.wanted && !requests.stop {
-                requests = hybrid.requested.wait(requests).expect("no panic under the lock");
+                requests = dram_first.requested.wait(requests).expect("no panic under the lock");
             }
             if requests.stop {
                 return;
             }
             requests.wanted = false;
             drop(requests);
-            self.clean_shards(flash, hybrid, 0, Headroom::Enough);
+            self.evict_shards(flash, dram_first, 0, Headroom::Enough);
         }
     }
 
     /// Makes room, in this shard first, until there is as much as is wanted or the device is too far behind.
-    pub fn clean_shards(&self, flash: &Flash, hybrid: &Hybrid, first: usize, wanted: Headroom) {
+    pub fn evict_shards(&self, flash: &Flash, dram_first: &DramFirst, first: usize, wanted: Headroom) {
         let budget = self.pool.bytes();
         let most = budget - spare_bytes(flash, budget);
-        for shard_most in concessions(most) {
+        for shard_most in shard_limits(most) {
             for shard in (first..SHARDS).chain(0..first) {
                 if Headroom::of(flash, &self.pool) >= wanted {
                     return;
                 }
-                let aim = Aim { shard: shard_most, pool: most, spare: Spare::Fresh };
+                let aim = ShrinkTarget { shard: shard_most, pool: most, spare: Spare::Fresh };
                 if self.lock(shard).memory.bytes_allocated() as u64 > shard_most
-                    && !self.evict(flash, hybrid, shard, aim, Ask::Policy)
+                    && !self.evict(flash, dram_first, shard, aim, Ask::Policy)
                 {
                     return;
                 }
@@ -70,12 +70,12 @@ impl Shared {
     pub fn relieve(&self, first: usize, mut leave: impl FnMut(Victim<'_>) -> Eviction) {
         let most = self.pool.bytes();
         let others = || (first + 1..SHARDS).chain(0..first);
-        for shard_most in concessions(most) {
+        for shard_most in shard_limits(most) {
             for shard in std::iter::once(first).chain(others()) {
                 if self.pool.used() <= most {
                     return;
                 }
-                let aim = Aim { shard: shard_most, pool: most, spare: Spare::Fresh };
+                let aim = ShrinkTarget { shard: shard_most, pool: most, spare: Spare::Fresh };
                 self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
@@ -84,14 +84,14 @@ impl Shared {
             return;
         }
         // A few long entries are all fresh: the oldest go, but not the newest of all.
-        for shard_most in concessions(most) {
+        for shard_most in shard_limits(most) {
             for (shard, spare) in
                 others().map(|shard| (shard, Spare::Nothing)).chain([(first, Spare::Newest)])
             {
                 if self.pool.used() <= most {
                     return;
                 }
-                let aim = Aim { shard: shard_most, pool: most, spare };
+                let aim = ShrinkTarget { shard: shard_most, pool: most, spare };
                 self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
@@ -102,15 +102,22 @@ impl Shared {
     /// An entry goes from RAM to flash under the shard's lock: no reader misses it, nobody changes it
     /// meanwhile. An older version of it on flash was deleted when this was put: what looks alike there is another
     /// key's, and stays in the index beside it. Where that is too much, all of these are deleted.
-    fn evict(&self, flash: &Flash, hybrid: &Hybrid, shard: usize, aim: Aim, ask: Ask) -> bool {
+    fn evict(
+        &self,
+        flash: &Flash,
+        dram_first: &DramFirst,
+        shard: usize,
+        aim: ShrinkTarget,
+        ask: Ask,
+    ) -> bool {
         let mut putting = flash.putting.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         if !putting.retry(&mut writer) {
             return false;
         }
         let mut locked = self.lock(shard);
-        let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
-        let now = hybrid.opened.elapsed().as_secs_f64();
+        let mut admitter = dram_first.admitter.lock().expect("no panic under the lock");
+        let now = dram_first.opened.elapsed().as_secs_f64();
         let second = self.time();
         let Shard { places, memory } = &mut *locked;
         let (mut admitted, mut admitted_bytes, mut rejected, mut behind) = (0, 0, 0, false);
@@ -157,8 +164,8 @@ impl Shared {
 
     /// Writes what is in RAM only to flash, the oldest first, as far as the device takes it: the cache is
     /// being closed. The oldest segments are used again for it, but no more of them than it fills.
-    pub fn save_memory(&self, flash: &Flash, hybrid: &Hybrid) {
-        if !hybrid.admitter.lock().expect("no panic under the lock").writes() {
+    pub fn save_memory(&self, flash: &Flash, dram_first: &DramFirst) {
+        if !dram_first.admitter.lock().expect("no panic under the lock").writes() {
             return;
         }
         flash.log.reclaim_no_more_ahead();
@@ -166,8 +173,8 @@ impl Shared {
         let (saved, evicted) = (get(&self.counters.admitted), get(&self.counters.evicted_flash));
         // What is hot in the segments that are used again comes back to RAM, also to shards that were saved before.
         for pass in 1..=SAVE_PASSES_MAX {
-            hybrid.takes_back.store(pass < SAVE_PASSES_MAX, Ordering::Release);
-            if !(0..SHARDS).all(|shard| self.save_shard(flash, hybrid, shard)) {
+            dram_first.takes_back.store(pass < SAVE_PASSES_MAX, Ordering::Release);
+            if !(0..SHARDS).all(|shard| self.save_shard(flash, dram_first, shard)) {
                 tracing::warn!("the device takes no writes: what was in RAM only is not saved");
                 break;
             }
@@ -185,9 +192,9 @@ impl Shared {
     }
 
     /// `false`: the device took nothing for long.
-    fn save_shard(&self, flash: &Flash, hybrid: &Hybrid, shard: usize) -> bool {
-        let aim = Aim { shard: 0, pool: 0, spare: Spare::Nothing };
-        while !self.evict(flash, hybrid, shard, aim, Ask::Nobody) {
+    fn save_shard(&self, flash: &Flash, dram_first: &DramFirst, shard: usize) -> bool {
+        let aim = ShrinkTarget { shard: 0, pool: 0, spare: Spare::Nothing };
+        while !self.evict(flash, dram_first, shard, aim, Ask::Nobody) {
             if !flash.log.wait_for_room(Instant::now() + SAVE_PATIENCE) {
                 return false;
             }

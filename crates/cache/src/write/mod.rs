@@ -1,7 +1,7 @@
 //! Storing and deleting.
 //!
 //! Write-through, an entry goes to the write buffer, then its change to the journal, then the index points at it
-//! (`through.rs`, `publish.rs`). DRAM first, it waits in RAM (`dram_first.rs`) until the cleaner lets it go
+//! (`through.rs`, `publish.rs`). DRAM first, it waits in RAM (`dram_first.rs`) until the evictor lets it go
 //! (`evict.rs`).
 
 mod dram_first;
@@ -28,8 +28,8 @@ impl Shared {
         let mut refuse = |i, why| refusals.push((i, why));
         match &self.flash {
             None => self.keep_whole(entries, &mut refuse),
-            Some(flash) => match &flash.hybrid {
-                Some(hybrid) => self.keep_many(flash, hybrid, entries, &mut refuse),
+            Some(flash) => match &flash.dram_first {
+                Some(dram_first) => self.keep_many(flash, dram_first, entries, &mut refuse),
                 None => self.put_through(flash, entries, &mut refuse),
             },
         }
@@ -50,8 +50,8 @@ impl Shared {
             }
             return;
         };
-        match &flash.hybrid {
-            Some(hybrid) => self.delete_kept(flash, hybrid, keys),
+        match &flash.dram_first {
+            Some(dram_first) => self.delete_kept(flash, dram_first, keys),
             None => {
                 for chunk in keys.chunks(PUT_CHUNK) {
                     self.delete_chunk(flash, chunk, |_, _| {});

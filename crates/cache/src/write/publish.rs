@@ -84,7 +84,7 @@ impl Shared {
             }
             _ => _ = shard.memory.remove(key),
         }
-        // Of neighbours some of which left the index the next start cannot tell which: they are all to leave.
+        // A recovery cannot tell which of the entries that look alike has left the index: all of them are to leave.
         if pointed.beside && pointed.unsure == 0 { Neighbours::Some } else { Neighbours::None }
     }
 }

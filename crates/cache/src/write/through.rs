@@ -108,7 +108,7 @@ impl Shared {
         putting.retry(&mut writer);
         for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut locked = self.lock(shard);
-            if flash.hybrid.is_none() {
+            if flash.dram_first.is_none() {
                 add(&self.counters.look_alikes_expected, locked.places.look_alikes_expected(asked.len()));
             }
             for asked in asked {
@@ -166,10 +166,10 @@ impl Shared {
         if let Some(blocks) = &self.blocks {
             blocks.clear();
         }
-        if let (Ok(()), Some(hybrid)) = (&cleared, &flash.hybrid) {
+        if let (Ok(()), Some(dram_first)) = (&cleared, &flash.dram_first) {
             // The writer is held: there is nothing on flash yet.
-            hybrid.unindexed_until.store(0, Ordering::Release);
-            let mut admitter = hybrid.admitter.lock().expect("no panic under the lock");
+            dram_first.unindexed_until.store(0, Ordering::Release);
+            let mut admitter = dram_first.admitter.lock().expect("no panic under the lock");
             admitter.set_free_bytes(flash.log.geometry().file_bytes());
         }
         cleared
@@ -201,8 +201,8 @@ impl Shared {
     }
 }
 
-/// The numbers of the entries that change what is known: all but the refused ones of keys that are placed later. The
-/// deletion of such a key would be appended behind its newer entry, and end that at the next start.
+/// The indices of the entries to publish: all but refused entries whose key is placed by a later entry of the batch. Their
+/// deletion would be appended behind that newer entry, and delete it at the next start.
 fn last_placed_or_refused(entries: &[StoredEntry<'_>], placed: &[Option<Placed>]) -> Vec<usize> {
     let all_placed = placed.iter().all(Option::is_some);
     if all_placed || placed.iter().all(Option::is_none) {

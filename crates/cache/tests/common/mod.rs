@@ -94,8 +94,8 @@ impl Device for Hooked {
     }
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.memory.read_at(offset, bytes)?;
-        // Flusher and cleaner read, too, ahead of the writer.
-        if matches!(std::thread::current().name(), Some("granary-flush" | "granary-clean")) {
+        // Flusher and evictor read, too, ahead of the writer.
+        if matches!(std::thread::current().name(), Some("granary-flush" | "granary-evict")) {
             return Ok(());
         }
         let hook = self.after_read.lock().unwrap().take();

@@ -75,7 +75,7 @@ pub struct Arguments {
     #[arg(long = "memcached-memory-folder", value_name = "FOLDER", env = "GRANARY_MEMCACHED_MEMORY_FOLDER")]
     memory_folder: Option<PathBuf>,
 
-    /// Have the SSD keep each change of an item there before it is answered, so that a power cut leaves the items on SSD;
+    /// Have the SSD keep each change of an item there before it is answered, so that a power loss leaves the items on SSD;
     /// without, it empties them. Costs a sync for each turn in which such items change
     #[arg(long = "memcached-sync-changes", env = "GRANARY_MEMCACHED_SYNC_CHANGES", value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     sync_changes: Option<bool>,

@@ -1,4 +1,4 @@
-//! A device in RAM with a cache of writes, for power cuts: what was not synced may be there afterwards or not, each
+//! A device in RAM with a cache of writes, for power losses: what was not synced may be there afterwards or not, each
 //! part of it by itself.
 
 use super::Device;
@@ -8,14 +8,14 @@ use std::io;
 /// A device that forgets on command what was not synced.
 pub struct VolatileDevice {
     content: Mutex<Content>,
-    /// The bytes of a unit: a power cut keeps or loses each unit as a whole.
+    /// The bytes of a unit: a power loss keeps or loses each unit as a whole.
     unit: usize,
 }
 
 struct Content {
     /// The content that reads return.
     newest: Vec<u8>,
-    /// The content at the last sync, which every power cut leaves.
+    /// The content at the last sync, which every power loss leaves.
     synced: Vec<u8>,
     /// The operations since that sync.
     recent: Vec<Operation>,
@@ -71,7 +71,7 @@ impl VolatileDevice {
         self.lock().fails_from = operation;
     }
 
-    /// A device that holds what a power cut now leaves: see [`after_power_cut_at`](Self::after_power_cut_at).
+    /// A device that holds what a power loss now leaves: see [`after_power_cut_at`](Self::after_power_cut_at).
     pub fn after_power_cut(&self, keeps: impl FnMut(usize) -> bool) -> Self {
         self.after_power_cut_at(usize::MAX, keeps)
     }
@@ -84,7 +84,7 @@ impl VolatileDevice {
         since.take_while(|operation| matches!(operation, Operation::Write(..))).count()
     }
 
-    /// A device that holds what a power cut leaves when so many operations were remembered: what was synced, and of the
+    /// A device that holds what a power loss leaves when so many operations were remembered: what was synced, and of the
     /// other units those that `keeps` says yes to, by their numbers in the order in which they were written.
     pub fn after_power_cut_at(&self, recent: usize, mut keeps: impl FnMut(usize) -> bool) -> Self {
         let content = self.lock();

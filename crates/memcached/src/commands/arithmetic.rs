@@ -34,6 +34,6 @@ pub fn count(
     }
     hand.data.resize(item.data.len(), b' ');
     let mut header = item.header;
-    hand.renumber(&mut header);
+    hand.set_new_cas(&mut header);
     Ok((Change::Amend(header), value))
 }

@@ -22,7 +22,7 @@ pub fn meta_delete(
                 header.deadline = Deadline::of(exptime, hand.now);
             }
             (header.freshness, header.token) = (Freshness::Stale, Token::Free);
-            hand.renumber(&mut header);
+            hand.set_new_cas(&mut header);
             header.cas = flags.explicit_cas.unwrap_or(header.cas);
             (b"HD", Change::Mark(header))
         }

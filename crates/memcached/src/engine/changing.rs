@@ -4,7 +4,7 @@ use super::Engine;
 use crate::commands::{self, Shown, Terms, Verdict};
 use crate::counters::Counters;
 use crate::item::{Deadline, Header, Item};
-use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Numbered, Put, Reply, reply};
+use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Put, Reply, WithCas, reply};
 use crate::store::{Change, Hand, Looked, NoRoom};
 use granary_cache::Key;
 
@@ -113,14 +113,14 @@ impl Engine {
     pub(super) fn get_and_touch(
         &mut self,
         key: &[u8],
-        numbered: Numbered,
+        with_cas: WithCas,
         exptime: Exptime,
         now: u32,
         out: &mut Vec<u8>,
     ) -> Result<(), NoRoom> {
         let begin = out.len();
         let touched = self.touch(self.shared.store.key(key), exptime, now, |item| {
-            let cas = (numbered == Numbered::Yes).then_some(item.header.cas);
+            let cas = (with_cas == WithCas::Yes).then_some(item.header.cas);
             reply::value(out, key, item.header.flags, cas, item.data);
         });
         if touched.is_err() {

@@ -81,7 +81,7 @@ impl Shared {
     }
 }
 
-/// One thread's hands.
+/// Executes the requests of the clients of one thread.
 pub struct Engine {
     shared: Arc<Shared>,
     thread: usize,

@@ -174,8 +174,8 @@ impl PendingReads {
         pending.answered == pending.found.len()
     }
 
-    /// The next `given` keys of a place are answered, and the one behind them found no room: how many such values have room
-    /// in a place at the front. And whether what was found here takes half of the room or less.
+    /// How many values like the one that found no room, behind `given` keys that are answered, have room in a read at the
+    /// front of the queue; and whether what was found by this read takes half of its room or less.
     pub fn fitting(&self, id: u32, given: usize) -> (usize, bool) {
         let PendingRead { answered, queue, values, .. } = &self.all[id as usize];
         let room = bytes_max(*queue, 1);

@@ -2,7 +2,7 @@
 
 use super::session::{Cursor, Input, may_be_read};
 use crate::commands;
-use crate::protocol::{Meta, MetaFlags, Numbered, Request, Step, keys_from};
+use crate::protocol::{Meta, MetaFlags, Request, Step, WithCas, keys_from};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(super) enum Part<'a> {
     Key {
         key: &'a [u8],
-        numbered: Numbered,
+        with_cas: WithCas,
     },
     /// `END`.
     End,
@@ -54,14 +54,14 @@ pub(super) fn gather<'a>(
         let at = done.len;
         let Step::Request(request, taken) = input.next_after(at) else { return done };
         match request {
-            Request::Get { keys, numbered } => {
+            Request::Get { keys, with_cas } => {
                 for (resume, key) in keys_from(keys, done.resume) {
                     if gathered >= keys_max {
-                        input.know(at, keys, numbered, taken);
+                        input.know(at, keys, with_cas, taken);
                         return Cursor { len: at, resume };
                     }
                     gathered += 1;
-                    pieces.push(Piece { at, resume, part: Part::Key { key, numbered } });
+                    pieces.push(Piece { at, resume, part: Part::Key { key, with_cas } });
                 }
                 pieces.push(Piece { at, resume: keys.len(), part: Part::End });
             }
@@ -101,7 +101,7 @@ struct KeptPiece {
 
 #[derive(Debug)]
 enum KeptPart {
-    Key { key: InRequest, numbered: Numbered },
+    Key { key: InRequest, with_cas: WithCas },
     End,
     Meta(Box<KeptMeta>),
 }
@@ -138,8 +138,8 @@ impl KeptPieces {
         let kept = pieces.iter().map(|Piece { at, resume, part }| {
             let request = &rest[*at..];
             let part = match part {
-                Part::Key { key, numbered } => {
-                    KeptPart::Key { key: place_of(key, request), numbered: *numbered }
+                Part::Key { key, with_cas } => {
+                    KeptPart::Key { key: place_of(key, request), with_cas: *with_cas }
                 }
                 Part::End => KeptPart::End,
                 Part::Meta(meta) => KeptPart::Meta(Box::new(KeptMeta {
@@ -179,8 +179,8 @@ impl KeptPieces {
             let at = from(piece.at);
             let request = &input.rest()[at..];
             let part = match &piece.part {
-                KeptPart::Key { key, numbered } => {
-                    Part::Key { key: &request[bytes_at(request, key)], numbered: *numbered }
+                KeptPart::Key { key, with_cas } => {
+                    Part::Key { key: &request[bytes_at(request, key)], with_cas: *with_cas }
                 }
                 KeptPart::End => Part::End,
                 KeptPart::Meta(meta) => Part::Meta(Box::new(Meta {

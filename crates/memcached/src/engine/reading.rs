@@ -9,7 +9,7 @@ use super::session::{Cursor, Input, Output, Session, may_be_read};
 use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH, KEYS_PROBED};
-use crate::protocol::{Numbered, reply};
+use crate::protocol::{WithCas, reply};
 use crate::store::{KeyVersion, Looked};
 use granary_cache::Key;
 use std::ops::Range;
@@ -243,8 +243,8 @@ impl Engine {
             Found::Miss(_) => None,
         };
         match (&piece.part, item) {
-            (Part::Key { key, numbered }, Some(item)) => {
-                let cas = (*numbered == Numbered::Yes).then_some(item.header.cas);
+            (Part::Key { key, with_cas }, Some(item)) => {
+                let cas = (*with_cas == WithCas::Yes).then_some(item.header.cas);
                 reply::value(out, key, item.header.flags, cas, item.data);
             }
             (Part::Key { .. } | Part::End, _) => {}

@@ -6,7 +6,7 @@ use crate::limits::{
     BUFFER_BYTES_KEPT, FETCHES_MAX, KEYS_PER_BATCH, KEYS_PER_BATCH_FIRST, KEYS_PER_TURN, LINE_BYTES_MAX,
     OUTPUT_BYTES_MAX, PENDING_READS_MAX, READ_BYTES, STEPS_PER_TURN, WRITE_STALL_MILLISECONDS,
 };
-use crate::protocol::{Access, Decoder, Ending, Numbered, Request, Step, Taken};
+use crate::protocol::{Access, Decoder, Ending, Request, Step, Taken, WithCas};
 use crate::store::KeyVersion;
 use memchr::memchr;
 use std::cell::Cell;
@@ -38,7 +38,7 @@ struct KnownGet {
     /// Bytes before its keys, and those of the keys.
     before: usize,
     keys: usize,
-    numbered: Numbered,
+    with_cas: WithCas,
     taken: Taken,
 }
 
@@ -67,8 +67,8 @@ impl Input {
     pub fn next_after(&self, skip: usize) -> Step<'_> {
         let rest = &self.rest()[skip..];
         match self.known.get() {
-            Some(KnownGet { at, before, keys, numbered, taken }) if at == self.passed + skip as u64 => {
-                Step::Request(Request::Get { keys: &rest[before..before + keys], numbered }, taken)
+            Some(KnownGet { at, before, keys, with_cas, taken }) if at == self.passed + skip as u64 => {
+                Step::Request(Request::Get { keys: &rest[before..before + keys], with_cas }, taken)
             }
             _ => self.decoder.next_of(rest, self.line_end(skip)),
         }
@@ -91,10 +91,10 @@ impl Input {
 
     /// Remembers the `get` that begins `skip` bytes further on, which is gone on with: a line of many keys is cut into
     /// words once.
-    pub fn know(&self, skip: usize, keys: &[u8], numbered: Numbered, taken: Taken) {
+    pub fn know(&self, skip: usize, keys: &[u8], with_cas: WithCas, taken: Taken) {
         let before = keys.as_ptr() as usize - self.rest()[skip..].as_ptr() as usize;
         let at = self.passed + skip as u64;
-        self.known.set(Some(KnownGet { at, before, keys: keys.len(), numbered, taken }));
+        self.known.set(Some(KnownGet { at, before, keys: keys.len(), with_cas, taken }));
     }
 
     /// Goes on behind a step.

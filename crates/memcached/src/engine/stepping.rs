@@ -106,7 +106,7 @@ impl Engine {
         let out = &mut output.bytes;
         match request {
             Request::Get { .. } => return Done::NotHere,
-            Request::Gat { keys, numbered, exptime } => {
+            Request::Gat { keys, with_cas, exptime } => {
                 for (at, key) in keys_from(keys, begin) {
                     if !output.has_room() {
                         return Done::Until(at);
@@ -114,7 +114,7 @@ impl Engine {
                     if let Some((id, key)) = self.fetch(asker, key, now) {
                         return Done::Fetches { resume: at, id, key };
                     }
-                    if self.get_and_touch(key, numbered, exptime, now, &mut output.bytes).is_err() {
+                    if self.get_and_touch(key, with_cas, exptime, now, &mut output.bytes).is_err() {
                         reply::line(&mut output.bytes, reply::NO_ROOM);
                         return Done::Whole;
                     }

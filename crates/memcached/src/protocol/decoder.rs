@@ -1,6 +1,6 @@
 //! Cutting what a client sends into requests.
 
-use super::request::{Numbered, Request};
+use super::request::{Request, WithCas};
 use super::words::Words;
 use super::{meta, text};
 use crate::limits::{GET_BLANKS_MAX, GET_LINE_BYTES_MAX, LINE_BYTES_MAX};
@@ -136,7 +136,7 @@ impl Decoder {
     fn line<'a>(&self, line: &'a [u8]) -> Line<'a> {
         // Most requests: no need to cut the line.
         if let Some(keys) = line.strip_prefix(b"get ") {
-            return text::get(keys, Numbered::No);
+            return text::get(keys, WithCas::No);
         }
         let words = Words::of(line);
         match words.as_slice() {

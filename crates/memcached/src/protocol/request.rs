@@ -159,7 +159,7 @@ pub struct Meta<'a> {
 
 /// Whether a reply has the numbers of items: `gets` and `gats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Numbered {
+pub enum WithCas {
     /// It has.
     Yes,
     /// It has not.
@@ -213,14 +213,14 @@ pub enum Request<'a> {
         /// The keys as they were written.
         keys: &'a [u8],
         /// `gets`.
-        numbered: Numbered,
+        with_cas: WithCas,
     },
     /// `gat`, `gats`: as `get`, and the items get a new end.
     Gat {
         /// The keys as they were written.
         keys: &'a [u8],
         /// `gats`.
-        numbered: Numbered,
+        with_cas: WithCas,
         /// Their end.
         exptime: Exptime,
     },

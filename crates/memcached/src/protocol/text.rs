@@ -2,7 +2,7 @@
 
 use super::decoder::{Ending, Line};
 use super::number::{signed_32, unsigned, unsigned_32};
-use super::request::{Direction, DumpForm, Exptime, Group, Mode, Numbered, Older, Put, Reply, Request};
+use super::request::{Direction, DumpForm, Exptime, Group, Mode, Older, Put, Reply, Request, WithCas};
 use super::words::{Words, split};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES, KEY_BYTES_MAX};
 use std::borrow::Cow;
@@ -43,10 +43,10 @@ pub(super) fn line<'a>(words: &Words<'a>, item_bytes_max: usize) -> Line<'a> {
     let all = words.as_slice();
     let known = all.len();
     match (all[0], known) {
-        (b"get" | b"bget", 2..) => get(words.after(0), Numbered::No),
-        (b"gets", 2..) => get(words.after(0), Numbered::Yes),
-        (b"gat", 2..) => gat(words, Numbered::No),
-        (b"gats", 2..) => gat(words, Numbered::Yes),
+        (b"get" | b"bget", 2..) => get(words.after(0), WithCas::No),
+        (b"gets", 2..) => get(words.after(0), WithCas::Yes),
+        (b"gat", 2..) => gat(words, WithCas::No),
+        (b"gats", 2..) => gat(words, WithCas::Yes),
         (b"set", 5 | 6) => put(Mode::Set, all, item_bytes_max),
         (b"add", 5 | 6) => put(Mode::Add, all, item_bytes_max),
         (b"replace", 5 | 6) => put(Mode::Replace, all, item_bytes_max),
@@ -86,26 +86,26 @@ fn begins_like_a_command(word: &[u8]) -> bool {
 }
 
 /// Nobody is told which of the keys is too long, nor given the values of the others.
-pub(super) fn get(keys: &[u8], numbered: Numbered) -> Line<'_> {
+pub(super) fn get(keys: &[u8], with_cas: WithCas) -> Line<'_> {
     let keys = keys.split(|byte| *byte == 0).next().unwrap_or(keys);
     let mut longest = None;
     split(keys).for_each(|key| longest = longest.max(Some(key.len())));
     match longest {
         None => error(),
         Some(KEY_TOO_LONG..) => say(BAD_LINE),
-        Some(_) => Line::Whole(Request::Get { keys, numbered }),
+        Some(_) => Line::Whole(Request::Get { keys, with_cas }),
     }
 }
 
 const KEY_TOO_LONG: usize = KEY_BYTES_MAX + 1;
 
-fn gat<'a>(words: &Words<'a>, numbered: Numbered) -> Line<'a> {
+fn gat<'a>(words: &Words<'a>, with_cas: WithCas) -> Line<'a> {
     let Some(exptime) = signed_32(words.as_slice()[1]) else { return say(BAD_EXPTIME) };
     let keys = words.after(1);
     if split(keys).any(|key| key.len() > KEY_BYTES_MAX) {
         return say(BAD_LINE);
     }
-    Line::Whole(Request::Gat { keys, numbered, exptime: Exptime(exptime) })
+    Line::Whole(Request::Gat { keys, with_cas, exptime: Exptime(exptime) })
 }
 
 fn put<'a>(mode: Mode, words: &[&'a [u8]], item_bytes_max: usize) -> Line<'a> {

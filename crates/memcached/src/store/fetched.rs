@@ -84,7 +84,7 @@ impl Store {
         });
         match fetched.found {
             // It may have come to its end since.
-            Ok(header) if header.birth < flushed_below => Err(Why::Flushed),
+            Ok(header) if header.created_cas < flushed_below => Err(Why::Flushed),
             Ok(header) if header.deadline.is_past(now) => Err(Why::Expired),
             found => found,
         }

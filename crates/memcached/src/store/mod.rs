@@ -3,9 +3,9 @@
 //! The seam to the cache is small: it is asked (`begin_many`, `go_on`, and `get_many` where a change has to wait), told (`put_many`, `delete_many`) and closed.
 //! Which items go to flash is the cache's business.
 
+mod cas;
 mod context;
 mod fetched;
-mod numbers;
 mod options;
 mod reads;
 mod stripes;
@@ -17,8 +17,8 @@ pub use options::{OpenError, Options};
 use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
+use cas::{CasNumbers, Found};
 use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan};
-use numbers::{Found, Numbers};
 use reads::Reads;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,9 +81,9 @@ impl<'a> Hand<'a> {
     }
 
     /// Gives an item that changes another number.
-    pub fn renumber(&mut self, header: &mut Header) {
-        header.birth = (self.number)();
-        header.cas = header.birth;
+    pub fn set_new_cas(&mut self, header: &mut Header) {
+        header.created_cas = (self.number)();
+        header.cas = header.created_cas;
     }
 }
 
@@ -107,7 +107,7 @@ pub struct NewItem<'a> {
 /// The items. Shared by threads, each of which has a [`ThreadContext`] of its own.
 pub struct Store {
     cache: Cache,
-    numbers: Numbers,
+    numbers: CasNumbers,
     stripes: Stripes,
     reads: Reads,
     item_bytes_max: usize,
@@ -128,7 +128,7 @@ impl Store {
             );
         }
         let cache = Cache::open(options.cache()?)?;
-        let (numbers, found) = Numbers::open(options.numbers_path()).map_err(refused)?;
+        let (numbers, found) = CasNumbers::open(options.numbers_path()).map_err(refused)?;
         if found == Found::Nothing {
             if !cache.is_empty() {
                 let path = options.numbers_path();
@@ -229,8 +229,9 @@ impl Store {
         let flushed_below = self.numbers.flushed_below();
         self.cache.scan_on(&mut context.io, scan, |key, value, expires_at| {
             let item = value.and_then(|value| Item::decode(value, expires_at));
-            let is_there =
-                |item: &Item<'_>| item.header.birth >= flushed_below && !item.header.deadline.is_past(now);
+            let is_there = |item: &Item<'_>| {
+                item.header.created_cas >= flushed_below && !item.header.deadline.is_past(now)
+            };
             if let Some(item) = item.filter(is_there) {
                 visit(key, item);
             }
@@ -272,7 +273,7 @@ impl Store {
         value.clear();
         let mut ends = Vec::with_capacity(items.len());
         for item in items {
-            Header::new(self.numbers.give(), now, item.flags, item.deadline).encode(value);
+            Header::new(self.numbers.next(), now, item.flags, item.deadline).encode(value);
             value.extend_from_slice(item.data);
             ends.push(value.len());
         }
@@ -305,7 +306,7 @@ impl Store {
             Err(why) => Looked::Miss(why),
         };
         new.clear();
-        let mut number = || self.numbers.give();
+        let mut number = || self.numbers.next();
         let mut hand = Hand::new(now, new, &mut number);
         let (change, result) = decide(looked, &mut hand);
         let (header, data) = match (change, looked) {
@@ -390,7 +391,7 @@ fn look(outcome: Outcome<'_>, flushed_below: u64) -> Looked<'_> {
         Outcome::Negative { .. } | Outcome::Miss => return Looked::Miss(Why::Unknown),
     };
     match Item::decode(value, expires_at) {
-        Some(item) if item.header.birth < flushed_below => Looked::Miss(Why::Flushed),
+        Some(item) if item.header.created_cas < flushed_below => Looked::Miss(Why::Flushed),
         Some(item) => Looked::Hit(item),
         None => Looked::Miss(Why::Unknown),
     }

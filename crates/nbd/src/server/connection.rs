@@ -258,7 +258,7 @@ impl Connection {
         let has_output = !self.conversation.pending().is_empty() || self.channel.has_unsent();
         let event = self.conversation.event().filter(|_| self.conversation.in_flight() > 0);
         let (wire, stop) = (&self.channel.stream, self.context.stop.event());
-        // Where there is nothing to wait for, something else takes the place, and is not waited for.
+        // poll() wants a descriptor in each place: where there is none, this is one without events.
         let watch = |fd: Option<_>, flags| match fd {
             Some(fd) => PollFd::from_borrowed_fd(fd, flags),
             None => PollFd::from_borrowed_fd(stop, PollFlags::empty()),

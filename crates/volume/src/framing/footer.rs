@@ -57,8 +57,8 @@ pub struct Header {
     pub position: u32,
     /// The sequence number up to which everything was synced.
     pub synced: u64,
-    /// Whether the program that wrote it uses a slot again only when the checkpoint has the segment that was in it. Then no
-    /// sequence number is missing behind the checkpoint but those that a start leaves out.
+    /// Whether the writer reuses a slot only once the checkpoint has the segment that was in it. Then no sequence number is
+    /// missing behind the checkpoint but those that a start leaves out.
     pub reuse_after_checkpoint: bool,
     /// Of a commit: whether all that lies before `position` in the segment was synced when this was written.
     pub follows_synced: bool,

@@ -202,9 +202,9 @@ fn segment_buffer<'a>(source: &Source<'_>, buffer: &'a mut Option<AlignedBuffer>
     buffer.get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize))
 }
 
-/// Reads what was committed of a segment that has no summary. Every footer found stands for itself: of commits that
-/// were not synced any may be missing. Where one follows what was synced, none may be missing before it. `None`: a later segment was begun in the slot, which is given away when nothing of
-/// the one before is alive; its header never came to the device, and parts of it lie over the summary that was there.
+/// Recovers the commits of a segment that has no summary. Every footer found stands for itself: commits that were not
+/// synced may be missing. Where a footer says that what is before it was synced, none may be missing before it. `None`: the
+/// slot was being overwritten by a newer segment whose header never reached the device.
 fn read_commits(
     source: &Source<'_>,
     header: Header,

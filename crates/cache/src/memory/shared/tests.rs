@@ -6,7 +6,7 @@ use super::file::Claim;
 use super::header::{Header, PATH_BYTES_MAX, encode_path, parse_path};
 use crate::codec::StoredValue;
 use crate::key::KeyHasher;
-use crate::memory::{Aim, Elsewhere, EntryState, Eviction, Memory, Pool, Role, Spare, Which};
+use crate::memory::{Elsewhere, EntryState, Eviction, Memory, Pool, Role, ShrinkTarget, Spare, Which};
 use std::collections::HashMap;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -93,13 +93,13 @@ fn a_kill_at_any_store_leaves_the_state_before_an_operation_or_after_it() {
             let value = vec![step as u8; (random(&mut seed) % values) as usize];
             let most = memory_bytes * 3 / 4;
             let spare = if step.is_multiple_of(2) { Spare::Fresh } else { Spare::Nothing };
-            let aim = Aim { shard: most, pool: most, spare };
+            let aim = ShrinkTarget { shard: most, pool: most, spare };
             let operation = random(&mut seed) % 20;
             match operation {
                 0..3 => _ = memory.remove(key),
                 3..11 => {
                     memory.insert(key, Some(StoredValue::raw(&value)), step, EntryState::Dirty, 0);
-                    // As the cleaner does: what exceeds the tier may lie in memory of the process's own.
+                    // As the evictor does: what exceeds the tier may lie in memory of the process's own.
                     memory.shrink(aim, 0, |_| Eviction::Drop);
                 }
                 11 => _ = memory.insert(key, None, step, EntryState::Clean, 0),

@@ -8,32 +8,32 @@ use granary_log::sync::sync::{Condvar, Mutex};
 use std::time::Instant;
 
 /// What a cache needs to be DRAM first.
-pub(crate) struct Hybrid {
+pub(crate) struct DramFirst {
     /// Lock order: after the shard's.
     pub admitter: Mutex<Admitter>,
     /// Whether its policy ever writes.
     pub writes: bool,
-    /// Of its [`Admitter::sample_threshold`], to be read without the lock.
+    /// The admitter's [`Admitter::sample_threshold`], to be read without the lock.
     pub sample_threshold: AtomicU64,
-    /// Until the log vouches for this segment, there may be entries on flash that a recovery would find
-    /// and the index does not know: blocks that could not be read may be readable the next time.
+    /// While [`Log::vouched`](granary_log::Log::vouched) is below this segment, flash may hold entries that a recovery would
+    /// find and the index does not have: blocks that could not be read may be readable the next time.
     pub unindexed_until: AtomicU64,
     /// Whether what is read often returns to RAM when its segment is used again.
     pub takes_back: AtomicBool,
-    pub requests: Mutex<FlushRequests>,
+    pub requests: Mutex<EvictionRequests>,
     pub requested: Condvar,
     /// The policy's clock begins here.
     pub opened: Instant,
 }
 
-/// What the cleaner is told.
+/// What the evictor is to do.
 #[derive(Default)]
-pub(crate) struct FlushRequests {
+pub(crate) struct EvictionRequests {
     pub wanted: bool,
     pub stop: bool,
 }
 
-impl Hybrid {
+impl DramFirst {
     /// `None`: everything that is put is written.
     pub fn new(
         admission: &Admission,
@@ -58,14 +58,14 @@ impl Hybrid {
         })
     }
 
-    /// The cleaner has no more work.
-    pub fn order_end(&self) {
+    /// The evictor has no more work.
+    pub fn stop(&self) {
         self.requests.lock().expect("no panic under the lock").stop = true;
         self.requested.notify_one();
     }
 
-    /// The cleaner has work.
-    pub fn order_cleaning(&self) {
+    /// The evictor has work.
+    pub fn wake(&self) {
         let mut requests = self.requests.lock().expect("no panic under the lock");
         if !requests.wanted {
             requests.wanted = true;

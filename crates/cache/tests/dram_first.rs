@@ -32,7 +32,7 @@ fn get(cache: &Cache, key: u64) -> Option<u64> {
     version
 }
 
-/// Waits for the cleaner.
+/// Waits for the evictor.
 fn until(cache: &Cache, what: &str, mut is: impl FnMut(&Stats) -> bool) {
     let start = Instant::now();
     while !is(&cache.stats()) {
@@ -106,7 +106,7 @@ fn none_is_none() {
     let open = || Cache::open(dram_first(folder.path(), 1 << 20, Admission::None)).unwrap();
     let cache = open();
     (0..20_000).for_each(|key| put(&cache, key, key));
-    until(&cache, "cleaning", |stats| stats.rejected > 10_000);
+    until(&cache, "eviction", |stats| stats.rejected > 10_000);
     cache.put_many(&[Entry { key: cache.key(b"large"), value: Some(&[7; 10_000]), expires_at: 0 }]);
     cache.flush().unwrap();
     assert_eq!(cache.stats().bytes_written, 0);
@@ -126,7 +126,7 @@ fn flash_gets_what_was_read() {
             assert_eq!(get(&cache, key), Some(key));
         }
     }
-    until(&cache, "cleaning", |stats| stats.admitted + stats.rejected + stats.left_unseen > 20_000);
+    until(&cache, "eviction", |stats| stats.admitted + stats.rejected + stats.left_unseen > 20_000);
     let stats = cache.stats();
     assert!(stats.admitted * 5 < stats.rejected, "{stats:?}");
     assert_eq!(stats.left_unseen, 0, "{stats:?}");
@@ -271,7 +271,7 @@ fn a_budget_is_for_all_that_is_written() {
             cache.put_many(&[entry(&[7; 20_000])]);
         }
     }
-    until(&cache, "cleaning", |stats| stats.rejected > 30_000);
+    until(&cache, "eviction", |stats| stats.rejected > 30_000);
     cache.flush().unwrap();
     assert!(cache.stats().bytes_written < 100_000, "{:?}", cache.stats());
 }

@@ -9,7 +9,7 @@
 //! `next` is greater than every number ever given; `flush_at` is the second of a `flush_all` with a delay.
 //! The file is replaced as a whole, and on the device before anybody acts on it.
 
-use crate::limits::NUMBERS_RESERVED;
+use crate::limits::CAS_RESERVED;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ pub(super) enum Found {
 
 /// The numbers. Shared by all threads.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct CasNumbers {
     path: PathBuf,
     next: AtomicU64,
     /// Numbers below this may be given without writing the file.
@@ -80,7 +80,7 @@ pub(super) struct Numbers {
     persisted: Mutex<Persisted>,
 }
 
-impl Numbers {
+impl CasNumbers {
     /// Reads the file, or begins a new one.
     pub fn open(path: PathBuf) -> io::Result<(Self, Found)> {
         let persisted = match std::fs::read_to_string(&path) {
@@ -91,7 +91,7 @@ impl Numbers {
         };
         let found = if persisted.is_some() { Found::Whole } else { Found::Nothing };
         let persisted = persisted.unwrap_or(Persisted::NEW);
-        let numbers = Numbers {
+        let numbers = CasNumbers {
             path,
             next: AtomicU64::new(persisted.next),
             reserved: AtomicU64::new(persisted.next),
@@ -103,7 +103,7 @@ impl Numbers {
     }
 
     /// A number that was never given before.
-    pub fn give(&self) -> u64 {
+    pub fn next(&self) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if number >= self.reserved.load(Ordering::Acquire) {
             self.reserve(number);
@@ -117,7 +117,7 @@ impl Numbers {
         if number < persisted.next {
             return;
         }
-        persisted.next = number + NUMBERS_RESERVED;
+        persisted.next = number + CAS_RESERVED;
         if let Err(error) = persisted.write(&self.path) {
             // Items go on being stored. After a crash their numbers would be given again, and a flush would pass them by:
             // rather nothing is there then.
@@ -144,7 +144,7 @@ impl Numbers {
         if self.flush_at() == 0 && self.next.load(Ordering::Acquire) == self.flushed_below() + 1 {
             return Ok(());
         }
-        let below = self.give();
+        let below = self.next();
         self.change(|persisted| (persisted.flushed_below, persisted.flush_at) = (below, 0))
     }
 
@@ -199,24 +199,24 @@ mod tests {
     fn numbers_grow_through_stops_and_kills() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("numbers");
-        let open = || Numbers::open(path.clone()).unwrap();
+        let open = || CasNumbers::open(path.clone()).unwrap();
         let (numbers, found) = open();
         assert_eq!(found, Found::Nothing);
-        assert_eq!([numbers.give(), numbers.give()], [1, 2]);
+        assert_eq!([numbers.next(), numbers.next()], [1, 2]);
         numbers.close().unwrap();
         let (numbers, found) = open();
-        assert_eq!((found, numbers.give()), (Found::Whole, 3));
+        assert_eq!((found, numbers.next()), (Found::Whole, 3));
         // Killed.
         let (numbers, _) = open();
-        assert_eq!(numbers.give(), 3 + NUMBERS_RESERVED);
+        assert_eq!(numbers.next(), 3 + CAS_RESERVED);
         numbers.flush().unwrap();
         numbers.flush_later(99).unwrap();
         let (numbers, _) = open();
-        assert_eq!((numbers.flushed_below(), numbers.flush_at()), (4 + NUMBERS_RESERVED, 99));
+        assert_eq!((numbers.flushed_below(), numbers.flush_at()), (4 + CAS_RESERVED, 99));
         numbers.flush().unwrap();
         let (numbers, _) = open();
-        assert!(numbers.flushed_below() > 4 + NUMBERS_RESERVED && numbers.flush_at() == 0);
-        assert!(numbers.give() > numbers.flushed_below());
+        assert!(numbers.flushed_below() > 4 + CAS_RESERVED && numbers.flush_at() == 0);
+        assert!(numbers.next() > numbers.flushed_below());
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             "granary memcached 2\nnext 5\nflushed_below 1\nflush_at 0\n",
         ] {
             std::fs::write(&path, text).unwrap();
-            assert_eq!(Numbers::open(path.clone()).unwrap().1, Found::Nothing, "{text:?}");
+            assert_eq!(CasNumbers::open(path.clone()).unwrap().1, Found::Nothing, "{text:?}");
         }
     }
 }
