@@ -329,6 +329,42 @@ fn a_changed_row_that_nobody_can_ask_for_keeps_no_other_change_away() {
     assert_eq!(values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), [2]);
 }
 
+/// Whoever deploys a file writes it beside the old one and renames it. All connections see that, and so does the look for
+/// changes.
+#[test]
+fn a_file_that_takes_the_name_of_another_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let put = |value: u64| {
+        let files = folder.path().join("user_files");
+        let new = files.join("new.db");
+        let connection = rusqlite::Connection::open(&new).unwrap();
+        let table = format!(
+            "CREATE TABLE t (id INTEGER, v INTEGER, n INTEGER); INSERT INTO t VALUES (1, {value}, {value}), (2, {value}, 0)"
+        );
+        connection.execute_batch(&table).unwrap();
+        drop(connection);
+        std::fs::rename(new, files.join("users.db")).unwrap();
+    };
+    put(1);
+    let source = "TABLE 't' UPDATE_FIELD 'n' UPDATE_LAG 0";
+    let layout = "CACHE(SIZE_IN_CELLS 10 MAX_THREADS_FOR_UPDATES 1)";
+    let cached = open(folder.path(), "id UInt64, v UInt64", "id", source, layout);
+    let direct = open(folder.path(), "id UInt64, v UInt64", "id", source, "DIRECT");
+    assert_eq!(cached.take_updates().unwrap(), 0);
+    let shown = |dictionary: &Dictionary| values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]);
+    for value in 2..5 {
+        put(value);
+        cached.take_updates().unwrap();
+        assert_eq!((shown(&cached), shown(&direct)), (vec![value], vec![value]));
+        assert_eq!(values(all_rows(&direct).unwrap().column(1)), [value, value]);
+    }
+    std::fs::remove_file(folder.path().join("user_files/users.db")).unwrap();
+    assert!(direct.has(&u64s([1])).unwrap_err().message().contains("unable to open"));
+    put(9);
+    assert_eq!(shown(&direct), [9]);
+}
+
 #[test]
 fn a_query_without_an_end_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
