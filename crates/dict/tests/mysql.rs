@@ -63,6 +63,7 @@ fn mysql() {
     conditions_and_queries(&server);
     replicas(&server);
     statements_are_closed(&server);
+    settings_of_the_server_do_not_matter(&server);
     wrong_settings(&server);
     a_connection_that_the_server_has_ended_is_made_anew(&server);
     a_statement_that_takes_too_long_is_ended(&server);
@@ -293,6 +294,23 @@ fn statements_are_closed(server: &Server) {
     while server.prepared() > 0 {
         assert!(Instant::now() < deadline, "{} statements stay", server.prepared());
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What is said for all sessions: to read one snapshot until somebody commits, and to cut answers.
+fn settings_of_the_server_do_not_matter(server: &Server) {
+    server.execute("CREATE TABLE app.moving (id int PRIMARY KEY, v bigint) ENGINE = InnoDB");
+    server.execute("INSERT INTO app.moving VALUES (1, 1), (2, 1), (3, 1)");
+    for setting in ["autocommit = 0", "sql_select_limit = 2"] {
+        server.execute(&format!("SET GLOBAL {setting}"));
+        let layout = "DIRECT(MAX_THREADS_FOR_UPDATES 1)";
+        let direct = open(server, "id UInt64, v UInt64", "id", "TABLE 'moving'", layout);
+        for v in 1..4 {
+            server.execute(&format!("UPDATE app.moving SET v = {v}; COMMIT"));
+            let answer = direct.get(&[0], &u64s([1, 2, 3])).unwrap();
+            assert_eq!(values(&answer.columns[0]), [v; 3], "{setting}");
+        }
+        server.execute("SET GLOBAL autocommit = 1, GLOBAL sql_select_limit = 18446744073709551615");
     }
 }
 

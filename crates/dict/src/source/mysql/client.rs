@@ -19,6 +19,11 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Error, OptsBuilder, Value};
 use std::time::{Duration, Instant};
 
+/// What a session needs, whatever the server's own settings are. The quoting of this crate holds in a sql_mode without
+/// ANSI_QUOTES and NO_BACKSLASH_ESCAPES; without autocommit the first SELECT would begin a transaction whose snapshot
+/// all others read; sql_select_limit would cut answers, and the keys of what is cut would count as absent.
+const SESSION: &str = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = '', autocommit = 1, \
+     sql_select_limit = 18446744073709551615";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The server ends a statement that takes too long; the connection is given up so much later.
 const GRACE: Duration = Duration::from_secs(5);
@@ -67,9 +72,8 @@ impl Mysql {
             let text = format!("Cannot connect to MySQL at {}:{}: {}", server.host, server.port, said(&e));
             DictError::new(Code::AllConnectionTriesFailed, text)
         })?;
-        // The quoting of this crate holds in a sql_mode without ANSI_QUOTES and NO_BACKSLASH_ESCAPES.
         connection
-            .query_drop("SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''")
+            .query_drop(SESSION)
             .and_then(|()| connection.query_drop("SET SESSION TRANSACTION READ ONLY"))
             .map_err(error)?;
         limit_statements(&mut connection, patience)?;
