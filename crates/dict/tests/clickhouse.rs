@@ -58,6 +58,7 @@ fn clickhouse() {
     other_keys(&server);
     floats(&server);
     conditions_and_queries(&server);
+    answers_that_are_cut_are_refused(&server);
     errors(&server);
     updates(&server);
     outage(&mut server);
@@ -254,6 +255,16 @@ fn conditions_and_queries(server: &Server) {
         assert_eq!(found(&answer.found), [false, true, true], "{source}");
         assert_eq!(dictionary.status().source_rows, 2, "{source}");
     }
+}
+
+/// A USER whose answers are cut would lose rows without a word.
+fn answers_that_are_cut_are_refused(server: &Server) {
+    let sql = sql(server, "id UInt64, score Float32", "id", "TABLE 'users'", "DIRECT()");
+    let dictionary =
+        Dictionary::open(definition(&sql.replace("'reader'", "'cut'")), &Environment::new("/")).unwrap();
+    let error = dictionary.has(&u64s([1, 2, 3, 4, 5])).unwrap_err();
+    assert_eq!(error.code(), 48);
+    assert!(error.message().contains("max_result_rows with result_overflow_mode = 'break'"), "{error}");
 }
 
 fn errors(server: &Server) {

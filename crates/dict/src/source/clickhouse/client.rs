@@ -2,6 +2,7 @@
 //! answered in RowBinary. Whoever may only read can be the USER: no setting is changed.
 
 use super::columns::{BoolType, Column, Moments};
+use super::cuts;
 use crate::definition::{Key, KeyColumn, Structure};
 use crate::environment::OwnTables;
 use crate::error::{Code, DictError};
@@ -81,6 +82,12 @@ impl Answerer {
         }
     }
 
+    /// Refuses a server that would cut answers. The dictionary's own SETTINGS were looked at when it was created.
+    fn refuse_cuts(&self) -> Result<(), DictError> {
+        let Answerer::Http(client) = self else { return Ok(()) };
+        cuts::check(&String::from_utf8_lossy(&client.post(cuts::QUERY.as_bytes())?))
+    }
+
     /// Whether the server has Bool, as ClickHouse has since 21.12.
     fn bool_type(&self) -> Result<BoolType, DictError> {
         let Answerer::Http(client) = self else { return Ok(BoolType::Known) };
@@ -127,6 +134,7 @@ impl Clickhouse {
         structure: &Structure,
         patience: Duration,
     ) -> Result<Clickhouse, DictError> {
+        answerer.refuse_cuts()?;
         let asked = sql::columns(Dialect::Clickhouse, structure);
         let plain: Vec<String> = asked.iter().map(|column| column.expression.clone()).collect();
         let statement =
