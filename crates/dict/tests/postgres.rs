@@ -58,6 +58,7 @@ fn postgres() {
     conditions_and_queries(&server);
     replicas(&server);
     updates(&server);
+    types_that_change_are_noticed(&server);
     wrong_settings(&server);
     a_connection_that_the_server_has_ended_is_made_anew(&server);
     a_server_that_falls_silent_is_given_up(&server);
@@ -410,6 +411,38 @@ fn replicas(server: &Server) {
     asks_the_next_replica(server.port, |source| {
         open(server, "id UInt64, name String", "id", source, "DIRECT()")
     });
+}
+
+/// A column's type says how it is shown, and how its keys are bound: a connection that was made before it is changed
+/// shows what is there behind the change.
+fn types_that_change_are_noticed(server: &Server) {
+    server.execute(
+        "CREATE TABLE turned (id int4, at timestamp, v text); \
+         INSERT INTO turned VALUES (1, '2024-01-01 10:00:00', '7'), (2, '2024-01-01 11:00:00', '8')",
+    );
+    let layout = "COMPLEX_KEY_DIRECT(MAX_THREADS_FOR_UPDATES 1)";
+    let zone = "DateTime('Asia/Tokyo')";
+    let columns = format!("id UInt64, at {zone}, v UInt64");
+    let by_id = open(server, &columns, "id", "TABLE 'turned'", layout);
+    let by_time = open(server, &format!("at {zone}, v UInt64"), "at", "TABLE 'turned'", layout);
+    let moment = |text: &str| of_text(&DataType::parse(zone).unwrap(), text);
+    let is_shown_as = |text: &str| {
+        shows(&by_id, &u64s([1]), &[text, "7"]);
+        shows(&by_time, &[moment(text)], &["7"]);
+        assert_eq!(all_rows(&by_time).unwrap().num_rows(), 2);
+    };
+    is_shown_as("2024-01-01 10:00:00");
+    for (change, at) in [
+        ("at TYPE timestamptz USING at AT TIME ZONE 'UTC'", "2024-01-01 19:00:00"),
+        ("at TYPE timestamp USING at AT TIME ZONE 'UTC'", "2024-01-01 10:00:00"),
+        ("at TYPE text USING to_char(at, 'YYYY-MM-DD HH24:MI:SS')", "2024-01-01 10:00:00"),
+        ("at TYPE timestamptz USING (at || '+00')::timestamptz", "2024-01-01 19:00:00"),
+        ("id TYPE int8, ALTER v TYPE int4 USING v::int4", "2024-01-01 19:00:00"),
+    ] {
+        server.execute(&format!("ALTER TABLE turned ALTER {change}"));
+        is_shown_as(at);
+    }
+    assert_eq!((by_id.status().source_errors, by_time.status().source_errors), (0, 0));
 }
 
 fn wrong_settings(server: &Server) {

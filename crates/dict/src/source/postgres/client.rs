@@ -7,7 +7,7 @@ use super::driver::{Session, error};
 use super::keys::{holds, is_compared_as_text};
 use super::tls::SslMode;
 use crate::definition::Structure;
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
 use crate::source::doubles::{combinations, doubles};
@@ -19,10 +19,11 @@ use crate::source::tls::{self, Check};
 use crate::source::{Changes, Source, Tail, Take};
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use futures::future::join;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::types::{Kind, ToSql, Type};
-use tokio_postgres::{Config, NoTls, Row, config};
+use tokio_postgres::{Config, NoTls, Row, Statement, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,10 +48,32 @@ pub(super) struct Database {
 pub(super) struct Postgres {
     session: Session,
     structure: Structure,
-    key_types: Vec<Type>,
+    described: Described,
     select_keys: String,
     select_all: String,
     updates: Option<UpdateStatements>,
+}
+
+/// The types that decide how keys are bound and columns shown.
+struct Described {
+    /// Selects the columns as they are.
+    statement: String,
+    /// Key columns, then attributes.
+    types: Vec<Type>,
+}
+
+impl Described {
+    /// Whether the columns still have these types.
+    fn is_true_of(&self, statement: &Statement) -> bool {
+        let types = statement.columns().iter().map(|column| column.type_().oid());
+        types.eq(self.types.iter().map(Type::oid))
+    }
+
+    /// What is said of rows that were asked for as those of other types: that is done on a connection that knows them.
+    fn outdated() -> DictError {
+        let text = "PostgreSQL: the types of the columns have changed meanwhile";
+        DictError::new(Code::PostgresqlConnectionFailure, text).of_lost_connection(true)
+    }
 }
 
 impl Postgres {
@@ -99,8 +122,8 @@ impl Postgres {
         let statement =
             |list: &str, condition| sql::statement(Dialect::Standard, select, schema, list, condition);
         let plain: Vec<String> = columns.iter().map(|c| c.expression.clone()).collect();
-        // The server's own types decide how keys are bound and how columns are shown.
-        let described = driver.wait(client.prepare(&statement(&plain.join(", "), None)))?;
+        let plain = statement(&plain.join(", "), None);
+        let described = driver.wait(client.prepare(&plain))?;
         let types: Vec<Type> = described.columns().iter().map(|column| column.type_().clone()).collect();
         let wanted = structure.key_columns().into_iter().map(|key| key.data_type);
         let wanted: Vec<DataType> =
@@ -111,13 +134,13 @@ impl Postgres {
             .map(|(column, (theirs, ours))| show(&column.expression, theirs, ours))
             .collect();
         let list = shown.join(", ");
-        let key_types = types[..structure.key_columns().len()].to_vec();
-        let updates = UpdateStatements::new(Dialect::Standard, select, schema, &shown[..key_types.len()]);
+        let keys = structure.key_columns().len();
+        let updates = UpdateStatements::new(Dialect::Standard, select, schema, &shown[..keys]);
         Ok(Postgres {
             updates,
-            select_keys: statement(&list, Some(&condition(structure, &key_types))),
+            select_keys: statement(&list, Some(&condition(structure, &types[..keys]))),
             select_all: statement(&list, None),
-            key_types,
+            described: Described { statement: plain, types },
             structure: structure.clone(),
             session,
         })
@@ -127,16 +150,25 @@ impl Postgres {
 /// The rows of a statement whose columns are all text.
 fn fill(
     session: &mut Session,
+    described: &Described,
     statement: &str,
     parameters: &[&(dyn ToSql + Sync)],
     rows: &mut Rows,
 ) -> Result<(), DictError> {
     let Session { client, driver } = session;
+    let plain = client.prepare(&described.statement);
     let answer = driver.wait(async {
-        let statement = client.prepare(statement).await?;
-        client.query(&statement, parameters).await
+        // The server takes them in turn: the types are those that the columns have behind the rows.
+        let (answer, now) = match client.prepare(statement).await {
+            Ok(statement) => join(client.query(&statement, parameters), plain).await,
+            Err(e) => (Err(e), plain.await),
+        };
+        match now {
+            Ok(now) if !described.is_true_of(&now) => Ok(None),
+            _ => answer.map(Some),
+        }
     })?;
-    answer.iter().try_for_each(|row| push(row, rows))
+    answer.ok_or_else(Described::outdated)?.iter().try_for_each(|row| push(row, rows))
 }
 
 fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
@@ -150,6 +182,7 @@ fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
 impl Source for Postgres {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let columns = self.structure.key_columns();
+        let key_types = &self.described.types[..columns.len()];
         let written = |(data_type, theirs): (&DataType, &Type)| match *theirs {
             Type::TIMESTAMPTZ => sql::in_utc(data_type),
             _ => data_type.clone(),
@@ -157,14 +190,14 @@ impl Source for Postgres {
         let cells = columns
             .iter()
             .zip(keys)
-            .zip(&self.key_types)
+            .zip(key_types)
             .map(|((column, array), theirs)| {
                 Ok((written((&column.data_type, theirs)), Cells::new(&column.data_type, array)?))
             })
             .collect::<Result<Vec<_>, DictError>>()?;
         let mut bound: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(keys[0].len()); columns.len()];
         for row in 0..keys[0].len() {
-            let values = cells.iter().zip(&self.key_types).map(|((written, cells), theirs)| {
+            let values = cells.iter().zip(key_types).map(|((written, cells), theirs)| {
                 match (theirs, written.inner(), cells.get(row)) {
                     (&Type::FLOAT8 | &Type::NUMERIC, DataType::Float32, Raw::Fixed(raw)) => {
                         doubles(raw).into_iter().map(|double| Some(double.to_string())).collect()
@@ -173,7 +206,7 @@ impl Source for Postgres {
                 }
             });
             for key in combinations(values.collect()) {
-                let mut held = key.iter().zip(&self.key_types).zip(&columns);
+                let mut held = key.iter().zip(key_types).zip(&columns);
                 if held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref())) {
                     bound.iter_mut().zip(key).for_each(|(column, value)| column.push(value));
                 }
@@ -182,17 +215,21 @@ impl Source for Postgres {
         let parameters: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|c| c as &(dyn ToSql + Sync)).collect();
         let mut rows = Rows::new(&self.structure);
         self.session.driver.begin();
-        fill(&mut self.session, &self.select_keys, &parameters, &mut rows)?;
+        fill(&mut self.session, &self.described, &self.select_keys, &parameters, &mut rows)?;
         Ok(vec![rows.finish(&[])?])
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         // A portal gives rows when they are asked for; what would come by itself had to be taken to its end.
-        let Postgres { session: Session { client, driver }, select_all, .. } = self;
+        let Postgres { session: Session { client, driver }, select_all, described, .. } = self;
         driver.begin();
         let transaction = driver.wait(client.transaction())?;
         let statement = driver.wait(transaction.prepare(select_all))?;
         let portal = driver.wait(transaction.bind(&statement, &[]))?;
+        // Until the transaction ends nobody can change them.
+        if !described.is_true_of(&driver.wait(transaction.prepare(&described.statement))?) {
+            return Err(Described::outdated());
+        }
         let mut rows = Rows::new(&self.structure);
         loop {
             let answer =
@@ -210,14 +247,16 @@ impl Source for Postgres {
     fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
         self.session.driver.begin();
-        updates.ask_tail(watermark, |statement, rows| fill(&mut self.session, statement, &[], rows))
+        let (session, described) = (&mut self.session, &self.described);
+        updates.ask_tail(watermark, |statement, rows| fill(session, described, statement, &[], rows))
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
         self.session.driver.begin();
+        let (session, described) = (&mut self.session, &self.described);
         updates.ask_changes(&self.structure, watermark, |statement, rows| {
-            fill(&mut self.session, statement, &[], rows)
+            fill(session, described, statement, &[], rows)
         })
     }
 }
