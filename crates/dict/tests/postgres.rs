@@ -59,6 +59,7 @@ fn postgres() {
     replicas(&server);
     updates(&server);
     types_that_change_are_noticed(&server);
+    settings_of_a_role_do_not_matter(&server);
     wrong_settings(&server);
     a_connection_that_the_server_has_ended_is_made_anew(&server);
     a_server_that_falls_silent_is_given_up(&server);
@@ -443,6 +444,29 @@ fn types_that_change_are_noticed(server: &Server) {
         is_shown_as(at);
     }
     assert_eq!((by_id.status().source_errors, by_time.status().source_errors), (0, 0));
+}
+
+/// A role may have settings in which texts are written in other forms, and a backslash in a literal is none.
+fn settings_of_a_role_do_not_matter(server: &Server) {
+    server.execute(
+        "CREATE TABLE odd_role (raw bytea, took interval, v int8, at text); \
+         INSERT INTO odd_role VALUES ('\\x00ff', '1 day 02:03:04', 5, 'a\\'' OR true --'); \
+         ALTER ROLE granary SET bytea_output = 'escape'; ALTER ROLE granary SET intervalstyle = 'iso_8601'; \
+         ALTER ROLE granary SET datestyle = 'SQL, DMY'; ALTER ROLE granary SET standard_conforming_strings = off; \
+         ALTER ROLE granary SET backslash_quote = on",
+    );
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 10)";
+    for (key, text) in [("raw", "\\x00ff"), ("took", "1 day 02:03:04")] {
+        let columns = format!("{key} String, v UInt64");
+        let dictionary = open(server, &columns, key, "TABLE 'odd_role'", layout);
+        assert_eq!(values(&dictionary.get(&[0], &[strings(&[text])]).unwrap().columns[0]), [5], "{key}");
+    }
+    let source = "TABLE 'odd_role' UPDATE_FIELD 'at' UPDATE_LAG 0";
+    let dictionary = open(server, "v UInt64, at String", "v", source, "CACHE(SIZE_IN_CELLS 10)");
+    dictionary.take_updates().unwrap();
+    dictionary.get(&[0], &u64s([5])).unwrap();
+    assert_eq!(dictionary.take_updates().unwrap(), 1);
+    server.execute("ALTER ROLE granary RESET ALL");
 }
 
 fn wrong_settings(server: &Server) {

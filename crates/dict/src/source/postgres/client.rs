@@ -26,6 +26,11 @@ use tokio_postgres::types::{Kind, ToSql, Type};
 use tokio_postgres::{Config, NoTls, Row, Statement, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+/// What a session needs, whatever the server, the database and the role say: texts in the form that is read here, and
+/// string literals in which a backslash is one.
+const SESSION: &str = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET IntervalStyle = 'postgres'; \
+     SET extra_float_digits = 3; SET bytea_output = 'hex'; SET standard_conforming_strings = on; \
+     SET default_transaction_read_only = on";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection that is idle for so long is looked after, and given up if nobody answers.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
@@ -113,11 +118,8 @@ impl Postgres {
             e.within(format_args!("Cannot connect to PostgreSQL at {}:{}", server.host, server.port))
         })?;
         let Session { client, driver } = &mut session;
-        driver.wait(client.batch_execute(&format!(
-            "SET statement_timeout = {}; SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET extra_float_digits = 3; \
-             SET default_transaction_read_only = on",
-            patience.as_millis().clamp(1, i32::MAX as u128)
-        )))?;
+        let limit = format!("SET statement_timeout = {}", patience.as_millis().clamp(1, i32::MAX as u128));
+        driver.wait(client.batch_execute(&format!("{SESSION}; {limit}")))?;
         let columns = sql::columns(Dialect::Standard, structure);
         let statement =
             |list: &str, condition| sql::statement(Dialect::Standard, select, schema, list, condition);
