@@ -10,7 +10,8 @@ use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{
-    Backoff, Batch, Claim, Flight, Freshness, Loader, Pace, Pool, Refused, Turn, lock, unique,
+    Backoff, Batch, Claim, Connections, Flight, Freshness, Loader, Pace, Pool, Refused, Remake, Turn, lock,
+    unique,
 };
 use crate::lookup_key::LookupKey;
 use crate::resident::{Columns, Resident, Times};
@@ -55,7 +56,9 @@ impl Dictionary {
     pub fn open(definition: Definition, environment: &Environment) -> Result<Dictionary, DictError> {
         let definition = readied(definition, environment)?;
         let factory = source::factory(&definition, environment)?;
-        Self::open_with_source(definition, environment, factory)
+        let again = (definition.clone(), environment.clone());
+        let remake: Remake = Box::new(move || source::factory(&again.0, &again.1));
+        Self::open_with(definition, environment, Connections::new(factory, Some(remake)))
     }
 
     /// Refuses a definition that could not be opened wherever its files lay. Nothing is touched.
@@ -84,6 +87,14 @@ impl Dictionary {
         environment: &Environment,
         factory: SourceFactory,
     ) -> Result<Dictionary, DictError> {
+        Self::open_with(definition, environment, Connections::new(factory, None))
+    }
+
+    fn open_with(
+        definition: Definition,
+        environment: &Environment,
+        connections: Connections,
+    ) -> Result<Dictionary, DictError> {
         definition.validate()?;
         let update = &definition.layout.update;
         let rows = definition.rows();
@@ -99,7 +110,7 @@ impl Dictionary {
             clock: environment.clock.clone(),
             waiting: environment.waiting.clone(),
             counters: environment.totals.counters(),
-            factory,
+            connections,
             storage,
             table: Mutex::default(),
             completed: AtomicU64::new(0),

@@ -444,6 +444,22 @@ fn reload_forgets_and_does_not_keep_older_answers() {
     assert_eq!(dictionary.status().element_count, 2);
 }
 
+/// Whoever reloads may have changed what a kept connection is to: another database, the settings of the user.
+#[test]
+fn reload_drops_connections() {
+    let fake = Arc::new(Fake::default());
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let direct = fake.open(&sql("DIRECT(MAX_THREADS_FOR_UPDATES 1)", ""), &environment);
+    let connections = || {
+        direct.has(&u64s([1])).unwrap();
+        fake.connections.load(SeqCst)
+    };
+    assert_eq!((connections(), connections()), (1, 1));
+    direct.reload().unwrap();
+    assert_eq!((connections(), connections()), (2, 2));
+}
+
 #[test]
 fn reload_ends_the_back_off() {
     let folder = tempfile::tempdir().unwrap();

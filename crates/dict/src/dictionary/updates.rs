@@ -97,7 +97,7 @@ impl Dictionary {
         let changes = self.ask_source(move |source| source.changes(&watermark))?;
         let renewed = match changes {
             Changes::TooMany => {
-                self.reload()?;
+                self.forget_all()?;
                 0
             }
             Changes::Keys(keys) => self.renew_cached(store, &keys)?,
@@ -131,7 +131,7 @@ impl Dictionary {
         if !keeps {
             self.forget_requests();
             if store.cache().stats().entries > 0 {
-                self.reload()?;
+                self.forget_all()?;
             }
         }
         known.notice = self.is_ahead(&tail).unwrap_or_default();

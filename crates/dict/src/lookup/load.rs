@@ -4,13 +4,13 @@ use super::counters::Counters;
 use super::flight::{Flight, FlightTable, Loaded, lock};
 use super::panics::caught;
 use super::pool::Turn;
-use super::{Backoff, Pace};
+use super::{Backoff, Connections, Pace};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
 use crate::limits::CLOCK_STEP_SECONDS;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
-use crate::source::{Source, SourceFactory};
+use crate::source::Source;
 use crate::storage::Storage;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Cache, Entry};
@@ -38,7 +38,7 @@ pub(crate) struct Loader {
     pub clock: Clock,
     pub waiting: Waiting,
     pub counters: Arc<Counters>,
-    pub factory: SourceFactory,
+    pub connections: Connections,
     pub storage: Storage,
     pub table: Mutex<FlightTable>,
     /// Flights that were taken out of the table, counted under its lock. A lookup that read a smaller number
@@ -235,7 +235,7 @@ impl Loader {
         let answer = caught("The source's client", || {
             let source = match slot {
                 Some(source) => source,
-                None => slot.insert((self.factory)()?),
+                None => slot.insert(self.connections.connect()?),
             };
             call(source.as_mut())
         });

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod batch;
+mod connections;
 mod counters;
 mod flight;
 mod found;
@@ -14,6 +15,7 @@ mod totals;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
+pub(crate) use connections::{Connections, Remake};
 pub(crate) use flight::{Claim, Flight, lock, unique};
 pub(crate) use load::Loader;
 pub(crate) use pace::Pace;
