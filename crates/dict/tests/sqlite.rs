@@ -329,6 +329,31 @@ fn a_changed_row_that_nobody_can_ask_for_keeps_no_other_change_away() {
     assert_eq!(values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), [2]);
 }
 
+/// It is forgotten, and an error for who asks for it, but others are as they have become.
+#[test]
+fn a_changed_row_that_cannot_be_read_keeps_no_other_change_away() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    connection
+        .execute_batch("CREATE TABLE versions (id INTEGER, v TEXT, n INTEGER); INSERT INTO versions VALUES (1, '1', 100), (2, '1', 100)")
+        .unwrap();
+    let source = "TABLE 'versions' UPDATE_FIELD 'n' UPDATE_LAG 0";
+    let dictionary = open(folder.path(), "id UInt64, v UInt64", "id", source, "CACHE(SIZE_IN_CELLS 10)");
+    dictionary.take_updates().unwrap();
+    dictionary.get(&[0], &u64s([1, 2])).unwrap();
+    for n in 101..104 {
+        let change = format!(
+            "UPDATE versions SET v = '{n}x', n = {n} WHERE id = 1; UPDATE versions SET v = '{n}', n = {n} WHERE id = 2"
+        );
+        connection.execute_batch(&change).unwrap();
+        dictionary.take_updates().unwrap();
+        assert_eq!(values(&dictionary.get(&[0], &u64s([2])).unwrap().columns[0]), [n]);
+        let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+        assert!(error.message().contains("x' as UInt64"), "{error}");
+    }
+}
+
 /// Whoever deploys a file writes it beside the old one and renames it. All connections see that, and so does the look for
 /// changes.
 #[test]

@@ -43,6 +43,7 @@ impl Dictionary {
         }
         self.core.note_use();
         lock(&self.core.loader.backoff).reset();
+        lock(&self.core.loader.refused_keys).clear();
         self.core.opened_at.store(self.core.loader.clock.now(), Ordering::Relaxed);
         Ok(())
     }

@@ -189,8 +189,11 @@ impl Dictionary {
             match self.refresh(&keys) {
                 Ok(_) => renewed += cached.len(),
                 // They have changed, and may not stay as they were: whoever asks for them next asks the source. To begin
-                // with them again at the next look would take as long as this did.
-                Err(error) if error.kind() == Code::TimeoutExceeded && Instant::now() >= deadline => {
+                // with them again at the next look would take as long as this did, or fail for the same row.
+                Err(error)
+                    if error.is_of_request()
+                        || error.kind() == Code::TimeoutExceeded && Instant::now() >= deadline =>
+                {
                     let cached: Vec<Key<'_>> = cached.iter().map(|&i| probed[i]).collect();
                     store.cache().delete_many(&cached);
                 }

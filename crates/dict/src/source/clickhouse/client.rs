@@ -100,7 +100,7 @@ impl Answerer {
 
     fn ask(&self, sql: &str) -> Result<Vec<u8>, DictError> {
         match self {
-            Answerer::Http(client) => client.post(sql.as_bytes()),
+            Answerer::Http(client) => client.post(sql.as_bytes()).map_err(of_its_exception),
             Answerer::Own((tables, settings)) => (tables.0)(sql, settings),
         }
     }
@@ -108,6 +108,14 @@ impl Answerer {
 
 /// The first version of ClickHouse that has Bool.
 const FIRST_WITH_BOOL: (u32, u32) = (21, 12);
+
+/// Codes of exceptions that say nothing of what was asked: time, network and sockets (159, 160, 209, 210, 279), users and
+/// quotas (192 to 195, 201, 497, 516), too many queries, no memory, no room, an end (202, 203, 236, 241, 243, 252, 439), ZooKeeper
+/// (225, 242, 999).
+const OUTAGES: [u32; 24] = [
+    159, 160, 192, 193, 194, 195, 201, 202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 279, 394, 439, 497,
+    516, 734, 999,
+];
 
 /// One connection.
 pub(super) struct Clickhouse {
@@ -279,6 +287,18 @@ fn in_zones(types: &[DataType], columns: &[ArrayRef]) -> Result<Vec<ArrayRef>, D
         false => Ok(Arc::clone(column)),
     };
     types.iter().zip(columns).map(zoned).collect()
+}
+
+/// The error of an answer, which says by the code of its exception, whatever the status is, whether it is one of what was
+/// asked.
+fn of_its_exception(error: DictError) -> DictError {
+    let Some((_, said)) = error.message().split_once("Code: ") else { return error };
+    let digits = said.split(|character: char| !character.is_ascii_digit()).next();
+    match digits.and_then(|digits| digits.parse::<u32>().ok()) {
+        Some(code) if OUTAGES.contains(&code) => error.of_outage(),
+        Some(_) => error.of_request(true),
+        None => error,
+    }
 }
 
 fn percent_encoded(text: &str) -> String {
