@@ -17,7 +17,7 @@ pub const CLOCK_STEP_SECONDS: u64 = 3600;
 pub const KEYS_PER_REQUEST_MAX: usize = 1 << 16;
 /// Keys written into one SQL statement; MySQL's optimizer gives up on ranges somewhere above.
 pub const KEYS_PER_STATEMENT_MAX: usize = 1 << 14;
-/// Bytes of keys in one SQL statement, after which no key is added: ClickHouse takes 256 KiB in all.
+/// Bytes of keys in one SQL statement, unless a single one has more: ClickHouse takes 256 KiB in all.
 pub const STATEMENT_KEYS_BYTES: usize = 192 << 10;
 /// Keys of one MGET or HMGET, as in ClickHouse.
 pub const REDIS_KEYS_MAX: usize = 8192;

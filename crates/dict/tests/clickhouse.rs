@@ -59,6 +59,7 @@ fn clickhouse() {
     floats(&server);
     conditions_and_queries(&server);
     answers_that_are_cut_are_refused(&server);
+    long_keys(&server);
     errors(&server);
     updates(&server);
     outage(&mut server);
@@ -255,6 +256,18 @@ fn conditions_and_queries(server: &Server) {
         assert_eq!(found(&answer.found), [false, true, true], "{source}");
         assert_eq!(dictionary.status().source_rows, 2, "{source}");
     }
+}
+
+/// ClickHouse takes statements of 256 KiB: long keys go in statements of their own, and one that is longer than that is an
+/// error for who asks for it.
+fn long_keys(server: &Server) {
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+    let dictionary = open(server, "b String, v Int32", "b", "TABLE 'pairs'", layout);
+    let (long, longer) = ("x".repeat(150 << 10), "y".repeat(300 << 10));
+    let has = |keys: &[&str]| dictionary.has(&[strings(keys)]).map(|answer| found(&answer));
+    assert_eq!(has(&["b", &long, "it's", &long[1..]]).unwrap(), [true, false, true, false]);
+    has(&["b\\", &longer, "\"é"]).unwrap_err();
+    assert_eq!(has(&["b\\", "\"é", "z"]).unwrap(), [true, true, false]);
 }
 
 /// A USER whose answers are cut would lose rows without a word.

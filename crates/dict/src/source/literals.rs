@@ -32,13 +32,13 @@ pub(super) fn conditions(
             Ok(KeyColumn { name: dialect.name(&column.name), data_type, cells })
         })
         .collect::<Result<Vec<_>, DictError>>()?;
-    let mut conditions = Vec::new();
-    let mut condition = Condition::default();
+    let (mut conditions, mut condition) = (Vec::new(), Condition::default());
     for row in 0..keys[0].len() {
-        condition.add(dialect, &columns, row);
-        if condition.is_full() {
+        let key = Written::new(dialect, &columns, row);
+        if !condition.has_room_for(&key) {
             conditions.push(std::mem::take(&mut condition).text(&columns));
         }
+        condition.add(&key);
     }
     if condition.keys > 0 {
         conditions.push(condition.text(&columns));
@@ -53,6 +53,41 @@ struct KeyColumn {
     cells: Cells,
 }
 
+/// A key as a condition has it.
+enum Written {
+    /// In the list of an IN.
+    Listed(String),
+    /// It can be in none, NULL for one.
+    Chained(String),
+}
+
+impl Written {
+    fn new(dialect: Dialect, columns: &[KeyColumn], row: usize) -> Written {
+        let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
+        match (values.as_deref(), dialect) {
+            // ClickHouse takes a single array in an IN for the list itself.
+            (Some([value]), _) if !columns[0].is_composite() => match columns[0].widened(row) {
+                Some(widened) => Written::Listed(format!("{value}, {widened}")),
+                None => Written::Listed(value.clone()),
+            },
+            (Some(values @ [_, _, ..]), Dialect::Clickhouse)
+                if columns.iter().all(|column| column.widened(row).is_none()) =>
+            {
+                Written::Listed(format!("({})", values.join(", ")))
+            }
+            _ => {
+                let equal: Vec<String> = columns.iter().map(|column| column.equality(dialect, row)).collect();
+                Written::Chained(format!("({})", equal.join(" AND ")))
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        let (Written::Listed(text) | Written::Chained(text)) = self;
+        text.len()
+    }
+}
+
 /// A condition being written.
 #[derive(Default)]
 struct Condition {
@@ -64,33 +99,18 @@ struct Condition {
 }
 
 impl Condition {
-    fn add(&mut self, dialect: Dialect, columns: &[KeyColumn], row: usize) {
-        // NULL is in no list.
-        let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
-        match (values.as_deref(), dialect) {
-            // ClickHouse takes a single array in an IN for the list itself.
-            (Some([value]), _) if !columns[0].is_composite() => {
-                append(&mut self.listed, ", ", value);
-                if let Some(widened) = columns[0].widened(row) {
-                    append(&mut self.listed, ", ", &widened);
-                }
-            }
-            (Some(values @ [_, _, ..]), Dialect::Clickhouse)
-                if columns.iter().all(|column| column.widened(row).is_none()) =>
-            {
-                append(&mut self.listed, ", ", &format!("({})", values.join(", ")));
-            }
-            _ => {
-                let equal: Vec<String> = columns.iter().map(|column| column.equality(dialect, row)).collect();
-                append(&mut self.chained, " OR ", &format!("({})", equal.join(" AND ")));
-            }
-        }
-        self.keys += 1;
+    /// A key that is longer than a statement may be has one of its own.
+    fn has_room_for(&self, key: &Written) -> bool {
+        let bytes = self.listed.len() + self.chained.len() + key.len();
+        self.keys == 0 || self.keys < limits::KEYS_PER_STATEMENT_MAX && bytes <= limits::STATEMENT_KEYS_BYTES
     }
 
-    fn is_full(&self) -> bool {
-        self.keys >= limits::KEYS_PER_STATEMENT_MAX
-            || self.listed.len() + self.chained.len() >= limits::STATEMENT_KEYS_BYTES
+    fn add(&mut self, key: &Written) {
+        match key {
+            Written::Listed(text) => append(&mut self.listed, ", ", text),
+            Written::Chained(text) => append(&mut self.chained, " OR ", text),
+        }
+        self.keys += 1;
     }
 
     fn text(self, columns: &[KeyColumn]) -> String {
@@ -338,5 +358,17 @@ mod tests {
         assert!(conditions.iter().all(|text| text.len() < limits::STATEMENT_KEYS_BYTES + 100));
         let keys: usize = conditions.iter().map(|text| text.matches("1844674407370").count()).sum();
         assert_eq!(keys, 60_000);
+    }
+
+    #[test]
+    fn a_long_key_makes_no_statement_too_long() {
+        let one = structure("a String", "a");
+        let most = limits::STATEMENT_KEYS_BYTES;
+        let texts = ["a", "b", "c", "d", "e"];
+        let texts = texts.iter().zip([most / 2, most / 2 - 10, 1, most * 2, 1]).map(|(c, n)| c.repeat(n));
+        let keys: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+        let conditions = conditions(Dialect::Clickhouse, &one, &[keys], &[]).unwrap();
+        let lengths: Vec<usize> = conditions.iter().map(|text| text.len() - "`a` IN ()".len()).collect();
+        assert_eq!(lengths, [most - 10 + "'', '', ''".len() + 1, most * 2 + 2, 3]);
     }
 }
