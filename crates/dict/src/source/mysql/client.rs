@@ -2,10 +2,11 @@
 //!
 //! Rows come in the binary protocol, whose numbers are exact where the text of a FLOAT is not.
 
+use super::keys::{self, is_moment};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::source::literals::conditions;
+use crate::source::literals::{Theirs, conditions};
 use crate::source::lost::{io_cause, is_broken};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
@@ -47,8 +48,8 @@ pub(super) struct Mysql {
     structure: Structure,
     /// What is selected.
     list: String,
-    /// Which key columns are local times, without a time zone.
-    locals: Vec<bool>,
+    /// What the key columns are.
+    theirs: Vec<Theirs>,
     updates: Option<UpdateStatements>,
     patience: Duration,
 }
@@ -90,7 +91,7 @@ impl Mysql {
         let database = named(&server.database);
         let updates = UpdateStatements::new(Dialect::Mysql, select, database.as_deref(), keys);
         let mut mysql = Mysql {
-            locals: Vec::new(),
+            theirs: Vec::new(),
             updates,
             connection,
             database,
@@ -99,22 +100,10 @@ impl Mysql {
             list: list.join(", "),
             patience,
         };
-        mysql.locals = mysql.locals()?;
+        let (all, database) = (mysql.statement(None), mysql.database.as_deref());
+        let of_none = |list: &str| sql::statement(Dialect::Mysql, select, database, list, Some("1 = 0"));
+        mysql.theirs = keys::describe(&mut mysql.connection, structure, &all, of_none)?;
         Ok(mysql)
-    }
-
-    /// Which key columns are local times. The server is asked only where that makes a difference.
-    fn locals(&mut self) -> Result<Vec<bool>, DictError> {
-        let has_zone = |data_type: &DataType| sql::in_utc(data_type) != *data_type;
-        let keys = self.structure.key_columns();
-        if !keys.iter().any(|key| has_zone(&key.data_type)) {
-            return Ok(Vec::new());
-        }
-        let statement = self.connection.prep(self.statement(None)).map_err(error)?;
-        let columns = statement.columns();
-        let locals = columns.iter().take(keys.len()).map(|column| !is_moment(column.column_type())).collect();
-        self.connection.close(statement).map_err(error)?;
-        Ok(locals)
     }
 
     fn statement(&self, condition: Option<&str>) -> String {
@@ -123,18 +112,21 @@ impl Mysql {
 }
 
 fn fill(connection: &mut Conn, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
-    pass(connection, statement, rows, |_| Ok(()))
+    pass(connection, statement, &[], rows, |_| Ok(()))
 }
 
-/// The rows of a statement; `then` is called with each of them behind those that are there.
+/// The rows of a statement whose keys were written for such columns; `then` is called with each of them behind those that
+/// are there.
 fn pass(
     connection: &mut Conn,
     statement: &str,
+    written_for: &[Theirs],
     rows: &mut Rows,
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {
     let statement = connection.prep(statement).map_err(error)?;
     let answer = connection.exec_iter(&statement, ()).map_err(error)?;
+    keys::check(written_for, answer.columns().as_ref())?;
     let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
     for row in answer {
         for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
@@ -150,20 +142,20 @@ impl Source for Mysql {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let deadline = Instant::now() + self.patience;
         let mut rows = Rows::new(&self.structure);
-        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.locals)? {
+        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.theirs)? {
             if Instant::now() > deadline {
                 let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
                 return Err(DictError::new(Code::TimeoutExceeded, text));
             }
             let statement = self.statement(Some(&condition));
-            fill(&mut self.connection, &statement, &mut rows)?;
+            pass(&mut self.connection, &statement, &self.theirs, &mut rows, |_| Ok(()))?;
         }
         Ok(vec![rows.finish(&[])?])
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         let (statement, mut rows) = (self.statement(None), Rows::new(&self.structure));
-        pass(&mut self.connection, &statement, &mut rows, |rows| {
+        pass(&mut self.connection, &statement, &[], &mut rows, |rows| {
             rows.pour(limits::RESIDENT_BATCH_ROWS, take)
         })?;
         rows.pour(1, take)
@@ -253,11 +245,7 @@ fn push_moment(rows: &mut Rows, column: usize, theirs: ColumnType, text: &str) -
     Ok(())
 }
 
-fn is_moment(theirs: ColumnType) -> bool {
-    matches!(theirs, ColumnType::MYSQL_TYPE_TIMESTAMP | ColumnType::MYSQL_TYPE_TIMESTAMP2)
-}
-
-fn error(e: Error) -> DictError {
+pub(super) fn error(e: Error) -> DictError {
     let code = match &e {
         Error::MySqlError(server) if OVERDUE.contains(&server.code) => Code::TimeoutExceeded,
         _ => Code::PocoException,

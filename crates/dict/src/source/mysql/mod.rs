@@ -2,6 +2,7 @@
 //! too.
 
 mod client;
+mod keys;
 
 use self::client::Mysql;
 use super::SourceFactory;
