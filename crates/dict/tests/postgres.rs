@@ -18,11 +18,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn open(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -> Dictionary {
+    open_in("postgres", server, columns, key, source, layout)
+}
+
+fn open_in(
+    database: &str,
+    server: &Server,
+    columns: &str,
+    key: &str,
+    source: &str,
+    layout: &str,
+) -> Dictionary {
     let folder = std::env::temp_dir();
     let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(1000)" };
     let sql = format!(
         "CREATE DICTIONARY p ({columns}) PRIMARY KEY {key} \
-         SOURCE(POSTGRESQL(HOST '127.0.0.1' PORT {} USER 'granary' PASSWORD 'secret' DB 'postgres' {source})) \
+         SOURCE(POSTGRESQL(HOST '127.0.0.1' PORT {} USER 'granary' PASSWORD 'secret' DB '{database}' {source})) \
          LAYOUT({layout}) {lifetime}",
         server.port
     );
@@ -58,6 +69,7 @@ fn postgres() {
     conditions_and_queries(&server);
     replicas(&server);
     updates(&server);
+    characters_that_an_encoding_lacks(&server);
     types_that_change_are_noticed(&server);
     settings_of_a_role_do_not_matter(&server);
     wrong_settings(&server);
@@ -412,6 +424,30 @@ fn replicas(server: &Server) {
     asks_the_next_replica(server.port, |source| {
         open(server, "id UInt64, name String", "id", source, "DIRECT()")
     });
+}
+
+/// A key with such a character is not there, and others are.
+fn characters_that_an_encoding_lacks(server: &Server) {
+    server.execute("CREATE DATABASE old ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+    server.execute_in(
+        "old",
+        "CREATE TABLE spelt (name text, n int4, v int8); \
+         INSERT INTO spelt VALUES ('a', 1, 1), ('?', 1, 2), ('Zürich', 1, 3), ('ÿ', 1, 4)",
+    );
+    let names = ["€", "Zürich", "мир", "a", "ÿ", "😀ÿ", "?", "ü"];
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+    let ones: ArrayRef = Arc::new(Int32Array::from(vec![1; names.len()]));
+    for (columns, key, keys) in [
+        ("name String, v UInt64", "name", vec![strings(&names)]),
+        ("name String, n Int32, v UInt64", "name, n", vec![strings(&names), ones]),
+    ] {
+        let dictionary = open_in("old", server, columns, key, "TABLE 'spelt'", layout);
+        for _ in 0..2 {
+            let answer = dictionary.get(&[0], &keys).unwrap();
+            assert_eq!(values(&answer.columns[0]), [0, 3, 0, 1, 4, 0, 2, 0], "{key}");
+        }
+        assert_eq!(dictionary.status().source_errors, 0);
+    }
 }
 
 /// A column's type says how it is shown, and how its keys are bound: a connection that was made before it is changed

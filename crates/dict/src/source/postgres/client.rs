@@ -5,6 +5,7 @@
 
 use super::driver::{Session, error};
 use super::keys::{holds, is_compared_as_text};
+use super::repertoire::Repertoire;
 use super::tls::SslMode;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -54,6 +55,8 @@ pub(super) struct Postgres {
     session: Session,
     structure: Structure,
     described: Described,
+    /// `None`: the database has all characters.
+    repertoire: Option<Repertoire>,
     select_keys: String,
     select_all: String,
     updates: Option<UpdateStatements>,
@@ -138,7 +141,9 @@ impl Postgres {
         let list = shown.join(", ");
         let keys = structure.key_columns().len();
         let updates = UpdateStatements::new(Dialect::Standard, select, schema, &shown[..keys]);
+        let repertoire = Repertoire::of(&mut session)?;
         Ok(Postgres {
+            repertoire,
             updates,
             select_keys: statement(&list, Some(&condition(structure, &types[..keys]))),
             select_all: statement(&list, None),
@@ -197,7 +202,7 @@ impl Source for Postgres {
                 Ok((written((&column.data_type, theirs)), Cells::new(&column.data_type, array)?))
             })
             .collect::<Result<Vec<_>, DictError>>()?;
-        let mut bound: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(keys[0].len()); columns.len()];
+        let mut texts: Vec<Vec<Option<String>>> = Vec::with_capacity(keys[0].len());
         for row in 0..keys[0].len() {
             let values = cells.iter().zip(key_types).map(|((written, cells), theirs)| {
                 match (theirs, written.inner(), cells.get(row)) {
@@ -207,16 +212,23 @@ impl Source for Postgres {
                     (_, _, value) => vec![text(written, value)],
                 }
             });
-            for key in combinations(values.collect()) {
+            let is_held = |key: &Vec<Option<String>>| {
                 let mut held = key.iter().zip(key_types).zip(&columns);
-                if held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref())) {
-                    bound.iter_mut().zip(key).for_each(|(column, value)| column.push(value));
-                }
-            }
+                held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref()))
+            };
+            texts.extend(combinations(values.collect()).into_iter().filter(is_held));
+        }
+        self.session.driver.begin();
+        if let Some(repertoire) = &mut self.repertoire {
+            repertoire.learn(&mut self.session, texts.iter().flatten().flatten().map(String::as_str))?;
+            texts.retain(|key| key.iter().flatten().all(|text| repertoire.has(text)));
+        }
+        let mut bound: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(texts.len()); columns.len()];
+        for key in texts {
+            bound.iter_mut().zip(key).for_each(|(column, value)| column.push(value));
         }
         let parameters: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|c| c as &(dyn ToSql + Sync)).collect();
         let mut rows = Rows::new(&self.structure);
-        self.session.driver.begin();
         fill(&mut self.session, &self.described, &self.select_keys, &parameters, &mut rows)?;
         Ok(vec![rows.finish(&[])?])
     }
