@@ -191,6 +191,9 @@ fn where_and_query() {
         "TABLE 'users' WHERE 'id > 10 OR id = 3'",
         "QUERY 'SELECT id, score FROM users WHERE {condition} AND (id > 10 OR id = 3)'",
         "QUERY 'SELECT id, score FROM users WHERE id > 10 OR id = 3'",
+        "TABLE 'users' WHERE 'id > 10 OR id = 3 -- the living'",
+        "QUERY 'SELECT id, score FROM users WHERE id > 10 OR id = 3 -- the living'",
+        "QUERY 'SELECT id, score FROM users WHERE {condition} AND (id > 10 OR id = 3) -- the living'",
     ] {
         let dictionary = open(folder.path(), "id UInt64, score Float64", "id", source, "DIRECT");
         let answer = dictionary.get(&[0], &u64s([2, 3, 11])).unwrap();
