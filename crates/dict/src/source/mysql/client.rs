@@ -2,12 +2,12 @@
 //!
 //! Rows come in the binary protocol, whose numbers are exact where the text of a FLOAT is not.
 
+use super::errors::{error, said};
 use super::keys::{self, is_moment};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::source::literals::{Theirs, conditions};
-use crate::source::lost::{io_cause, is_broken};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
 use crate::source::server::Server;
@@ -17,7 +17,7 @@ use crate::types::{DataType, text_to_fixed};
 use arrow::array::{ArrayRef, RecordBatch};
 use mysql::consts::ColumnType;
 use mysql::prelude::Queryable;
-use mysql::{Conn, Error, OptsBuilder, Value};
+use mysql::{Conn, OptsBuilder, Value};
 use std::time::{Duration, Instant};
 
 /// What a session needs, whatever the server's own settings are. The quoting of this crate holds in a sql_mode without
@@ -28,16 +28,6 @@ const SESSION: &str = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = '', a
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The server ends a statement that takes too long; the connection is given up so much later.
 const GRACE: Duration = Duration::from_secs(5);
-/// ER_STATEMENT_TIMEOUT of MariaDB and ER_QUERY_TIMEOUT of MySQL.
-const OVERDUE: [u16; 2] = [1969, 3024];
-/// ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED of MariaDB, ER_CLIENT_INTERACTION_TIMEOUT of MySQL: the server's last words.
-const FAREWELLS: [u16; 3] = [1053, 1927, 4031];
-/// Errors of the server that say nothing of what was asked: no memory, no room (1021, 1037, 1038, 1041), no connection (1040,
-/// 1129, 1203, 1226), no access (1044, 1045), a network that fails (1152 to 1161), locks (1205, 1213), an interruption (1317).
-const OUTAGES: [u16; 24] = [
-    1021, 1037, 1038, 1040, 1041, 1044, 1045, 1129, 1152, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161,
-    1203, 1205, 1213, 1226, 1290, 1317, 1836,
-];
 
 /// One connection.
 pub(super) struct Mysql {
@@ -243,28 +233,4 @@ fn push_moment(rows: &mut Rows, column: usize, theirs: ColumnType, text: &str) -
     let raw = text_to_fixed(&utc, text).map_err(|e| rows.within(column, e))?;
     rows.column(column).push_fixed(&raw);
     Ok(())
-}
-
-pub(super) fn error(e: Error) -> DictError {
-    let code = match &e {
-        Error::MySqlError(server) if OVERDUE.contains(&server.code) => Code::TimeoutExceeded,
-        _ => Code::PocoException,
-    };
-    let is_lost = match &e {
-        Error::IoError(e) => is_broken(e),
-        // A farewell that came before anything was asked is out of sync.
-        Error::CodecError(e) => io_cause(e).is_none_or(is_broken),
-        Error::MySqlError(server) => FAREWELLS.contains(&server.code),
-        _ => false,
-    };
-    let is_of_request = matches!(&e, Error::MySqlError(server) if !OUTAGES.contains(&server.code) && code != Code::TimeoutExceeded);
-    DictError::new(code, format!("MySQL: {}", said(&e))).of_request(is_of_request).of_lost_connection(is_lost)
-}
-
-/// The server's message, or that of the connection.
-fn said(e: &Error) -> String {
-    match e {
-        Error::MySqlError(server) => format!("{} (error {})", server.message, server.code),
-        other => other.to_string(),
-    }
 }

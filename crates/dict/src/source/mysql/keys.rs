@@ -1,6 +1,6 @@
 //! What MySQL's key columns are: keys are written so that they are compared as what they are there.
 
-use super::client::error;
+use super::errors::error;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::source::literals::{Charset, Theirs};

@@ -2,6 +2,7 @@
 //! too.
 
 mod client;
+mod errors;
 mod keys;
 
 use self::client::Mysql;
