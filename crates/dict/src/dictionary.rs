@@ -10,7 +10,8 @@ use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{
-    Backoff, Batch, Claim, Flight, Freshness, Loader, Pace, Pool, Refused, Turn, lock, unique,
+    Backoff, Batch, Claim, Connections, Flight, Freshness, Loaded, Loader, Pace, Pool, Refused, Remake, Turn,
+    lock, unique,
 };
 use crate::lookup_key::LookupKey;
 use crate::resident::{Columns, Resident, Times};
@@ -55,7 +56,9 @@ impl Dictionary {
     pub fn open(definition: Definition, environment: &Environment) -> Result<Dictionary, DictError> {
         let definition = readied(definition, environment)?;
         let factory = source::factory(&definition, environment)?;
-        Self::open_with_source(definition, environment, factory)
+        let again = (definition.clone(), environment.clone());
+        let remake: Remake = Box::new(move || source::factory(&again.0, &again.1));
+        Self::open_with(definition, environment, Connections::new(factory, Some(remake)))
     }
 
     /// Refuses a definition that could not be opened wherever its files lay. Nothing is touched.
@@ -84,6 +87,14 @@ impl Dictionary {
         environment: &Environment,
         factory: SourceFactory,
     ) -> Result<Dictionary, DictError> {
+        Self::open_with(definition, environment, Connections::new(factory, None))
+    }
+
+    fn open_with(
+        definition: Definition,
+        environment: &Environment,
+        connections: Connections,
+    ) -> Result<Dictionary, DictError> {
         definition.validate()?;
         let update = &definition.layout.update;
         let rows = definition.rows();
@@ -99,11 +110,12 @@ impl Dictionary {
             clock: environment.clock.clone(),
             waiting: environment.waiting.clone(),
             counters: environment.totals.counters(),
-            factory,
+            connections,
             storage,
             table: Mutex::default(),
             completed: AtomicU64::new(0),
             backoff: Mutex::new(Backoff::new(environment.backoff_base_seconds, fastrand::Rng::new())),
+            refused_keys: Mutex::default(),
             pace: Pace::new(update.max_requests_per_second, environment.clock.clone()),
             is_closing: AtomicBool::new(false),
             update_failure: Mutex::default(),
@@ -350,7 +362,9 @@ impl Dictionary {
 
     /// Updates stale rows without waiting. That it cannot be done now is no concern of the lookup.
     fn refresh_stale(&self, batch: &Batch<'_>, keys: &[ArrayRef]) {
-        let (unique, _) = unique(&batch.keys, &batch.stale);
+        let mut stale = batch.stale.clone();
+        stale.retain(|&row| self.core.loader.may_ask_for([batch.keys.get(row as usize)].into_iter()).is_ok());
+        let (unique, _) = unique(&batch.keys, &stale);
         if let Ok(Some(claim)) = self.claim(&batch.keys, keys, &unique, None, self.deadline()) {
             let _ = self.start(&claim);
         }
@@ -378,6 +392,7 @@ impl Dictionary {
         }
         let claim = table.claim(keys, unique, deadline, |mine| {
             loader.may_ask()?;
+            loader.may_ask_for(mine.iter().map(|&row| keys.get(row as usize))).map_err(|e| self.failed(e))?;
             self.launch(arrays, mine, deadline)
         })?;
         let joined = claim.tickets.iter().filter(|(flight, _)| !claim.mine.contains(&(*flight as usize)));
@@ -462,6 +477,12 @@ impl Dictionary {
                 }
             }
         }
+        let failure = |&(flight, slot): &(u32, u32)| loaded[flight as usize].failure(slot);
+        if loaded.iter().any(|flight: &Arc<Loaded>| !flight.failures.is_empty())
+            && let Some(error) = claim.tickets.iter().find_map(failure)
+        {
+            return Err(self.failed(error.clone()));
+        }
         let row = |unique: usize| {
             let (flight, slot) = claim.tickets[unique];
             loaded[flight as usize].row(slot)
@@ -486,7 +507,8 @@ impl Dictionary {
             LayoutKind::Ssd(_) | LayoutKind::Memory { .. } => DictError::new(
                 Code::CacheDictionaryUpdateFail,
                 format!("Update failed for dictionary '{}': {error}", self.core.loader.name),
-            ),
+            )
+            .for_the_cause_of(&error),
         }
     }
 }

@@ -109,6 +109,29 @@ pub enum Code {
 }
 
 impl Code {
+    /// Whether a source's error with this code is one of a value, unless it says that it is another.
+    const fn is_of_value(self) -> bool {
+        matches!(
+            self,
+            Code::CannotParseText
+                | Code::CannotParseInputAssertionFailed
+                | Code::CannotParseDate
+                | Code::CannotParseDatetime
+                | Code::TypeMismatch
+                | Code::ArgumentOutOfBound
+                | Code::CannotParseNumber
+                | Code::IncorrectData
+                | Code::CannotReadArrayFromText
+                | Code::LimitExceeded
+                | Code::ValueIsOutOfRangeOfDataType
+                | Code::CannotParseUuid
+                | Code::CannotParseBool
+                | Code::UnexpectedDataAfterParsedValue
+                | Code::CannotParseIpv4
+                | Code::CannotParseIpv6
+        )
+    }
+
     /// The name ClickHouse prints behind the message.
     pub const fn name(self) -> &'static str {
         match self {
@@ -171,7 +194,20 @@ impl Code {
 pub struct DictError {
     kind: Code,
     message: String,
-    is_lost_connection: bool,
+    cause: Cause,
+}
+
+/// What an error of a source says of other requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// What the code says.
+    Unsaid,
+    /// There is no connection: others fail, too.
+    Outage,
+    /// The server had ended the connection: on a new one it may answer.
+    LostConnection,
+    /// What was asked, or a value that was answered: others need not fail.
+    Request,
 }
 
 /// The error for what `clause` names and the program was built without.
@@ -184,7 +220,7 @@ pub(crate) fn built_without(clause: &str, name: &str, feature: &str) -> DictErro
 impl DictError {
     /// `message` is a sentence without its full stop.
     pub fn new(kind: Code, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), is_lost_connection: false }
+        Self { kind, message: message.into(), cause: Cause::Unsaid }
     }
     /// ClickHouse's error number.
     pub fn code(&self) -> i32 {
@@ -205,11 +241,33 @@ impl DictError {
 
     /// Whether a source's server had ended the connection: on a new one it may answer.
     pub(crate) fn is_lost_connection(&self) -> bool {
-        self.is_lost_connection
+        self.cause == Cause::LostConnection
     }
     /// Notes in an error whether a source's server had ended the connection.
     pub(crate) fn of_lost_connection(self, is_lost_connection: bool) -> Self {
-        Self { is_lost_connection, ..self }
+        if is_lost_connection { Self { cause: Cause::LostConnection, ..self } } else { self }
+    }
+
+    /// Whether it is of what was asked of a source, or of a value that it answered: who asks for something else may have
+    /// an answer.
+    pub(crate) fn is_of_request(&self) -> bool {
+        match self.cause {
+            Cause::Unsaid => self.kind.is_of_value(),
+            Cause::Request => true,
+            Cause::Outage | Cause::LostConnection => false,
+        }
+    }
+    /// Notes in an error whether it is of what was asked.
+    pub(crate) fn of_request(self, is_of_request: bool) -> Self {
+        if is_of_request { Self { cause: Cause::Request, ..self } } else { self }
+    }
+    /// Notes in an error that there is no connection.
+    pub(crate) fn of_outage(self) -> Self {
+        Self { cause: Cause::Outage, ..self }
+    }
+    /// The same error, which says of other requests what `error` does.
+    pub(crate) fn for_the_cause_of(self, error: &DictError) -> Self {
+        self.of_request(error.is_of_request())
     }
 
     pub(crate) fn bad_arguments(message: impl Into<String>) -> Self {

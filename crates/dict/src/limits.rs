@@ -17,7 +17,7 @@ pub const CLOCK_STEP_SECONDS: u64 = 3600;
 pub const KEYS_PER_REQUEST_MAX: usize = 1 << 16;
 /// Keys written into one SQL statement; MySQL's optimizer gives up on ranges somewhere above.
 pub const KEYS_PER_STATEMENT_MAX: usize = 1 << 14;
-/// Bytes of keys in one SQL statement, after which no key is added: ClickHouse takes 256 KiB in all.
+/// Bytes of keys in one SQL statement, unless a single one has more: ClickHouse takes 256 KiB in all.
 pub const STATEMENT_KEYS_BYTES: usize = 192 << 10;
 /// Keys of one MGET or HMGET, as in ClickHouse.
 pub const REDIS_KEYS_MAX: usize = 8192;
@@ -39,6 +39,10 @@ pub const RESIDENT_BATCH_ROWS: usize = 1 << 13;
 pub const RESIDENT_BATCH_BYTES: usize = 4 << 20;
 /// Bytes of an answer that is read while it comes, read at once.
 pub const ANSWER_PIECE_BYTES: u64 = 1 << 16;
+/// Requests of which one that fails for what it asks may be made of parts of.
+pub const PARTS_MAX: usize = 64;
+/// Keys of a dictionary that are remembered because the source was asked for them in vain.
+pub const KEYS_REFUSED_MAX: usize = 4096;
 /// Longest wait between two tries of a failing source, in seconds.
 pub const BACKOFF_SECONDS_MAX: u64 = 600;
 /// Changed rows that one look at UPDATE_FIELD takes in; with more, all entries are forgotten.

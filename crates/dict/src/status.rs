@@ -254,7 +254,7 @@ impl Status {
             lifetime_max_seconds: definition.lifetime.max_seconds,
             loading_start_time: opened_at,
             last_successful_update_time: backoff.last_success(),
-            error_count: backoff.failures().into(),
+            error_count: backoff.errors().into(),
             last_exception: match backoff.last_failure() {
                 "" => lock(&loader.update_failure).clone(),
                 failure => failure.to_string(),

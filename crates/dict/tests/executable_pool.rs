@@ -62,6 +62,32 @@ fn one_process_answers_request_after_request() {
     }
 }
 
+/// SYSTEM RELOAD DICTIONARY: the program may have been mended.
+#[test]
+fn a_reload_starts_the_program_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = |version: u64| lines(&format!("print(key, {version}, os.getpid(), sep=chr(9))"));
+    let command = program(folder.path(), "p", &code(1));
+    let source = format!("COMMAND '{command}' FORMAT TSV");
+    let columns = "id UInt64, version UInt64, pid UInt64";
+    let dictionary = try_open(Path::new("/"), columns, "id", &source, "CACHE(SIZE_IN_CELLS 10)").unwrap();
+    let ask = |key: u64| {
+        let answer = dictionary.get(&[0, 1], &u64s([key])).unwrap();
+        (values(&answer.columns[0])[0], values(&answer.columns[1])[0])
+    };
+    let (version, pid) = ask(1);
+    program(folder.path(), "p", &code(2));
+    assert_eq!((version, ask(2)), (1, (1, pid)));
+    dictionary.reload().unwrap();
+    // Whether anybody asks or not.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(Instant::now() < deadline, "process {pid} stays");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!((ask(1).0, ask(2).0), (2, 2));
+}
+
 #[test]
 fn big_batches_do_not_lock_up() {
     let folder = tempfile::tempdir().unwrap();

@@ -24,6 +24,20 @@ fn open(
     Dictionary::open(definition(&sql), &Environment { user_files: Some(files), ..Environment::new(folder) })
 }
 
+/// An empty text is a text; there is no empty number.
+#[test]
+fn empty_fields_of_csv() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("user_files")).unwrap();
+    std::fs::write(folder.path().join("user_files/rows"), "1,,5\n2,\"\",\n3,x,\\N\n4,\\N,7\n").unwrap();
+    let columns = "id UInt64, s String DEFAULT 'def', n UInt64 DEFAULT 9";
+    let dictionary =
+        open(folder.path(), columns, "id", "PATH 'rows' FORMAT CSV", "CACHE(SIZE_IN_CELLS 100)").unwrap();
+    let answer = dictionary.get(&[0, 1], &u64s([1, 2, 3, 4])).unwrap();
+    assert_eq!(texts(&answer.columns[0]), ["", "", "x", "def"]);
+    assert_eq!(values(&answer.columns[1]), [5, 9, 9, 7]);
+}
+
 #[test]
 fn finds_keys_in_each_format() {
     let folder = tempfile::tempdir().unwrap();

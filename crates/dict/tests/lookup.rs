@@ -444,6 +444,81 @@ fn reload_forgets_and_does_not_keep_older_answers() {
     assert_eq!(dictionary.status().element_count, 2);
 }
 
+/// Whoever reloads may have changed what a kept connection is to: another database, the settings of the user.
+#[test]
+fn reload_drops_connections() {
+    let fake = Arc::new(Fake::default());
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let direct = fake.open(&sql("DIRECT(MAX_THREADS_FOR_UPDATES 1)", ""), &environment);
+    let connections = || {
+        direct.has(&u64s([1])).unwrap();
+        fake.connections.load(SeqCst)
+    };
+    assert_eq!((connections(), connections()), (1, 1));
+    direct.reload().unwrap();
+    assert_eq!((connections(), connections()), (2, 2));
+}
+
+/// The source is not down: others are answered, and only who wants the bad row is told.
+#[test]
+fn one_bad_row_fails_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    fake.bad.store(3333, SeqCst);
+    let error = dictionary.get(&[0], &u64s(1..10_000)).unwrap_err();
+    assert!(error.code() == 510 && error.message().contains("the row of 3333 is bad"), "{error}");
+    let requests = fake.requests();
+    assert!(requests < 64, "{requests} requests");
+    // All others are known.
+    assert_eq!(get(&dictionary, (1..10_000).filter(|key| *key != 3333)).1.len(), 9998);
+    assert_eq!(get(&dictionary, [20_001]).0, [200_010]);
+    // The index tells keys apart by some bits of a hash: it may lose an entry.
+    assert!(fake.requests() <= requests + 2);
+    let requests = fake.requests();
+    for _ in 0..3 {
+        dictionary.get(&[0], &u64s([3333])).unwrap_err();
+    }
+    assert_eq!(fake.requests(), requests, "the source is left alone with that key");
+    fake.bad.store(0, SeqCst);
+    clock.fetch_add(5, SeqCst);
+    assert_eq!(get(&dictionary, [3333]).0, [33_330]);
+    // Who reloads need not wait.
+    fake.bad.store(5, SeqCst);
+    dictionary.reload().unwrap();
+    dictionary.get(&[0], &u64s([5])).unwrap_err();
+    fake.bad.store(0, SeqCst);
+    dictionary.reload().unwrap();
+    assert_eq!(get(&dictionary, [5]).0, [50]);
+}
+
+/// What somebody else has asked for in the same request is answered, too, and what was known of a bad row stays.
+#[test]
+fn one_bad_row_fails_nobody_who_waits_for_the_same_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&ssd(""), &environment);
+    fake.bad.store(3, SeqCst);
+    fake.close_gate();
+    std::thread::scope(|scope| {
+        let with = scope.spawn(|| dictionary.get(&[0], &u64s(1..8)).map(|_| ()));
+        fake.await_waiting(1);
+        let without = scope.spawn(|| get(&dictionary, [1, 2, 4, 7]));
+        while dictionary.status().keys_joined < 4 {
+            std::thread::yield_now();
+        }
+        fake.open_gate();
+        with.join().unwrap().unwrap_err();
+        assert_eq!(without.join().unwrap().0, [10, 20, 40, 70]);
+    });
+    fake.bad.store(2, SeqCst);
+    dictionary.refresh(&u64s([1, 2, 4])).unwrap_err();
+    assert_eq!(get(&dictionary, [1, 2, 4]).0, [10, 20, 40]);
+}
+
 #[test]
 fn reload_ends_the_back_off() {
     let folder = tempfile::tempdir().unwrap();

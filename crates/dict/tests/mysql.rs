@@ -63,6 +63,10 @@ fn mysql() {
     conditions_and_queries(&server);
     replicas(&server);
     statements_are_closed(&server);
+    settings_of_the_server_do_not_matter(&server);
+    keys_that_a_character_set_lacks(&server);
+    numbers_that_are_texts(&server);
+    key_columns_that_change_are_noticed(&server);
     wrong_settings(&server);
     a_connection_that_the_server_has_ended_is_made_anew(&server);
     a_statement_that_takes_too_long_is_ended(&server);
@@ -296,6 +300,85 @@ fn statements_are_closed(server: &Server) {
     }
 }
 
+/// Such a key is in no row; an index finds the others as before.
+fn keys_that_a_character_set_lacks(server: &Server) {
+    for (number, charset) in
+        ["latin1", "utf8mb3", "utf8mb4", "latin1 COLLATE latin1_german1_ci", "koi8r", "binary"]
+            .iter()
+            .enumerate()
+    {
+        let name = match *charset {
+            "binary" => "name varbinary(20)".to_string(),
+            charset => format!("name varchar(20) CHARACTER SET {charset}"),
+        };
+        server.execute(&format!(
+            "CREATE TABLE app.spelt{number} ({name}, n int, v bigint, PRIMARY KEY (name, n))"
+        ));
+        let last = if *charset == "koi8r" { "мир" } else { "é" };
+        server.execute(&format!("SET NAMES utf8mb4; INSERT INTO app.spelt{number} VALUES ('a', 1, 1), ('?', 1, 2), ('{last}', 1, 3)"));
+        let by_name = strings(&["😀", last, "a", "?", "x😀"]);
+        let ones: ArrayRef = Arc::new(Int32Array::from(vec![1; 5]));
+        let source = format!("TABLE 'spelt{number}'");
+        let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+        let one = open(server, "name String, v UInt64", "name", &source, layout);
+        let two = open(server, "name String, n Int32, v UInt64", "(name, n)", &source, layout);
+        for (dictionary, keys) in [(one, vec![Arc::clone(&by_name)]), (two, vec![by_name, ones])] {
+            let answer = dictionary.get(&[0], &keys).unwrap();
+            assert_eq!(values(&answer.columns[0]), [0, 3, 1, 2, 0], "{charset}");
+        }
+    }
+}
+
+/// A number is compared with a text as its text: as a number, 0 would be all that begin with none, and 2 also '02'.
+fn numbers_that_are_texts(server: &Server) {
+    server.execute("CREATE TABLE app.numbered (id varchar(20) PRIMARY KEY, v bigint)");
+    server.execute("INSERT INTO app.numbered VALUES ('0', 1), ('zero', 2), ('02', 3), ('3', 4), ('-5', 5)");
+    let layout = "CACHE(SIZE_IN_CELLS 100)";
+    let dictionary = open(server, "id UInt64, v UInt64", "id", "TABLE 'numbered'", layout);
+    let answer = dictionary.get(&[0], &u64s([0, 2, 3])).unwrap();
+    assert_eq!(values(&answer.columns[0]), [1, 0, 4]);
+    assert_eq!(dictionary.status().source_rows, 2);
+    let signed =
+        open(server, "id Int32, v UInt64", "id", "TABLE 'numbered'", "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)");
+    let keys: ArrayRef = Arc::new(Int32Array::from(vec![-5, 0]));
+    assert_eq!(values(&signed.get(&[0], &[keys]).unwrap().columns[0]), [5, 1]);
+}
+
+/// A connection that was made before a key column is changed writes keys as they are read behind the change.
+fn key_columns_that_change_are_noticed(server: &Server) {
+    server.execute("CREATE TABLE app.turned (at datetime, v bigint)");
+    server.execute("INSERT INTO app.turned VALUES ('2024-01-01 10:00:00', 7)");
+    let zone = DataType::parse("DateTime('Asia/Tokyo')").unwrap();
+    let layout = "COMPLEX_KEY_DIRECT(MAX_THREADS_FOR_UPDATES 1)";
+    let columns = "at DateTime('Asia/Tokyo'), v UInt64";
+    let by_time = open(server, columns, "at", "TABLE 'turned'", layout);
+    let is_at = |text: &str| shows(&by_time, &[of_text(&zone, text)], &["7"]);
+    is_at("2024-01-01 10:00:00");
+    // The server's zone is three hours before UTC, and Tokyo's nine.
+    server.execute("ALTER TABLE app.turned MODIFY at timestamp");
+    is_at("2024-01-01 16:00:00");
+    server.execute("ALTER TABLE app.turned MODIFY at datetime");
+    is_at("2024-01-01 10:00:00");
+    assert_eq!(by_time.status().source_errors, 0);
+}
+
+/// What is said for all sessions: to read one snapshot until somebody commits, and to cut answers.
+fn settings_of_the_server_do_not_matter(server: &Server) {
+    server.execute("CREATE TABLE app.moving (id int PRIMARY KEY, v bigint) ENGINE = InnoDB");
+    server.execute("INSERT INTO app.moving VALUES (1, 1), (2, 1), (3, 1)");
+    for setting in ["autocommit = 0", "sql_select_limit = 2"] {
+        server.execute(&format!("SET GLOBAL {setting}"));
+        let layout = "DIRECT(MAX_THREADS_FOR_UPDATES 1)";
+        let direct = open(server, "id UInt64, v UInt64", "id", "TABLE 'moving'", layout);
+        for v in 1..4 {
+            server.execute(&format!("UPDATE app.moving SET v = {v}; COMMIT"));
+            let answer = direct.get(&[0], &u64s([1, 2, 3])).unwrap();
+            assert_eq!(values(&answer.columns[0]), [v; 3], "{setting}");
+        }
+        server.execute("SET GLOBAL autocommit = 1, GLOBAL sql_select_limit = 18446744073709551615");
+    }
+}
+
 fn wrong_settings(server: &Server) {
     let dictionary = open(server, "id UInt64, nosuch String", "id", "TABLE 'users'", "DIRECT()");
     let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
@@ -336,7 +419,8 @@ fn a_statement_that_takes_too_long_is_ended(server: &Server) {
     assert_eq!(dictionary.status().element_count, 0);
 }
 
-/// The first rows of a failing answer are not kept, and none of its keys as absent.
+/// The first rows of a failing answer are not kept, and none of its keys as absent: those that it is not of are asked for
+/// again.
 fn an_error_in_the_middle_leaves_nothing(server: &Server) {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());
@@ -348,7 +432,10 @@ fn an_error_in_the_middle_leaves_nothing(server: &Server) {
     let keys = || u64s(89_000..91_000);
     let error = dictionary.get(&[0], &keys()).unwrap_err();
     assert!(error.message().contains("no number"), "{error}");
-    assert_eq!(dictionary.status().element_count, 0);
+    assert_eq!(dictionary.status().element_count, 1999);
+    assert_eq!(dictionary.has(&u64s([89_000, 89_999, 90_001])).unwrap().true_count(), 3);
+    let error = dictionary.get(&[0], &u64s([90_000])).unwrap_err();
+    assert!(error.message().contains("no number"), "{error}");
     server.execute("DELETE FROM app.until");
     clock.fetch_add(20, Ordering::SeqCst);
     assert_eq!(dictionary.get(&[0], &keys()).unwrap().found.true_count(), 2000);

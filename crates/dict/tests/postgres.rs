@@ -18,11 +18,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn open(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -> Dictionary {
+    open_in("postgres", server, columns, key, source, layout)
+}
+
+fn open_in(
+    database: &str,
+    server: &Server,
+    columns: &str,
+    key: &str,
+    source: &str,
+    layout: &str,
+) -> Dictionary {
     let folder = std::env::temp_dir();
     let lifetime = if layout.contains("DIRECT") { "" } else { "LIFETIME(1000)" };
     let sql = format!(
         "CREATE DICTIONARY p ({columns}) PRIMARY KEY {key} \
-         SOURCE(POSTGRESQL(HOST '127.0.0.1' PORT {} USER 'granary' PASSWORD 'secret' DB 'postgres' {source})) \
+         SOURCE(POSTGRESQL(HOST '127.0.0.1' PORT {} USER 'granary' PASSWORD 'secret' DB '{database}' {source})) \
          LAYOUT({layout}) {lifetime}",
         server.port
     );
@@ -58,6 +69,9 @@ fn postgres() {
     conditions_and_queries(&server);
     replicas(&server);
     updates(&server);
+    characters_that_an_encoding_lacks(&server);
+    types_that_change_are_noticed(&server);
+    settings_of_a_role_do_not_matter(&server);
     wrong_settings(&server);
     a_connection_that_the_server_has_ended_is_made_anew(&server);
     a_server_that_falls_silent_is_given_up(&server);
@@ -367,8 +381,15 @@ fn labels_of_enums_are_the_servers_to_know(server: &Server) {
 
 /// Keys whose text not every text is.
 fn texts_that_a_type_does_not_write_are_not_there(server: &Server) {
+    server.execute("CREATE EXTENSION ltree; CREATE EXTENSION citext");
     for (theirs, key) in [
         ("interval", "1 day 02:03:04"),
+        ("pg_lsn", "16/B374D848"),
+        ("xid8", "5"),
+        ("point", "(1,2)"),
+        ("lquery", "a.*"),
+        ("ltree", "a.b"),
+        ("citext", "Text"),
         ("bytea", "\\x00ff"),
         ("timetz", "12:30:00+01"),
         ("money", "$1.50"),
@@ -385,8 +406,8 @@ fn texts_that_a_type_does_not_write_are_not_there(server: &Server) {
             ("k Nullable(String), v UInt64", "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)"),
         ] {
             let dictionary = open(server, columns, "k", "TABLE 'of_texts'", layout);
-            let answer = dictionary.has(&[strings(&["junk", key, ""])]).unwrap();
-            assert_eq!(found(&answer), [false, true, false], "{theirs} {columns}");
+            let answer = dictionary.has(&[strings(&["junk", key, "", "a b!!"])]).unwrap();
+            assert_eq!(found(&answer), [false, true, false, false], "{theirs} {columns}");
         }
         server.execute("DROP TABLE of_texts");
     }
@@ -410,6 +431,85 @@ fn replicas(server: &Server) {
     asks_the_next_replica(server.port, |source| {
         open(server, "id UInt64, name String", "id", source, "DIRECT()")
     });
+}
+
+/// A key with such a character is not there, and others are.
+fn characters_that_an_encoding_lacks(server: &Server) {
+    server.execute("CREATE DATABASE old ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0");
+    server.execute_in(
+        "old",
+        "CREATE TABLE spelt (name text, n int4, v int8); \
+         INSERT INTO spelt VALUES ('a', 1, 1), ('?', 1, 2), ('Zürich', 1, 3), ('ÿ', 1, 4)",
+    );
+    let names = ["€", "Zürich", "мир", "a", "ÿ", "😀ÿ", "?", "ü"];
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+    let ones: ArrayRef = Arc::new(Int32Array::from(vec![1; names.len()]));
+    for (columns, key, keys) in [
+        ("name String, v UInt64", "name", vec![strings(&names)]),
+        ("name String, n Int32, v UInt64", "name, n", vec![strings(&names), ones]),
+    ] {
+        let dictionary = open_in("old", server, columns, key, "TABLE 'spelt'", layout);
+        for _ in 0..2 {
+            let answer = dictionary.get(&[0], &keys).unwrap();
+            assert_eq!(values(&answer.columns[0]), [0, 3, 0, 1, 4, 0, 2, 0], "{key}");
+        }
+        assert_eq!(dictionary.status().source_errors, 0);
+    }
+}
+
+/// A column's type says how it is shown, and how its keys are bound: a connection that was made before it is changed
+/// shows what is there behind the change.
+fn types_that_change_are_noticed(server: &Server) {
+    server.execute(
+        "CREATE TABLE turned (id int4, at timestamp, v text); \
+         INSERT INTO turned VALUES (1, '2024-01-01 10:00:00', '7'), (2, '2024-01-01 11:00:00', '8')",
+    );
+    let layout = "COMPLEX_KEY_DIRECT(MAX_THREADS_FOR_UPDATES 1)";
+    let zone = "DateTime('Asia/Tokyo')";
+    let columns = format!("id UInt64, at {zone}, v UInt64");
+    let by_id = open(server, &columns, "id", "TABLE 'turned'", layout);
+    let by_time = open(server, &format!("at {zone}, v UInt64"), "at", "TABLE 'turned'", layout);
+    let moment = |text: &str| of_text(&DataType::parse(zone).unwrap(), text);
+    let is_shown_as = |text: &str| {
+        shows(&by_id, &u64s([1]), &[text, "7"]);
+        shows(&by_time, &[moment(text)], &["7"]);
+        assert_eq!(all_rows(&by_time).unwrap().num_rows(), 2);
+    };
+    is_shown_as("2024-01-01 10:00:00");
+    for (change, at) in [
+        ("at TYPE timestamptz USING at AT TIME ZONE 'UTC'", "2024-01-01 19:00:00"),
+        ("at TYPE timestamp USING at AT TIME ZONE 'UTC'", "2024-01-01 10:00:00"),
+        ("at TYPE text USING to_char(at, 'YYYY-MM-DD HH24:MI:SS')", "2024-01-01 10:00:00"),
+        ("at TYPE timestamptz USING (at || '+00')::timestamptz", "2024-01-01 19:00:00"),
+        ("id TYPE int8, ALTER v TYPE int4 USING v::int4", "2024-01-01 19:00:00"),
+    ] {
+        server.execute(&format!("ALTER TABLE turned ALTER {change}"));
+        is_shown_as(at);
+    }
+    assert_eq!((by_id.status().source_errors, by_time.status().source_errors), (0, 0));
+}
+
+/// A role may have settings in which texts are written in other forms, and a backslash in a literal is none.
+fn settings_of_a_role_do_not_matter(server: &Server) {
+    server.execute(
+        "CREATE TABLE odd_role (raw bytea, took interval, v int8, at text); \
+         INSERT INTO odd_role VALUES ('\\x00ff', '1 day 02:03:04', 5, 'a\\'' OR true --'); \
+         ALTER ROLE granary SET bytea_output = 'escape'; ALTER ROLE granary SET intervalstyle = 'iso_8601'; \
+         ALTER ROLE granary SET datestyle = 'SQL, DMY'; ALTER ROLE granary SET standard_conforming_strings = off; \
+         ALTER ROLE granary SET backslash_quote = on",
+    );
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 10)";
+    for (key, text) in [("raw", "\\x00ff"), ("took", "1 day 02:03:04")] {
+        let columns = format!("{key} String, v UInt64");
+        let dictionary = open(server, &columns, key, "TABLE 'odd_role'", layout);
+        assert_eq!(values(&dictionary.get(&[0], &[strings(&[text])]).unwrap().columns[0]), [5], "{key}");
+    }
+    let source = "TABLE 'odd_role' UPDATE_FIELD 'at' UPDATE_LAG 0";
+    let dictionary = open(server, "v UInt64, at String", "v", source, "CACHE(SIZE_IN_CELLS 10)");
+    dictionary.take_updates().unwrap();
+    dictionary.get(&[0], &u64s([5])).unwrap();
+    assert_eq!(dictionary.take_updates().unwrap(), 1);
+    server.execute("ALTER ROLE granary RESET ALL");
 }
 
 fn wrong_settings(server: &Server) {

@@ -41,6 +41,7 @@ fn redis() {
     strings_by_number(&server);
     dates_by_string(&server);
     types_beyond_arrow(&server);
+    one_bad_value_fails_nobody_else(&server);
     many_keys(&server);
     hashes(&server);
     errors(&server);
@@ -87,6 +88,19 @@ fn dates_by_string(server: &Server) {
     assert_eq!(answer.columns[0].as_primitive::<Date32Type>().values(), &[19_782, 1, 0]);
     let error = dictionary.get(&[0], &[strings(&["x", "bad"])]).unwrap_err();
     assert!(error.message().contains("Column day of the source: Cannot parse '2024-02-30'"), "{error}");
+}
+
+/// A text that is no number is an error for who asks for it, and for nobody else.
+fn one_bad_value_fails_nobody_else(server: &Server) {
+    server.execute(6, &["SET 7 70", "SET 8 8x", "SET 9 90"]);
+    let columns = "id UInt64, v UInt32";
+    let dictionary = open(server, columns, "id", "DB_INDEX 6", "CACHE(SIZE_IN_CELLS 100)");
+    let error = dictionary.get(&[0], &u64s([7, 8, 9])).unwrap_err();
+    assert!(error.message().contains("Cannot parse '8x' as UInt32"), "{error}");
+    for keys in [vec![7, 9], vec![10]] {
+        let answer = dictionary.get(&[0], &u64s(keys.clone())).unwrap();
+        assert_eq!(answer.found.true_count(), keys.iter().filter(|key| **key < 10).count());
+    }
 }
 
 fn many_keys(server: &Server) {

@@ -191,6 +191,9 @@ fn where_and_query() {
         "TABLE 'users' WHERE 'id > 10 OR id = 3'",
         "QUERY 'SELECT id, score FROM users WHERE {condition} AND (id > 10 OR id = 3)'",
         "QUERY 'SELECT id, score FROM users WHERE id > 10 OR id = 3'",
+        "TABLE 'users' WHERE 'id > 10 OR id = 3 -- the living'",
+        "QUERY 'SELECT id, score FROM users WHERE id > 10 OR id = 3 -- the living'",
+        "QUERY 'SELECT id, score FROM users WHERE {condition} AND (id > 10 OR id = 3) -- the living'",
     ] {
         let dictionary = open(folder.path(), "id UInt64, score Float64", "id", source, "DIRECT");
         let answer = dictionary.get(&[0], &u64s([2, 3, 11])).unwrap();
@@ -327,6 +330,67 @@ fn a_changed_row_that_nobody_can_ask_for_keeps_no_other_change_away() {
         let _ = dictionary.take_updates();
     }
     assert_eq!(values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), [2]);
+}
+
+/// It is forgotten, and an error for who asks for it, but others are as they have become.
+#[test]
+fn a_changed_row_that_cannot_be_read_keeps_no_other_change_away() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    connection
+        .execute_batch("CREATE TABLE versions (id INTEGER, v TEXT, n INTEGER); INSERT INTO versions VALUES (1, '1', 100), (2, '1', 100)")
+        .unwrap();
+    let source = "TABLE 'versions' UPDATE_FIELD 'n' UPDATE_LAG 0";
+    let dictionary = open(folder.path(), "id UInt64, v UInt64", "id", source, "CACHE(SIZE_IN_CELLS 10)");
+    dictionary.take_updates().unwrap();
+    dictionary.get(&[0], &u64s([1, 2])).unwrap();
+    for n in 101..104 {
+        let change = format!(
+            "UPDATE versions SET v = '{n}x', n = {n} WHERE id = 1; UPDATE versions SET v = '{n}', n = {n} WHERE id = 2"
+        );
+        connection.execute_batch(&change).unwrap();
+        dictionary.take_updates().unwrap();
+        assert_eq!(values(&dictionary.get(&[0], &u64s([2])).unwrap().columns[0]), [n]);
+        let error = dictionary.get(&[0], &u64s([1])).unwrap_err();
+        assert!(error.message().contains("x' as UInt64"), "{error}");
+    }
+}
+
+/// Whoever deploys a file writes it beside the old one and renames it. All connections see that, and so does the look for
+/// changes.
+#[test]
+fn a_file_that_takes_the_name_of_another_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let put = |value: u64| {
+        let files = folder.path().join("user_files");
+        let new = files.join("new.db");
+        let connection = rusqlite::Connection::open(&new).unwrap();
+        let table = format!(
+            "CREATE TABLE t (id INTEGER, v INTEGER, n INTEGER); INSERT INTO t VALUES (1, {value}, {value}), (2, {value}, 0)"
+        );
+        connection.execute_batch(&table).unwrap();
+        drop(connection);
+        std::fs::rename(new, files.join("users.db")).unwrap();
+    };
+    put(1);
+    let source = "TABLE 't' UPDATE_FIELD 'n' UPDATE_LAG 0";
+    let layout = "CACHE(SIZE_IN_CELLS 10 MAX_THREADS_FOR_UPDATES 1)";
+    let cached = open(folder.path(), "id UInt64, v UInt64", "id", source, layout);
+    let direct = open(folder.path(), "id UInt64, v UInt64", "id", source, "DIRECT");
+    assert_eq!(cached.take_updates().unwrap(), 0);
+    let shown = |dictionary: &Dictionary| values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]);
+    for value in 2..5 {
+        put(value);
+        cached.take_updates().unwrap();
+        assert_eq!((shown(&cached), shown(&direct)), (vec![value], vec![value]));
+        assert_eq!(values(all_rows(&direct).unwrap().column(1)), [value, value]);
+    }
+    std::fs::remove_file(folder.path().join("user_files/users.db")).unwrap();
+    assert!(direct.has(&u64s([1])).unwrap_err().message().contains("unable to open"));
+    put(9);
+    assert_eq!(shown(&direct), [9]);
 }
 
 #[test]

@@ -52,6 +52,19 @@ fn items_up_to_the_limit_as_in_memcached() {
     assert_eq!(ours.escape_ascii().to_string(), theirs.escape_ascii().to_string());
 }
 
+/// memcached 1.6.18 throws those away that have one line and are not sent yet.
+#[test]
+fn too_long_a_key_takes_no_reply_of_others_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, memcached) = (start(folder.path()), memcached(&[]));
+    let mut clients = [Client::new(memcached.address), Client::new(server.address())];
+    let request = format!("set kk 0 0 1\r\nx\r\ndelete k\r\nget {}\r\n", "k".repeat(251));
+    let [theirs, ours] = clients.each_mut().map(|client| client.say(request.as_bytes()));
+    let error = "CLIENT_ERROR bad command line format\r\n";
+    assert_eq!(String::from_utf8(theirs).unwrap(), error);
+    assert_eq!(String::from_utf8(ours).unwrap(), format!("STORED\r\nNOT_FOUND\r\n{error}"));
+}
+
 #[test]
 fn other_limits_are_configured() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,12 +13,25 @@ use std::sync::atomic::Ordering;
 
 impl Dictionary {
     /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept. A
-    /// source that was left alone after a failure may be asked again: whoever reloads has mended it. Where all rows
-    /// are held, they are loaded anew, and the old ones shown until the new ones are all there.
+    /// source that was left alone after a failure may be asked again: whoever reloads has mended it. What was connected
+    /// to it before is asked no more, nor are the programs of a pool. Where all rows are held, they are loaded anew, and
+    /// the old ones shown until the new ones are all there.
     ///
     /// # Errors
     /// That the cache cannot be emptied, or those of the source; the old rows are then still there.
     pub fn reload(&self) -> Result<(), DictError> {
+        self.core.loader.connections.renew()?;
+        // Before requests are forgotten: those that begin after that are made on new connections.
+        self.core.pool.drop_connections();
+        self.forget_all()?;
+        self.core.loader.storage.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
+    }
+
+    /// Forgets every entry.
+    ///
+    /// # Errors
+    /// That the cache cannot be emptied.
+    pub(super) fn forget_all(&self) -> Result<(), DictError> {
         if let Some(store) = self.core.loader.storage.store() {
             self.forget_requests();
             store.cache().clear().map_err(|e| {
@@ -30,8 +43,9 @@ impl Dictionary {
         }
         self.core.note_use();
         lock(&self.core.loader.backoff).reset();
+        lock(&self.core.loader.refused_keys).clear();
         self.core.opened_at.store(self.core.loader.clock.now(), Ordering::Relaxed);
-        self.core.loader.storage.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
+        Ok(())
     }
 
     /// What cannot be done with a layout that holds all rows: a row of its own cannot be forgotten or renewed.

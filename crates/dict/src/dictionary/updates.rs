@@ -97,7 +97,7 @@ impl Dictionary {
         let changes = self.ask_source(move |source| source.changes(&watermark))?;
         let renewed = match changes {
             Changes::TooMany => {
-                self.reload()?;
+                self.forget_all()?;
                 0
             }
             Changes::Keys(keys) => self.renew_cached(store, &keys)?,
@@ -131,7 +131,7 @@ impl Dictionary {
         if !keeps {
             self.forget_requests();
             if store.cache().stats().entries > 0 {
-                self.reload()?;
+                self.forget_all()?;
             }
         }
         known.notice = self.is_ahead(&tail).unwrap_or_default();
@@ -189,8 +189,11 @@ impl Dictionary {
             match self.refresh(&keys) {
                 Ok(_) => renewed += cached.len(),
                 // They have changed, and may not stay as they were: whoever asks for them next asks the source. To begin
-                // with them again at the next look would take as long as this did.
-                Err(error) if error.kind() == Code::TimeoutExceeded && Instant::now() >= deadline => {
+                // with them again at the next look would take as long as this did, or fail for the same row.
+                Err(error)
+                    if error.is_of_request()
+                        || error.kind() == Code::TimeoutExceeded && Instant::now() >= deadline =>
+                {
                     let cached: Vec<Key<'_>> = cached.iter().map(|&i| probed[i]).collect();
                     store.cache().delete_many(&cached);
                 }

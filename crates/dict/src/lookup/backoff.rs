@@ -10,6 +10,8 @@ pub(crate) struct Backoff {
     base_seconds: u64,
     random: fastrand::Rng,
     failures: u32,
+    /// Requests since the last that was answered that failed for what they asked.
+    refusals: u32,
     /// When the source is left alone no longer, on a clock that nobody sets back.
     next_update: Duration,
     last_failure: String,
@@ -25,6 +27,7 @@ impl Backoff {
             base_seconds,
             random,
             failures: 0,
+            refusals: 0,
             next_update: Duration::ZERO,
             last_failure,
             last_success: 0,
@@ -33,7 +36,7 @@ impl Backoff {
 
     /// A request was answered, at this Unix second. Whether the one before it had failed.
     pub fn succeeded(&mut self, now: u64) -> bool {
-        let had_failed = self.failures > 0;
+        let had_failed = self.errors() > 0;
         self.reset();
         self.last_success = now;
         had_failed
@@ -42,6 +45,7 @@ impl Backoff {
     /// The source may be asked at once, whatever was before.
     pub fn reset(&mut self) {
         self.failures = 0;
+        self.refusals = 0;
         self.next_update = Duration::ZERO;
         self.last_failure.clear();
     }
@@ -61,7 +65,25 @@ impl Backoff {
         let spread = doubled.min(limits::BACKOFF_SECONDS_MAX - self.base_seconds);
         let wait = self.base_seconds + self.random.u64(0..=spread);
         self.next_update = now.saturating_add(Duration::from_secs(wait));
-        self.failures == 1
+        self.errors() == 1
+    }
+
+    /// A request failed for what it asked: the source may be asked for something else at once. Whether it is the first
+    /// that fails since a request was answered.
+    pub fn refused(&mut self, failure: String) -> bool {
+        self.refusals = self.refusals.saturating_add(1);
+        self.last_failure = failure;
+        self.errors() == 1
+    }
+
+    /// The shortest wait after a failure.
+    pub fn base(&self) -> Duration {
+        Duration::from_secs(self.base_seconds)
+    }
+
+    /// How many requests failed since one was answered.
+    pub fn errors(&self) -> u32 {
+        self.failures.saturating_add(self.refusals)
     }
 
     /// For how long the source is left alone, if it is.

@@ -5,6 +5,7 @@ use crate::row::KeyBatch;
 use arrow::array::ArrayRef;
 use hashbrown::HashTable;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::Instant;
@@ -52,11 +53,19 @@ pub(crate) struct Loaded {
     pub bytes: Vec<u8>,
     /// Where each slot's row is in `bytes`; `None`: the source does not have the key.
     pub rows: Vec<Option<(usize, usize)>>,
+    /// Slots of which it is not known whether the source has the key, and why.
+    pub failures: Vec<(Range<usize>, DictError)>,
 }
 
 impl Loaded {
     pub fn row(&self, slot: u32) -> Option<&[u8]> {
         self.rows[slot as usize].map(|(start, end)| &self.bytes[start..end])
+    }
+
+    /// Why nothing is known of a slot.
+    pub fn failure(&self, slot: u32) -> Option<&DictError> {
+        let failure = self.failures.iter().find(|(slots, _)| slots.contains(&(slot as usize)));
+        failure.map(|(_, error)| error)
     }
 }
 

@@ -4,13 +4,13 @@ use super::counters::Counters;
 use super::flight::{Flight, FlightTable, Loaded, lock};
 use super::panics::caught;
 use super::pool::Turn;
-use super::{Backoff, Pace};
+use super::{Backoff, Connections, Pace, RefusedKeys};
 use crate::definition::Lifetime;
 use crate::environment::{Clock, Waiting};
 use crate::error::{Code, DictError};
 use crate::limits::CLOCK_STEP_SECONDS;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
-use crate::source::{Source, SourceFactory};
+use crate::source::Source;
 use crate::storage::Storage;
 use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Cache, Entry};
@@ -38,13 +38,14 @@ pub(crate) struct Loader {
     pub clock: Clock,
     pub waiting: Waiting,
     pub counters: Arc<Counters>,
-    pub factory: SourceFactory,
+    pub connections: Connections,
     pub storage: Storage,
     pub table: Mutex<FlightTable>,
     /// Flights that were taken out of the table, counted under its lock. A lookup that read a smaller number
     /// before it missed a key may find it in the cache now.
     pub completed: AtomicU64,
     pub backoff: Mutex<Backoff>,
+    pub refused_keys: Mutex<RefusedKeys>,
     pub pace: Pace,
     /// No request begins any more.
     pub is_closing: AtomicBool,
@@ -119,13 +120,12 @@ impl Loader {
     }
 
     fn load(&self, source: &mut Option<Box<dyn Source>>, flight: &Flight) -> Result<Arc<Loaded>, DictError> {
-        let batches = self.ask(source, |source| source.load(&flight.arrays))?;
-        self.count_rows(&batches);
-        let loaded = self.encode(&flight.keys, &batches)?;
+        let loaded = self.load_parts(source, flight)?;
         let found = loaded.rows.iter().flatten().count();
+        let failed: usize = loaded.failures.iter().map(|(slots, _)| slots.len()).sum();
         self.counters.source_keys.add(flight.keys.len());
         self.counters.source_keys_found.add(found);
-        self.counters.source_keys_absent.add(flight.keys.len() - found);
+        self.counters.source_keys_absent.add(flight.keys.len() - failed - found);
         self.keep(flight, &loaded);
         Ok(Arc::new(loaded))
     }
@@ -190,21 +190,62 @@ impl Loader {
     ) -> Result<T, DictError> {
         let failures_before = lock(&self.backoff).failures();
         let answer = self.ask_apart(slot, call);
-        let dictionary = &self.name;
-        match &answer {
+        self.note(failures_before, &answer, |_| true);
+        answer
+    }
+
+    /// The same for some keys: what fails for what is asked says nothing of other keys.
+    pub(super) fn ask_for_keys<T>(
+        &self,
+        slot: &mut Option<Box<dyn Source>>,
+        call: impl FnMut(&mut dyn Source) -> Result<T, DictError>,
+    ) -> Result<T, DictError> {
+        let failures_before = lock(&self.backoff).failures();
+        let answer = self.ask_apart(slot, call);
+        self.note(failures_before, &answer, |error| !error.is_of_request());
+        answer
+    }
+
+    /// Remembers how a call of the source ended that was begun after so many failures.
+    fn note<T>(
+        &self,
+        failures_before: u32,
+        answer: &Result<T, DictError>,
+        is_outage: impl Fn(&DictError) -> bool,
+    ) {
+        let (dictionary, mut backoff) = (&self.name, lock(&self.backoff));
+        match answer {
             Ok(_) => {
-                if lock(&self.backoff).succeeded(self.clock.now()) {
+                if backoff.succeeded(self.clock.now()) {
                     tracing::info!(dictionary, "the source answers again");
                 }
             }
             Err(error) => {
                 let failure = error.to_string();
-                if lock(&self.backoff).failed(failures_before, self.clock.elapsed(), failure) {
+                let is_first = match is_outage(error) {
+                    true => backoff.failed(failures_before, self.clock.elapsed(), failure),
+                    false => backoff.refused(failure),
+                };
+                if is_first {
                     tracing::warn!(dictionary, %error, "the source fails");
                 }
             }
         }
-        answer
+    }
+
+    /// Nobody asks for a key again for as long as the first back-off is at least.
+    pub(super) fn refuse_key(&self, key: &[u8], error: &DictError) {
+        let now = self.clock.elapsed();
+        let until = now.saturating_add(lock(&self.backoff).base());
+        lock(&self.refused_keys).add(key, error, now, until);
+    }
+
+    /// Whether lookups may ask for these keys now, or one of them was asked for in vain just before.
+    ///
+    /// # Errors
+    /// What came of that.
+    pub fn may_ask_for<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<(), DictError> {
+        lock(&self.refused_keys).find(keys, self.clock.elapsed()).map_or(Ok(()), Err)
     }
 
     /// The same, whatever comes of it: lookups go on asking.
@@ -235,7 +276,7 @@ impl Loader {
         let answer = caught("The source's client", || {
             let source = match slot {
                 Some(source) => source,
-                None => slot.insert((self.factory)()?),
+                None => slot.insert(self.connections.connect().map_err(DictError::of_outage)?),
             };
             call(source.as_mut())
         });
@@ -250,10 +291,15 @@ impl Loader {
         self.counters.source_rows.add(batches.iter().map(RecordBatch::num_rows).sum());
     }
 
-    /// The rows of the keys asked for, by slot.
-    fn encode(&self, keys: &KeyBatch, batches: &[RecordBatch]) -> Result<Loaded, DictError> {
-        let mut loaded = Loaded { bytes: Vec::new(), rows: vec![None; keys.len()] };
-        let mut slots = Slots { keys, next: 0, table: None };
+    /// Takes in the rows of keys that were asked for from slot `first` on.
+    pub(super) fn encode(
+        &self,
+        keys: &KeyBatch,
+        first: usize,
+        batches: &[RecordBatch],
+        loaded: &mut Loaded,
+    ) -> Result<(), DictError> {
+        let mut slots = Slots { keys, next: first, table: None };
         for batch in batches {
             self.each_row(batch, |key, row| {
                 if let Some(slot) = slots.find(key) {
@@ -266,7 +312,7 @@ impl Loader {
                 Ok(())
             })?;
         }
-        Ok(loaded)
+        Ok(())
     }
 
     /// Visits the rows of a batch of the source whose keys can exist.
@@ -329,13 +375,13 @@ impl Loader {
     fn keep(&self, flight: &Flight, loaded: &Loaded) {
         let Some(store) = self.storage.store() else { return };
         let now = self.clock.now();
-        let entries: Vec<Entry<'_>> = (0..flight.keys.len())
-            .map(|slot| Entry {
-                key: store.cache().key(flight.keys.get(slot)),
-                value: loaded.row(slot as u32),
-                expires_at: self.expiry(now, flight.keys.get(slot)),
-            })
-            .collect();
+        let known = |slot: &u32| loaded.failures.is_empty() || loaded.failure(*slot).is_none();
+        let slots: Vec<u32> = (0..flight.keys.len() as u32).filter(known).collect();
+        let entry = |&slot: &u32| {
+            let key = flight.keys.get(slot as usize);
+            Entry { key: store.cache().key(key), value: loaded.row(slot), expires_at: self.expiry(now, key) }
+        };
+        let entries: Vec<Entry<'_>> = slots.iter().map(entry).collect();
         if flight.renews() {
             // No loss of power may bring back what others have seen replaced. Who asks meanwhile waits for this flight.
             store.cache().delete_many(&entries.iter().map(|entry| entry.key).collect::<Vec<_>>());
@@ -346,26 +392,25 @@ impl Loader {
         }
         // What finds no room is asked for again at the next lookup, which costs more than to wait.
         let mut batches = store.cache().batches_with_room(&entries, KEEP_PATIENCE);
-        while batches.next().is_some_and(|slots| self.keep_some(flight, store.cache(), &entries, slots)) {}
+        while batches
+            .next()
+            .is_some_and(|some| self.keep_some(flight, store.cache(), &entries[some.clone()], &slots[some]))
+        {
+        }
     }
 
-    /// Keeps the entries of some slots; `false`: a reload has made them too old for that.
-    fn keep_some(
-        &self,
-        flight: &Flight,
-        cache: &Cache,
-        entries: &[Entry<'_>],
-        slots: std::ops::Range<usize>,
-    ) -> bool {
+    /// Keeps the entries of these slots; `false`: a reload has made them too old for that.
+    fn keep_some(&self, flight: &Flight, cache: &Cache, entries: &[Entry<'_>], slots: &[u32]) -> bool {
         let epoch = self.epoch.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *epoch != flight.epoch {
             return false;
         }
-        let (forgotten, kept): (Vec<_>, Vec<_>) = slots.partition(|slot| flight.is_forgotten(*slot as u32));
-        cache.put_many(&kept.into_iter().map(|slot| entries[slot]).collect::<Vec<_>>());
+        let (forgotten, kept): (Vec<_>, Vec<_>) =
+            entries.iter().zip(slots).partition(|(_, slot)| flight.is_forgotten(**slot));
+        cache.put_many(&kept.into_iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
         if !forgotten.is_empty() && flight.renews() {
             // Somebody was told that what is known is as new as this, which it need not be.
-            cache.delete_many(&forgotten.into_iter().map(|slot| entries[slot].key).collect::<Vec<_>>());
+            cache.delete_many(&forgotten.into_iter().map(|(entry, _)| entry.key).collect::<Vec<_>>());
         }
         true
     }

@@ -42,7 +42,17 @@ struct Queue {
     jobs: VecDeque<(Job, usize)>,
     threads: usize,
     idle: usize,
+    /// Counts when connections were to be dropped.
+    generation: u64,
     state: State,
+}
+
+/// What a thread keeps between jobs.
+#[derive(Default)]
+struct Kept {
+    source: Option<Box<dyn Source>>,
+    /// The generation in which it was made.
+    generation: u64,
 }
 
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -128,6 +138,13 @@ impl Pool {
         Ok(())
     }
 
+    /// No job is given a connection any more that was there before. Threads that wait for jobs drop theirs now, others
+    /// with the end of the job that they have.
+    pub fn drop_connections(&self) {
+        lock(&self.shared.queue).generation += 1;
+        self.shared.work.notify_all();
+    }
+
     /// What it does now.
     pub fn figures(&self) -> PoolFigures {
         let queue = lock(&self.shared.queue);
@@ -166,23 +183,32 @@ impl Pool {
 
 impl Shared {
     fn run(&self) {
-        let mut source = None;
-        while let Some(job) = self.next() {
+        let mut kept = Kept::default();
+        while let Some(job) = self.next(&mut kept) {
+            let source = &mut kept.source;
             self.room.notify_one();
             // Its panic is not the thread's, for there are only so many threads.
-            let run = catch_unwind(AssertUnwindSafe(|| job(Turn::Run(&mut source))));
+            let run = catch_unwind(AssertUnwindSafe(|| job(Turn::Run(source))));
             if run.is_err() {
-                source = None;
+                kept.source = None;
             }
         }
-        drop(source);
+        drop(kept);
         lock(&self.queue).threads -= 1;
         self.ended.notify_all();
     }
 
-    fn next(&self) -> Option<Job> {
+    fn next(&self, kept: &mut Kept) -> Option<Job> {
         let mut queue = lock(&self.queue);
         loop {
+            if kept.generation != queue.generation {
+                kept.generation = queue.generation;
+                // To end a connection may take its time.
+                drop(queue);
+                kept.source = None;
+                queue = lock(&self.queue);
+                continue;
+            }
             if let Some((job, _)) = queue.jobs.pop_front() {
                 return Some(job);
             }

@@ -9,14 +9,32 @@ use crate::row::{Cells, Raw, Style, print};
 use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef};
 
+/// What a server's key column is, as far as it says how keys are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Theirs {
+    /// Times are local ones, in no time zone.
+    pub is_local: bool,
+    /// Texts, with which a number is compared as its text.
+    pub is_text: bool,
+    /// That of a text column that lacks some characters.
+    pub charset: Option<Charset>,
+}
+
+/// A character set, and the collation of its texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Charset {
+    pub name: String,
+    pub collation: String,
+}
+
 /// Conditions that together hold these keys, each short enough for one statement: of one key column an IN, of
-/// several what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL. `locals` says
-/// which columns are local times there, in no time zone; none are where it says nothing.
+/// several what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL. `theirs` says what
+/// the columns are there; of those of which it says nothing, nothing matters.
 pub(super) fn conditions(
     dialect: Dialect,
     structure: &Structure,
     keys: &[ArrayRef],
-    locals: &[bool],
+    theirs: &[Theirs],
 ) -> Result<Vec<String>, DictError> {
     let columns = structure
         .key_columns()
@@ -25,20 +43,21 @@ pub(super) fn conditions(
         .enumerate()
         .map(|(place, (column, array))| {
             let cells = Cells::new(&column.data_type, array)?;
-            let data_type = match locals.get(place) {
-                Some(true) => column.data_type,
-                _ => in_utc(&column.data_type),
+            let theirs = theirs.get(place).cloned().unwrap_or_default();
+            let data_type = match theirs.is_local {
+                true => column.data_type,
+                false => in_utc(&column.data_type),
             };
-            Ok(KeyColumn { name: dialect.name(&column.name), data_type, cells })
+            Ok(KeyColumn { name: dialect.name(&column.name), data_type, theirs, cells })
         })
         .collect::<Result<Vec<_>, DictError>>()?;
-    let mut conditions = Vec::new();
-    let mut condition = Condition::default();
+    let (mut conditions, mut condition) = (Vec::new(), Condition::default());
     for row in 0..keys[0].len() {
-        condition.add(dialect, &columns, row);
-        if condition.is_full() {
+        let key = Written::new(dialect, &columns, row);
+        if !condition.has_room_for(&key) {
             conditions.push(std::mem::take(&mut condition).text(&columns));
         }
+        condition.add(&key);
     }
     if condition.keys > 0 {
         conditions.push(condition.text(&columns));
@@ -50,7 +69,43 @@ pub(super) fn conditions(
 struct KeyColumn {
     name: String,
     data_type: DataType,
+    theirs: Theirs,
     cells: Cells,
+}
+
+/// A key as a condition has it.
+enum Written {
+    /// In the list of an IN.
+    Listed(String),
+    /// It can be in none, NULL for one.
+    Chained(String),
+}
+
+impl Written {
+    fn new(dialect: Dialect, columns: &[KeyColumn], row: usize) -> Written {
+        let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
+        match (values.as_deref(), dialect) {
+            // ClickHouse takes a single array in an IN for the list itself.
+            (Some([value]), _) if !columns[0].is_composite() => match columns[0].widened(row) {
+                Some(widened) => Written::Listed(format!("{value}, {widened}")),
+                None => Written::Listed(value.clone()),
+            },
+            (Some(values @ [_, _, ..]), Dialect::Clickhouse)
+                if columns.iter().all(|column| column.widened(row).is_none()) =>
+            {
+                Written::Listed(format!("({})", values.join(", ")))
+            }
+            _ => {
+                let equal: Vec<String> = columns.iter().map(|column| column.equality(dialect, row)).collect();
+                Written::Chained(format!("({})", equal.join(" AND ")))
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        let (Written::Listed(text) | Written::Chained(text)) = self;
+        text.len()
+    }
 }
 
 /// A condition being written.
@@ -64,33 +119,18 @@ struct Condition {
 }
 
 impl Condition {
-    fn add(&mut self, dialect: Dialect, columns: &[KeyColumn], row: usize) {
-        // NULL is in no list.
-        let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
-        match (values.as_deref(), dialect) {
-            // ClickHouse takes a single array in an IN for the list itself.
-            (Some([value]), _) if !columns[0].is_composite() => {
-                append(&mut self.listed, ", ", value);
-                if let Some(widened) = columns[0].widened(row) {
-                    append(&mut self.listed, ", ", &widened);
-                }
-            }
-            (Some(values @ [_, _, ..]), Dialect::Clickhouse)
-                if columns.iter().all(|column| column.widened(row).is_none()) =>
-            {
-                append(&mut self.listed, ", ", &format!("({})", values.join(", ")));
-            }
-            _ => {
-                let equal: Vec<String> = columns.iter().map(|column| column.equality(dialect, row)).collect();
-                append(&mut self.chained, " OR ", &format!("({})", equal.join(" AND ")));
-            }
-        }
-        self.keys += 1;
+    /// A key that is longer than a statement may be has one of its own.
+    fn has_room_for(&self, key: &Written) -> bool {
+        let bytes = self.listed.len() + self.chained.len() + key.len();
+        self.keys == 0 || self.keys < limits::KEYS_PER_STATEMENT_MAX && bytes <= limits::STATEMENT_KEYS_BYTES
     }
 
-    fn is_full(&self) -> bool {
-        self.keys >= limits::KEYS_PER_STATEMENT_MAX
-            || self.listed.len() + self.chained.len() >= limits::STATEMENT_KEYS_BYTES
+    fn add(&mut self, key: &Written) {
+        match key {
+            Written::Listed(text) => append(&mut self.listed, ", ", text),
+            Written::Chained(text) => append(&mut self.chained, " OR ", text),
+        }
+        self.keys += 1;
     }
 
     fn text(self, columns: &[KeyColumn]) -> String {
@@ -116,7 +156,9 @@ impl KeyColumn {
     /// A Float32 with all its digits, where its literal has fewer: servers compare in 64 bits, in which the float
     /// nearest to 0.1 is 0.10000000149011612. A column of 64 bits has 0.1 itself.
     fn widened(&self, row: usize) -> Option<String> {
-        let (DataType::Float32, Raw::Fixed(raw)) = (self.data_type.inner(), self.cells.get(row)) else {
+        let (DataType::Float32, Raw::Fixed(raw), false) =
+            (self.data_type.inner(), self.cells.get(row), self.theirs.is_text)
+        else {
             return None;
         };
         let [_, widened] = doubles(raw)[..] else { return None };
@@ -131,7 +173,7 @@ impl KeyColumn {
         match (self.data_type.inner(), self.cells.get(row)) {
             (_, Raw::Null) => return None,
             (_, Raw::Bit(bit)) => text.push(if bit { '1' } else { '0' }),
-            (_, Raw::Text(bytes)) => return Some(dialect.string(&String::from_utf8_lossy(bytes))),
+            (_, Raw::Text(bytes)) => return Some(self.text(dialect, &String::from_utf8_lossy(bytes))),
             // Whatever the time zone of the column.
             (DataType::DateTime { .. }, Raw::Fixed(raw)) if dialect == Dialect::Clickhouse => {
                 let seconds = raw.first_chunk().map_or(0, |raw| i64::from_le_bytes(*raw));
@@ -154,7 +196,7 @@ impl KeyColumn {
             }
             (data_type, value @ Raw::Items(_)) => {
                 print(data_type, &value, Style::Quoted, &mut text);
-                return Some(dialect.string(&text));
+                return Some(self.text(dialect, &text));
             }
             (data_type, Raw::Fixed(raw)) => print_fixed(data_type, raw, &mut text),
         }
@@ -167,6 +209,18 @@ impl KeyColumn {
         Some(if is_number && self.is_bare(dialect) { text } else { dialect.string(&text) })
     }
 
+    /// A text as the column can have it. A character that it lacks becomes another one there, so that what is found is
+    /// another key; compared as it is, it would be an error for all keys.
+    fn text(&self, dialect: Dialect, text: &str) -> String {
+        let literal = dialect.string(text);
+        match &self.theirs.charset {
+            Some(Charset { name, collation }) if !text.is_ascii() => {
+                format!("CONVERT({literal} USING {name}) COLLATE {collation}")
+            }
+            _ => literal,
+        }
+    }
+
     fn is_composite(&self) -> bool {
         self.data_type.is_composite()
     }
@@ -174,6 +228,7 @@ impl KeyColumn {
     /// Whether a value is written without quotes. ClickHouse takes no Decimal for a number with a point.
     fn is_bare(&self, dialect: Dialect) -> bool {
         match self.data_type.inner() {
+            _ if self.theirs.is_text => false,
             quoted if quoted.is_quoted() => false,
             DataType::Decimal { .. } => dialect != Dialect::Clickhouse,
             _ => true,
@@ -304,9 +359,30 @@ mod tests {
             ["((`t` = '1970-01-01 00:00:01.5000' AND `i` = '1.2.3.4' AND `n` = 7))"]
         );
         assert_eq!(
-            conditions(Dialect::Mysql, &three, &keys, &[true, false, false]).unwrap(),
+            conditions(Dialect::Mysql, &three, &keys, &[Theirs { is_local: true, ..Theirs::default() }])
+                .unwrap(),
             ["((`t` = '1970-01-01 03:00:01.5000' AND `i` = '1.2.3.4' AND `n` = 7))"]
         );
+    }
+
+    #[test]
+    fn keys_of_a_text_column_are_texts_that_it_can_have() {
+        let charset = Charset { name: "latin1".into(), collation: "latin1_bin".into() };
+        let theirs = Theirs { is_text: true, charset: Some(charset), ..Theirs::default() };
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![0, -7]));
+        let floats: ArrayRef = Arc::new(Float32Array::from(vec![0.1, 2.0]));
+        let truths: ArrayRef = Arc::new(arrow::array::BooleanArray::from(vec![true, false]));
+        let texts: ArrayRef = Arc::new(StringArray::from(vec!["it's", "€"]));
+        for (data_type, keys, written) in [
+            ("Int64", numbers, "'0', '-7'"),
+            ("Float32", floats, "'0.1', '2'"),
+            ("Bool", truths, "'1', '0'"),
+            ("String", texts, r"'it\'s', CONVERT('€' USING latin1) COLLATE latin1_bin"),
+        ] {
+            let one = structure(&format!("a {data_type}"), "a");
+            let conditions = conditions(Dialect::Mysql, &one, &[keys], std::slice::from_ref(&theirs));
+            assert_eq!(conditions.unwrap(), [format!("`a` IN ({written})")], "{data_type}");
+        }
     }
 
     #[test]
@@ -338,5 +414,17 @@ mod tests {
         assert!(conditions.iter().all(|text| text.len() < limits::STATEMENT_KEYS_BYTES + 100));
         let keys: usize = conditions.iter().map(|text| text.matches("1844674407370").count()).sum();
         assert_eq!(keys, 60_000);
+    }
+
+    #[test]
+    fn a_long_key_makes_no_statement_too_long() {
+        let one = structure("a String", "a");
+        let most = limits::STATEMENT_KEYS_BYTES;
+        let texts = ["a", "b", "c", "d", "e"];
+        let texts = texts.iter().zip([most / 2, most / 2 - 10, 1, most * 2, 1]).map(|(c, n)| c.repeat(n));
+        let keys: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+        let conditions = conditions(Dialect::Clickhouse, &one, &[keys], &[]).unwrap();
+        let lengths: Vec<usize> = conditions.iter().map(|text| text.len() - "`a` IN ()".len()).collect();
+        assert_eq!(lengths, [most - 10 + "'', '', ''".len() + 1, most * 2 + 2, 3]);
     }
 }

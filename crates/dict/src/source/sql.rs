@@ -40,7 +40,7 @@ pub(super) fn columns(dialect: Dialect, structure: &Structure) -> Vec<SelectColu
         .map(|key| SelectColumn { expression: dialect.name(&key.name), name: key.name });
     let attributes = structure.attributes.iter().map(|attribute| SelectColumn {
         expression: match &attribute.expression {
-            Some(expression) => format!("({expression})"),
+            Some(expression) => enclosed(expression),
             None => dialect.name(&attribute.name),
         },
         name: attribute.name.clone(),
@@ -63,18 +63,23 @@ pub(super) fn statement(
             let inside = query.contains(PLACEHOLDER);
             let query = query.replace(PLACEHOLDER, condition.unwrap_or("1 = 1"));
             let outside = condition.filter(|_| !inside).map(str::to_string);
-            (format!("({query}) AS granary_query"), Vec::from_iter(outside))
+            (format!("{} AS granary_query", enclosed(&query)), Vec::from_iter(outside))
         }
         (None, table) => {
             let table = table.as_deref().unwrap_or_default();
             (qualified(dialect, schema, table), Vec::from_iter(condition.map(str::to_string)))
         }
     };
-    conditions.extend(select.filter.as_ref().map(|filter| format!("({filter})")));
+    conditions.extend(select.filter.as_deref().map(enclosed));
     match conditions.is_empty() {
         true => format!("SELECT {list} FROM {from}"),
         false => format!("SELECT {list} FROM {from} WHERE {}", conditions.join(" AND ")),
     }
+}
+
+/// SQL of the user's in parentheses. It may end in a comment, which ends with its line.
+fn enclosed(sql: &str) -> String {
+    format!("({sql}\n)")
 }
 
 /// What tells which rows of a source were changed: UPDATE_FIELD.
@@ -306,11 +311,11 @@ mod tests {
             Select { table: Some("t\"x".into()), filter: Some("x > 0 OR y = 1".into()), ..Select::default() };
         assert_eq!(
             statement(Dialect::Standard, &select, None, "\"v\"", Some("\"id\" IN (1)")),
-            "SELECT \"v\" FROM \"t\"\"x\" WHERE \"id\" IN (1) AND (x > 0 OR y = 1)"
+            "SELECT \"v\" FROM \"t\"\"x\" WHERE \"id\" IN (1) AND (x > 0 OR y = 1\n)"
         );
         assert_eq!(
             statement(Dialect::Standard, &select, None, "v", None),
-            "SELECT v FROM \"t\"\"x\" WHERE (x > 0 OR y = 1)"
+            "SELECT v FROM \"t\"\"x\" WHERE (x > 0 OR y = 1\n)"
         );
         select = Select { table: Some("s.t".into()), ..Select::default() };
         assert_eq!(statement(Dialect::Standard, &select, None, "v", None), "SELECT v FROM \"s\".\"t\"");
@@ -331,15 +336,15 @@ mod tests {
                 "v",
                 Some("k = 1")
             ),
-            "SELECT v FROM (SELECT * FROM t WHERE k = 1 AND a) AS granary_query"
+            "SELECT v FROM (SELECT * FROM t WHERE k = 1 AND a\n) AS granary_query"
         );
         assert_eq!(
             statement(Dialect::Standard, &with("SELECT 1"), None, "v", Some("k = 1")),
-            "SELECT v FROM (SELECT 1) AS granary_query WHERE k = 1"
+            "SELECT v FROM (SELECT 1\n) AS granary_query WHERE k = 1"
         );
         assert_eq!(
             statement(Dialect::Standard, &with("SELECT * FROM t WHERE {condition}"), None, "v", None),
-            "SELECT v FROM (SELECT * FROM t WHERE 1 = 1) AS granary_query"
+            "SELECT v FROM (SELECT * FROM t WHERE 1 = 1\n) AS granary_query"
         );
     }
 }

@@ -17,6 +17,17 @@ use ureq::{Agent, Body, Error, SendBody};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What a server says that answers nobody, or not this USER, though it blames the client.
+const OF_ALL: [StatusCode; 7] = [
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::TOO_MANY_REQUESTS,
+];
+
 /// Asks one URL, over one connection that is kept.
 pub(super) struct Client {
     agent: Agent,
@@ -133,7 +144,8 @@ impl Client {
         let _ = reader(response).take(limits::STDERR_TAIL_BYTES as u64).read_to_end(&mut said);
         let said = String::from_utf8_lossy(&said);
         let colon = if said.trim().is_empty() { "" } else { ": " };
-        Err(DictError::new(code, format!("{} answered {status}{colon}{}", self.shown, said.trim())))
+        let error = DictError::new(code, format!("{} answered {status}{colon}{}", self.shown, said.trim()));
+        Err(error.of_request(status.is_client_error() && !OF_ALL.contains(&status)))
     }
 
     fn error(&self, e: Error) -> DictError {

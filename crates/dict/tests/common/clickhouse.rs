@@ -9,10 +9,13 @@ pub struct Server {
     folder: tempfile::TempDir,
 }
 
-/// Two users: one may do everything, one only read, and change no setting.
-const USERS: &str = "<yandex><profiles><default/><readonly><readonly>1</readonly></readonly></profiles>
+/// Three users: one may do everything, one only read, and change no setting; and one whose answers end after some rows.
+const USERS: &str = "<yandex><profiles><default/><readonly><readonly>1</readonly></readonly>
+<cut><readonly>1</readonly><max_result_rows>2</max_result_rows><max_block_size>1</max_block_size>
+<result_overflow_mode>break</result_overflow_mode></cut></profiles>
 <users><default><password></password><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota></default>
-<reader><password>it's secret</password><networks><ip>::/0</ip></networks><profile>readonly</profile><quota>default</quota></reader></users>
+<reader><password>it's secret</password><networks><ip>::/0</ip></networks><profile>readonly</profile><quota>default</quota></reader>
+<cut><password>it's secret</password><networks><ip>::/0</ip></networks><profile>cut</profile><quota>default</quota></cut></users>
 <quotas><default/></quotas></yandex>";
 
 impl Server {

@@ -140,6 +140,8 @@ pub struct Fake {
     pub keys: AtomicU64,
     pub version: AtomicU64,
     pub failing: AtomicU64,
+    /// A key whose row cannot be read; 0: none.
+    pub bad: AtomicU64,
     pub largest: AtomicU64,
     pub connections: AtomicU64,
     gate: Mutex<Gate>,
@@ -224,6 +226,10 @@ impl Source for Connection {
             _ => panic!("a bug in the client"),
         }
         let asked = keys[0].as_primitive::<UInt64Type>();
+        let bad = fake.bad.load(Ordering::SeqCst);
+        if bad > 0 && asked.values().contains(&bad) {
+            return Err(DictError::new(Code::CannotParseNumber, format!("the row of {bad} is bad")));
+        }
         let mut ids: Vec<u64> = asked.values().iter().copied().filter(|key| key % 10 != 0).collect();
         ids.reverse();
         // A row that nobody asked for, and one that a later row of the same key replaces.

@@ -110,8 +110,12 @@ impl Server {
     }
 
     fn connect(&self) -> Result<postgres::Client, postgres::Error> {
+        self.connect_to("postgres")
+    }
+
+    fn connect_to(&self, database: &str) -> Result<postgres::Client, postgres::Error> {
         let options = format!(
-            "host=127.0.0.1 port={} user=granary password=secret dbname=postgres connect_timeout=5",
+            "host=127.0.0.1 port={} user=granary password=secret dbname={database} connect_timeout=5",
             self.port
         );
         postgres::Client::connect(&options, postgres::NoTls)
@@ -119,6 +123,11 @@ impl Server {
 
     pub fn execute(&self, sql: &str) {
         self.connect().unwrap().batch_execute(sql).unwrap();
+    }
+
+    /// The same in another database.
+    pub fn execute_in(&self, database: &str, sql: &str) {
+        self.connect_to(database).unwrap().batch_execute(sql).unwrap();
     }
 
     /// Stops the server at once; connections break.

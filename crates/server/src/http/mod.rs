@@ -89,6 +89,7 @@ pub fn router(app: App) -> Router {
         .route("/dictionary/{name}/ddl", get(dictionary::statement))
         .route_layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(CompressionLayer::new())
+        .layer(map_request(encoding::settle))
         .layer(RequestDecompressionLayer::new())
         .layer(from_fn_with_state(Arc::clone(&app), encoding::unpack))
         .layer(from_fn(unread::read_unwanted))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use granary_sql::format::Format;
@@ -14,6 +14,7 @@ use super::blocks;
 use super::body::WholeBody;
 use super::caller::Caller;
 use super::dashboard;
+use super::encoding;
 use super::exception::Exception;
 use super::sessions::Lease;
 use super::url::Parameters;
@@ -159,9 +160,7 @@ async fn run(
             Error::bad_arguments(format!("client_protocol_version is a number, and cannot be {revision}"))
         })?,
     };
-    let is_gzip = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("gzip"));
-    let is_packed = headers.get_all(ACCEPT_ENCODING).iter().any(is_gzip);
-    let late = LateException::new(!is_packed);
+    let late = LateException::new(!encoding::is_packed(&headers));
     let delivery = delivery(&leased.session, &parameters, late)?;
     let statements = leased.session.split_bytes(&text)?;
     let [statement] = statements.as_slice() else {

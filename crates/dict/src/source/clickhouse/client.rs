@@ -2,6 +2,7 @@
 //! answered in RowBinary. Whoever may only read can be the USER: no setting is changed.
 
 use super::columns::{BoolType, Column, Moments};
+use super::cuts;
 use crate::definition::{Key, KeyColumn, Structure};
 use crate::environment::OwnTables;
 use crate::error::{Code, DictError};
@@ -81,6 +82,12 @@ impl Answerer {
         }
     }
 
+    /// Refuses a server that would cut answers. The dictionary's own SETTINGS were looked at when it was created.
+    fn refuse_cuts(&self) -> Result<(), DictError> {
+        let Answerer::Http(client) = self else { return Ok(()) };
+        cuts::check(&String::from_utf8_lossy(&client.post(cuts::QUERY.as_bytes())?))
+    }
+
     /// Whether the server has Bool, as ClickHouse has since 21.12.
     fn bool_type(&self) -> Result<BoolType, DictError> {
         let Answerer::Http(client) = self else { return Ok(BoolType::Known) };
@@ -93,7 +100,7 @@ impl Answerer {
 
     fn ask(&self, sql: &str) -> Result<Vec<u8>, DictError> {
         match self {
-            Answerer::Http(client) => client.post(sql.as_bytes()),
+            Answerer::Http(client) => client.post(sql.as_bytes()).map_err(of_its_exception),
             Answerer::Own((tables, settings)) => (tables.0)(sql, settings),
         }
     }
@@ -101,6 +108,14 @@ impl Answerer {
 
 /// The first version of ClickHouse that has Bool.
 const FIRST_WITH_BOOL: (u32, u32) = (21, 12);
+
+/// Codes of exceptions that say nothing of what was asked: time, network and sockets (159, 160, 209, 210, 279), users and
+/// quotas (192 to 195, 201, 497, 516), too many queries, no memory, no room, an end (202, 203, 236, 241, 243, 252, 439), ZooKeeper
+/// (225, 242, 999).
+const OUTAGES: [u32; 24] = [
+    159, 160, 192, 193, 194, 195, 201, 202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 279, 394, 439, 497,
+    516, 734, 999,
+];
 
 /// One connection.
 pub(super) struct Clickhouse {
@@ -127,6 +142,7 @@ impl Clickhouse {
         structure: &Structure,
         patience: Duration,
     ) -> Result<Clickhouse, DictError> {
+        answerer.refuse_cuts()?;
         let asked = sql::columns(Dialect::Clickhouse, structure);
         let plain: Vec<String> = asked.iter().map(|column| column.expression.clone()).collect();
         let statement =
@@ -271,6 +287,18 @@ fn in_zones(types: &[DataType], columns: &[ArrayRef]) -> Result<Vec<ArrayRef>, D
         false => Ok(Arc::clone(column)),
     };
     types.iter().zip(columns).map(zoned).collect()
+}
+
+/// The error of an answer, which says by the code of its exception, whatever the status is, whether it is one of what was
+/// asked.
+fn of_its_exception(error: DictError) -> DictError {
+    let Some((_, said)) = error.message().split_once("Code: ") else { return error };
+    let digits = said.split(|character: char| !character.is_ascii_digit()).next();
+    match digits.and_then(|digits| digits.parse::<u32>().ok()) {
+        Some(code) if OUTAGES.contains(&code) => error.of_outage(),
+        Some(_) => error.of_request(true),
+        None => error,
+    }
 }
 
 fn percent_encoded(text: &str) -> String {

@@ -3,6 +3,7 @@
 
 mod client;
 mod columns;
+mod cuts;
 
 use self::client::{Clickhouse, Place};
 use super::SourceFactory;

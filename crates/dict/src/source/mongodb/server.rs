@@ -21,6 +21,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const SELECTION_PART: u32 = 4;
 /// MaxTimeMSExpired.
 const OVERDUE: i32 = 50;
+/// The codes of errors that say nothing of what was asked: a host that is not reached (6, 7, 89, 9001), no access (13, 18), a
+/// server that ends or is no primary (91, 189, 10107, 11600, 11602, 13435, 13436), a limit on time (50, 262).
+const OUTAGES: [i32; 15] = [6, 7, 13, 18, 50, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436];
 
 /// The driver is asynchronous inside: its connections wait for each other on one thread, whatever the number of
 /// dictionaries, and every request on the thread of who makes it.
@@ -153,5 +156,6 @@ pub(super) fn error(e: &Error) -> DictError {
         }
         _ => (Code::StdException, ""),
     };
-    DictError::new(code, format!("MongoDB: {}{advice}", e.kind))
+    let is_of_request = matches!(&*e.kind, ErrorKind::Command(command) if !OUTAGES.contains(&command.code));
+    DictError::new(code, format!("MongoDB: {}{advice}", e.kind)).of_request(is_of_request)
 }

@@ -2,11 +2,12 @@
 //!
 //! Rows come in the binary protocol, whose numbers are exact where the text of a FLOAT is not.
 
+use super::errors::{error, said};
+use super::keys::{self, is_moment};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::source::literals::conditions;
-use crate::source::lost::{io_cause, is_broken};
+use crate::source::literals::{Theirs, conditions};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
 use crate::source::server::Server;
@@ -16,16 +17,17 @@ use crate::types::{DataType, text_to_fixed};
 use arrow::array::{ArrayRef, RecordBatch};
 use mysql::consts::ColumnType;
 use mysql::prelude::Queryable;
-use mysql::{Conn, Error, OptsBuilder, Value};
+use mysql::{Conn, OptsBuilder, Value};
 use std::time::{Duration, Instant};
 
+/// What a session needs, whatever the server's own settings are. The quoting of this crate holds in a sql_mode without
+/// ANSI_QUOTES and NO_BACKSLASH_ESCAPES; without autocommit the first SELECT would begin a transaction whose snapshot
+/// all others read; sql_select_limit would cut answers, and the keys of what is cut would count as absent.
+const SESSION: &str = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = '', autocommit = 1, \
+     sql_select_limit = 18446744073709551615";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The server ends a statement that takes too long; the connection is given up so much later.
 const GRACE: Duration = Duration::from_secs(5);
-/// ER_STATEMENT_TIMEOUT of MariaDB and ER_QUERY_TIMEOUT of MySQL.
-const OVERDUE: [u16; 2] = [1969, 3024];
-/// ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED of MariaDB, ER_CLIENT_INTERACTION_TIMEOUT of MySQL: the server's last words.
-const FAREWELLS: [u16; 3] = [1053, 1927, 4031];
 
 /// One connection.
 pub(super) struct Mysql {
@@ -36,8 +38,8 @@ pub(super) struct Mysql {
     structure: Structure,
     /// What is selected.
     list: String,
-    /// Which key columns are local times, without a time zone.
-    locals: Vec<bool>,
+    /// What the key columns are.
+    theirs: Vec<Theirs>,
     updates: Option<UpdateStatements>,
     patience: Duration,
 }
@@ -67,9 +69,8 @@ impl Mysql {
             let text = format!("Cannot connect to MySQL at {}:{}: {}", server.host, server.port, said(&e));
             DictError::new(Code::AllConnectionTriesFailed, text)
         })?;
-        // The quoting of this crate holds in a sql_mode without ANSI_QUOTES and NO_BACKSLASH_ESCAPES.
         connection
-            .query_drop("SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = ''")
+            .query_drop(SESSION)
             .and_then(|()| connection.query_drop("SET SESSION TRANSACTION READ ONLY"))
             .map_err(error)?;
         limit_statements(&mut connection, patience)?;
@@ -80,7 +81,7 @@ impl Mysql {
         let database = named(&server.database);
         let updates = UpdateStatements::new(Dialect::Mysql, select, database.as_deref(), keys);
         let mut mysql = Mysql {
-            locals: Vec::new(),
+            theirs: Vec::new(),
             updates,
             connection,
             database,
@@ -89,22 +90,10 @@ impl Mysql {
             list: list.join(", "),
             patience,
         };
-        mysql.locals = mysql.locals()?;
+        let (all, database) = (mysql.statement(None), mysql.database.as_deref());
+        let of_none = |list: &str| sql::statement(Dialect::Mysql, select, database, list, Some("1 = 0"));
+        mysql.theirs = keys::describe(&mut mysql.connection, structure, &all, of_none)?;
         Ok(mysql)
-    }
-
-    /// Which key columns are local times. The server is asked only where that makes a difference.
-    fn locals(&mut self) -> Result<Vec<bool>, DictError> {
-        let has_zone = |data_type: &DataType| sql::in_utc(data_type) != *data_type;
-        let keys = self.structure.key_columns();
-        if !keys.iter().any(|key| has_zone(&key.data_type)) {
-            return Ok(Vec::new());
-        }
-        let statement = self.connection.prep(self.statement(None)).map_err(error)?;
-        let columns = statement.columns();
-        let locals = columns.iter().take(keys.len()).map(|column| !is_moment(column.column_type())).collect();
-        self.connection.close(statement).map_err(error)?;
-        Ok(locals)
     }
 
     fn statement(&self, condition: Option<&str>) -> String {
@@ -113,18 +102,21 @@ impl Mysql {
 }
 
 fn fill(connection: &mut Conn, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
-    pass(connection, statement, rows, |_| Ok(()))
+    pass(connection, statement, &[], rows, |_| Ok(()))
 }
 
-/// The rows of a statement; `then` is called with each of them behind those that are there.
+/// The rows of a statement whose keys were written for such columns; `then` is called with each of them behind those that
+/// are there.
 fn pass(
     connection: &mut Conn,
     statement: &str,
+    written_for: &[Theirs],
     rows: &mut Rows,
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {
     let statement = connection.prep(statement).map_err(error)?;
     let answer = connection.exec_iter(&statement, ()).map_err(error)?;
+    keys::check(written_for, answer.columns().as_ref())?;
     let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
     for row in answer {
         for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
@@ -140,20 +132,20 @@ impl Source for Mysql {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let deadline = Instant::now() + self.patience;
         let mut rows = Rows::new(&self.structure);
-        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.locals)? {
+        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.theirs)? {
             if Instant::now() > deadline {
                 let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
                 return Err(DictError::new(Code::TimeoutExceeded, text));
             }
             let statement = self.statement(Some(&condition));
-            fill(&mut self.connection, &statement, &mut rows)?;
+            pass(&mut self.connection, &statement, &self.theirs, &mut rows, |_| Ok(()))?;
         }
         Ok(vec![rows.finish(&[])?])
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         let (statement, mut rows) = (self.statement(None), Rows::new(&self.structure));
-        pass(&mut self.connection, &statement, &mut rows, |rows| {
+        pass(&mut self.connection, &statement, &[], &mut rows, |rows| {
             rows.pour(limits::RESIDENT_BATCH_ROWS, take)
         })?;
         rows.pour(1, take)
@@ -241,31 +233,4 @@ fn push_moment(rows: &mut Rows, column: usize, theirs: ColumnType, text: &str) -
     let raw = text_to_fixed(&utc, text).map_err(|e| rows.within(column, e))?;
     rows.column(column).push_fixed(&raw);
     Ok(())
-}
-
-fn is_moment(theirs: ColumnType) -> bool {
-    matches!(theirs, ColumnType::MYSQL_TYPE_TIMESTAMP | ColumnType::MYSQL_TYPE_TIMESTAMP2)
-}
-
-fn error(e: Error) -> DictError {
-    let code = match &e {
-        Error::MySqlError(server) if OVERDUE.contains(&server.code) => Code::TimeoutExceeded,
-        _ => Code::PocoException,
-    };
-    let is_lost = match &e {
-        Error::IoError(e) => is_broken(e),
-        // A farewell that came before anything was asked is out of sync.
-        Error::CodecError(e) => io_cause(e).is_none_or(is_broken),
-        Error::MySqlError(server) => FAREWELLS.contains(&server.code),
-        _ => false,
-    };
-    DictError::new(code, format!("MySQL: {}", said(&e))).of_lost_connection(is_lost)
-}
-
-/// The server's message, or that of the connection.
-fn said(e: &Error) -> String {
-    match e {
-        Error::MySqlError(server) => format!("{} (error {})", server.message, server.code),
-        other => other.to_string(),
-    }
 }

@@ -2,6 +2,8 @@
 //! too.
 
 mod client;
+mod errors;
+mod keys;
 
 use self::client::Mysql;
 use super::SourceFactory;

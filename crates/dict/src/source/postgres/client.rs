@@ -5,9 +5,10 @@
 
 use super::driver::{Session, error};
 use super::keys::{holds, is_compared_as_text};
+use super::repertoire::Repertoire;
 use super::tls::SslMode;
 use crate::definition::Structure;
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
 use crate::source::doubles::{combinations, doubles};
@@ -19,12 +20,18 @@ use crate::source::tls::{self, Check};
 use crate::source::{Changes, Source, Tail, Take};
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use futures::future::join;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::types::{Kind, ToSql, Type};
-use tokio_postgres::{Config, NoTls, Row, config};
+use tokio_postgres::{Config, NoTls, Row, Statement, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+/// What a session needs, whatever the server, the database and the role say: texts in the form that is read here, and
+/// string literals in which a backslash is one.
+const SESSION: &str = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET IntervalStyle = 'postgres'; \
+     SET extra_float_digits = 3; SET bytea_output = 'hex'; SET standard_conforming_strings = on; \
+     SET default_transaction_read_only = on";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A connection that is idle for so long is looked after, and given up if nobody answers.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
@@ -47,10 +54,34 @@ pub(super) struct Database {
 pub(super) struct Postgres {
     session: Session,
     structure: Structure,
-    key_types: Vec<Type>,
+    described: Described,
+    /// `None`: the database has all characters.
+    repertoire: Option<Repertoire>,
     select_keys: String,
     select_all: String,
     updates: Option<UpdateStatements>,
+}
+
+/// The types that decide how keys are bound and columns shown.
+struct Described {
+    /// Selects the columns as they are.
+    statement: String,
+    /// Key columns, then attributes.
+    types: Vec<Type>,
+}
+
+impl Described {
+    /// Whether the columns still have these types.
+    fn is_true_of(&self, statement: &Statement) -> bool {
+        let types = statement.columns().iter().map(|column| column.type_().oid());
+        types.eq(self.types.iter().map(Type::oid))
+    }
+
+    /// What is said of rows that were asked for as those of other types: that is done on a connection that knows them.
+    fn outdated() -> DictError {
+        let text = "PostgreSQL: the types of the columns have changed meanwhile";
+        DictError::new(Code::PostgresqlConnectionFailure, text).of_lost_connection(true)
+    }
 }
 
 impl Postgres {
@@ -90,17 +121,14 @@ impl Postgres {
             e.within(format_args!("Cannot connect to PostgreSQL at {}:{}", server.host, server.port))
         })?;
         let Session { client, driver } = &mut session;
-        driver.wait(client.batch_execute(&format!(
-            "SET statement_timeout = {}; SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET extra_float_digits = 3; \
-             SET default_transaction_read_only = on",
-            patience.as_millis().clamp(1, i32::MAX as u128)
-        )))?;
+        let limit = format!("SET statement_timeout = {}", patience.as_millis().clamp(1, i32::MAX as u128));
+        driver.wait(client.batch_execute(&format!("{SESSION}; {limit}")))?;
         let columns = sql::columns(Dialect::Standard, structure);
         let statement =
             |list: &str, condition| sql::statement(Dialect::Standard, select, schema, list, condition);
         let plain: Vec<String> = columns.iter().map(|c| c.expression.clone()).collect();
-        // The server's own types decide how keys are bound and how columns are shown.
-        let described = driver.wait(client.prepare(&statement(&plain.join(", "), None)))?;
+        let plain = statement(&plain.join(", "), None);
+        let described = driver.wait(client.prepare(&plain))?;
         let types: Vec<Type> = described.columns().iter().map(|column| column.type_().clone()).collect();
         let wanted = structure.key_columns().into_iter().map(|key| key.data_type);
         let wanted: Vec<DataType> =
@@ -111,13 +139,15 @@ impl Postgres {
             .map(|(column, (theirs, ours))| show(&column.expression, theirs, ours))
             .collect();
         let list = shown.join(", ");
-        let key_types = types[..structure.key_columns().len()].to_vec();
-        let updates = UpdateStatements::new(Dialect::Standard, select, schema, &shown[..key_types.len()]);
+        let keys = structure.key_columns().len();
+        let updates = UpdateStatements::new(Dialect::Standard, select, schema, &shown[..keys]);
+        let repertoire = Repertoire::of(&mut session)?;
         Ok(Postgres {
+            repertoire,
             updates,
-            select_keys: statement(&list, Some(&condition(structure, &key_types))),
+            select_keys: statement(&list, Some(&condition(structure, &types[..keys]))),
             select_all: statement(&list, None),
-            key_types,
+            described: Described { statement: plain, types },
             structure: structure.clone(),
             session,
         })
@@ -127,16 +157,25 @@ impl Postgres {
 /// The rows of a statement whose columns are all text.
 fn fill(
     session: &mut Session,
+    described: &Described,
     statement: &str,
     parameters: &[&(dyn ToSql + Sync)],
     rows: &mut Rows,
 ) -> Result<(), DictError> {
     let Session { client, driver } = session;
+    let plain = client.prepare(&described.statement);
     let answer = driver.wait(async {
-        let statement = client.prepare(statement).await?;
-        client.query(&statement, parameters).await
+        // The server takes them in turn: the types are those that the columns have behind the rows.
+        let (answer, now) = match client.prepare(statement).await {
+            Ok(statement) => join(client.query(&statement, parameters), plain).await,
+            Err(e) => (Err(e), plain.await),
+        };
+        match now {
+            Ok(now) if !described.is_true_of(&now) => Ok(None),
+            _ => answer.map(Some),
+        }
     })?;
-    answer.iter().try_for_each(|row| push(row, rows))
+    answer.ok_or_else(Described::outdated)?.iter().try_for_each(|row| push(row, rows))
 }
 
 fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
@@ -150,6 +189,7 @@ fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
 impl Source for Postgres {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let columns = self.structure.key_columns();
+        let key_types = &self.described.types[..columns.len()];
         let written = |(data_type, theirs): (&DataType, &Type)| match *theirs {
             Type::TIMESTAMPTZ => sql::in_utc(data_type),
             _ => data_type.clone(),
@@ -157,14 +197,14 @@ impl Source for Postgres {
         let cells = columns
             .iter()
             .zip(keys)
-            .zip(&self.key_types)
+            .zip(key_types)
             .map(|((column, array), theirs)| {
                 Ok((written((&column.data_type, theirs)), Cells::new(&column.data_type, array)?))
             })
             .collect::<Result<Vec<_>, DictError>>()?;
-        let mut bound: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(keys[0].len()); columns.len()];
+        let mut texts: Vec<Vec<Option<String>>> = Vec::with_capacity(keys[0].len());
         for row in 0..keys[0].len() {
-            let values = cells.iter().zip(&self.key_types).map(|((written, cells), theirs)| {
+            let values = cells.iter().zip(key_types).map(|((written, cells), theirs)| {
                 match (theirs, written.inner(), cells.get(row)) {
                     (&Type::FLOAT8 | &Type::NUMERIC, DataType::Float32, Raw::Fixed(raw)) => {
                         doubles(raw).into_iter().map(|double| Some(double.to_string())).collect()
@@ -172,27 +212,38 @@ impl Source for Postgres {
                     (_, _, value) => vec![text(written, value)],
                 }
             });
-            for key in combinations(values.collect()) {
-                let mut held = key.iter().zip(&self.key_types).zip(&columns);
-                if held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref())) {
-                    bound.iter_mut().zip(key).for_each(|(column, value)| column.push(value));
-                }
-            }
+            let is_held = |key: &Vec<Option<String>>| {
+                let mut held = key.iter().zip(key_types).zip(&columns);
+                held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref()))
+            };
+            texts.extend(combinations(values.collect()).into_iter().filter(is_held));
+        }
+        self.session.driver.begin();
+        if let Some(repertoire) = &mut self.repertoire {
+            repertoire.learn(&mut self.session, texts.iter().flatten().flatten().map(String::as_str))?;
+            texts.retain(|key| key.iter().flatten().all(|text| repertoire.has(text)));
+        }
+        let mut bound: Vec<Vec<Option<String>>> = vec![Vec::with_capacity(texts.len()); columns.len()];
+        for key in texts {
+            bound.iter_mut().zip(key).for_each(|(column, value)| column.push(value));
         }
         let parameters: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|c| c as &(dyn ToSql + Sync)).collect();
         let mut rows = Rows::new(&self.structure);
-        self.session.driver.begin();
-        fill(&mut self.session, &self.select_keys, &parameters, &mut rows)?;
+        fill(&mut self.session, &self.described, &self.select_keys, &parameters, &mut rows)?;
         Ok(vec![rows.finish(&[])?])
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         // A portal gives rows when they are asked for; what would come by itself had to be taken to its end.
-        let Postgres { session: Session { client, driver }, select_all, .. } = self;
+        let Postgres { session: Session { client, driver }, select_all, described, .. } = self;
         driver.begin();
         let transaction = driver.wait(client.transaction())?;
         let statement = driver.wait(transaction.prepare(select_all))?;
         let portal = driver.wait(transaction.bind(&statement, &[]))?;
+        // Until the transaction ends nobody can change them.
+        if !described.is_true_of(&driver.wait(transaction.prepare(&described.statement))?) {
+            return Err(Described::outdated());
+        }
         let mut rows = Rows::new(&self.structure);
         loop {
             let answer =
@@ -210,14 +261,16 @@ impl Source for Postgres {
     fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
         self.session.driver.begin();
-        updates.ask_tail(watermark, |statement, rows| fill(&mut self.session, statement, &[], rows))
+        let (session, described) = (&mut self.session, &self.described);
+        updates.ask_tail(watermark, |statement, rows| fill(session, described, statement, &[], rows))
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
         self.session.driver.begin();
+        let (session, described) = (&mut self.session, &self.described);
         updates.ask_changes(&self.structure, watermark, |statement, rows| {
-            fill(&mut self.session, statement, &[], rows)
+            fill(session, described, statement, &[], rows)
         })
     }
 }

@@ -14,6 +14,10 @@ use tokio_postgres::{Client, Config, Error, Socket};
 /// How long the server is waited for when it is told that the connection ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
+/// The classes of errors that say what is wrong with a statement or a value: a feature that is not supported, cardinality,
+/// data, syntax and access, limits of the program, PL/pgSQL.
+const OF_REQUESTS: [&str; 6] = ["0A", "21", "22", "42", "54", "P0"];
+
 /// One connection.
 pub(super) struct Session {
     pub client: Client,
@@ -113,7 +117,9 @@ pub(super) fn error(e: &Error) -> DictError {
     let ends = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT];
     let is_broken = || e.is_closed() || io_cause(e).is_some_and(is_broken);
     let is_lost = e.code().map_or_else(is_broken, |code| ends.contains(code));
+    let class = e.code().and_then(|code| code.code().get(..2));
     DictError::new(Code::PostgresqlConnectionFailure, format!("PostgreSQL: {}", said(e)))
+        .of_request(class.is_some_and(|class| OF_REQUESTS.contains(&class)))
         .of_lost_connection(is_lost)
 }
 

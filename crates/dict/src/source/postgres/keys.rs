@@ -4,7 +4,7 @@
 use crate::types::DataType;
 use chrono::NaiveDate;
 use std::net::IpAddr;
-use tokio_postgres::types::{Kind, Type};
+use tokio_postgres::types::Type;
 
 /// The last years of PostgreSQL's dates, in our era and before Christ.
 const YEAR_MAX: i32 = 5_874_897;
@@ -59,24 +59,42 @@ fn writes(theirs: &Type, text: &str) -> bool {
 }
 
 /// Whether a key is compared with the column's text, and not with its value: a String that no value of the type is
-/// written as cannot be cast to it, and which these are is the server's to know. No index of the column is used then.
+/// written as cannot be cast to it, and which these are is known here only of some types. No index of the column is used
+/// then.
 pub(super) fn is_compared_as_text(theirs: &Type, ours: &DataType) -> bool {
-    let is_castable = match theirs.kind() {
-        Kind::Simple => !matches!(
-            *theirs,
-            Type::INTERVAL
-                | Type::TIMETZ
-                | Type::MONEY
-                | Type::BIT
-                | Type::VARBIT
-                | Type::JSON
-                | Type::JSONB
-                | Type::XML
-        ),
-        Kind::Domain(_) | Kind::Pseudo => true,
-        _ => false,
-    };
-    *ours.inner() == DataType::String && !is_castable
+    *ours.inner() == DataType::String && !is_cast(theirs)
+}
+
+/// Whether it is known which texts a type writes: what `holds` lets through is cast without an error.
+fn is_cast(theirs: &Type) -> bool {
+    let is_known = matches!(
+        *theirs,
+        Type::INT2
+            | Type::INT4
+            | Type::INT8
+            | Type::OID
+            | Type::BOOL
+            | Type::FLOAT4
+            | Type::FLOAT8
+            | Type::NUMERIC
+            | Type::UUID
+            | Type::MACADDR
+            | Type::MACADDR8
+            | Type::BYTEA
+            | Type::DATE
+            | Type::TIME
+            | Type::TIMESTAMP
+            | Type::TIMESTAMPTZ
+            | Type::INET
+            | Type::CIDR
+            | Type::TEXT
+            | Type::VARCHAR
+            | Type::BPCHAR
+            | Type::NAME
+            | Type::UNKNOWN
+    );
+    // Any text is one without case, an extension's type that has no number of its own.
+    is_known || theirs.name() == "citext"
 }
 
 /// Whether a text is not so far from 1 that it is taken for 0 or infinite.

@@ -4,6 +4,7 @@
 mod client;
 mod driver;
 mod keys;
+mod repertoire;
 mod tls;
 
 use self::client::{Database, Postgres};

@@ -46,7 +46,13 @@ impl Deadline {
 
 /// What SQLite says.
 pub(super) fn error(e: rusqlite::Error) -> DictError {
-    DictError::new(Code::SqliteEngineError, format!("SQLite: {e}"))
+    let is_of_statement = e.sqlite_error_code().is_none_or(|code| {
+        matches!(
+            code,
+            ErrorCode::Unknown | ErrorCode::TooBig | ErrorCode::TypeMismatch | ErrorCode::ParameterOutOfRange
+        )
+    });
+    DictError::new(Code::SqliteEngineError, format!("SQLite: {e}")).of_request(is_of_statement)
 }
 
 fn milliseconds(duration: Duration) -> u64 {

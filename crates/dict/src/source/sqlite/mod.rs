@@ -1,9 +1,10 @@
 //! SQLITE(PATH '..' TABLE '..' | QUERY '..' [WHERE '..']): a database file.
 
 mod client;
+mod current;
 mod deadline;
 
-use self::client::Sqlite;
+use self::current::{Current, Database};
 use super::kind::{Opening, SourceKind};
 use super::select::{self, SELECT, Select, UPDATES};
 use super::{PATH, SourceFactory};
@@ -18,7 +19,11 @@ fn describe(values: &Values) -> String {
 }
 
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
-    let path = opening.environment.resolve(values.text("PATH"))?;
-    let (select, structure, patience) = (Select::of(values), opening.structure, opening.patience);
-    Ok(Arc::new(move || Ok(Box::new(Sqlite::open(&path, &select, &structure, patience)?))))
+    let database = Database {
+        path: opening.environment.resolve(values.text("PATH"))?,
+        select: Select::of(values),
+        structure: opening.structure,
+        patience: opening.patience,
+    };
+    Ok(Arc::new(move || Ok(Box::new(Current::open(database.clone())?))))
 }

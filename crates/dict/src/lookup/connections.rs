@@ -1,0 +1,45 @@
+//! How connections to the source are made, until SYSTEM RELOAD DICTIONARY makes that anew.
+
+use crate::error::DictError;
+use crate::source::{Source, SourceFactory};
+use std::sync::{PoisonError, RwLock};
+
+/// Makes a factory, with all that connections share: the processes of a pool, a client of several servers.
+pub(crate) type Remake = Box<dyn Fn() -> Result<SourceFactory, DictError> + Send + Sync>;
+
+/// Makes connections.
+pub(crate) struct Connections {
+    factory: RwLock<SourceFactory>,
+    /// `None`: the factory is its user's own.
+    remake: Option<Remake>,
+}
+
+impl Connections {
+    pub fn new(factory: SourceFactory, remake: Option<Remake>) -> Connections {
+        Connections { factory: RwLock::new(factory), remake }
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn connect(&self) -> Result<Box<dyn Source>, DictError> {
+        // Others connect meanwhile.
+        let factory = self.factory.read().unwrap_or_else(PoisonError::into_inner).clone();
+        factory()
+    }
+
+    /// From now on connections share nothing with those that there are.
+    ///
+    /// # Errors
+    /// What the environment no longer allows; nothing has changed then.
+    pub fn renew(&self) -> Result<(), DictError> {
+        let Some(remake) = &self.remake else { return Ok(()) };
+        let factory = remake()?;
+        let before =
+            std::mem::replace(&mut *self.factory.write().unwrap_or_else(PoisonError::into_inner), factory);
+        // What ends with the last of its connections ends while nobody waits for the lock.
+        drop(before);
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! What MySQL's key columns are: keys are written so that they are compared as what they are there.
+
+use super::errors::error;
+use crate::definition::Structure;
+use crate::error::{Code, DictError};
+use crate::source::literals::{Charset, Theirs};
+use crate::source::sql::Dialect;
+use crate::types::DataType;
+use mysql::consts::ColumnType;
+use mysql::prelude::Queryable;
+use mysql::{Column, Conn, Row};
+
+/// Character sets that have all characters, or no characters but bytes.
+const WHOLE: [&str; 6] = ["utf8mb4", "utf16", "utf16le", "utf32", "gb18030", "binary"];
+
+/// What the key columns are, by the columns of a statement that begins with them, and by `select`, which makes a statement
+/// that gives one row of these expressions over no row of the source.
+pub(super) fn describe(
+    connection: &mut Conn,
+    structure: &Structure,
+    statement: &str,
+    select: impl Fn(&str) -> String,
+) -> Result<Vec<Theirs>, DictError> {
+    let prepared = connection.prep(statement).map_err(error)?;
+    let keys = structure.key_columns();
+    let mut theirs: Vec<Theirs> = prepared.columns().iter().take(keys.len()).map(theirs_of).collect();
+    connection.close(prepared).map_err(error)?;
+    let is_spelt = |data_type: &DataType| *data_type == DataType::String || data_type.is_composite();
+    for (theirs, key) in theirs.iter_mut().zip(&keys) {
+        if theirs.is_text && is_spelt(key.data_type.inner()) {
+            // An aggregate has the character set of its column, even of no rows.
+            let greatest = format!("max({})", Dialect::Mysql.name(&key.name));
+            let asked = select(&format!("charset({greatest}), collation({greatest})"));
+            theirs.charset = charset(connection.query_first(asked).map_err(error)?);
+        }
+    }
+    Ok(theirs)
+}
+
+/// The character set of a column that lacks some characters.
+fn charset(row: Option<Row>) -> Option<Charset> {
+    let (name, collation): (Option<String>, Option<String>) = mysql::from_row_opt(row?).ok()?;
+    let (name, collation) = (name?, collation?);
+    (!WHOLE.contains(&name.as_str())).then_some(Charset { name, collation })
+}
+
+/// Refuses an answer whose key columns are others than those that the keys were written for.
+///
+/// # Errors
+/// That of a lost connection: on another one the columns are described anew.
+pub(super) fn check(written_for: &[Theirs], columns: &[Column]) -> Result<(), DictError> {
+    let is_same = |(theirs, column): (&Theirs, &Column)| {
+        let now = theirs_of(column);
+        (theirs.is_local, theirs.is_text) == (now.is_local, now.is_text)
+    };
+    match written_for.iter().zip(columns).all(is_same) {
+        true => Ok(()),
+        false => {
+            let text = "MySQL: the types of the key columns have changed meanwhile";
+            Err(DictError::new(Code::PocoException, text).of_lost_connection(true))
+        }
+    }
+}
+
+fn theirs_of(column: &Column) -> Theirs {
+    let theirs = column.column_type();
+    Theirs { is_local: !is_moment(theirs), is_text: is_text(theirs), charset: None }
+}
+
+/// Whether a type is one of moments, whatever the zone in which they are shown.
+pub(super) fn is_moment(theirs: ColumnType) -> bool {
+    matches!(theirs, ColumnType::MYSQL_TYPE_TIMESTAMP | ColumnType::MYSQL_TYPE_TIMESTAMP2)
+}
+
+/// Whether a number is compared with its values as a number, which makes 0 of all that begin with none.
+fn is_text(theirs: ColumnType) -> bool {
+    use ColumnType::*;
+    matches!(
+        theirs,
+        MYSQL_TYPE_VARCHAR
+            | MYSQL_TYPE_VAR_STRING
+            | MYSQL_TYPE_STRING
+            | MYSQL_TYPE_ENUM
+            | MYSQL_TYPE_SET
+            | MYSQL_TYPE_TINY_BLOB
+            | MYSQL_TYPE_BLOB
+            | MYSQL_TYPE_MEDIUM_BLOB
+            | MYSQL_TYPE_LONG_BLOB
+    )
+}

@@ -1,0 +1,75 @@
+//! The database file that is there when a request begins: another one may have taken its name since the last.
+
+use super::client::Sqlite;
+use crate::definition::Structure;
+use crate::error::DictError;
+use crate::source::select::Select;
+use crate::source::{Changes, Source, Tail, Take};
+use arrow::array::{ArrayRef, RecordBatch};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What is asked of the file.
+#[derive(Clone)]
+pub(super) struct Database {
+    pub path: PathBuf,
+    pub select: Select,
+    pub structure: Structure,
+    pub patience: Duration,
+}
+
+/// A connection to the file that the path leads to now. Whoever has opened one that is replaced (`mv new.db users.db`, a
+/// symbolic link that is turned) would go on reading the old one.
+pub(super) struct Current {
+    database: Database,
+    /// Which file is open; `None`: there was none when it was to be opened.
+    file: Option<FileId>,
+    sqlite: Sqlite,
+}
+
+/// The device and the number of a file, which is nobody else's while the file is open.
+type FileId = (u64, u64);
+
+impl Current {
+    pub fn open(database: Database) -> Result<Current, DictError> {
+        // Before it is opened: what is replaced in between is opened once more.
+        let file = database.file();
+        let Database { path, select, structure, patience } = &database;
+        let sqlite = Sqlite::open(path, select, structure, *patience)?;
+        Ok(Current { database, file, sqlite })
+    }
+
+    fn sqlite(&mut self) -> Result<&mut Sqlite, DictError> {
+        if self.database.file() != self.file {
+            *self = Current::open(self.database.clone())?;
+        }
+        Ok(&mut self.sqlite)
+    }
+}
+
+impl Database {
+    /// The file that is there; `None`: there is none.
+    fn file(&self) -> Option<FileId> {
+        fs::metadata(&self.path).ok().map(|found| (found.dev(), found.ino()))
+    }
+}
+
+impl Source for Current {
+    fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        self.sqlite()?.load(keys)
+    }
+
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        self.sqlite()?.load_all(take)
+    }
+
+    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+        self.sqlite()?.tail(watermark)
+    }
+
+    fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
+        self.sqlite()?.changes(watermark)
+    }
+}
