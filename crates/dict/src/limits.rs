@@ -39,8 +39,10 @@ pub const RESIDENT_BATCH_ROWS: usize = 1 << 13;
 pub const RESIDENT_BATCH_BYTES: usize = 4 << 20;
 /// Bytes of an answer that is read while it comes, read at once.
 pub const ANSWER_PIECE_BYTES: u64 = 1 << 16;
-/// Requests of which one that fails for what it asks may be made of parts of.
+/// Most requests that one which fails for what it asks is divided into.
 pub const PARTS_MAX: usize = 64;
+/// Requests in a row that fail for what they ask before that counts as an outage of the source.
+pub const REFUSALS_MAX: u32 = 16;
 /// Keys of a dictionary that are remembered because the source was asked for them in vain.
 pub const KEYS_REFUSED_MAX: usize = 4096;
 /// Longest wait between two tries of a failing source, in seconds.

@@ -360,6 +360,14 @@ fn key_columns_that_change_are_noticed(server: &Server) {
     server.execute("ALTER TABLE app.turned MODIFY at datetime");
     is_at("2024-01-01 10:00:00");
     assert_eq!(by_time.status().source_errors, 0);
+    // A key is written in the character set of its column.
+    server.execute("CREATE TABLE app.respelt (name varchar(20) CHARACTER SET latin1, v bigint)");
+    server.execute("INSERT INTO app.respelt VALUES ('a', 7)");
+    let by_name = open(server, "name String, v UInt64", "name", "TABLE 'respelt'", layout);
+    shows(&by_name, &[strings(&["a"])], &["7"]);
+    server.execute("ALTER TABLE app.respelt CONVERT TO CHARACTER SET utf8mb4");
+    server.execute("SET NAMES utf8mb4; INSERT INTO app.respelt VALUES ('мир', 7)");
+    shows(&by_name, &[strings(&["мир"])], &["7"]);
 }
 
 /// What is said for all sessions: to read one snapshot until somebody commits, and to cut answers.

@@ -384,7 +384,7 @@ impl<F: Framing> Log<F> {
         let idle: usize = self.idle.lock().expect("no panic under the lock").iter().map(|b| b.len()).sum();
         // Nobody waits for the buffers meanwhile.
         let live = self.read_buffers().live.clone();
-        let live: u64 = live.iter().map(|segment| segment.bytes_allocated()).sum();
+        let live: u64 = live.into_iter().map(|segment| segment.bytes_allocated()).sum();
         LogStats {
             bytes_written: get(&self.counters.bytes_written),
             segments_written: self.segments_written(),

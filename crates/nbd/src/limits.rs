@@ -96,6 +96,9 @@ pub const IDLE_MILLISECONDS: u64 = 1000;
 /// Milliseconds that accepting rests when the process has no file descriptors or threads left.
 pub const ACCEPT_PAUSE_MILLISECONDS: u64 = 50;
 
+/// Unread bytes that are searched for a goodbye when a client has closed its side, at the most.
+pub const PEEKED_BYTES_MAX: u64 = 2 << 20;
+
 const _: () =
     assert!(WRITE_PART_BYTES as usize + 28 <= BUFFER_BYTES, "a part, or a WRITE that is none, fits");
 const _: () = assert!(WRITE_PART_BYTES.is_multiple_of(MINIMUM_BLOCK_MAX));

@@ -147,10 +147,11 @@ impl Volume {
     }
 }
 
-/// Makes a folder and those above it that are not there. Each survives a loss of power, as what comes into it does.
+/// Makes a folder and those above it that are not there. Each survives a loss of power, as what comes into it does: also
+/// where another call made it that was killed before it was synced.
 fn make_folder(folder: &Path) -> io::Result<()> {
     let is_missing = |above: &&Path| !above.as_os_str().is_empty() && !above.exists();
-    let made: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
+    let missing = folder.ancestors().take_while(is_missing).count();
     std::fs::create_dir_all(folder)?;
-    made.into_iter().rev().try_for_each(sync_folder)
+    folder.ancestors().take(missing.max(1)).collect::<Vec<_>>().into_iter().rev().try_for_each(sync_folder)
 }

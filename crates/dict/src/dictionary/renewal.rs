@@ -118,8 +118,9 @@ impl Dictionary {
     }
 
     /// What is under way for these keys is answered, but neither kept nor joined: it may be older than the moment this
-    /// is called.
+    /// is called. Those that the source was asked for in vain may be asked for again.
     pub(super) fn forget_requests_of(&self, keys: &KeyBatch) {
+        lock(&self.core.loader.refused_keys).remove((0..keys.len()).map(|row| keys.get(row)));
         let table = lock(&self.core.loader.table);
         // Whoever puts rows has done so, or will see what is forgotten.
         let _epoch = self.core.loader.epoch.write().unwrap_or_else(PoisonError::into_inner);

@@ -68,11 +68,16 @@ impl Backoff {
         self.errors() == 1
     }
 
-    /// A request failed for what it asked: the source may be asked for something else at once. Whether it is the first
-    /// that fails since a request was answered.
-    pub fn refused(&mut self, failure: String) -> bool {
+    /// A request failed at `now` for what it asked: the source may be asked for something else at once, unless so many
+    /// failed in a row that it seems to be none of what is asked. Then it is left alone for the shortest wait. Whether the
+    /// request is the first that fails since one was answered.
+    pub fn refused(&mut self, now: Duration, failure: String) -> bool {
         self.refusals = self.refusals.saturating_add(1);
         self.last_failure = failure;
+        if self.refusals >= limits::REFUSALS_MAX {
+            self.failures = self.failures.max(1);
+            self.next_update = self.next_update.max(now.saturating_add(self.base()));
+        }
         self.errors() == 1
     }
 
@@ -130,6 +135,23 @@ mod tests {
             backoff.succeeded(2000);
             assert_eq!((backoff.left(at(1000)), backoff.failures()), (None, 0));
         }
+    }
+
+    #[test]
+    fn requests_that_fail_in_a_row_for_what_they_ask_are_an_outage() {
+        let mut backoff = Backoff::new(5, fastrand::Rng::with_seed(1));
+        let refuse = |backoff: &mut Backoff, times: u32| {
+            (0..times).for_each(|_| _ = backoff.refused(at(1000), "no such key".into()));
+            backoff.left(at(1000))
+        };
+        assert_eq!(refuse(&mut backoff, limits::REFUSALS_MAX - 1), None);
+        backoff.succeeded(2000);
+        assert_eq!(refuse(&mut backoff, limits::REFUSALS_MAX - 1), None, "one was answered meanwhile");
+        assert_eq!(refuse(&mut backoff, 1), Some(at(5)));
+        assert_eq!(refuse(&mut backoff, 100), Some(at(5)), "it waits no longer and longer");
+        assert_eq!(backoff.left(at(1005)), None);
+        backoff.succeeded(2000);
+        assert_eq!(refuse(&mut backoff, 1), None);
     }
 
     /// The waits of dictionaries whose source has failed so often.

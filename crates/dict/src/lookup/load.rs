@@ -125,7 +125,8 @@ impl Loader {
         let failed: usize = loaded.failures.iter().map(|(slots, _)| slots.len()).sum();
         self.counters.source_keys.add(flight.keys.len());
         self.counters.source_keys_found.add(found);
-        self.counters.source_keys_absent.add(flight.keys.len() - failed - found);
+        // A source may have answered more than it was asked, of keys of a part that failed.
+        self.counters.source_keys_absent.add(flight.keys.len().saturating_sub(failed + found));
         self.keep(flight, &loaded);
         Ok(Arc::new(loaded))
     }
@@ -224,7 +225,7 @@ impl Loader {
                 let failure = error.to_string();
                 let is_first = match is_outage(error) {
                     true => backoff.failed(failures_before, self.clock.elapsed(), failure),
-                    false => backoff.refused(failure),
+                    false => backoff.refused(self.clock.elapsed(), failure),
                 };
                 if is_first {
                     tracing::warn!(dictionary, %error, "the source fails");

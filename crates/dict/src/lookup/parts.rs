@@ -3,7 +3,7 @@
 
 use super::flight::{Flight, Loaded};
 use super::load::Loader;
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 use crate::limits;
 use crate::source::Source;
 use arrow::array::{Array, ArrayRef};
@@ -14,22 +14,23 @@ use std::ops::Range;
 struct Parts {
     left: Vec<Range<usize>>,
     requests: usize,
-    /// Keys that failed each by itself.
-    alone: usize,
     has_answer: bool,
     /// The first.
     failure: Option<DictError>,
 }
 
 impl Parts {
-    /// Whether it is no use to go on: all that is known is what fails, or there were many requests already.
-    fn is_hopeless(&self) -> bool {
-        self.requests >= limits::PARTS_MAX || !self.has_answer && self.alone > 1
+    /// The largest part that is left: a few keys that fail leave most of the others in large ones.
+    fn pop(&mut self) -> Option<Range<usize>> {
+        let largest = (0..self.left.len()).max_by_key(|i| self.left[*i].len())?;
+        Some(self.left.swap_remove(largest))
     }
 
-    fn note_failure(&mut self, part: &Range<usize>, error: DictError) {
-        self.alone += usize::from(part.len() == 1);
-        self.failure.get_or_insert(error);
+    /// Why it is no use to go on, if it is none: all that is known is what fails, or there were many requests already.
+    /// `is_left_alone`: what failed counts as an outage by now.
+    fn given_up(&self, is_left_alone: bool) -> Option<&DictError> {
+        let is_hopeless = self.requests >= limits::PARTS_MAX || !self.has_answer && is_left_alone;
+        self.failure.as_ref().filter(|_| is_hopeless)
     }
 }
 
@@ -47,9 +48,9 @@ impl Loader {
         let mut loaded = Loaded { rows: vec![None; count], ..Loaded::default() };
         let mut parts = Parts::default();
         parts.left.push(0..count);
-        while let Some(part) = parts.left.pop() {
-            if let Some(failure) = parts.failure.as_ref().filter(|_| parts.is_hopeless()) {
-                loaded.failures.push((part, failure.clone()));
+        while let Some(part) = parts.pop() {
+            if let Some(failure) = parts.given_up(self.left_alone().is_some()) {
+                loaded.failures.push((part, self.given_up(parts.requests, failure)));
                 continue;
             }
             if parts.requests > 0
@@ -70,7 +71,7 @@ impl Loader {
                 // Of DIRECT nobody else waits for it.
                 Err(error) if !error.is_of_request() || self.storage.store().is_none() => return Err(error),
                 Err(error) => {
-                    parts.note_failure(&part, error.clone());
+                    parts.failure.get_or_insert(error.clone());
                     if part.len() == 1 {
                         self.refuse_key(flight.keys.get(part.start), &error);
                         loaded.failures.push((part, error));
@@ -85,5 +86,58 @@ impl Loader {
             Some(failure) if !parts.has_answer => Err(failure),
             _ => Ok(loaded),
         }
+    }
+
+    /// The error of keys that were not asked for any more after so many requests, of which one failed so.
+    fn given_up(&self, requests: usize, failure: &DictError) -> DictError {
+        let text = format!(
+            "Update of dictionary {} was given up after {requests} requests, of which some failed: {failure}",
+            self.name
+        );
+        DictError::new(Code::CacheDictionaryUpdateFail, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of `keys` are asked for in vain or not at all where these fail, and in how many requests.
+    fn ask(keys: usize, failing: &[usize]) -> (usize, usize) {
+        let mut parts = Parts { left: vec![0..keys], ..Parts::default() };
+        let (mut unanswered, mut refusals) = (0, 0);
+        while let Some(part) = parts.pop() {
+            if parts.given_up(refusals >= limits::REFUSALS_MAX).is_some() {
+                unanswered += part.len();
+                continue;
+            }
+            parts.requests += 1;
+            if !failing.iter().any(|key| part.contains(key)) {
+                (parts.has_answer, refusals) = (true, 0);
+                continue;
+            }
+            refusals += 1;
+            parts.failure.get_or_insert(DictError::bad_arguments("no"));
+            match part.len() {
+                1 => unanswered += 1,
+                len => {
+                    let middle = part.start + len / 2;
+                    parts.left.extend([middle..part.end, part.start..middle]);
+                }
+            }
+        }
+        (unanswered, parts.requests)
+    }
+
+    #[test]
+    fn keys_that_fail_cost_few_of_the_others() {
+        let run = Vec::from_iter(2..22);
+        for (failing, most) in [(&[0][..], 1), (&[0, 1], 2), (&[0, 30_000], 2), (&run, 64)] {
+            let (unanswered, requests) = ask(65_536, failing);
+            assert!(unanswered <= most && requests <= limits::PARTS_MAX, "{unanswered} in {requests}");
+        }
+        let all = Vec::from_iter(0..1000);
+        assert_eq!(ask(1000, &all), (1000, limits::REFUSALS_MAX as usize));
+        assert_eq!(ask(2, &[0, 1]), (2, 3));
     }
 }

@@ -5,33 +5,55 @@ use crate::error::DictError;
 use crate::limits;
 use std::collections::HashMap;
 use std::time::Duration;
+use twox_hash::XxHash3_64;
 
-/// Why, and until when, on a clock that nobody sets back.
+/// The keys, by two hashes of each: they may be long. Times are on a clock that nobody sets back.
 #[derive(Default)]
-pub(crate) struct RefusedKeys(HashMap<Box<[u8]>, (Duration, DictError)>);
+pub(crate) struct RefusedKeys {
+    /// Until when a key is left alone, and why.
+    keys: HashMap<[u64; 2], (Duration, DictError)>,
+    /// Until when any is.
+    last: Duration,
+}
+
+fn hashes(key: &[u8]) -> [u64; 2] {
+    [0, 1].map(|seed| XxHash3_64::oneshot_with_seed(seed, key))
+}
 
 impl RefusedKeys {
     /// Nobody asks for the key again before `until`.
     pub fn add(&mut self, key: &[u8], error: &DictError, now: Duration, until: Duration) {
-        if self.0.len() >= limits::KEYS_REFUSED_MAX {
-            self.0.retain(|_, (until, _)| *until > now);
+        if self.keys.len() >= limits::KEYS_REFUSED_MAX {
+            self.keys.retain(|_, (until, _)| *until > now);
         }
-        if self.0.len() < limits::KEYS_REFUSED_MAX {
-            self.0.insert(key.into(), (until, error.clone()));
+        if self.keys.len() < limits::KEYS_REFUSED_MAX {
+            self.keys.insert(hashes(key), (until, error.clone()));
+            self.last = until.max(self.last);
         }
     }
 
     /// Why one of the keys is not asked for at `now`.
-    pub fn find<'k>(&self, mut keys: impl Iterator<Item = &'k [u8]>, now: Duration) -> Option<DictError> {
-        if self.0.is_empty() {
+    pub fn find<'k>(&mut self, mut keys: impl Iterator<Item = &'k [u8]>, now: Duration) -> Option<DictError> {
+        if now >= self.last {
+            self.clear();
+        }
+        if self.keys.is_empty() {
             return None;
         }
-        keys.find_map(|key| self.0.get(key).filter(|(until, _)| *until > now).map(|(_, error)| error.clone()))
+        let refused = |key| self.keys.get(&hashes(key)).filter(|(until, _)| *until > now);
+        keys.find_map(|key| refused(key).map(|(_, error)| error.clone()))
+    }
+
+    /// These may be asked for.
+    pub fn remove<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+        if !self.keys.is_empty() {
+            keys.for_each(|key| _ = self.keys.remove(&hashes(key)));
+        }
     }
 
     /// All may be asked for.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.keys.clear();
     }
 }
 
@@ -45,14 +67,18 @@ mod tests {
         let (mut refused, error) = (RefusedKeys::default(), DictError::bad_arguments("no"));
         refused.add(b"a", &error, at(10), at(15));
         let find =
-            |refused: &RefusedKeys, now| refused.find([&b"b"[..], b"a"].into_iter(), at(now)).is_some();
-        assert_eq!((find(&refused, 14), find(&refused, 15)), (true, false));
+            |refused: &mut RefusedKeys, now| refused.find([&b"b"[..], b"a"].into_iter(), at(now)).is_some();
+        assert!(find(&mut refused, 14));
+        refused.remove([&b"a"[..]].into_iter());
+        assert!(!find(&mut refused, 14));
+        refused.add(b"a", &error, at(10), at(15));
+        assert_eq!((find(&mut refused, 14), find(&mut refused, 15)), (true, false));
         for key in 0..2 * limits::KEYS_REFUSED_MAX {
             refused.add(&key.to_le_bytes(), &error, at(20), at(25));
         }
-        assert_eq!(refused.0.len(), limits::KEYS_REFUSED_MAX);
+        assert_eq!(refused.keys.len(), limits::KEYS_REFUSED_MAX);
         refused.clear();
         refused.add(b"a", &error, at(26), at(30));
-        assert!(find(&refused, 27));
+        assert!(find(&mut refused, 27));
     }
 }

@@ -1,7 +1,7 @@
 //! What a cache's objects take beside their bytes, and what it keeps free.
 
 use super::{Budget, Packing};
-use granary_cache::limits::{HYBRID_MEMORY_PARTS, SHARDS, SPARE_MEMORY_PARTS};
+use granary_cache::limits::{DRAM_FIRST_MEMORY_PARTS, SHARDS, SPARE_MEMORY_PARTS};
 
 /// What objects take beside their bytes, what is kept free, and which objects do not wait in DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ const AHEAD_PARTS: u64 = 16;
 const AHEAD_BYTES_MAX: u64 = 16 << 20;
 
 /// Objects of more than one such part of DRAM are written to flash at once by Granary's cache.
-pub const LARGE_DRAM_PARTS: u64 = HYBRID_MEMORY_PARTS;
+pub const LARGE_DRAM_PARTS: u64 = DRAM_FIRST_MEMORY_PARTS;
 
 impl Costs {
     /// Nothing but bytes of objects. A segment waits in DRAM to be written.

@@ -1,5 +1,6 @@
 //! Where the bytes of a connection come from and go to.
 
+use crate::limits::PEEKED_BYTES_MAX;
 use rustix::net::RecvFlags;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -33,9 +34,13 @@ impl Wire {
     /// What has come and stays to be read.
     ///
     /// # Errors
-    /// It is no socket, or nothing has come.
+    /// It is no socket, or nothing has come, or more than `PEEKED_BYTES_MAX`: that has no place in the budget of memory.
     pub fn peek(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; rustix::io::ioctl_fionread(&self.input)? as usize];
+        let unread = rustix::io::ioctl_fionread(&self.input)?;
+        if unread > PEEKED_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let mut bytes = vec![0; unread as usize];
         let (len, _) = rustix::net::recv(&self.input, &mut bytes, RecvFlags::PEEK)?;
         bytes.truncate(len);
         Ok(bytes)

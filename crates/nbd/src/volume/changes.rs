@@ -109,7 +109,9 @@ impl Changes {
             let shared = Arc::clone(&self.shared);
             let run = move || serve(&volume, &finished, &shared);
             let started = Builder::new().name("nbd-changes".into()).spawn(run);
-            let started = started.inspect_err(|error| tracing::warn!(%error, "a connection waits for room"));
+            let started = started.inspect_err(
+                |error| tracing::warn!(%error, "no thread for changes that wait for room: they are refused"),
+            );
             self.thread = started.ok();
         }
         self.thread.is_some()

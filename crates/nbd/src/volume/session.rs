@@ -94,7 +94,8 @@ impl VolumeSession {
                 self.elsewhere += 1;
                 return self.changes.put(tag, change, is_forced);
             }
-            made = change.make(&self.volume, &mut self.io, Patience::LONG);
+            // To wait here would keep the connection from seeing that its client goes, and what waits from being given up.
+            made = Err(io::ErrorKind::OutOfMemory.into());
         }
         if let (Ok(()), true) = (&made, is_forced) {
             return self.commit(tag);

@@ -91,14 +91,18 @@ impl Mysql {
             patience,
         };
         let (all, database) = (mysql.statement(None), mysql.database.as_deref());
-        let of_none = |list: &str| sql::statement(Dialect::Mysql, select, database, list, Some("1 = 0"));
-        mysql.theirs = keys::describe(&mut mysql.connection, structure, &all, of_none)?;
+        mysql.theirs = keys::describe(&mut mysql.connection, structure, &all, of_none(select, database))?;
         Ok(mysql)
     }
 
     fn statement(&self, condition: Option<&str>) -> String {
         sql::statement(Dialect::Mysql, &self.select, self.database.as_deref(), &self.list, condition)
     }
+}
+
+/// Makes statements that give these expressions over no row of the source.
+fn of_none<'a>(select: &'a Select, database: Option<&'a str>) -> impl Fn(&str) -> String + 'a {
+    move |list| sql::statement(Dialect::Mysql, select, database, list, Some("1 = 0"))
 }
 
 fn fill(connection: &mut Conn, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
@@ -140,6 +144,8 @@ impl Source for Mysql {
             let statement = self.statement(Some(&condition));
             pass(&mut self.connection, &statement, &self.theirs, &mut rows, |_| Ok(()))?;
         }
+        let of_none = of_none(&self.select, self.database.as_deref());
+        keys::check_charsets(&mut self.connection, &self.structure, keys, &self.theirs, of_none)?;
         Ok(vec![rows.finish(&[])?])
     }
 

@@ -6,6 +6,7 @@ use crate::error::{Code, DictError};
 use crate::source::literals::{Charset, Theirs};
 use crate::source::sql::Dialect;
 use crate::types::DataType;
+use arrow::array::{ArrayRef, AsArray};
 use mysql::consts::ColumnType;
 use mysql::prelude::Queryable;
 use mysql::{Column, Conn, Row};
@@ -28,13 +29,50 @@ pub(super) fn describe(
     let is_spelt = |data_type: &DataType| *data_type == DataType::String || data_type.is_composite();
     for (theirs, key) in theirs.iter_mut().zip(&keys) {
         if theirs.is_text && is_spelt(key.data_type.inner()) {
-            // An aggregate has the character set of its column, even of no rows.
-            let greatest = format!("max({})", Dialect::Mysql.name(&key.name));
-            let asked = select(&format!("charset({greatest}), collation({greatest})"));
-            theirs.charset = charset(connection.query_first(asked).map_err(error)?);
+            theirs.charset = charset_of(connection, &key.name, &select)?;
         }
     }
     Ok(theirs)
+}
+
+/// Refuses an answer to keys that were written for columns whose character sets lack some characters, if these are others by
+/// now: what an answer says of its columns does not tell.
+///
+/// # Errors
+/// That of a lost connection, as of [`check`].
+pub(super) fn check_charsets(
+    connection: &mut Conn,
+    structure: &Structure,
+    keys: &[ArrayRef],
+    written_for: &[Theirs],
+    select: impl Fn(&str) -> String,
+) -> Result<(), DictError> {
+    for ((theirs, key), values) in written_for.iter().zip(structure.key_columns()).zip(keys) {
+        let is_ascii = values.as_string_opt::<i32>().is_some_and(|values| values.value_data().is_ascii());
+        if theirs.charset.is_some()
+            && !is_ascii
+            && charset_of(connection, &key.name, &select)? != theirs.charset
+        {
+            return Err(changed());
+        }
+    }
+    Ok(())
+}
+
+fn charset_of(
+    connection: &mut Conn,
+    name: &str,
+    select: impl Fn(&str) -> String,
+) -> Result<Option<Charset>, DictError> {
+    // An aggregate has the character set of its column, even of no rows.
+    let greatest = format!("max({})", Dialect::Mysql.name(name));
+    let asked = select(&format!("charset({greatest}), collation({greatest})"));
+    Ok(charset(connection.query_first(asked).map_err(error)?))
+}
+
+fn changed() -> DictError {
+    let text = "MySQL: the types of the key columns have changed meanwhile";
+    DictError::new(Code::PocoException, text).of_lost_connection(true)
 }
 
 /// The character set of a column that lacks some characters.
@@ -55,10 +93,7 @@ pub(super) fn check(written_for: &[Theirs], columns: &[Column]) -> Result<(), Di
     };
     match written_for.iter().zip(columns).all(is_same) {
         true => Ok(()),
-        false => {
-            let text = "MySQL: the types of the key columns have changed meanwhile";
-            Err(DictError::new(Code::PocoException, text).of_lost_connection(true))
-        }
+        false => Err(changed()),
     }
 }
 

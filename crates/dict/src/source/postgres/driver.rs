@@ -17,6 +17,13 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// The classes of errors that say what is wrong with a statement or a value: a feature that is not supported, cardinality,
 /// data, syntax and access, limits of the program, PL/pgSQL.
 const OF_REQUESTS: [&str; 6] = ["0A", "21", "22", "42", "54", "P0"];
+/// Those of these classes that hold for all requests: no access, no such table, column or schema.
+const OF_ALL: [SqlState; 4] = [
+    SqlState::INSUFFICIENT_PRIVILEGE,
+    SqlState::UNDEFINED_TABLE,
+    SqlState::UNDEFINED_COLUMN,
+    SqlState::INVALID_SCHEMA_NAME,
+];
 
 /// One connection.
 pub(super) struct Session {
@@ -117,7 +124,7 @@ pub(super) fn error(e: &Error) -> DictError {
     let ends = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT];
     let is_broken = || e.is_closed() || io_cause(e).is_some_and(is_broken);
     let is_lost = e.code().map_or_else(is_broken, |code| ends.contains(code));
-    let class = e.code().and_then(|code| code.code().get(..2));
+    let class = e.code().filter(|code| !OF_ALL.contains(code)).and_then(|code| code.code().get(..2));
     DictError::new(Code::PostgresqlConnectionFailure, format!("PostgreSQL: {}", said(e)))
         .of_request(class.is_some_and(|class| OF_REQUESTS.contains(&class)))
         .of_lost_connection(is_lost)
