@@ -98,6 +98,20 @@ impl Mysql {
     fn statement(&self, condition: Option<&str>) -> String {
         sql::statement(Dialect::Mysql, &self.select, self.database.as_deref(), &self.list, condition)
     }
+
+    fn load_keys(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        let deadline = Instant::now() + self.patience;
+        let mut rows = Rows::new(&self.structure);
+        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.theirs)? {
+            if Instant::now() > deadline {
+                let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
+                return Err(DictError::new(Code::TimeoutExceeded, text));
+            }
+            let statement = self.statement(Some(&condition));
+            pass(&mut self.connection, &statement, &self.theirs, &mut rows, |_| Ok(()))?;
+        }
+        Ok(vec![rows.finish(&[])?])
+    }
 }
 
 /// Makes statements that give these expressions over no row of the source.
@@ -134,19 +148,13 @@ fn pass(
 
 impl Source for Mysql {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
-        let deadline = Instant::now() + self.patience;
-        let mut rows = Rows::new(&self.structure);
-        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.theirs)? {
-            if Instant::now() > deadline {
-                let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
-                return Err(DictError::new(Code::TimeoutExceeded, text));
-            }
-            let statement = self.statement(Some(&condition));
-            pass(&mut self.connection, &statement, &self.theirs, &mut rows, |_| Ok(()))?;
+        let answer = self.load_keys(keys);
+        if !answer.as_ref().is_err_and(DictError::is_lost_connection) {
+            // Keys that were written for another character set are found nowhere, or are an error.
+            let of_none = of_none(&self.select, self.database.as_deref());
+            keys::check_charsets(&mut self.connection, &self.structure, keys, &self.theirs, of_none)?;
         }
-        let of_none = of_none(&self.select, self.database.as_deref());
-        keys::check_charsets(&mut self.connection, &self.structure, keys, &self.theirs, of_none)?;
-        Ok(vec![rows.finish(&[])?])
+        answer
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
