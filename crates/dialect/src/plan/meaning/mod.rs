@@ -13,7 +13,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
-use self::common_types::{has_common, with_common};
+use self::common_types::{flattened, has_common, with_common};
 use super::in_lists::of_one_type;
 use super::outer_join::is_outer;
 use super::type_names::{TYPE_NAME, type_named};
@@ -30,6 +30,7 @@ pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_node(&plan, is_node)? {
         return Ok(plan);
     }
+    let plan = flattened(plan)?;
     let is_above_outer_join = has_node(&plan, |node| Ok(is_outer(node)))?;
     plan.transform_up_with_subqueries(|node| {
         // What is above knows these by a name that cannot be kept.
