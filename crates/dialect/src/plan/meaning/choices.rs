@@ -129,7 +129,19 @@ pub fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     let others: Vec<&Field> = known.iter().copied().filter(|field| !empty_array(field)).collect();
     let names: Vec<String> = others.iter().map(name).collect();
     if names.windows(2).all(|pair| pair[0] == pair[1]) {
-        return Ok(None);
+        // An empty array is one of the others' type, and one of NULL of its Nullable.
+        let of_null =
+            |field: &&Field| matches!(field.data_type(), DataType::List(item) if item.is_nullable());
+        let has_null = known.iter().filter(|field| empty_array(field)).any(of_null);
+        let other = others.first().filter(|_| others.len() < known.len()).and_then(|other| type_of(other));
+        return Ok(match other {
+            Some(ClickHouseType::Array(item))
+                if has_null && !item.is_nullable() && !item.to_arrow().is_nested() =>
+            {
+                Some(ClickHouseType::Array(Box::new(ClickHouseType::Nullable(item))))
+            }
+            other => other,
+        });
     }
     let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
     match types.and_then(|types| supertype(&types)) {
