@@ -120,7 +120,7 @@ fn in_zone_of(field: &Field, wanted: ClickHouseType) -> ClickHouseType {
 
 /// Refuses what ClickHouse does not convert.
 fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
-    use ClickHouseType::{Date32, DateTime64, Decimal, Int128, Int256, Ipv4, Ipv6, UInt128, Uuid};
+    use ClickHouseType::{Date32, DateTime64, Decimal, Int128, Int256, Ipv4, UInt128, Uuid};
     let from = plain_field_name(field);
     let (is_uuid, is_ipv6, is_ipv4) = (from == "UUID", from == "IPv6", from == "IPv4");
     let data_type = field.data_type();
@@ -129,7 +129,6 @@ fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
             let is_number = data_type.is_unsigned_integer() || from == "IPv6";
             !(is_number || from == "IPv4" || data_type.is_string() || data_type.is_null())
         }
-        Ipv6 => is_uuid,
         Uuid => is_ipv6 || !(is_uuid || data_type.is_string() || data_type.is_null()),
         Int128 | UInt128 | Int256 => is_uuid || is_ipv6 || is_ipv4 || data_type == &DataType::Date32,
         Decimal { .. } if is_time(data_type) => {

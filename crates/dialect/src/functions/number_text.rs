@@ -12,7 +12,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility, lit,
 };
-
 use granary_dict::days_written;
 
 use super::exact::exact;

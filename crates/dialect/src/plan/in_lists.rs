@@ -10,6 +10,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, InList, ScalarFunction};
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit, when};
+use granary_dict::digits_of;
 
 use crate::error::Error;
 use crate::functions::as_type::{AsType, DAYS, MOMENTS};
@@ -76,6 +77,17 @@ fn is_strict(data_type: &DataType) -> bool {
     matches!(data_type, Timestamp(..) | Date32 | Boolean | FixedSizeBinary(16) | Struct(_))
 }
 
+/// Whether a time would be cut to be of another type: ClickHouse does that with constants, and not for a DateTime.
+fn is_finer(given: &DataType, wanted: &DataType) -> bool {
+    match (given, wanted) {
+        (DataType::Timestamp(..), DataType::Date32) => true,
+        (DataType::Timestamp(given, _), DataType::Timestamp(wanted, _)) => {
+            digits_of(*given) > digits_of(*wanted)
+        }
+        _ => false,
+    }
+}
+
 /// An item as a value of the field's type; `None`: it is none.
 fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Option<Expr>> {
     let (_, given_field) = item.to_field(schema)?;
@@ -86,6 +98,11 @@ fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Option<Expr>>
     }
     if is_address(&given_field) && !is_address(field) && field.data_type().is_numeric() && is_constant(&item)?
     {
+        return Err(mismatch(&given_field, field).into());
+    }
+    let is_cut = is_finer(given, field.data_type());
+    let is_moment = matches!(field.data_type(), DataType::Timestamp(TimeUnit::Second, _));
+    if is_cut && (is_moment || !is_constant(&item)?) {
         return Err(mismatch(&given_field, field).into());
     }
     if given == field.data_type() || given.is_null() {
