@@ -50,6 +50,12 @@ pub(crate) fn of_nullable(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> 
     Some(Arc::new(AggregateUDF::from(NeverEmpty { inner: Arc::clone(inner), of_nullable: true })))
 }
 
+/// Returns the aggregate as one over an argument that is not Nullable after all; `None` if it is that already.
+pub(crate) fn of_known(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
+    let NeverEmpty { inner, of_nullable: true } = function.inner().downcast_ref()? else { return None };
+    Some(never_empty(Arc::clone(inner)))
+}
+
 /// Aggregates of which there is none for too few rows: they are nan then.
 const STATISTICS: [&str; 9] = [
     "avg",

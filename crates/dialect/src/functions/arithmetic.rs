@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit, UInt64Type};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
@@ -207,6 +207,9 @@ impl ScalarUDFImpl for Arithmetic {
         if to.is_null() {
             return Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::Null));
         }
+        if is_moment(to) {
+            check_counts(&args, rows)?;
+        }
         let array = match (bits(&args.args[0])?, bits(&args.args[1])?) {
             (Some((left, left_nulls)), Some((right, right_nulls))) if *to != DataType::Float64 => {
                 let nulls = union(left_nulls, right_nulls, rows);
@@ -238,6 +241,20 @@ impl ScalarUDFImpl for Arithmetic {
         };
         shaped(array, &args.args)
     }
+}
+
+/// Refuses to move a moment by 2^63 or more.
+fn check_counts(args: &ScalarFunctionArgs, rows: usize) -> Result<()> {
+    for (value, field) in args.args.iter().zip(&args.arg_fields) {
+        if field.data_type() != &DataType::UInt64 {
+            continue;
+        }
+        let counts = value.to_array(rows)?;
+        if counts.as_primitive::<UInt64Type>().iter().flatten().any(|count| i64::try_from(count).is_err()) {
+            return Err(Error::decimal_overflow("Numeric overflow").into());
+        }
+    }
+    Ok(())
 }
 
 /// A Date has 16 bits, and a DateTime 32.

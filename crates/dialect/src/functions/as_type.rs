@@ -2,6 +2,7 @@
 //! that Arrow does not have, and times in a zone.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array, make_array};
@@ -106,11 +107,14 @@ impl ScalarUDFImpl for AsType {
 
 /// A time stays in its zone if no other is said.
 fn in_zone_of(field: &Field, wanted: ClickHouseType) -> ClickHouseType {
-    match (field.data_type(), wanted) {
-        (DataType::Timestamp(_, Some(zone)), ClickHouseType::DateTime64 { precision, tz: None }) => {
-            ClickHouseType::DateTime64 { precision, tz: Some(zone.to_string()) }
-        }
-        (_, wanted) => wanted,
+    use ClickHouseType::{DateTime, DateTime64, Nullable};
+    let DataType::Timestamp(_, Some(zone)) = field.data_type() else { return wanted };
+    let zone = || Some(zone.to_string());
+    match wanted {
+        Nullable(inner) => Nullable(Box::new(in_zone_of(field, *inner))),
+        DateTime { tz: None } => DateTime { tz: zone() },
+        DateTime64 { precision, tz: None } => DateTime64 { precision, tz: zone() },
+        wanted => wanted,
     }
 }
 
@@ -142,7 +146,10 @@ fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
 }
 
 /// The days of a Date32: 1900 to 2299.
-const DAYS: std::ops::RangeInclusive<i64> = -25_567..=120_529;
+pub const DAYS: RangeInclusive<i64> = -25_567..=120_529;
+
+/// The seconds of a DateTime64, of the same years.
+pub const MOMENTS: RangeInclusive<i64> = -2_208_988_800..=10_413_791_999;
 
 /// The values in another type. A text that is no number, UUID or address becomes NULL if that type is Nullable.
 fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result<ArrayRef> {

@@ -179,10 +179,11 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
         return Ok(converted);
     }
     if let DataType::Timestamp(unit, _) = from
-        && *unit != TimeUnit::Second
         && target.is_numeric()
+        && is_counted_in_parts(field, *unit)
     {
         let seconds = seconds(array, *unit, target)?;
+        check_width(&seconds, target)?;
         return convert(field, &seconds, target);
     }
     if let DataType::Timestamp(TimeUnit::Second, _) = target
@@ -262,6 +263,26 @@ fn seconds(array: &ArrayRef, unit: TimeUnit, target: &DataType) -> Result<ArrayR
             Arc::new(seconds)
         }
     })
+}
+
+/// Whether times are of DateTime64, with or without digits behind the point.
+fn is_counted_in_parts(field: &Field, unit: TimeUnit) -> bool {
+    let is_said =
+        || declared(field).is_some_and(|said| matches!(said.inner(), ClickHouseType::DateTime64 { .. }));
+    unit != TimeUnit::Second || is_said()
+}
+
+/// Refuses seconds that an integer does not have: those of a DateTime64 are not cut to their low bits, as those of a
+/// DateTime are.
+fn check_width(seconds: &ArrayRef, target: &DataType) -> Result<()> {
+    let (low, high) = range(target);
+    let fits = |seconds: i64| (low..=high).contains(&seconds.into());
+    match seconds.as_primitive_opt::<Int64Type>() {
+        Some(seconds) if !seconds.iter().flatten().all(fits) => {
+            Err(Error::decimal_overflow(format!("Convert overflow: a time as {}", plain_name(target))).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The days that a number says, or its seconds are.

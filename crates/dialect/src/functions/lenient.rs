@@ -12,10 +12,11 @@ use datafusion::logical_expr::{
 
 use super::arguments::{self, check_count};
 use super::convert;
+use super::fixed_string::trimmed;
 use super::numbers::{rows, shaped};
 use super::parse::parse_or_null;
 use crate::error::Error;
-use crate::types::{plain_name, type_name};
+use crate::types::{fixed_bytes, plain_name, type_name};
 
 /// What stands for a text that is no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -76,7 +77,11 @@ impl ScalarUDFImpl for Lenient {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let texts = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+        let given = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+        let texts = match fixed_bytes(&args.arg_fields[0]) {
+            Some(_) => trimmed(&given),
+            None => given,
+        };
         let parsed = parse_or_null(&texts, &self.target)?;
         let array: ArrayRef = match self.otherwise {
             Otherwise::Null => parsed,

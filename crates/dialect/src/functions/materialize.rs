@@ -10,6 +10,9 @@ use datafusion::logical_expr::{
 
 use super::numbers::expanded;
 
+/// Its name.
+pub const MATERIALIZE: &str = "materialize";
+
 /// The function. It is volatile, or it would be evaluated where the query is planned.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Materialize {
@@ -24,7 +27,7 @@ impl Default for Materialize {
 
 impl ScalarUDFImpl for Materialize {
     fn name(&self) -> &str {
-        "materialize"
+        MATERIALIZE
     }
 
     fn signature(&self) -> &Signature {

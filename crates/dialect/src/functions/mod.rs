@@ -64,7 +64,7 @@ use granary_dict::Waiting;
 
 use crate::error::Result;
 use crate::limits::SLEEPERS_MAX;
-pub(crate) use aggregates::{never_empty, of_nullable};
+pub(crate) use aggregates::{never_empty, of_known, of_nullable};
 use arithmetic::{Arithmetic, Operation};
 
 pub use as_type::inserted;
@@ -79,8 +79,9 @@ pub use hash::{int_hash_32, int_hash_64};
 pub(crate) use inherited::{aggregates, planners, scalars, windows};
 pub(crate) use lambda::ARRAY_MAP;
 pub(crate) use lenient::ToNullable;
-pub(crate) use materialize::Materialize;
+pub(crate) use materialize::{MATERIALIZE, Materialize};
 pub(crate) use nan_first::NanFirst;
+pub(crate) use negate::NEGATE;
 pub(crate) use number_text::number_of;
 pub use numbers::{check_bytes, rows, shaped};
 pub use parse::range;

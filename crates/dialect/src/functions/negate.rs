@@ -20,6 +20,9 @@ pub struct Negate {
     signature: Signature,
 }
 
+/// Its name.
+pub const NEGATE: &str = "negate";
+
 impl Default for Negate {
     fn default() -> Self {
         Self { signature: arguments::any(Volatility::Immutable) }
@@ -28,7 +31,7 @@ impl Default for Negate {
 
 impl ScalarUDFImpl for Negate {
     fn name(&self) -> &str {
-        "negate"
+        NEGATE
     }
 
     fn signature(&self) -> &Signature {

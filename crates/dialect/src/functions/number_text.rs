@@ -1,9 +1,10 @@
 //! A text that stands beside numbers, in `id = '5'` and `id IN ('5', '6')`: it is read as one of their type, whole, which
-//! Arrow forgives blanks for, and Float64 other digits than Float32 has.
+//! Arrow forgives blanks for, and Float64 other digits than Float32 has. Beside days it is one, without the time that a
+//! CAST leaves out.
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, Date32Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
@@ -11,19 +12,20 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility, lit,
 };
+use granary_dict::days_written;
 
 use super::exact::exact;
 use super::numbers::{rows, shaped};
 use crate::reword::no_number;
 
-/// A text as a number of a type. Nobody can write the function's name.
+/// A text as a number or a day of a type. Nobody can write the function's name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumberText {
     wanted: DataType,
     signature: Signature,
 }
 
-/// A text as a number of a type that Arrow has; a literal is read at once.
+/// A text as a number of a type that Arrow has, or as a day; a literal is read at once.
 ///
 /// # Errors
 /// TYPE_MISMATCH, CANNOT_PARSE_NUMBER.
@@ -40,6 +42,12 @@ pub fn number_of(text: Expr, wanted: &DataType) -> Result<Expr> {
 fn read(texts: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     let (field, number) = (Field::new("", DataType::Utf8, true), Field::new("", wanted.clone(), true));
     let texts = cast(texts, &DataType::Utf8)?;
+    if wanted == &DataType::Date32 {
+        let day = |text: &str| days_written(text).ok_or_else(|| no_number(text, "Date32"));
+        let days =
+            texts.as_string::<i32>().iter().map(|text| Ok(text.map(day).transpose()?.map(|day| day as i32)));
+        return Ok(Arc::new(days.collect::<Result<Date32Array>>()?));
+    }
     let error = match exact(&field, &texts, &number) {
         Ok(numbers) => return Ok(numbers),
         Err(error) => error,

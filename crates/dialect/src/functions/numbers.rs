@@ -55,6 +55,12 @@ pub fn bits(argument: &ColumnarValue) -> Result<Option<(Bits, Option<NullBuffer>
     }
 }
 
+/// Integers of 64 bits, of which one of 2^63 or more is negative: a place counted from the end, as in ClickHouse.
+pub fn wrapped(array: &ArrayRef) -> Int64Array {
+    let bits = array_bits(array).unwrap_or_default();
+    Int64Array::new(bits.iter().map(|bits| *bits as i64).collect(), array.logical_nulls())
+}
+
 /// An array's bits: those of 64-bit columns are shared, not copied.
 pub fn array_bits(array: &ArrayRef) -> Option<ScalarBuffer<u64>> {
     macro_rules! widen {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use datafusion::arrow::datatypes::{DataType, FieldRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Cast;
@@ -142,7 +142,9 @@ fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if fixed_bytes(&right).is_some() {
         raw.right = text_of(raw.right);
     }
-    match (declared(&left), declared(&right)) {
+    // What a day is compared with is known later.
+    let other = |field: &Field| declared(field).filter(|_| field.data_type() != &DataType::Date32);
+    match (other(&left), other(&right)) {
         (Some(wanted), _) if right.data_type().is_string() => {
             raw.right = text_as(raw.right, wanted.inner());
         }

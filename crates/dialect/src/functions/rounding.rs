@@ -6,9 +6,7 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Float32Array, Float64Array, Int64Array, new_null_array,
 };
 use datafusion::arrow::compute::{binary, cast, try_binary};
-use datafusion::arrow::datatypes::{
-    DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int64Type,
-};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type};
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
@@ -16,7 +14,7 @@ use datafusion::logical_expr::{
 };
 
 use super::arguments::{self, check_count};
-use super::numbers::{array_bits, from_bits, rows, shaped};
+use super::numbers::{array_bits, from_bits, rows, shaped, wrapped};
 use super::parse::range;
 use super::supertype::is_plain;
 use crate::error::Error;
@@ -151,11 +149,14 @@ impl ScalarUDFImpl for Rounding {
             return shaped(new_null_array(to, rows), &args.args);
         }
         let places = match args.args.get(1) {
-            Some(places) => {
-                cast(&places.to_array(rows)?, &DataType::Int64)?.as_primitive::<Int64Type>().clone()
-            }
+            Some(places) => wrapped(&places.to_array(rows)?),
             None => Int64Array::from(vec![0; rows]),
         };
+        if places.iter().flatten().any(|places| i16::try_from(places).is_err()) {
+            return Err(
+                Error::argument_out_of_bound("Scale argument for rounding function is too large").into()
+            );
+        }
         let rounded: ArrayRef = match array_bits(&values) {
             Some(bits) => {
                 let signed = values.data_type().is_signed_integer();

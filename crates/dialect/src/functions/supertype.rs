@@ -13,8 +13,26 @@ pub fn type_of(field: &Field) -> Option<ClickHouseType> {
 
 /// Returns the type of all these, or `None` if they have none in common.
 pub fn supertype(types: &[ClickHouseType]) -> Option<ClickHouseType> {
+    if let Some(time) = finest(types) {
+        return Some(time);
+    }
     let (first, rest) = types.split_first()?;
     rest.iter().try_fold(first.clone(), |common, next| of_two(&common, next))
+}
+
+/// Of times of which one is a DateTime64: that with the most digits, and of several such the last; the first, if all have
+/// as many.
+fn finest(types: &[ClickHouseType]) -> Option<ClickHouseType> {
+    use ClickHouseType::{Date, DateTime, DateTime64};
+    let digits = |time: &ClickHouseType| match time {
+        DateTime64 { precision, .. } => Some(*precision),
+        _ => None,
+    };
+    let are_times = types.iter().all(|time| matches!(time, Date | DateTime { .. } | DateTime64 { .. }));
+    let last = types.iter().max_by_key(|time| digits(time)).filter(|_| are_times)?;
+    let is_same = types.iter().all(|time| digits(time) == digits(last));
+    let found = if is_same { types.first()? } else { last };
+    digits(found).map(|_| found.clone())
 }
 
 /// The same for all but the first, which may be wider than those before it: integers of several widths and signs have to

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InSubquery;
@@ -14,7 +15,9 @@ use datafusion::logical_expr::{
 
 use super::meaning::{differ_in_zone, in_one_zone};
 use super::{has_expression, has_node, schema_below};
+use crate::error::Error;
 use crate::functions::text_of;
+use crate::types::{is_address, plain_field_name, type_name};
 
 /// Changes such expressions, before DataFusion brings both sides to one type.
 pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -30,6 +33,7 @@ pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| match expr {
                 Expr::InSubquery(within) => {
+                    check_alike(&within, &schema)?;
                     let within = without_nulls(as_moments(compared_as_texts(within, &schema)?, &schema)?)?;
                     Ok(Transformed::yes(Expr::InSubquery(within)))
                 }
@@ -72,6 +76,24 @@ fn null_of_null(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Ok(Transformed::no(other)),
     })
+}
+
+/// Refuses a number that is looked for among addresses, where ClickHouse finds none, and a UUID among those of IPv6.
+fn check_alike(within: &InSubquery, schema: &DFSchema) -> Result<()> {
+    let (_, given) = within.expr.to_field(schema)?;
+    let Some(selected) = within.subquery.subquery.schema().fields().first() else { return Ok(()) };
+    let are_bytes =
+        [&*given, selected].iter().all(|field| field.data_type() == &DataType::FixedSizeBinary(16));
+    let is_other = are_bytes && plain_field_name(&given) != plain_field_name(selected);
+    match is_other || is_address(selected) && !is_address(&given) && given.data_type().is_numeric() {
+        true => Err(Error::type_mismatch(format!(
+            "A {} is not looked for among values of {}: convert one to the other's type",
+            type_name(&given),
+            type_name(selected)
+        ))
+        .into()),
+        false => Ok(()),
+    }
 }
 
 /// Whatever is looked for among texts is looked for by its own.

@@ -15,8 +15,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projectio
 use datafusion::optimizer::AnalyzerRule;
 
 use super::type_names::with_type_names;
-use super::{QuerySettings, has_node};
-use crate::functions::default_value;
+use super::{QuerySettings, has_node, map_named_expressions, schema_below};
+use crate::functions::{default_value, of_known};
 
 /// Puts the defaults above each outer join that a query has. It runs before DataFusion makes joins of its own (of
 /// subqueries), which need their NULLs.
@@ -31,7 +31,9 @@ impl AnalyzerRule for OuterJoinDefaults {
         }
         // What is below has other columns by now: those of an inner join's missing side have defaults.
         plan.transform_up_with_subqueries(|node| {
-            filled(node.recompute_schema()?, missing)?.transform_data(with_type_names)
+            filled(node.recompute_schema()?, missing)?
+                .transform_data(with_type_names)?
+                .transform_data(with_defaults_of_nothing)
         })
         .data()
     }
@@ -39,6 +41,28 @@ impl AnalyzerRule for OuterJoinDefaults {
     fn name(&self) -> &str {
         "outer_join_defaults"
     }
+}
+
+/// Aggregates of columns that may not be NULL, now that their defaults are there, have defaults of their own.
+fn with_defaults_of_nothing(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !matches!(node, LogicalPlan::Aggregate(_)) {
+        return Ok(Transformed::no(node));
+    }
+    let schema = schema_below(&node);
+    let node = map_named_expressions(node, |mut expr| {
+        let Expr::AggregateFunction(call) = &mut expr else { return Ok(Transformed::no(expr)) };
+        let argument = call.params.args.first();
+        let known =
+            of_known(&call.func).filter(|_| argument.is_some_and(|value| !may_be_null(value, &schema)));
+        let changed = known.is_some();
+        call.func = known.unwrap_or_else(|| Arc::clone(&call.func));
+        Ok(Transformed::new_transformed(expr, changed))
+    })?;
+    node.map_data(LogicalPlan::recompute_schema)
+}
+
+fn may_be_null(value: &Expr, schema: &DFSchema) -> bool {
+    value.nullable(schema).unwrap_or(true)
 }
 
 /// What stands where there is no row.

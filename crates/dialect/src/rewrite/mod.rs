@@ -19,6 +19,7 @@ mod limit_clause;
 mod literals;
 mod names;
 mod operators;
+mod places;
 mod projections;
 mod relations;
 mod scope;
@@ -162,10 +163,18 @@ impl VisitorMut for Rewriter<'_> {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         // Positions and limits are counts, not values: they keep their plain form.
+        let shown = match query.body.as_ref() {
+            SetExpr::Select(select) => Some(select.projection.as_slice()),
+            _ => None,
+        };
         if let Some(order_by) = &mut query.order_by
             && let OrderByKind::Expressions(expressions) = &mut order_by.kind
         {
-            expressions.iter_mut().for_each(|item| literals::undo(&mut item.expr));
+            for item in expressions {
+                if let Err(error) = places::make(&mut item.expr, shown) {
+                    return ControlFlow::Break(error);
+                }
+            }
         }
         if let Some(clause) = &mut query.limit_clause
             && let Err(error) = limit_clause::make(clause)
@@ -175,7 +184,11 @@ impl VisitorMut for Rewriter<'_> {
         if let SetExpr::Select(select) = query.body.as_mut()
             && let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
         {
-            expressions.iter_mut().for_each(literals::undo);
+            for by in expressions.iter_mut() {
+                if let Err(error) = places::make(by, Some(&select.projection)) {
+                    return ControlFlow::Break(error);
+                }
+            }
             // By nothing, all rows are one group.
             expressions.retain(|by| !is_nothing(by));
         }

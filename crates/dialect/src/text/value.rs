@@ -1,5 +1,6 @@
 //! How one value is spelled, in each family of formats.
 
+use std::fmt::Display;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 
@@ -63,12 +64,8 @@ pub fn write_cell(column: &Column, row: usize, style: Style, out: &mut Vec<u8>) 
         Cells::Int64(a) => integer(a.value(row), out),
         Cells::Float32(a) => float(a.value(row), style, out),
         Cells::Float64(a) => float(a.value(row), style, out),
-        Cells::Decimal(a) => decimal(&a.value_as_string(row), out),
-        // Arrow shows no more than the 76 digits of its type; an Int256 may have 77.
-        Cells::Wide { values, .. } if values.scale() == 0 => {
-            let _ = write!(out, "{}", values.value(row));
-        }
-        Cells::Wide { values, .. } => decimal(&values.value_as_string(row), out),
+        Cells::Decimal(a) => decimal(a.value(row), a.scale(), out),
+        Cells::Wide { values, .. } => decimal(values.value(row), values.scale(), out),
         Cells::Truth(a) => out.push(if a.value(row) { b'1' } else { b'0' }),
         Cells::Bool(a) => out.extend_from_slice(if a.value(row) { b"true" } else { b"false" }),
         Cells::Text(a) | Cells::Fixed { texts: a, .. } => string(a.value(row).as_bytes(), style, out),
@@ -115,10 +112,27 @@ fn float<F: ryu_js::Float + Into<f64> + Copy>(value: F, style: Style, out: &mut 
     }
 }
 
-/// Trailing zeros of the fraction are left out, as in ClickHouse.
-fn decimal(text: &str, out: &mut Vec<u8>) {
-    let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
-    out.extend_from_slice(short.as_bytes());
+/// Trailing zeros of the fraction are left out, as in ClickHouse. All digits are shown: a sum may have one more than its
+/// type says, where Arrow would cut the last one off.
+fn decimal(number: impl Display, scale: i8, out: &mut Vec<u8>) {
+    let text = number.to_string();
+    let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
+    out.extend_from_slice(sign.as_bytes());
+    let Ok(scale @ 1..) = usize::try_from(scale) else {
+        out.extend_from_slice(digits.as_bytes());
+        if digits != "0" {
+            out.extend(std::iter::repeat_n(b'0', scale.unsigned_abs().into()));
+        }
+        return;
+    };
+    let digits = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    out.extend_from_slice(whole.as_bytes());
+    let fraction = fraction.trim_end_matches('0');
+    if !fraction.is_empty() {
+        out.push(b'.');
+        out.extend_from_slice(fraction.as_bytes());
+    }
 }
 
 fn string(bytes: &[u8], style: Style, out: &mut Vec<u8>) {

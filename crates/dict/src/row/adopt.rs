@@ -3,12 +3,12 @@
 
 use super::{Column, composite};
 use crate::error::{Code, DictError};
-use crate::types::{DataType, digits_of, kept_digits, sign_extended, truncate};
+use crate::types::{DataType, digits_of, extremes, kept_digits, sign_extended, truncate};
 use arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, PrimitiveArray, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType as Arrow, Decimal256Type, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, i256,
+    DataType as Arrow, Decimal128Type, Decimal256Type, Float64Type, Int64Type, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, i256,
 };
 use arrow::error::ArrowError;
 use std::sync::Arc;
@@ -125,9 +125,13 @@ fn moments(array: &ArrayRef, data_type: &DataType, precision: u8) -> Result<Arra
         Arrow::Date32 => {
             (cast(array, &Arrow::Timestamp(TimeUnit::Second, None)).and_then(|a| cast(&a, &Arrow::Int64)), 0)
         }
-        Arrow::Float32 | Arrow::Float64 | Arrow::Decimal128(..) => (fractions(array, kept), kept),
+        Arrow::Float32 | Arrow::Float64 => (fractions(array, precision), precision),
+        Arrow::Decimal128(_, scale) => (parts(array, *scale, precision), precision),
         _ => (cast(array, &Arrow::Int64), 0),
     };
+    // A moment of another column may be any that Arrow has; ClickHouse takes numbers for the nearest that it has.
+    let is_moment = matches!(array.data_type(), Arrow::Timestamp(..));
+    let [first, last] = extremes(precision);
     let numbers = numbers.and_then(|numbers| whole(array, numbers, data_type)).map_err(failed)?;
     let numbers = numbers.as_primitive::<Int64Type>();
     let in_unit = |number: i64| -> Result<i64, DictError> {
@@ -136,6 +140,7 @@ fn moments(array: &ArrayRef, data_type: &DataType, precision: u8) -> Result<Arra
             false => Some(number.div_euclid(10i64.pow((digits - kept).into()))),
         };
         let scaled = scaled
+            .filter(|scaled| is_moment || (first..=last).contains(scaled))
             .ok_or_else(|| DictError::new(Code::CannotParseText, format!("{number} is no {data_type}")))?;
         Ok(truncate(scaled, precision))
     };
@@ -154,14 +159,27 @@ fn moments(array: &ArrayRef, data_type: &DataType, precision: u8) -> Result<Arra
     })
 }
 
-/// Seconds with a fraction as ticks of so many digits; one that no number of 64 bits can be is NULL.
+/// Seconds with a fraction as ticks of so many digits, without what is behind them; one that no number of 64 bits can be
+/// is NULL.
 fn fractions(array: &ArrayRef, digits: u8) -> Result<ArrayRef, ArrowError> {
     let seconds = cast(array, &Arrow::Float64)?;
     let tick = 10f64.powi(digits.into());
     let ticks = seconds.as_primitive::<Float64Type>().iter().map(|seconds| {
-        let ticks = (seconds? * tick).round();
+        let ticks = (seconds? * tick).trunc();
         (ticks.abs() < i64::MAX as f64).then_some(ticks as i64)
     });
+    Ok(Arc::new(ticks.collect::<PrimitiveArray<Int64Type>>()))
+}
+
+/// The same of decimals.
+fn parts(array: &ArrayRef, scale: i8, digits: u8) -> Result<ArrayRef, ArrowError> {
+    let shift = i32::from(scale) - i32::from(digits);
+    let power = 10i128.checked_pow(shift.unsigned_abs());
+    let ticks = |number: i128| {
+        let ticks = if shift < 0 { number.checked_mul(power?)? } else { number.checked_div(power?)? };
+        i64::try_from(ticks).ok()
+    };
+    let ticks = array.as_primitive::<Decimal128Type>().iter().map(|number| number.and_then(ticks));
     Ok(Arc::new(ticks.collect::<PrimitiveArray<Int64Type>>()))
 }
 
@@ -180,8 +198,8 @@ fn integers(array: &ArrayRef, data_type: &DataType) -> ArrayRef {
 mod tests {
     use super::*;
     use arrow::array::{
-        Date32Array, FixedSizeBinaryArray, Float64Array, Int64Array, StringArray, TimestampNanosecondArray,
-        TimestampSecondArray, UInt32Array,
+        Date32Array, Decimal128Array, FixedSizeBinaryArray, Float64Array, Int64Array, StringArray,
+        TimestampNanosecondArray, TimestampSecondArray, UInt32Array,
     };
     use arrow::datatypes::TimestampMicrosecondType;
 
@@ -211,6 +229,17 @@ mod tests {
         assert_eq!(seconds.as_primitive::<TimestampSecondType>().values(), &[7, -1]);
         assert!(adopted(zone, Int64Array::from(vec![i64::MAX])).is_err());
         assert!(adopted(zone, Float64Array::from(vec![f64::INFINITY])).is_err());
+        // What is behind the digits is cut.
+        let cut = micros(adopted(zone, Float64Array::from(vec![1.99999, -1.00015])).unwrap());
+        assert_eq!(cut, [Some(1_999_900), Some(-1_000_100)]);
+        let decimals = Decimal128Array::from(vec![100_199, -100_199]).with_precision_and_scale(9, 5).unwrap();
+        assert_eq!(micros(adopted(zone, decimals).unwrap()), [Some(1_001_900), Some(-1_001_900)]);
+        // The years that there are.
+        for number in [-2_208_988_801, 10_413_792_000, 1_582_934_400_123] {
+            assert!(adopted(zone, Int64Array::from(vec![number])).is_err());
+            assert!(adopted(zone, Float64Array::from(vec![number as f64])).is_err());
+        }
+        assert!(adopted(zone, Int64Array::from(vec![-2_208_988_800, 10_413_791_999])).is_ok());
         assert!(adopted("DateTime64(9)", TimestampSecondArray::from(vec![10_000_000_000])).is_err());
     }
 

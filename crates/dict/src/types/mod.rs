@@ -24,7 +24,7 @@ pub use composite::Element;
 pub(crate) use escape::escape;
 pub use escape::unescape;
 pub use moment::digits_of;
-pub(crate) use moment::{from_ticks, kept_digits, to_ticks, truncate};
+pub(crate) use moment::{extremes, from_ticks, kept_digits, to_ticks, truncate};
 pub use print::float_literal;
 pub(crate) use print::print_fixed;
 pub(crate) use text::{Fixed, text_to_fixed, written_to_fixed};

@@ -84,7 +84,7 @@ pub(super) fn kept(ticks: i128, precision: u8) -> Option<i64> {
 }
 
 /// The first and the last moment, in Arrow's unit.
-pub(super) fn extremes(precision: u8) -> [i64; 2] {
+pub(crate) fn extremes(precision: u8) -> [i64; 2] {
     let second = 10i128.pow(kept_digits(precision).into());
     let [first, last] =
         [i128::from(*SECONDS.start()) * second, (i128::from(*SECONDS.end()) + 1) * second - 1];

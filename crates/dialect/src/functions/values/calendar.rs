@@ -185,7 +185,10 @@ fn first_days(
 
 fn starts(moments: &ArrayRef, field: &Field, seconds: i64) -> Result<ArrayRef> {
     let moments = Moments::of(moments)?;
-    // They are counted since the day began: clocks may be set by half an hour.
-    let start = |row: usize| (moments.seconds[row] - moments.since_midnight(row).rem_euclid(seconds)) as u64;
+    let start = |row: usize| match seconds {
+        // Hours are counted since the day began: clocks may be set by half an hour.
+        3600 => (moments.seconds[row] - moments.since_midnight(row).rem_euclid(seconds)) as u64,
+        minutes => moments.rounded_down(row, minutes) as u64,
+    };
     Ok(clamped(numbers((0..moments.len()).map(start).collect(), field)?))
 }

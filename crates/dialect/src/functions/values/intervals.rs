@@ -77,9 +77,8 @@ impl At<'_> {
         self.moments.unix(day * DAY, Missing::Later)
     }
 
-    /// The Unix time rounded down to so many seconds since 1970.
     fn clock(&self, seconds: i64) -> i64 {
-        self.moments.seconds[self.row].div_euclid(seconds) * seconds
+        self.moments.rounded_down(self.row, seconds)
     }
 
     /// The moment rounded down to so many hours since midnight, as clocks count them: on a day on which they are set, hours
@@ -99,6 +98,11 @@ impl At<'_> {
     /// How long after midnight clocks are set that day, and by how many seconds; (0, 0) if they are not.
     fn set(&self, midnight: i64) -> (i64, i64) {
         let offset = |passed: i64| self.moments.offset(midnight + passed);
+        // A day may begin later than with midnight.
+        let missing = midnight + offset(0) - self.day() * DAY;
+        if missing > 0 {
+            return (0, missing);
+        }
         let before = offset(0);
         let last = self.midnight(self.day() + 1) - 1 - midnight;
         let set_by = offset(last) - before;

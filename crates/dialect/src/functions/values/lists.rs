@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, ListArray, Scalar, StringArray, StringBuilder, UInt32Array, UInt64Array,
+    Array, ArrayRef, AsArray, Int64Array, ListArray, Scalar, StringArray, StringBuilder, UInt32Array,
+    UInt64Array,
 };
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::zip::zip;
@@ -18,6 +19,7 @@ use super::texts::{Texts, add_bytes, all_texts};
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::default_value::default_value;
+use crate::functions::numbers::wrapped;
 use crate::functions::{supertype, type_of};
 
 /// Some of the items of an array, in some order.
@@ -207,9 +209,8 @@ pub(super) fn picked(
 /// From an offset, which counts from 1, or from -1 backwards, so many items; a length below 0 leaves so many out at
 /// the end.
 fn slice(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
-    let numbers =
-        given[1..].iter().map(|array| cast(array, &DataType::Int64)).collect::<Result<Vec<_>, _>>()?;
-    let number = |at: usize, row| numbers.get(at).map(|array| array.as_primitive::<Int64Type>().value(row));
+    let numbers: Vec<Int64Array> = given[1..].iter().map(wrapped).collect();
+    let number = |at: usize, row| numbers.get(at).map(|numbers| numbers.value(row));
     picked(&given[0], field, |row, items| {
         let count = i64::from(items.end - items.start);
         let start = match number(0, row).unwrap_or_default() {
@@ -218,7 +219,7 @@ fn slice(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
             offset => (count + offset.max(-count)).max(0),
         };
         // What lies before the first item takes of the length.
-        let before = number(0, row).map_or(0, |offset| (-offset - count).max(0));
+        let before = number(0, row).map_or(0, |offset| offset.saturating_neg().saturating_sub(count).max(0));
         let end = match number(1, row) {
             None => count,
             Some(length) if length >= 0 => start.saturating_add((length - before).max(0)).min(count),

@@ -1,5 +1,6 @@
 //! Dates and times as calendars and clocks show them.
 
+use std::cell::OnceCell;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -16,6 +17,13 @@ pub use crate::functions::local_time::Missing;
 use crate::functions::local_time::unix_seconds;
 
 pub const DAY: i64 = 24 * 60 * 60;
+
+/// Fortnights from 1970 to the years behind which nothing is known of clocks.
+const FORTNIGHTS: i64 = 68 * 26;
+
+fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { gcd(other, one % other) }
+}
 
 /// Whether a field is a date or a time.
 pub fn is_moment(field: &FieldRef) -> bool {
@@ -59,6 +67,8 @@ pub struct Moments {
     /// Whether they are of a DateTime, which begins in 1970.
     is_bounded: bool,
     zone: Option<(Tz, Arc<str>)>,
+    /// See [`Moments::offset_unit`].
+    offset_unit: OnceCell<i64>,
 }
 
 impl Moments {
@@ -75,7 +85,14 @@ impl Moments {
         let zone = zone_of(array.data_type());
         let zone = zone.and_then(|name| Some((Tz::from_str(&name).ok()?, name)));
         let is_date = array.data_type() == &DataType::Date32;
-        Ok(Moments { seconds, ticks, is_date, is_bounded: !is_date && per_second == 1, zone })
+        Ok(Moments {
+            seconds,
+            ticks,
+            is_date,
+            is_bounded: !is_date && per_second == 1,
+            zone,
+            offset_unit: OnceCell::new(),
+        })
     }
 
     /// What the clocks show, in seconds since they showed the beginning of 1970.
@@ -87,6 +104,23 @@ impl Moments {
     /// By how many seconds the clocks are before those of UTC at a Unix time.
     pub fn offset(&self, seconds: i64) -> i64 {
         self.zone.as_ref().map_or(0, |(zone, _)| offset_at(zone, seconds))
+    }
+
+    /// Of how many seconds, an hour at most, all offsets since 1970 are multiples.
+    fn offset_unit(&self) -> i64 {
+        let offset = |fortnight: i64| self.offset(fortnight * 14 * DAY).unsigned_abs();
+        *self.offset_unit.get_or_init(|| (0..FORTNIGHTS).map(offset).fold(3600, gcd) as i64)
+    }
+
+    /// A moment rounded down to so many seconds since 1970. Where clocks are, or once were, not whole hours before those
+    /// of UTC, seconds are counted since the day began, and minutes where they were not whole minutes.
+    pub fn rounded_down(&self, row: usize, seconds: i64) -> i64 {
+        let unit = if seconds % 60 == 0 { 60 } else { 3600 };
+        let passed = match self.offset_unit() % unit {
+            0 => self.seconds[row],
+            _ => self.since_midnight(row),
+        };
+        self.seconds[row] - passed.rem_euclid(seconds)
     }
 
     /// How many seconds before a moment its day has begun.

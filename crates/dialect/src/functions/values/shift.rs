@@ -10,7 +10,8 @@ use datafusion::common::Result;
 use super::local::{DAY, Missing, Moments, is_date, is_moment, ticks_per_second};
 use super::{Function, of};
 use crate::error::Error;
-use crate::types::{is_bounded, type_name};
+use crate::functions::as_type::MOMENTS;
+use crate::types::{is_bounded, is_wide, type_name};
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -49,7 +50,7 @@ pub(super) const FUNCTIONS: &[Function] = ALL.as_flattened();
 
 /// The type of the time itself; a date moved by hours is a time.
 fn shifted_type(given: &[FieldRef], unit: Unit) -> Option<Field> {
-    if !is_moment(&given[0]) || !given[1].data_type().is_numeric() {
+    if !is_moment(&given[0]) || !given[1].data_type().is_numeric() || is_wide(&given[1]) {
         return None;
     }
     match unit {
@@ -60,18 +61,18 @@ fn shifted_type(given: &[FieldRef], unit: Unit) -> Option<Field> {
     }
 }
 
-/// The first and the last second that a DateTime64 may have: 1900 to 2299.
-const SECONDS: (i64, i64) = (-2_208_988_800, 10_413_791_999);
-
 fn shifted(given: &[ArrayRef], field: &Field, unit: Unit, sign: i64) -> Result<ArrayRef> {
     let moments = Moments::of(&given[0])?;
     let counts = cast(&given[1], &DataType::Int64)?;
+    if counts.logical_null_count() > given[1].logical_null_count() {
+        return Err(Error::decimal_overflow("Numeric overflow").into());
+    }
     let counts = counts.as_primitive::<Int64Type>();
     let at_local = |local| moments.unix(local, Missing::Earlier);
     let (first, last) = match (is_bounded(field), field.data_type()) {
         (true, DataType::Date32) => (0, i64::from(u16::MAX) * DAY),
         (true, _) => (0, u32::MAX.into()),
-        (false, _) => SECONDS,
+        (false, _) => (*MOMENTS.start(), *MOMENTS.end()),
     };
     let moved = |row: usize| -> Result<i64> {
         let count = if counts.is_valid(row) { counts.value(row).saturating_mul(sign) } else { 0 };

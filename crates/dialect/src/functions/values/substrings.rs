@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray, UInt64Array};
-use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::arrow::array::{Array, ArrayRef, Int64Array, StringArray, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::Result;
 
 use super::texts::{Texts, all_texts};
 use super::{Function, of};
 use crate::error::Error;
+use crate::functions::numbers::wrapped;
 use crate::types::fixed_bytes;
 
 /// Where one text is in another: from 1, 0 if it is not. It may be said from which byte on it is looked for.
@@ -152,22 +152,15 @@ fn unsigned(given: &[FieldRef]) -> bool {
     given.iter().all(|field| field.data_type().is_unsigned_integer())
 }
 
-/// Numbers of 64 bits; what is more is as much as there can be.
+/// Numbers of 64 bits; one of 2^63 or more counts from the end, as in ClickHouse.
 fn whole_numbers(array: &ArrayRef) -> Result<Int64Array> {
-    let numbers = cast(array, &DataType::Int64)?;
-    let numbers = numbers.as_primitive::<Int64Type>();
+    let numbers = wrapped(array);
     if numbers.iter().flatten().any(|number| number == i64::MIN) {
         return Err(
             Error::argument_out_of_bound(format!("{} is too far for a place in a text", i64::MIN)).into()
         );
     }
-    Ok((0..array.len())
-        .map(|row| match array.is_valid(row) && numbers.is_null(row) {
-            true => i64::MAX,
-            false => numbers.value(row),
-        })
-        .collect::<Vec<i64>>()
-        .into())
+    Ok(numbers)
 }
 
 /// What is said where bytes would be cut out of a letter.
@@ -212,11 +205,12 @@ const REPEATED_BYTES_MAX: usize = 1 << 30;
 
 fn repeated(given: &[ArrayRef]) -> Result<ArrayRef> {
     let (texts, times) = (Texts::of(&given[0])?, whole_numbers(&given[1])?);
+    let is_unsigned = given[1].data_type().is_unsigned_integer();
     let (mut all, mut bytes) = (Vec::with_capacity(given[0].len()), 0_usize);
     for row in 0..given[0].len() {
         let count = times.value(row);
-        if count > TIMES_MAX {
-            let what = format!("Function repeat repeats a text at most {TIMES_MAX} times, not {count} times");
+        if count > TIMES_MAX || is_unsigned && count < 0 {
+            let what = format!("Function repeat repeats a text at most {TIMES_MAX} times");
             return Err(Error::too_large_string_size(what).into());
         }
         let count = usize::try_from(count).unwrap_or(0);

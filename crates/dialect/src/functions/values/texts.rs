@@ -13,7 +13,7 @@ use super::lists::{list_field, list_of_texts};
 use super::substrings::broken_letters;
 use super::{Function, of};
 use crate::error::Error;
-use crate::functions::numbers::array_bits;
+use crate::functions::numbers::{array_bits, wrapped};
 use crate::limits::BATCH_BYTES_MAX;
 use crate::types::fixed_bytes;
 
@@ -283,10 +283,8 @@ pub(super) fn add_bytes(bytes: &mut usize, more: usize) -> Result<()> {
 const PADDED_BYTES_MAX: i64 = 1 << 24;
 
 fn pad(given: &[ArrayRef], join: impl Fn(&str, &str) -> String) -> Result<ArrayRef> {
-    use datafusion::arrow::datatypes::Int64Type;
     let (texts, padding) = (Texts::of(&given[0])?, given.get(2).map(Texts::of).transpose()?);
-    let lengths = cast(&given[1], &DataType::Int64)?;
-    let lengths = lengths.as_primitive::<Int64Type>();
+    let lengths = wrapped(&given[1]);
     let mut bytes = 0;
     let padded = |row: usize| {
         let (text, length) = (texts.at(row), lengths.value(row));

@@ -7,6 +7,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF, lit};
+use granary_dict::DataType as ClickHouseType;
 
 use super::comparisons;
 use super::declared::declare;
@@ -25,29 +26,27 @@ pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
             comparisons::check_chosen(operand, when, schema)?;
         }
     }
+    let may_be_null = |value: &Expr| value.nullable(schema).unwrap_or(true);
+    let is_compared = |operand: &Expr, when: &Expr| {
+        comparisons::is_float(operand, schema)
+            || comparisons::is_float(when, schema)
+            || comparisons::are_apart(operand, when, schema)
+            || comparisons::are_read(operand, when, schema)
+            || may_be_null(operand) && may_be_null(when)
+    };
     let operand = match expr {
-        // NULL is found where it is looked for.
-        Some(operand) if has_null => {
+        Some(operand) if has_null || when_then_expr.iter().any(|(when, _)| is_compared(&operand, when)) => {
             for (when, _) in &mut when_then_expr {
-                let equal = BinaryExpr::new(operand.clone(), Operator::Eq, when.clone());
+                // NULL is found where it is looked for.
+                let op = match may_be_null(&operand) && may_be_null(when) {
+                    true => Operator::IsNotDistinctFrom,
+                    false => Operator::Eq,
+                };
+                let equal = BinaryExpr::new(operand.clone(), op, when.clone());
                 **when = match is_null(when) {
                     true => operand.as_ref().clone().is_null(),
                     false => comparisons::compared(equal, schema)?.data,
                 };
-            }
-            None
-        }
-        Some(operand)
-            if comparisons::is_float(&operand, schema)
-                || when_then_expr.iter().any(|(when, _)| {
-                    comparisons::is_float(when, schema)
-                        || comparisons::are_apart(&operand, when, schema)
-                        || comparisons::are_number_and_text(&operand, when, schema)
-                }) =>
-        {
-            for (when, _) in &mut when_then_expr {
-                let compared = BinaryExpr::new(operand.clone(), Operator::Eq, std::mem::take(when));
-                **when = comparisons::compared(compared, schema)?.data;
             }
             None
         }
@@ -118,7 +117,7 @@ pub fn first_known(call: ScalarFunction, schema: &DFSchema) -> Result<Transforme
 }
 
 /// The name of the type that fields of several types have in common; `None` if all have one.
-pub fn common(fields: &[&Field]) -> Result<Option<granary_dict::DataType>> {
+pub fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     if let Some(fixed) = fields.iter().find(|field| fixed_bytes(field).is_some()) {
         let what = format!("{} is not chosen here: toString makes a String of it", type_name(fixed));
         return Err(Error::illegal_type(what).into());
@@ -127,9 +126,22 @@ pub fn common(fields: &[&Field]) -> Result<Option<granary_dict::DataType>> {
     let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
     let empty_array =
         |field: &&Field| matches!(field.data_type(), DataType::List(item) if item.data_type().is_null());
-    let names: Vec<String> = known.iter().filter(|field| !empty_array(field)).map(name).collect();
+    let others: Vec<&Field> = known.iter().copied().filter(|field| !empty_array(field)).collect();
+    let names: Vec<String> = others.iter().map(name).collect();
     if names.windows(2).all(|pair| pair[0] == pair[1]) {
-        return Ok(None);
+        // An empty array is one of the others' type, and one of NULL of its Nullable.
+        let of_null =
+            |field: &&Field| matches!(field.data_type(), DataType::List(item) if item.is_nullable());
+        let has_null = known.iter().filter(|field| empty_array(field)).any(of_null);
+        let other = others.first().filter(|_| others.len() < known.len()).and_then(|other| type_of(other));
+        return Ok(match other {
+            Some(ClickHouseType::Array(item))
+                if has_null && !item.is_nullable() && !item.to_arrow().is_nested() =>
+            {
+                Some(ClickHouseType::Array(Box::new(ClickHouseType::Nullable(item))))
+            }
+            other => other,
+        });
     }
     let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
     match types.and_then(|types| supertype(&types)) {
@@ -146,18 +158,18 @@ pub fn common(fields: &[&Field]) -> Result<Option<granary_dict::DataType>> {
 }
 
 /// Whether times in arrays and the like are shown in other zones than those of what they would become.
-pub fn differ_within(fields: &[&Field], common: &granary_dict::DataType) -> bool {
+pub fn differ_within(fields: &[&Field], common: &ClickHouseType) -> bool {
     let common = common.to_arrow();
     common.is_nested() && fields.iter().any(|field| comparisons::differ_in_zone(field.data_type(), &common))
 }
 
 /// Casts NULL to the Nullable of a type.
-pub fn null_of_type(expr: Expr, data_type: &granary_dict::DataType) -> Expr {
+pub fn null_of_type(expr: Expr, data_type: &ClickHouseType) -> Expr {
     ScalarUDF::from(AsType::default()).call(vec![expr, lit(format!("Nullable({data_type})"))])
 }
 
 /// An expression made of a type.
-pub fn of_type(expr: Expr, common: &granary_dict::DataType, schema: &DFSchema) -> Result<Expr> {
+pub fn of_type(expr: Expr, common: &ClickHouseType, schema: &DFSchema) -> Result<Expr> {
     let (_, field) = expr.to_field(schema)?;
     let own = type_of(&field);
     if own.as_ref() == Some(common) && field.data_type() == &common.to_arrow() || field.data_type().is_null()

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, ExprSchema, JoinConstraint, JoinType, NullEquality, Result};
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, ScalarUDF, Union};
 use granary_dict::DataType as ClickHouseType;
@@ -13,6 +14,7 @@ use granary_dict::DataType as ClickHouseType;
 use super::choices::{differ_within, null_of_type, of_type};
 use crate::error::Error;
 use crate::functions::{ToNullable, supertype, type_of};
+use crate::plan::has_node;
 use crate::types::{is_time, plain_field_name};
 
 /// Whether a node has such columns.
@@ -45,6 +47,28 @@ fn compares_rows(join: &Join) -> bool {
 
 fn is_using(join: &Join) -> bool {
     join.join_constraint == JoinConstraint::Using
+}
+
+/// Makes several UNION ALL one: the type of a column is that of all queries at once.
+pub fn flattened(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_union = |input: &Arc<LogicalPlan>| matches!(input.as_ref(), LogicalPlan::Union(_));
+    let is_nested =
+        |node: &LogicalPlan| matches!(node, LogicalPlan::Union(union) if union.inputs.iter().any(is_union));
+    if !has_node(&plan, |node| Ok(is_nested(node)))? {
+        return Ok(plan);
+    }
+    plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Union(union) if union.inputs.iter().any(is_union) => {
+            let inputs = union.inputs.into_iter().flat_map(|input| match input.as_ref() {
+                LogicalPlan::Union(within) => within.inputs.clone(),
+                _ => vec![input],
+            });
+            let union = Union::try_new_with_loose_types(inputs.collect())?;
+            Ok(Transformed::yes(LogicalPlan::Union(union)))
+        }
+        other => Ok(Transformed::no(other)),
+    })
+    .data()
 }
 
 fn united(union: Union) -> Result<LogicalPlan> {

@@ -119,7 +119,7 @@ fn is_truth(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Boolean))
 }
 
-/// Two sides of a comparison, where a text or a condition beside a number is one.
+/// Two sides of a comparison, where a text or a condition beside a number is one, and a text beside a day.
 fn of_numbers(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
     let BinaryExpr { left, op, right } = compared;
     let as_number = |truth: Box<Expr>| Box::new(Expr::Cast(Cast::new(truth, DataType::UInt8)));
@@ -128,7 +128,7 @@ fn of_numbers(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
         (false, true) => (left, as_number(right)),
         _ => (left, right),
     };
-    let (left, right) = match (number_type(&left, schema), number_type(&right, schema)) {
+    let (left, right) = match (read_type(&left, schema), read_type(&right, schema)) {
         (Some(number), None) if is_text(&right, schema) => (left, Box::new(number_of(*right, &number)?)),
         (None, Some(number)) if is_text(&left, schema) => (Box::new(number_of(*left, &number)?), right),
         _ => (left, right),
@@ -136,16 +136,17 @@ fn of_numbers(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
     Ok(BinaryExpr::new(left, op, right))
 }
 
-/// The type of an expression of numbers that Arrow has.
-fn number_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+/// The type of an expression, if texts beside it are read as values of it, whole: numbers that Arrow has, and days.
+fn read_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
     let (_, field) = expr.to_field(schema).ok()?;
-    (field.data_type().is_numeric() && declared(&field).is_none()).then(|| field.data_type().clone())
+    let is_number = field.data_type().is_numeric() && declared(&field).is_none();
+    (is_number || field.data_type() == &DataType::Date32).then(|| field.data_type().clone())
 }
 
-/// Whether one of two is a number, and the other a text of one.
-pub fn are_number_and_text(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
-    number_type(one, schema).is_some() && is_text(other, schema)
-        || is_text(one, schema) && number_type(other, schema).is_some()
+/// Whether one of two is a number or a day, and the other a text of one.
+pub fn are_read(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
+    read_type(one, schema).is_some() && is_text(other, schema)
+        || is_text(one, schema) && read_type(other, schema).is_some()
 }
 
 /// The digits behind the point of a time's seconds.
@@ -267,7 +268,7 @@ pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>>
             || is_of_uuids(side, schema)
             || are_apart(&between.expr, side, schema)
             || are_unlike_times(&between.expr, side, schema)
-            || are_number_and_text(&between.expr, side, schema)
+            || are_read(&between.expr, side, schema)
             || is_of_arrays(side, schema)
     };
     if !sides.iter().any(|side| is_apart(side)) {

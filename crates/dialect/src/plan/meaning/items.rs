@@ -95,6 +95,7 @@ pub fn brought_to_one_type(
         let has = |wanted: fn(&DataType) -> bool| fields.iter().any(|field| wanted(field.data_type()));
         let is_signed = DataType::is_signed_integer;
         let is_mixed = has(has_time)
+            || are_numbers_mixed(&fields)
             || has(|item| item == &DataType::UInt64) && has(is_signed)
             || fields.iter().any(|field| is_wide(field));
         let mixed = if is_mixed { common(&fields)? } else { None };
@@ -156,6 +157,22 @@ fn check_alike(known: &[&Field]) -> Result<()> {
 fn no_common_type(known: &[&Field], hint: &str) -> Error {
     let names: Vec<String> = known.iter().map(|field| plain_field_name(field)).collect();
     Error::no_common_type(format!("There is no supertype for types {}{hint}", names.join(", ")))
+}
+
+/// Whether there are integers, and floats or decimals, perhaps within arrays and tuples: DataFusion has other types for
+/// these.
+fn are_numbers_mixed(fields: &[&Field]) -> bool {
+    let has =
+        |wanted: fn(&DataType) -> bool| fields.iter().any(|field| has_within(field.data_type(), wanted));
+    has(DataType::is_integer) && has(|number| number.is_floating() || number.is_decimal())
+}
+
+fn has_within(data_type: &DataType, wanted: fn(&DataType) -> bool) -> bool {
+    match data_type {
+        DataType::List(item) | DataType::Map(item, _) => has_within(item.data_type(), wanted),
+        DataType::Struct(fields) => fields.iter().any(|field| has_within(field.data_type(), wanted)),
+        other => wanted(other),
+    }
 }
 
 /// Whether a type is one of times, or of something that has some.

@@ -8,13 +8,13 @@ mod common_types;
 mod comparisons;
 mod declared;
 mod items;
+mod lists;
 
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
-use self::common_types::{has_common, with_common};
-use super::in_lists::of_one_type;
+use self::common_types::{flattened, has_common, with_common};
 use super::outer_join::is_outer;
 use super::type_names::{TYPE_NAME, type_named};
 use super::{has_expression, has_node, map_named_expressions, schema_below};
@@ -30,6 +30,7 @@ pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_node(&plan, is_node)? {
         return Ok(plan);
     }
+    let plan = flattened(plan)?;
     let is_above_outer_join = has_node(&plan, |node| Ok(is_outer(node)))?;
     plan.transform_up_with_subqueries(|node| {
         // What is above knows these by a name that cannot be kept.
@@ -38,7 +39,8 @@ pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
         {
             return Ok(Transformed::no(node));
         }
-        // The equalities of a join find rows by their hashes, as ClickHouse's joins do: bit by bit.
+        // The equalities of a join find rows by their hashes, as ClickHouse's joins do: bit by bit. Those with a constant are
+        // conditions.
         let known = Node { is_join: matches!(node, LogicalPlan::Join(_)), is_above_outer_join };
         let schema = schema_below(&node);
         let node = match has_expression(&node, is_concerned)? {
@@ -82,6 +84,10 @@ fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
+fn has_constant(compared: &BinaryExpr) -> bool {
+    !compared.left.any_column_refs() || !compared.right.any_column_refs()
+}
+
 /// What there is to know of the node that an expression is in.
 #[derive(Clone, Copy)]
 struct Node {
@@ -91,11 +97,13 @@ struct Node {
 
 fn changed(expr: Expr, schema: &DFSchema, node: Node) -> Result<Transformed<Expr>> {
     match expr {
-        Expr::BinaryExpr(compared) if node.is_join && compared.op == Operator::Eq => {
+        Expr::BinaryExpr(compared)
+            if node.is_join && compared.op == Operator::Eq && !has_constant(&compared) =>
+        {
             Ok(Transformed::yes(Expr::BinaryExpr(comparisons::at_one_zone(compared, schema)?)))
         }
         Expr::BinaryExpr(compared) if is_comparison(compared.op) => comparisons::compared(compared, schema),
-        Expr::InList(list) => comparisons::listed(of_one_type(list, schema)?, schema),
+        Expr::InList(list) => lists::listed(list, schema),
         Expr::Between(between) => comparisons::between(between, schema),
         Expr::Case(case) => choices::case(case, schema).map(Transformed::yes),
         Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => choices::first_known(call, schema),

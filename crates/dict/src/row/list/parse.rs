@@ -128,7 +128,9 @@ impl Reader<'_> {
         let closing = match self.peek() {
             Some(b'(') => b')',
             Some(b'[') => b']',
-            Some(b'{') => return self.named(elements, out),
+            Some(b'{') if elements.iter().all(|element| element.name.is_some()) => {
+                return self.named(elements, out);
+            }
             _ => return Err(self.expected("'('")),
         };
         self.at += 1;

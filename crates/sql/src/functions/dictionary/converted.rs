@@ -55,6 +55,10 @@ pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef
 /// a type that is Nullable.
 pub fn converted_or_null(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     let is_text = array.data_type().is_string() && fixed_bytes(field).is_none();
+    // Of an empty text ClickHouse makes the beginning of 1970.
+    if is_text && is_time(to.data_type()) && !is_bounded(to) && has_empty(array)? {
+        return Err(Error::cannot_parse_datetime("Cannot parse DateTime64 from an empty text").into());
+    }
     match converted(field, array, to) {
         Err(_) if is_text => {
             // Most often all are one text.
@@ -164,6 +168,12 @@ fn in_seconds(array: &ArrayRef, to: &Field) -> Result<Option<ArrayRef>> {
     }
     let seconds = ticks.unary::<_, Decimal128Type>(i128::from);
     Ok(Some(Arc::new(seconds.with_precision_and_scale(38, digits as i8)?)))
+}
+
+/// Whether one of the texts is empty.
+fn has_empty(texts: &ArrayRef) -> Result<bool> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    Ok(texts.as_string::<i32>().iter().flatten().any(str::is_empty))
 }
 
 /// Whether numbers are days that a Date32 has; greater ones are seconds.

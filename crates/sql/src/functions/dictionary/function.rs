@@ -184,6 +184,9 @@ impl ScalarUDFImpl for DictionaryFunction {
             let what = format!("Dictionary {name} was replaced while the query ran: run it again");
             return Err(Error::table_is_dropped(what).into());
         }
+        if self.kind == Kind::GetOrDefault && self.demanded.is_some() {
+            check_known(self.shown(), &args.arg_fields[key_arguments.end])?;
+        }
         let rows = rows(&args.args[place..], args.number_rows);
         call.check_key(self.shown(), &args.args[place])?;
         let keys =
@@ -364,6 +367,17 @@ fn check_default(call: &Call, field: &Field) -> Result<()> {
             }
             .into())
         }
+    }
+}
+
+/// Refuses a default that may be NULL where the function says the type: ClickHouse makes NULL of what is found, too.
+fn check_known(function: &str, default: &Field) -> Result<()> {
+    match default.is_nullable() {
+        true => Err(Error::not_implemented(format!(
+            "Function {function} takes no default here that may be NULL: ifNull(default, ..) says what stands for it"
+        ))
+        .into()),
+        false => Ok(()),
     }
 }
 

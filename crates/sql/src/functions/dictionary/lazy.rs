@@ -8,16 +8,16 @@ use datafusion::arrow::array::{ArrayRef, BooleanArray, StructArray};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
-    Case, ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility, lit,
+    Case, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 use granary_dialect::functions::TupleElement;
 use granary_dialect::functions::arguments::constants;
 use granary_dialect::functions::{rows, shaped};
-use granary_dialect::plan::{has_expression, has_node, map_named_expressions};
+use granary_dialect::plan::{has_expression, has_node, map_named_expressions, schema_below};
 
 use super::call::Call;
 use super::function::{
@@ -40,8 +40,11 @@ impl AnalyzerRule for LazyDefaults {
         if !has_node(&plan, |node| has_expression(node, |expr| lazy(expr).is_some()))? {
             return Ok(plan);
         }
-        plan.transform_up_with_subqueries(|node| map_named_expressions(node, |expr| Ok(self.chosen(expr))))
-            .data()
+        plan.transform_up_with_subqueries(|node| {
+            let schema = schema_below(&node);
+            map_named_expressions(node, |expr| Ok(self.chosen(expr, &schema)))
+        })
+        .data()
     }
 
     fn name(&self) -> &str {
@@ -71,8 +74,11 @@ fn is_at_hand(expr: &Expr) -> bool {
 }
 
 impl LazyDefaults {
-    fn chosen(&self, expr: Expr) -> Transformed<Expr> {
-        let Some(arguments) = lazy(&expr) else { return Transformed::no(expr) };
+    fn chosen(&self, expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+        let Some(arguments) = lazy(&expr).filter(|arguments| !self.is_wanted_everywhere(arguments, schema))
+        else {
+            return Transformed::no(expr);
+        };
         let key_arguments = &arguments[2..arguments.len() - 1];
         // A call of constants must not run while it is planned.
         let volatility = if key_arguments.iter().any(Expr::any_column_refs) {
@@ -93,6 +99,26 @@ impl LazyDefaults {
         // A CASE forgets what is said of its branches' types.
         let answer = [&arguments[..arguments.len() - 1], &[chosen]].concat();
         Transformed::yes(part(Part::Answer, &answer))
+    }
+}
+
+impl LazyDefaults {
+    /// Whether a default that may be NULL is to be looked at in all rows: the attribute cannot be, and the NULL of a row
+    /// that needs no default is an error as well.
+    fn is_wanted_everywhere(&self, arguments: &[Expr], schema: &DFSchema) -> bool {
+        let constant = |expr: &Expr| match expr {
+            Expr::Literal(value, _) => Some(value.clone()),
+            _ => None,
+        };
+        let names: Vec<Option<ScalarValue>> = arguments[..2].iter().map(constant).collect();
+        let names: Vec<Option<&ScalarValue>> = names.iter().map(Option::as_ref).collect();
+        // Without a key there is NULL, whatever the default is.
+        let (keys, default) = (&arguments[2..arguments.len() - 1], &arguments[arguments.len() - 1]);
+        let may_be_null = |value: &Expr| value.nullable(schema).unwrap_or(true);
+        may_be_null(default)
+            && !keys.iter().any(may_be_null)
+            && call_of(&self.catalogue, &names, "dictGetOrDefault")
+                .is_ok_and(|call| (0..call.attributes.len()).any(|place| !call.is_nullable(place)))
     }
 }
 

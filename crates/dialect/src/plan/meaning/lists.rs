@@ -1,0 +1,40 @@
+//! `x IN (a, b)`: NULL is in no list (`transform_null_in = 0`), and neither is what `x` cannot be.
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit, when};
+
+use super::comparisons;
+use crate::functions::{AssumeNotNull, ToNullable};
+use crate::plan::in_lists::of_one_type;
+
+/// What a list says by ClickHouse's rules.
+pub fn listed(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let mut list = of_one_type(list, schema)?;
+    let mut of_columns = Vec::new();
+    for item in &list.list {
+        if item.nullable(schema)? {
+            of_columns.push(item.any_column_refs());
+        }
+    }
+    let is_empty = list.list.is_empty();
+    if of_columns.is_empty() && !is_empty {
+        return comparisons::listed(list, schema);
+    }
+    let (value, negated) = (list.expr.clone(), std::mem::take(&mut list.negated));
+    let found = match is_empty {
+        true => lit(false),
+        false => comparisons::listed(list, schema)?.data,
+    };
+    let found = ScalarUDF::from(AssumeNotNull::unchecked()).call(vec![found]);
+    let found = if negated { Expr::Not(Box::new(found)) } else { found };
+    // Of a NULL nobody knows what it is in. Where a column's values are listed that may be NULL, the type is Nullable.
+    Ok(Transformed::yes(if value.nullable(schema)? {
+        when(value.is_null(), lit(ScalarValue::Boolean(None))).otherwise(found)?
+    } else if of_columns.contains(&true) {
+        ScalarUDF::from(ToNullable::of_subquery()).call(vec![found])
+    } else {
+        found
+    }))
+}

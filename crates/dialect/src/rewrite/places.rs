@@ -1,0 +1,56 @@
+//! Places of columns: `ORDER BY 2` and `GROUP BY 2`, in brackets, too; -1 is the last column.
+
+use datafusion::sql::sqlparser::ast::{Expr, SelectItem, UnaryOperator, Value};
+
+use super::literals;
+use super::syntax::{name_of, plain_arguments};
+use crate::error::{Error, Result};
+use crate::functions::NOT_NULL;
+
+/// Makes an expression that is a place among the shown columns a plain count from the first of them. `None`: they are
+/// those of several queries.
+///
+/// # Errors
+/// BAD_ARGUMENTS for a place behind the last column; NOT_IMPLEMENTED for one counted from the end if nobody knows how many
+/// columns there are.
+pub fn make(expr: &mut Expr, shown: Option<&[SelectItem]>) -> Result<()> {
+    let Some(digits) = place(expr) else { return Ok(()) };
+    let Some(from_end) = digits.strip_prefix('-').and_then(|digits| digits.parse::<usize>().ok()) else {
+        *expr = Expr::value(Value::Number(digits, false));
+        return Ok(());
+    };
+    let is_one =
+        |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    let Some(columns) = shown.filter(|shown| shown.iter().all(is_one)) else {
+        let what = format!("{digits} is the place of a column, and it is not known here how many there are");
+        return Err(Error::not_implemented(what));
+    };
+    if !(1..=columns.len()).contains(&from_end) {
+        return Err(Error::bad_arguments(format!(
+            "Negative positional argument number {digits} is out of bounds. Expected in range [-{}, -1]",
+            columns.len()
+        )));
+    }
+    *expr = Expr::value(Value::Number((columns.len() + 1 - from_end).to_string(), false));
+    Ok(())
+}
+
+/// The digits of an expression that is a whole number.
+fn place(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => place(inner),
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) if digits.parse::<i128>().is_ok() => Some(digits.clone()),
+            _ => None,
+        },
+        // What a number below 0 has become.
+        Expr::Function(cast) if name_of(cast) == Some(NOT_NULL) => match plain_arguments(cast)?.as_slice() {
+            [Expr::Function(integer)] => match plain_arguments(integer)?.as_slice() {
+                [number @ Expr::Value(_)] => place(number).filter(|digits| digits.starts_with('-')),
+                _ => None,
+            },
+            _ => None,
+        },
+        other => place(literals::made(other)?),
+    }
+}
