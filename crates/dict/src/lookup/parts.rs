@@ -104,7 +104,8 @@ mod tests {
 
     /// How many of `keys` are asked for in vain or not at all where these fail, and in how many requests.
     fn ask(keys: usize, failing: &[usize]) -> (usize, usize) {
-        let mut parts = Parts { left: vec![0..keys], ..Parts::default() };
+        let mut parts = Parts::default();
+        parts.left.push(0..keys);
         let (mut unanswered, mut refusals) = (0, 0);
         while let Some(part) = parts.pop() {
             if parts.given_up(refusals >= limits::REFUSALS_MAX).is_some() {
