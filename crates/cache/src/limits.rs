@@ -364,7 +364,8 @@ pub const DIVISION_WINDOW_PARTS: u64 = 32;
 /// replaced.
 pub const BLOCK_VISIT_PARTS: u64 = 16;
 
-/// The same, as the least number of replaced blocks: other threads may read while a run goes on.
+/// The least number of blocks that have to be replaced before a lookup counts as another visit: other threads may read while
+/// a run goes on.
 pub const BLOCK_VISIT_REPLACED_MIN: u64 = 8;
 
 /// Of what is found in blocks in RAM, one in so many is copied to the entries.

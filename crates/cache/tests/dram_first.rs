@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::options;
+use common::{get_version as get, options};
 use granary_cache::admission::{Admission, Flashield};
-use granary_cache::{Cache, Engine, Entry, Io, Options, Outcome, Stats};
+use granary_cache::{Cache, Entry, Io, Options, Outcome, Stats};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,16 +20,6 @@ fn put(cache: &Cache, key: u64, version: u64) {
     let mut value = [0x5A; 400];
     value[..8].copy_from_slice(&version.to_le_bytes());
     cache.put_many(&[Entry { key: cache.key(&key.to_le_bytes()), value: Some(&value), expires_at: 0 }]);
-}
-
-fn get(cache: &Cache, key: u64) -> Option<u64> {
-    let mut version = None;
-    cache.get_many(&mut Io::with_engine(Engine::Plain), &[cache.key(&key.to_le_bytes())], 1, |_, outcome| {
-        if let Outcome::Hit { value, .. } = outcome {
-            version = value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-        }
-    });
-    version
 }
 
 /// Waits for the evictor.

@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{HASH_SEED, Hooked, options};
+use common::{HASH_SEED, Hooked, get_version as get, options};
 use granary_cache::admission::Admission;
 use granary_cache::limits::{HASH_BITS, SHARDS};
-use granary_cache::{Cache, Engine, Entry, Io, KeyHasher, Options, Outcome};
+use granary_cache::{Cache, Entry, KeyHasher, Options};
 use granary_log::device::{Device, MemoryDevice};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -26,16 +26,6 @@ fn put_bytes(cache: &Cache, key: u64, version: u64, len: usize) {
 
 fn put(cache: &Cache, key: u64, version: u64) {
     put_bytes(cache, key, version, 400);
-}
-
-fn get(cache: &Cache, key: u64) -> Option<u64> {
-    let mut version = None;
-    cache.get_many(&mut Io::with_engine(Engine::Plain), &[cache.key(&key.to_le_bytes())], 1, |_, outcome| {
-        if let Outcome::Hit { value, .. } = outcome {
-            version = value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-        }
-    });
-    version
 }
 
 fn delete(cache: &Cache, key: u64) {

@@ -206,7 +206,7 @@ enum Cause {
     Outage,
     /// The server had ended the connection: on a new one it may answer.
     LostConnection,
-    /// What was asked, or a value that was answered: others need not fail.
+    /// The request itself, or a value of its answer, is at fault: other requests need not fail.
     Request,
 }
 
@@ -265,7 +265,7 @@ impl DictError {
     pub(crate) fn of_outage(self) -> Self {
         Self { cause: Cause::Outage, ..self }
     }
-    /// The same error, which says of other requests what `error` does.
+    /// Takes over from `error`, which this error wraps, whether it is of what was asked.
     pub(crate) fn for_the_cause_of(self, error: &DictError) -> Self {
         self.of_request(error.is_of_request())
     }

@@ -65,6 +65,17 @@ pub fn get(cache: &Cache, key: u64) -> Option<u64> {
     version
 }
 
+/// The version that begins a value of any length.
+pub fn get_version(cache: &Cache, key: u64) -> Option<u64> {
+    let mut version = None;
+    cache.get_many(&mut Io::with_engine(Engine::Plain), &[cache.key(&key.to_le_bytes())], 1, |_, outcome| {
+        if let Outcome::Hit { value, .. } = outcome {
+            version = value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        }
+    });
+    version
+}
+
 /// Memory that calls back after a read or a write, with no lock of its own held.
 pub struct Hooked {
     memory: Arc<MemoryDevice>,

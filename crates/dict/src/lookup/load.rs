@@ -189,33 +189,29 @@ impl Loader {
         slot: &mut Option<Box<dyn Source>>,
         call: impl FnMut(&mut dyn Source) -> Result<T, DictError>,
     ) -> Result<T, DictError> {
-        let failures_before = lock(&self.backoff).failures();
-        let answer = self.ask_apart(slot, call);
-        self.note(failures_before, &answer, |_| true);
-        answer
+        self.ask_by(slot, call, |_| true)
     }
 
-    /// The same for some keys: what fails for what is asked says nothing of other keys.
+    /// As [`ask`](Self::ask), for some keys: an error of what is asked is no outage, for it says nothing of other keys.
     pub(super) fn ask_for_keys<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,
         call: impl FnMut(&mut dyn Source) -> Result<T, DictError>,
     ) -> Result<T, DictError> {
-        let failures_before = lock(&self.backoff).failures();
-        let answer = self.ask_apart(slot, call);
-        self.note(failures_before, &answer, |error| !error.is_of_request());
-        answer
+        self.ask_by(slot, call, |error| !error.is_of_request())
     }
 
-    /// Remembers how a call of the source ended that was begun after so many failures.
-    fn note<T>(
+    /// Calls the source and remembers how the call ended; `is_outage` says which errors leave the source alone.
+    fn ask_by<T>(
         &self,
-        failures_before: u32,
-        answer: &Result<T, DictError>,
+        slot: &mut Option<Box<dyn Source>>,
+        call: impl FnMut(&mut dyn Source) -> Result<T, DictError>,
         is_outage: impl Fn(&DictError) -> bool,
-    ) {
+    ) -> Result<T, DictError> {
+        let failures_before = lock(&self.backoff).failures();
+        let answer = self.ask_apart(slot, call);
         let (dictionary, mut backoff) = (&self.name, lock(&self.backoff));
-        match answer {
+        match &answer {
             Ok(_) => {
                 if backoff.succeeded(self.clock.now()) {
                     tracing::info!(dictionary, "the source answers again");
@@ -232,9 +228,11 @@ impl Loader {
                 }
             }
         }
+        drop(backoff);
+        answer
     }
 
-    /// Nobody asks for a key again for as long as the first back-off is at least.
+    /// Keeps lookups from asking for a key again for as long as the shortest back-off.
     pub(super) fn refuse_key(&self, key: &[u8], error: &DictError) {
         let now = self.clock.elapsed();
         let until = now.saturating_add(lock(&self.backoff).base());
@@ -249,7 +247,7 @@ impl Loader {
         lock(&self.refused_keys).find(keys, self.clock.elapsed()).map_or(Ok(()), Err)
     }
 
-    /// The same, whatever comes of it: lookups go on asking.
+    /// As [`ask`](Self::ask), but its failure or success is not remembered.
     pub fn ask_apart<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,

@@ -9,7 +9,7 @@ use crate::source::Source;
 use arrow::array::{Array, ArrayRef};
 use std::ops::Range;
 
-/// What is left to ask for of a flight.
+/// The parts of a flight's keys that the source is still to be asked for.
 #[derive(Default)]
 struct Parts {
     left: Vec<Range<usize>>,

@@ -21,7 +21,7 @@ fn hashes(key: &[u8]) -> [u64; 2] {
 }
 
 impl RefusedKeys {
-    /// Nobody asks for the key again before `until`.
+    /// Adds a key that the source is not asked for again before `until`.
     pub fn add(&mut self, key: &[u8], error: &DictError, now: Duration, until: Duration) {
         if self.keys.len() >= limits::KEYS_REFUSED_MAX {
             self.keys.retain(|_, (until, _)| *until > now);

@@ -171,7 +171,7 @@ fn fractions(array: &ArrayRef, digits: u8) -> Result<ArrayRef, ArrowError> {
     Ok(Arc::new(ticks.collect::<PrimitiveArray<Int64Type>>()))
 }
 
-/// The same of decimals.
+/// Seconds as decimals of this scale as ticks of `digits` digits, cut like [`fractions`].
 fn parts(array: &ArrayRef, scale: i8, digits: u8) -> Result<ArrayRef, ArrowError> {
     let shift = i32::from(scale) - i32::from(digits);
     let power = 10i128.checked_pow(shift.unsigned_abs());

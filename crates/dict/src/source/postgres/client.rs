@@ -77,7 +77,7 @@ impl Described {
         types.eq(self.types.iter().map(Type::oid))
     }
 
-    /// What is said of rows that were asked for as those of other types: that is done on a connection that knows them.
+    /// The error of an answer whose columns have other types than the connection knows: a new connection describes them anew.
     fn outdated() -> DictError {
         let text = "PostgreSQL: the types of the columns have changed meanwhile";
         DictError::new(Code::PostgresqlConnectionFailure, text).of_lost_connection(true)

@@ -17,7 +17,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// The classes of errors that say what is wrong with a statement or a value: a feature that is not supported, cardinality,
 /// data, syntax and access, limits of the program, PL/pgSQL.
 const OF_REQUESTS: [&str; 6] = ["0A", "21", "22", "42", "54", "P0"];
-/// Those of these classes that hold for all requests: no access, no such table, column or schema.
+/// Errors of these classes that all requests have: no access, no such table, column or schema.
 const OF_ALL: [SqlState; 4] = [
     SqlState::INSUFFICIENT_PRIVILEGE,
     SqlState::UNDEFINED_TABLE,

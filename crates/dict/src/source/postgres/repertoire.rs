@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 /// Encodings that have all characters, or no characters but bytes.
 const WHOLE: [&str; 2] = ["UTF8", "SQL_ASCII"];
 
-/// What is known of the encoding.
+/// The characters that the database's encoding is known to have or to lack.
 #[derive(Default)]
 pub(super) struct Repertoire {
     /// Whether it has a character, of those that were asked for.

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is asked of the file.
+/// The path of a database file, and what is read from it.
 #[derive(Clone)]
 pub(super) struct Database {
     pub path: PathBuf,
