@@ -31,8 +31,8 @@ impl Applications {
     }
 
     /// What names an application in files: its prefix, whichever others there are; 0: that of all other keys.
-    pub(crate) fn number(&self, place: usize) -> u64 {
-        self.prefixes.get(place).map_or(0, |(_, number)| *number)
+    pub(crate) fn number(&self, index: usize) -> u64 {
+        self.prefixes.get(index).map_or(0, |(_, number)| *number)
     }
 }
 

@@ -86,7 +86,7 @@ impl Cache {
         log_options.depends_on =
             codec::file_number(&dictionaries, options.compression).map_err(dictionaries_error)?;
         let claims = options.claims(&log_options)?;
-        log_options.companions = claims.companions();
+        log_options.shared_memory = claims.shared_memory();
         let logs = match open(&log_options) {
             Ok(logs) => logs,
             Err(error) => {

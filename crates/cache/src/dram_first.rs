@@ -15,7 +15,7 @@ pub(crate) struct DramFirst {
     pub writes: bool,
     /// The admitter's [`Admitter::sample_threshold`], to be read without the lock.
     pub sample_threshold: AtomicU64,
-    /// While [`Log::vouched`](granary_log::Log::vouched) is below this segment, flash may hold entries that a recovery would
+    /// While [`Log::newest_safe`](granary_log::Log::newest_safe) is below this segment, flash may hold entries that a recovery would
     /// find and the index does not have: blocks that could not be read may be readable the next time.
     pub unindexed_until: AtomicU64,
     /// Whether what is read often returns to RAM when its segment is used again.

@@ -20,8 +20,8 @@ pub(crate) struct Flash {
     pub log: Log,
     /// The longest record that fits a segment.
     pub record_bytes_max: usize,
-    /// Held by whoever appends. Lock order: this, the log's writer, shard, segment.
-    pub putting: Mutex<TombstoneQueue>,
+    /// The deletions that wait to be appended. Its lock is held by whoever appends. Lock order: this, the log's writer, shard, segment.
+    pub tombstones: Mutex<TombstoneQueue>,
     pub reinsertion: Reinsertion,
     /// Of a cache that is DRAM first.
     pub dram_first: Option<DramFirst>,
@@ -29,7 +29,7 @@ pub(crate) struct Flash {
     pub refused_entries: AtomicU64,
     /// Which dictionaries its segments need.
     pub versions: VersionUses,
-    /// The thread that holds `putting` is waiting for the flusher, which therefore must not wait for `putting`.
+    /// The thread that holds `tombstones` is waiting for the flusher, which therefore must not wait for `tombstones`.
     pub awaits_flusher: AtomicBool,
 }
 
@@ -58,10 +58,10 @@ impl Flash {
     }
 
     /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
-    pub fn putting_unless_awaited(&self) -> Option<MutexGuard<'_, TombstoneQueue>> {
+    pub fn tombstones_unless_awaited(&self) -> Option<MutexGuard<'_, TombstoneQueue>> {
         loop {
-            match self.putting.try_lock() {
-                Ok(putting) => return Some(putting),
+            match self.tombstones.try_lock() {
+                Ok(tombstones) => return Some(tombstones),
                 Err(TryLockError::Poisoned(_)) => return None,
                 Err(TryLockError::WouldBlock) => {}
             }
@@ -85,6 +85,6 @@ impl Flash {
     pub fn has_unindexed(&self, dram_first: &DramFirst) -> bool {
         let until = dram_first.unindexed_until.load(Ordering::Acquire);
         // A loss of power may bring back what was overwritten and not synced.
-        until > 0 && self.log.vouched() < until
+        until > 0 && self.log.newest_safe() < until
     }
 }

@@ -14,11 +14,11 @@ pub(crate) fn spare_bytes(flash: &Flash, budget: u64) -> u64 {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Headroom {
     /// The budget is exceeded.
-    TooLittle,
+    Exceeded,
     /// Less than half of what the evictor keeps free.
-    Little,
+    BelowHalf,
     /// Less than the evictor keeps free.
-    Less,
+    BelowTarget,
     Enough,
 }
 
@@ -32,9 +32,9 @@ impl Headroom {
     pub fn beside(flash: &Flash, pool: &Pool, bytes: u64) -> Self {
         let wanted = spare_bytes(flash, pool.bytes());
         match pool.bytes().checked_sub(pool.used() + bytes) {
-            None => Self::TooLittle,
-            Some(free) if free < wanted / 2 => Self::Little,
-            Some(free) if free < wanted => Self::Less,
+            None => Self::Exceeded,
+            Some(free) if free < wanted / 2 => Self::BelowHalf,
+            Some(free) if free < wanted => Self::BelowTarget,
             Some(_) => Self::Enough,
         }
     }

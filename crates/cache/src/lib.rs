@@ -56,7 +56,6 @@ mod making;
 mod memory;
 mod options;
 mod partition;
-mod places;
 mod policy;
 mod prefetch;
 mod reclaim;
@@ -64,6 +63,7 @@ mod record;
 mod recover;
 mod scan;
 mod shard;
+mod shard_index;
 mod shared;
 mod single;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]

@@ -12,8 +12,8 @@ pub const SHARDS: usize = 64;
 /// then hold a foreign entry that looks like ours for 0.4 % of the keys that are not there.
 pub const TAG_BITS_MIN: u32 = 12;
 
-/// Bits of tag and place together that every index can afford: those of a file of 256 MiB in blocks of 4 KiB.
-pub const TAG_AND_PLACE_BITS: u32 = TAG_BITS_MIN + 16;
+/// Bits of tag and block number together that every index can afford: those of a file of 256 MiB in blocks of 4 KiB.
+pub const TAG_AND_BLOCK_BITS: u32 = TAG_BITS_MIN + 16;
 
 /// Smallest mean entry, in bytes of the file, that the index expects; it works below, with shorter tags.
 pub const ENTRY_BYTES_EXPECTED_MIN: u64 = 64;
@@ -109,7 +109,7 @@ pub const SAME_HASH_MAX: usize = 8;
 /// Look-alikes to be expected are counted in parts of one, 2^this many.
 pub const LOOK_ALIKE_BITS: u32 = 20;
 
-/// Places known not to hold a key although its tag is there, per shard.
+/// Blocks known not to hold a key although its tag is there, per shard.
 pub const COLLISIONS_PER_SHARD: usize = 64;
 
 /// How long a stop of a partition waits in all for the slots that the deletions need which wait for room.

@@ -43,7 +43,7 @@ impl At {
     fn new(chunk: u16, offset: usize) -> Self {
         Self(u32::from(chunk) << 16 | u32::from(u16::try_from(offset).expect("chunks are small")))
     }
-    /// Place in the queue of chunks, of which the first has number `first`.
+    /// Index in the queue of chunks, of which the first has number `first`.
     fn index(self, first: u16) -> usize {
         usize::from(((self.0 >> 16) as u16).wrapping_sub(first))
     }
@@ -105,7 +105,7 @@ pub(crate) enum Which {
 /// 3. `chunk_bytes` is the sum of the chunks' capacities.
 /// 4. `dirty` is the number of entries that are nowhere else.
 /// 5. `dead_bytes` is what dead entries take that the hand has not passed.
-/// 6. The pool was told of `told_bytes`, which are all that is allocated.
+/// 6. The pool was told of `counted_bytes`, which are all that is allocated.
 pub(crate) struct Memory {
     pool: Arc<Pool>,
     role: Role,
@@ -125,7 +125,7 @@ pub(crate) struct Memory {
     dead_bytes: usize,
     dirty: usize,
     spare: Option<Chunk>,
-    told_bytes: usize,
+    counted_bytes: usize,
     untold: Untold,
     /// The part of the turnover in which a walk found all entries fresh, and none came since that is not.
     all_fresh_in: Option<u64>,
@@ -165,7 +165,7 @@ impl Memory {
             dead_bytes: 0,
             dirty: 0,
             spare: None,
-            told_bytes: 0,
+            counted_bytes: 0,
             untold: Untold::default(),
             all_fresh_in: None,
             gone: EvictionCounts::default(),
@@ -193,7 +193,7 @@ impl Memory {
     pub fn clear(&mut self) {
         let next = self.next_sequence();
         self.chunks.drain(..).rev().chain(self.spare.take()).for_each(Chunk::release);
-        self.pool.take(self.told_bytes, 0);
+        self.pool.take(self.counted_bytes, 0);
         let (pool, arena) = (Arc::clone(&self.pool), self.arena.clone());
         let empty = Self::new(pool, self.entries, self.role, self.hasher, self.shard, arena);
         *self = Self { gone: self.gone, first_sequence: next, ..empty };
@@ -202,8 +202,8 @@ impl Memory {
     /// Tells the pool what is allocated.
     fn tell(&mut self) {
         let now = self.bytes_allocated();
-        self.pool.take(self.told_bytes, now);
-        self.told_bytes = now;
+        self.pool.take(self.counted_bytes, now);
+        self.counted_bytes = now;
     }
 
     #[inline]
@@ -426,7 +426,7 @@ impl Memory {
             && match self.role {
                 Role::Tier => true,
                 Role::Whole => {
-                    self.pool.used() - self.told_bytes as u64 + self.bytes_allocated() as u64 + more
+                    self.pool.used() - self.counted_bytes as u64 + self.bytes_allocated() as u64 + more
                         > self.pool.bytes()
                 }
             };
@@ -507,7 +507,7 @@ impl Memory {
         At::new(self.last_chunk(), self.chunks.back().map_or(0, |chunk| chunk.len()))
     }
 
-    /// The number of the first chunk, as places have it.
+    /// The number of the first chunk, as [`At`] counts.
     #[inline]
     fn first_chunk(&self) -> u16 {
         self.first_sequence as u16
@@ -567,7 +567,7 @@ impl Memory {
         assert_eq!(live, self.table.len(), "invariant 1");
         assert_eq!(dirty, self.dirty, "invariant 4");
         assert_eq!(dead_bytes, self.dead_bytes, "invariant 5");
-        assert_eq!(self.told_bytes, self.bytes_allocated(), "invariant 6");
+        assert_eq!(self.counted_bytes, self.bytes_allocated(), "invariant 6");
         assert_eq!(self.chunk_bytes, self.chunks.iter().map(Chunk::capacity).sum::<usize>(), "invariant 3");
     }
 }

@@ -8,12 +8,12 @@ use crate::framing::{Log, Records, record_bytes_max};
 use crate::index::{Capacity, Growth};
 use crate::key::{Key, KeyHasher};
 use crate::limits::SHARDS;
-use crate::memory::shared::{Arena, MemoryCompanion};
+use crate::memory::shared::{Arena, PartitionMemory};
 use crate::memory::{Memory, Pool, Role};
 use crate::options::Options;
-use crate::places::Places;
 use crate::policy;
 use crate::shard::Shard;
+use crate::shard_index::ShardIndex;
 use crate::shared::Shared;
 use crate::stats::{Counters, Stats};
 use granary_log::Geometry;
@@ -69,7 +69,7 @@ impl Partition {
         let shard = |number| {
             let pool = std::sync::Arc::clone(&pool);
             let memory = Memory::new(pool, entries, role, hasher, number, arena.clone());
-            Mutex::new(Shard { places: Places::new(capacity), memory })
+            Mutex::new(Shard { index: ShardIndex::new(capacity), memory })
         };
         Shared {
             shards: (0..SHARDS).map(shard).collect(),
@@ -96,7 +96,7 @@ impl Partition {
         options: &Options,
         log: Log,
         mut recovered: granary_log::Recovered<Records>,
-        companion: Option<std::sync::Arc<MemoryCompanion>>,
+        memory: Option<std::sync::Arc<PartitionMemory>>,
         codecs: Arc<Codecs>,
     ) -> io::Result<Self> {
         let flash = options.flash.as_ref().expect("called for a cache on flash");
@@ -105,12 +105,12 @@ impl Partition {
         let capacity = flash.capacity(&geometry);
         let dram_first = DramFirst::new(&flash.admission, &options.applications, &log, flash.bytes_per_day);
         let hasher = KeyHasher::with_seed(log.salt());
-        let opened = companion.and_then(|companion| companion.take_found());
+        let opened = memory.and_then(|memory| memory.take_found());
         let (arena, chunks) = opened.map_or((None, Vec::new()), |(arena, chunks)| (Some(arena), chunks));
         let flash = Flash {
             record_bytes_max: record_bytes_max(&geometry),
             log,
-            putting: Mutex::default(),
+            tombstones: Mutex::default(),
             reinsertion: flash.reinsertion,
             dram_first,
             refused_entries: AtomicU64::new(0),
@@ -230,8 +230,8 @@ impl Partition {
             (0..SHARDS).for_each(|shard| self.shared.lock(shard).memory.clear());
             return Ok(());
         };
-        let mut putting = flash.putting.lock().expect("no panic under the lock");
-        self.shared.reset(flash, &mut putting)
+        let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
+        self.shared.reset(flash, &mut tombstones)
     }
 
     pub fn stats(&self) -> Stats {
@@ -240,11 +240,11 @@ impl Partition {
         for shard in 0..SHARDS {
             let shard = self.shared.lock(shard);
             stats.entries += match self.shared.flash.is_some() {
-                true => shard.places.table.len() + shard.memory.dirty(),
+                true => shard.index.table.len() + shard.memory.dirty(),
                 false => shard.memory.len(),
             } as u64;
-            stats.flash_entries += shard.places.table.len() as u64;
-            stats.index_slots += shard.places.table.slots() as u64;
+            stats.flash_entries += shard.index.table.len() as u64;
+            stats.index_slots += shard.index.table.slots() as u64;
             stats.memory_entries += shard.memory.len() as u64;
             stats.memory_bytes += shard.memory.bytes_allocated() as u64;
             let gone = shard.memory.gone();
@@ -252,7 +252,7 @@ impl Partition {
             stats.evicted_unfetched += gone.evicted_unfetched;
             stats.expired_memory += gone.expired;
             stats.expired_unfetched += gone.expired_unfetched;
-            index_bytes += shard.places.bytes_allocated() + size_of::<Mutex<Shard>>();
+            index_bytes += shard.index.bytes_allocated() + size_of::<Mutex<Shard>>();
         }
         stats.index_bytes = index_bytes as u64;
         if let Some(blocks) = &self.shared.blocks {
@@ -308,7 +308,7 @@ impl Partition {
         let mut bytes = 0;
         for shard in 0..SHARDS {
             let shard = self.shared.lock(shard);
-            shard.places.table.validate();
+            shard.index.table.validate();
             shard.memory.validate();
             bytes += shard.memory.bytes_allocated();
         }

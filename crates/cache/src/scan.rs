@@ -16,7 +16,7 @@ use std::ops::Range;
 pub struct Scan {
     partition: usize,
     /// In that partition.
-    next: Place,
+    next: Position,
     /// Records copied out of RAM; those before `seen` have been visited.
     copied: Vec<u8>,
     seen: usize,
@@ -26,7 +26,7 @@ pub struct Scan {
 
 /// What comes next.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Position {
     /// Of a shard's RAM, the entries whose hash has `part` in the `bits` below the shard's.
     Ram { shard: usize, part: u64, bits: u32 },
     /// The blocks from this one on.
@@ -35,7 +35,7 @@ enum Place {
 
 impl Default for Scan {
     fn default() -> Self {
-        Self { partition: 0, next: Place::FIRST, copied: Vec::new(), seen: 0, copy_bytes: SCAN_COPY_BYTES }
+        Self { partition: 0, next: Position::FIRST, copied: Vec::new(), seen: 0, copy_bytes: SCAN_COPY_BYTES }
     }
 }
 
@@ -67,11 +67,11 @@ impl Shared {
             return true;
         }
         match (scan.next, &self.flash) {
-            (Place::Ram { shard, .. }, _) if shard < SHARDS => self.copy_part(scan),
-            (Place::Ram { .. }, Some(_)) => scan.next = Place::Flash { block: 0 },
-            (Place::Flash { block }, Some(flash)) if block < flash.log.geometry().blocks() => {
+            (Position::Ram { shard, .. }, _) if shard < SHARDS => self.copy_part(scan),
+            (Position::Ram { .. }, Some(_)) => scan.next = Position::Flash { block: 0 },
+            (Position::Flash { block }, Some(flash)) if block < flash.log.geometry().blocks() => {
                 let block = self.scan_blocks(flash, io, block, visit);
-                scan.next = Place::Flash { block };
+                scan.next = Position::Flash { block };
             }
             _ => return false,
         }
@@ -79,7 +79,7 @@ impl Shared {
     }
 }
 
-impl Place {
+impl Position {
     const FIRST: Self = Self::Ram { shard: 0, part: 0, bits: 0 };
 }
 
@@ -91,7 +91,7 @@ impl Scan {
 
     /// It has been visited; gives the next one.
     pub(crate) fn go_to_next(&mut self) -> usize {
-        (self.partition, self.next) = (self.partition + 1, Place::FIRST);
+        (self.partition, self.next) = (self.partition + 1, Position::FIRST);
         self.partition
     }
 
@@ -121,7 +121,7 @@ impl Shared {
     /// Copies the next part of a shard's RAM: nobody who needs the shard waits for a visitor. A part is what an
     /// entry's hash says, so that no entry changes sides while the parts are visited.
     fn copy_part(&self, scan: &mut Scan) {
-        let Place::Ram { shard: number, part, bits } = scan.next else { return };
+        let Position::Ram { shard: number, part, bits } = scan.next else { return };
         let which = if self.flash.is_some() { Which::Dirty } else { Which::All };
         let shard = self.lock(number);
         let bits = match part {
@@ -134,8 +134,8 @@ impl Shared {
             }
         });
         scan.next = match part + 1 == 1 << bits {
-            true => Place::Ram { shard: number + 1, part: 0, bits: 0 },
-            false => Place::Ram { shard: number, part: part + 1, bits },
+            true => Position::Ram { shard: number + 1, part: 0, bits: 0 },
+            false => Position::Ram { shard: number, part: part + 1, bits },
         };
     }
 
@@ -161,9 +161,9 @@ impl Shared {
                     let bytes = bytes[..counts.len() * geometry.block_size()].to_vec();
                     (segment.sequence(), counts, bytes)
                 };
-                for (i, (count, place)) in counts.into_iter().zip(step.clone()).enumerate() {
+                for (i, (count, block_number)) in counts.into_iter().zip(step.clone()).enumerate() {
                     let bytes = &bytes[i * geometry.block_size()..];
-                    self.scan_block(flash, (place, sequence), count, bytes, visit);
+                    self.scan_block(flash, (block_number, sequence), count, bytes, visit);
                 }
             }
             Location::Device { sequence } => self.scan_device(flash, io, step.clone(), sequence, visit),
@@ -185,9 +185,9 @@ impl Shared {
         let extents: Vec<Extent> = blocks
             .clone()
             .step_by(step)
-            .map(|place| {
-                let blocks = (blocks.end - place).min(step as u64) as usize;
-                Extent { offset: geometry.offset(place), len: blocks * geometry.block_size() }
+            .map(|block_number| {
+                let blocks = (blocks.end - block_number).min(step as u64) as usize;
+                Extent { offset: geometry.offset(block_number), len: blocks * geometry.block_size() }
             })
             .collect();
         let instance = flash.log.instance();
@@ -195,21 +195,21 @@ impl Shared {
         io.read_many(flash.log.device(), &extents, |i, result| {
             let mut again = None;
             let (bytes, _) = or_by_block(&flash.log, extents[i], Usable::EachBlock, result, &mut again);
-            let places = blocks.start + (i * step) as u64..;
-            for (block, place) in bytes.chunks_exact(geometry.block_size()).zip(places) {
-                let Some(header) = block::check(block, instance, place) else { continue };
+            let block_numbers = blocks.start + (i * step) as u64..;
+            for (block, block_number) in bytes.chunks_exact(geometry.block_size()).zip(block_numbers) {
+                let Some(header) = block::check(block, instance, block_number) else { continue };
                 if header.sequence == sequence
-                    && self.scan_block(flash, (place, sequence), header.count, block, visit)
+                    && self.scan_block(flash, (block_number, sequence), header.count, block, visit)
                         == Scanned::Beyond
                 {
-                    beyond.push(place);
+                    beyond.push(block_number);
                 }
             }
         });
-        for place in beyond {
+        for block_number in beyond {
             let mut bytes = Vec::new();
-            if let Some(count) = io.read_record(&flash.log, place, sequence, &mut bytes) {
-                self.scan_payload(flash, (place, sequence), count, &bytes, visit);
+            if let Some(count) = io.read_record(&flash.log, block_number, sequence, &mut bytes) {
+                self.scan_payload(flash, (block_number, sequence), count, &bytes, visit);
             }
         }
     }
@@ -238,11 +238,11 @@ impl Shared {
     }
 
     /// Visits the entries of a payload that are the current ones. The segment may have been overwritten since it was read,
-    /// by what lies at the same place now.
+    /// by what lies at the same offset now.
     fn scan_payload(
         &self,
         flash: &Flash,
-        (place, sequence): (u64, u64),
+        (block_number, sequence): (u64, u64),
         count: u16,
         payload: &[u8],
         visit: &mut Visit<'_>,
@@ -251,7 +251,8 @@ impl Shared {
             let hash = self.hasher.hash(entry.key);
             let live = {
                 let shard = self.shard(hash);
-                flash.log.sequence_of(place) == sequence && shard.places.at(hash, place).is_some()
+                flash.log.sequence_of(block_number) == sequence
+                    && shard.index.at(hash, block_number).is_some()
             };
             if live && entry.is_whole() {
                 visit(entry.key, entry.value(), entry.expires_at);

@@ -4,14 +4,14 @@ use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::key::Key;
 use crate::memory::{Memory, Stored};
-use crate::places::{LookAlikes, Places, Pointed};
+use crate::shard_index::{LookAlikes, Pointed, ShardIndex};
 use crate::stats::{Counters, add};
 use granary_log::sync::sync::atomic::AtomicU64;
 
 /// Everything about the keys of one shard that is in RAM: what the index says and what the RAM tier holds change
 /// together.
 pub(crate) struct Shard {
-    pub places: Places,
+    pub index: ShardIndex,
     pub memory: Memory,
 }
 
@@ -26,20 +26,20 @@ impl Shard {
     /// Lets readers find no version of a key.
     pub fn unpublish(&mut self, flash: &Flash, key: Key<'_>, counters: &Counters) {
         self.memory.remove(key);
-        add(&counters.taken_over_unsure, self.places.remove_key(&flash.log, key));
+        add(&counters.taken_over_unsure, self.index.remove_key(&flash.log, key));
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.places.clear();
+        self.index.clear();
         self.memory.clear();
     }
 }
 
-/// Points a key at its place, and no longer at older ones; `None`: that is to be overwritten already. Places that are
+/// Points a key at its block, and no longer at older ones; `None`: that is to be overwritten already. Entries that are
 /// taken over and not known to hold this key are counted by `taken_over`.
 pub(crate) fn point(
-    places: &mut Places,
+    index: &mut ShardIndex,
     flash: &Flash,
     key: Key<'_>,
     placed: Placed,
@@ -52,7 +52,7 @@ pub(crate) fn point(
         flash.note_unindexed();
         return None;
     }
-    let pointed = places.point(&flash.log, key, placed, look_alikes);
+    let pointed = index.point(&flash.log, key, placed, look_alikes);
     if pointed.evicted {
         add(&counters.evicted_index, 1);
     }

@@ -45,7 +45,7 @@ impl VersionUser for Shared {
         let on_flash = || {
             self.flash.as_ref().is_some_and(|flash| {
                 // After a kill those before the newest may be gone, and older ones be served again.
-                let oldest = flash.log.vouched().saturating_sub(flash.log.geometry().segments());
+                let oldest = flash.log.newest_safe().saturating_sub(flash.log.geometry().segments());
                 flash.versions.is_used_since(version, oldest)
             })
         };
@@ -88,7 +88,7 @@ impl Shared {
         if after != Headroom::Enough {
             dram_first.wake();
         }
-        after > Headroom::TooLittle && Headroom::of(flash, &self.pool) >= Headroom::Less
+        after > Headroom::Exceeded && Headroom::of(flash, &self.pool) >= Headroom::BelowTarget
     }
 
     /// Whether all entries that a block is looked through for have left RAM lately: they would have been in a larger one.

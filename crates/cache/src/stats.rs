@@ -86,7 +86,7 @@ stats! {
         lost,
         /// Entries that left the index because another key looks like theirs.
         displaced,
-        /// Places in the index that a put or delete took over from an older version of its key or from another key that
+        /// Entries of the index that a put or delete took over from an older version of its key or from another key that
         /// looks like it: which of the two, the index does not know.
         taken_over_unsure,
         /// How many of these belonged to other keys, by the chance that there is for each put and delete; in parts of

@@ -10,7 +10,7 @@ use framing::random::Random;
 use framing::{Store, options};
 use granary_cache::framing::record_bytes_max;
 use granary_log::device::VolatileDevice;
-use granary_log::{Engine, Geometry, InDoubt, Io, Options};
+use granary_log::{CrashPolicy, Engine, Geometry, Io, Options};
 use journal_files::JournalFiles;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ struct Counts {
 
 fn through_losses(seed: u64, geometry: Geometry, changes: u64, counts: &mut Counts) {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options { in_doubt: InDoubt::ServeOlder, ..options(folder.path(), geometry) };
+    let options = Options { crash_policy: CrashPolicy::ServeOlder, ..options(folder.path(), geometry) };
     let mut random = Random(seed);
     let mut device = Arc::new(VolatileDevice::new(geometry.file_bytes(), 512));
     let open = |device: &Arc<VolatileDevice>| Store::open(Some(Box::new(Arc::clone(device))), &options);

@@ -178,8 +178,8 @@ impl<F: Framing> Log<F> {
                 if idle.len() < self.geometry.idle_buffers_max() {
                     drop(idle);
                     let memory = segment.into_memory(&self.framing);
-                    // Memory that took the place of the companion's gives it up again.
-                    if self.companion.is_none() || memory.is_lent() {
+                    // Memory that took the place of the shared one gives it up again.
+                    if self.shared_memory.is_none() || memory.is_lent() {
                         idle = self.idle.lock().expect("no panic under the lock");
                         idle.push(memory);
                     }

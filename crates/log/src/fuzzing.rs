@@ -54,7 +54,7 @@ pub fn state(data: &[u8]) {
             fingerprint: number(data, 48),
             salt: number(data, 56),
             clean: number(data, 56) & 1 == 1,
-            companion: if number(data, 56) & 1 == 1 { 0 } else { number(data, 56) },
+            memory_id: if number(data, 56) & 1 == 1 { 0 } else { number(data, 56) },
             boot_id: (u128::from(number(data, 64)) << 64 | u128::from(number(data, 72))).to_be_bytes(),
             head: number(data, 80),
             depends_on,

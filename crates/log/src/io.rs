@@ -6,7 +6,7 @@ mod event;
 mod extent;
 mod flight;
 mod flights;
-mod places;
+mod frames;
 mod pool;
 mod pool_flights;
 mod ring;
@@ -35,19 +35,19 @@ pub struct Io {
 /// Rings of this process.
 static RINGS: AtomicUsize = AtomicUsize::new(0);
 
-/// A ring's place among [`RINGS`].
-struct Place;
+/// The right to be one of [`RINGS`].
+struct RingPermit;
 
-impl Place {
+impl RingPermit {
     /// `None`: there are as many as there may be.
     fn take() -> Option<Self> {
         // Given back at once if there is none left.
-        let place = Self;
-        (RINGS.fetch_add(1, Ordering::Relaxed) < RINGS_MAX).then_some(place)
+        let permit = Self;
+        (RINGS.fetch_add(1, Ordering::Relaxed) < RINGS_MAX).then_some(permit)
     }
 }
 
-impl Drop for Place {
+impl Drop for RingPermit {
     fn drop(&mut self) {
         RINGS.fetch_sub(1, Ordering::Relaxed);
     }
@@ -55,7 +55,7 @@ impl Drop for Place {
 
 enum Reader {
     Unset,
-    Ring(Box<Ring>, Place),
+    Ring(Box<Ring>, RingPermit),
     Pool(PoolReader),
     Plain,
 }
@@ -84,9 +84,9 @@ impl Io {
     }
 
     fn best() -> Reader {
-        let Some(place) = Place::take() else { return Reader::Pool(PoolReader::new()) };
+        let Some(permit) = RingPermit::take() else { return Reader::Pool(PoolReader::new()) };
         match Ring::new() {
-            Ok(ring) => Reader::Ring(Box::new(ring), place),
+            Ok(ring) => Reader::Ring(Box::new(ring), permit),
             Err(error) => {
                 static ONCE: std::sync::Once = std::sync::Once::new();
                 ONCE.call_once(|| tracing::warn!(%error, "no io_uring here, reading with a thread pool"));

@@ -7,7 +7,6 @@
 mod buffer;
 mod commit;
 mod commits;
-mod companion;
 pub mod device;
 mod error;
 mod flusher;
@@ -30,6 +29,7 @@ mod power_loss;
 mod power_loss_tests;
 mod recover;
 mod segment;
+mod shared_memory;
 mod slots;
 mod state;
 #[doc(hidden)]
@@ -40,7 +40,6 @@ mod writer;
 
 pub use buffer::{ALIGNMENT, AlignedBuffer, BufferOwner};
 pub use commits::Durability;
-pub use companion::Companion;
 pub use error::OpenError;
 pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};
@@ -48,9 +47,10 @@ pub use io::{Engine, Extent, Flights, Io, ReadAhead};
 pub use lock::{Lock, lock as lock_file, patiently};
 pub use log::{Consumer, Failed, Location, Log, LogStats};
 pub use open::{Found, grow, sync_folder};
-pub use options::{InDoubt, Newest, Options};
+pub use options::{CrashPolicy, Newest, Options};
 pub use partitions::{is_any_open, is_name_of_partition, state_files, void, void_closed};
 pub use recover::{Opened, Recovered};
 pub use segment::{Segment, SegmentReader};
+pub use shared_memory::SharedMemory;
 pub use slots::SlotOrder;
 pub use writer::Writer;

@@ -49,10 +49,10 @@ pub const READ_DEPTH: usize = 64;
 /// Longest read that neighbouring blocks are merged into (a block may be longer).
 pub const READ_BYTES_MAX: usize = 128 << 10;
 
-/// Of the places in an arena, one for each read in flight, those that the longest read takes.
-pub const READ_PLACES_MAX: usize = 4;
+/// Of the frames of an arena, one for each read in flight, those that the longest read takes.
+pub const READ_FRAMES_MAX: usize = 4;
 
-/// Arenas, of `READ_DEPTH * READ_BYTES_MAX / READ_PLACES_MAX` bytes each, that are kept for the next batch of reads.
+/// Arenas, of `READ_DEPTH * READ_BYTES_MAX / READ_FRAMES_MAX` bytes each, that are kept for the next batch of reads.
 pub const SPARE_ARENAS_MAX: usize = 16;
 
 /// Rings of a process. Threads beyond that read through the pool.

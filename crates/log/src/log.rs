@@ -2,13 +2,13 @@
 
 use crate::buffer::AlignedBuffer;
 use crate::commits::Commits;
-use crate::companion::Companion;
 use crate::device::Device;
 use crate::framing::{Framing, Source};
 use crate::geometry::Geometry;
 use crate::journal::Journal;
 use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WAIT_FOR_ROOM, WRITE_QUEUE_BYTES_MAX};
 use crate::segment::Segment;
+use crate::shared_memory::SharedMemory;
 use crate::slots::{FifoSlots, Slots};
 use crate::state::{Identity, LastShutdown, StateFile};
 use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -135,8 +135,8 @@ pub struct Log<F: Framing> {
     /// See [`Options::depends_on`].
     pub(crate) depends_on: u64,
     pub(crate) salt: u64,
-    pub(crate) companion_number: u64,
-    pub(crate) companion: Option<std::sync::Arc<dyn Companion>>,
+    pub(crate) memory_id: u64,
+    pub(crate) shared_memory: Option<std::sync::Arc<dyn SharedMemory>>,
     pub(crate) device: std::sync::Arc<dyn Device>,
     pub(crate) framing: F,
     pub(crate) state: Mutex<StateFile>,
@@ -151,7 +151,7 @@ pub struct Log<F: Framing> {
     pub(crate) requests: Mutex<FlushRequests>,
     pub(crate) requested: Condvar,
     pub(crate) written: Condvar,
-    /// Whether the companion had no room for the last buffer that it was asked for.
+    /// Whether the shared memory had no room for the last buffer that it was asked for.
     pub(crate) lacks_buffers: AtomicBool,
     /// Buffers to use again; at most two stay when idle.
     pub(crate) idle: Mutex<Vec<AlignedBuffer>>,
@@ -176,17 +176,17 @@ impl<F: Framing> Log<F> {
         self.salt
     }
 
-    /// The number of what the consumer has of the log beside its files: the one that it named, if that belongs to the
-    /// content that was found, or else a new one. 0: it has none.
-    pub fn companion(&self) -> u64 {
-        self.companion_number
+    /// The number of the shared memory: the one found there, if it belongs to the content that was found, or else a new
+    /// one. 0: there is none.
+    pub fn memory_id(&self) -> u64 {
+        self.memory_id
     }
 
     /// Memory for a segment.
     pub(crate) fn new_buffer(&self) -> AlignedBuffer {
         let bytes = self.geometry.segment_bytes() as usize;
-        let Some(companion) = &self.companion else { return AlignedBuffer::zeroed(bytes) };
-        let lent = companion.buffer(bytes);
+        let Some(memory) = &self.shared_memory else { return AlignedBuffer::zeroed(bytes) };
+        let lent = memory.buffer(bytes);
         let lacked = self.lacks_buffers.swap(lent.is_none(), Ordering::Relaxed);
         match (lacked, &lent) {
             (false, None) => {
@@ -459,7 +459,7 @@ impl<F: Framing> Log<F> {
     }
 
     pub(crate) fn identity(&self) -> Identity {
-        let Self { geometry, fingerprint, salt, companion_number: companion, depends_on, .. } = *self;
-        Identity { geometry, fingerprint, instance: self.instance(), salt, companion, depends_on }
+        let Self { geometry, fingerprint, salt, memory_id, depends_on, .. } = *self;
+        Identity { geometry, fingerprint, instance: self.instance(), salt, memory_id, depends_on }
     }
 }

@@ -9,12 +9,12 @@ use crate::journal::{self, Journal};
 use crate::limits::SEQUENCES_SKIPPED;
 use crate::lock::is_locked;
 use crate::log::{Buffers, Counters, FlushRequests, Log, Progress, WriterState};
-use crate::options::{InDoubt, Options};
+use crate::options::{CrashPolicy, Options};
 use crate::partitions::{Partition, has_bytes, is_name_of_partition, state_files};
 use crate::recover::{self, Opened, Recovered};
 use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
 use crate::state::{
-    self, Identity, LastShutdown, Peeked, StateFile, StoredState, beside, companion_number, random_number,
+    self, Identity, LastShutdown, Peeked, StateFile, StoredState, beside, new_memory_id, random_number,
 };
 use crate::sync::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::sync::{Condvar, Mutex, RwLock};
@@ -78,7 +78,7 @@ pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
         return Err(OpenError::Damaged { path: beside(&options.state_path, ".state") });
     }
     let Options { fingerprint, depends_on, .. } = *options;
-    let identity = Identity { geometry: *geometry, fingerprint, instance, salt, companion: 0, depends_on };
+    let identity = Identity { geometry: *geometry, fingerprint, instance, salt, memory_id: 0, depends_on };
     let written = state.write(&identity, LastShutdown::Clean, head);
     written.map_err(|source| OpenError::State { path: options.state_path.clone(), source })
 }
@@ -187,19 +187,20 @@ impl<F: Framing> Log<F> {
         options: &Options,
         salt: u64,
     ) -> Result<Opened<F>, OpenError> {
-        let Options { state_path, geometry, fingerprint, depends_on, slots, in_doubt, companions, .. } =
-            options;
+        let Options {
+            state_path, geometry, fingerprint, depends_on, slots, crash_policy, shared_memory, ..
+        } = options;
         let (geometry, fingerprint, depends_on) = (*geometry, *fingerprint, *depends_on);
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
         let read = state.read(&geometry, fingerprint, depends_on);
-        if matches!(in_doubt, InDoubt::Keep(_)) && read.shutdown == LastShutdown::Unknown {
+        if matches!(crash_policy, CrashPolicy::Keep(_)) && read.shutdown == LastShutdown::Unknown {
             return Err(OpenError::Damaged { path: beside(state_path, ".state") });
         }
         let mut known = Some(read).filter(|known| known.salt == salt).unwrap_or(StoredState::NOTHING);
-        if known.shutdown == LastShutdown::PowerLoss && *in_doubt == InDoubt::StartEmpty {
+        if known.shutdown == LastShutdown::PowerLoss && *crash_policy == CrashPolicy::StartEmpty {
             known = StoredState::NOTHING;
         }
-        let StoredState { shutdown, mut instance, head: known_head, companion, .. } = known;
+        let StoredState { shutdown, mut instance, head: known_head, memory_id, .. } = known;
         let (is_damaged, was_given_up) = (state.is_damaged(), state.was_given_up());
         let had_content = state.has_content() || is_damaged || was_given_up;
         if shutdown == LastShutdown::Unknown && had_content && !is_name_of_partition(state_path) {
@@ -215,28 +216,28 @@ impl<F: Framing> Log<F> {
             // Without its journal, which is replaced below, nobody may find the content that this gives up.
             state.give_up().map_err(state_error)?;
         }
-        let own = companions.first().cloned();
-        // The companion is valid only together with the content that it is bound to.
+        let own = shared_memory.first().cloned();
+        // The shared memory is valid only together with the content that it is bound to.
         let named = own.as_ref().map_or(0, |own| own.found());
         let is_its =
-            named != 0 && named == companion && shutdown == LastShutdown::Killed && *slots == SlotOrder::Fifo;
-        let mut companion_number = if is_its { named } else { companion_number() };
-        if known.companion != 0 && !is_its {
+            named != 0 && named == memory_id && shutdown == LastShutdown::Killed && *slots == SlotOrder::Fifo;
+        let mut memory_id = if is_its { named } else { new_memory_id() };
+        if known.memory_id != 0 && !is_its {
             // What it has is void before the journal counts it for lost.
-            let identity = Identity { geometry, fingerprint, instance, salt, companion: 0, depends_on };
+            let identity = Identity { geometry, fingerprint, instance, salt, memory_id: 0, depends_on };
             state.write(&identity, LastShutdown::Killed, known_head).map_err(state_error)?;
         }
-        let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(companion_number, salt));
-        // Discards what was found after all. Gives the numbers of the new instance and of its companion.
+        let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(memory_id, salt));
+        // Discards what was found after all. Gives the numbers of the new instance and of its shared memory.
         let start_empty = || {
             state.give_up()?;
-            let companion = state::companion_number();
-            own.iter().for_each(|own| drop(own.open(companion, salt)));
-            Ok((random_number(), companion))
+            let memory_id = state::new_memory_id();
+            own.iter().for_each(|own| drop(own.open(memory_id, salt)));
+            Ok((random_number(), memory_id))
         };
         // The newest segment of an instance that the consumer's files speak of.
-        let newest_of = |instance| match in_doubt {
-            InDoubt::Keep(Some(newest)) if newest.instance == instance => Some(newest.sequence),
+        let newest_of = |instance| match crash_policy {
+            CrashPolicy::Keep(Some(newest)) if newest.instance == instance => Some(newest.sequence),
             _ => None,
         };
         let mut recovered = Recovered::default();
@@ -263,8 +264,8 @@ impl<F: Framing> Log<F> {
                         LastShutdown::Clean | LastShutdown::Unknown => Ok(()),
                     };
                     // Segments on record as synced have to be, and wiped blocks must not come back.
-                    let synced = wiped.and_then(|()| match (in_doubt, shutdown) {
-                        (InDoubt::ServeOlder, LastShutdown::Killed | LastShutdown::PowerLoss) => {
+                    let synced = wiped.and_then(|()| match (crash_policy, shutdown) {
+                        (CrashPolicy::ServeOlder, LastShutdown::Killed | LastShutdown::PowerLoss) => {
                             device.sync()
                         }
                         _ => Ok(()),
@@ -274,7 +275,7 @@ impl<F: Framing> Log<F> {
                             %error,
                             "cannot remove what the last process left half written: starting empty"
                         );
-                        (instance, companion_number) = start_empty().map_err(state_error)?;
+                        (instance, memory_id) = start_empty().map_err(state_error)?;
                         (recovered, head) = (Recovered::default(), 0);
                         gaps.clear();
                     }
@@ -308,27 +309,26 @@ impl<F: Framing> Log<F> {
         };
         let carried = journal::Record { sequence: head + 1, durable, entries };
         let mut journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
-        if *in_doubt == InDoubt::ServeOlder {
+        if *crash_policy == CrashPolicy::ServeOlder {
             // Files that are not found after a loss of power would be taken for empty ones.
             sync_folder(state_path).map_err(state_error)?;
         }
         let source = Source { geometry: &geometry, instance, salt, device: &*device };
         // The journal has what they held by now.
-        let filled = recover::fill_gaps(&framing, &source, &gaps).and_then(|()| match *in_doubt {
-            InDoubt::ServeOlder => device.sync(),
-            InDoubt::StartEmpty | InDoubt::Keep(_) => Ok(()),
+        let filled = recover::fill_gaps(&framing, &source, &gaps).and_then(|()| match *crash_policy {
+            CrashPolicy::ServeOlder => device.sync(),
+            CrashPolicy::StartEmpty | CrashPolicy::Keep(_) => Ok(()),
         });
         if let Err(error) = filled {
             tracing::warn!(%error, "cannot fill the gaps that the last process left: starting empty");
-            (instance, companion_number) = start_empty().map_err(state_error)?;
+            (instance, memory_id) = start_empty().map_err(state_error)?;
             (recovered, head) = (Recovered::default(), 0);
             journal.clear(instance).map_err(state_error)?;
         }
         if own.is_none() {
-            companion_number = 0;
+            memory_id = 0;
         }
-        let companion = companion_number;
-        let identity = Identity { geometry, fingerprint, instance, salt, companion, depends_on };
+        let identity = Identity { geometry, fingerprint, instance, salt, memory_id, depends_on };
         state.write(&identity, LastShutdown::Killed, head).map_err(state_error)?;
         let positions = recovered.segments.iter().map(F::position);
         let slots = match slots {
@@ -354,8 +354,8 @@ impl<F: Framing> Log<F> {
             fingerprint,
             salt,
             depends_on,
-            companion_number,
-            companion: own,
+            memory_id,
+            shared_memory: own,
             device,
             framing,
             state: Mutex::new(state),
@@ -364,7 +364,7 @@ impl<F: Framing> Log<F> {
             progress: Progress::new(head),
             slots,
             commits: Commits::default(),
-            synced: Synced::new(*in_doubt, head),
+            synced: Synced::new(*crash_policy, head),
             requests: Mutex::new(FlushRequests::default()),
             requested: Condvar::new(),
             written: Condvar::new(),

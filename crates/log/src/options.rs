@@ -1,9 +1,9 @@
 //! Where a log lies and what its shape is.
 
-use crate::companion::Companion;
 use crate::device::Space;
 use crate::error::OpenError;
 use crate::geometry::Geometry;
+use crate::shared_memory::SharedMemory;
 use crate::slots::SlotOrder;
 use crate::state::{StateFile, beside};
 use std::path::PathBuf;
@@ -31,16 +31,16 @@ pub struct Options {
     pub slots: SlotOrder,
     /// When the file takes its space.
     pub space: Space,
-    /// Whether the log may start empty.
-    pub in_doubt: InDoubt,
-    /// Of each partition what the consumer keeps beside the log's files in memory that outlives the process. Whoever
-    /// opens the log without it makes it void. Empty: there is none.
-    pub companions: Vec<Arc<dyn Companion>>,
+    /// What a start does with content that may be incomplete.
+    pub crash_policy: CrashPolicy,
+    /// The memory of each partition that outlives the process. A start without it makes what it holds void. Empty: there
+    /// is none.
+    pub shared_memory: Vec<Arc<dyn SharedMemory>>,
 }
 
-/// What to do where a log's files are there and what they hold cannot be trusted.
+/// What a start does where the log was not stopped cleanly, or its files are damaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InDoubt {
+pub enum CrashPolicy {
     /// Start empty, as a cache may: after a loss of power, and where the files are damaged or of another shape.
     #[default]
     StartEmpty,

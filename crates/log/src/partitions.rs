@@ -36,8 +36,8 @@ impl Partition {
         let of = |(i, geometry)| {
             let state_path = path_of(&options.state_path, i);
             let fingerprint = options.fingerprint_of(i, partitions);
-            let companions = options.companions.get(i as usize).cloned().into_iter().collect();
-            let options = Options { geometry, state_path, fingerprint, companions, ..options.clone() };
+            let shared_memory = options.shared_memory.get(i as usize).cloned().into_iter().collect();
+            let options = Options { geometry, state_path, fingerprint, shared_memory, ..options.clone() };
             let state = options.lock()?;
             Ok(Self { options, state })
         };

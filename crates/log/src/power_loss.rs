@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-fn in_doubt() -> io::Error {
+fn earlier_failure() -> io::Error {
     io::Error::other(
         "an earlier sync, or a write to the journal, failed: what it should have kept may be lost",
     )
@@ -18,7 +18,7 @@ fn in_doubt() -> io::Error {
 impl<F: Framing> Log<F> {
     /// The newest segment that is safe without the journal, with all before it: it is written and, if the log is served
     /// after a loss of power, synced.
-    pub fn vouched(&self) -> u64 {
+    pub fn newest_safe(&self) -> u64 {
         match self.synced.is_active() {
             true => self.synced.on_record.load(Ordering::Acquire),
             false => self.read_buffers().newest_written(),
@@ -37,8 +37,8 @@ impl<F: Framing> Log<F> {
         let recorded = self.sync().and_then(|()| {
             let state = self.state.lock().expect("no panic under the lock");
             // Once invalidated, the state file stays so until the next open.
-            match synced.is_in_doubt() {
-                true => Err(in_doubt()),
+            match synced.has_failed() {
+                true => Err(earlier_failure()),
                 false => state.write(&self.identity(), LastShutdown::Killed, written),
             }
         });
@@ -77,9 +77,9 @@ impl<F: Framing> Log<F> {
 
     /// Syncs files of the journal.
     pub(crate) fn sync_files(&self, files: &[Arc<File>]) -> io::Result<()> {
-        let synced = match self.synced.is_in_doubt() {
+        let synced = match self.synced.has_failed() {
             // A file that could not be synced once does not say again what it lost then.
-            true => Err(in_doubt()),
+            true => Err(earlier_failure()),
             false => files.iter().try_for_each(|file| file.sync_data()),
         };
         synced.or_else(|error| self.invalidate_content(&error))
@@ -101,7 +101,7 @@ impl<F: Framing> Log<F> {
     /// Has the state file say nothing. Of a log that is served after a loss of power that is for as long as it is open.
     pub(crate) fn invalidate(&self) -> io::Result<()> {
         let state = self.state.lock().expect("no panic under the lock");
-        self.synced.is_in_doubt.store(self.synced.serves_older, Ordering::Release);
+        self.synced.has_failed.store(self.synced.serves_older, Ordering::Release);
         match state.invalidate() {
             Ok(()) => self.synced.is_invalidated.store(self.synced.serves_older, Ordering::Release),
             Err(error) => {

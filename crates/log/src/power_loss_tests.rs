@@ -3,8 +3,8 @@
 use crate::device::{Device, MemoryDevice, Space};
 use crate::sync::sync::Arc;
 use crate::{
-    AlignedBuffer, Consumer, Failed, Framing, Geometry, InDoubt, Log, Options, Sealed, SegmentId, SlotOrder,
-    Source,
+    AlignedBuffer, Consumer, CrashPolicy, Failed, Framing, Geometry, Log, Options, Sealed, SegmentId,
+    SlotOrder, Source,
 };
 use std::io;
 use std::ops::Range;
@@ -66,7 +66,7 @@ fn write_segments(log: &Log<Bare>, segments: u64) {
     }
 }
 
-fn options(folder: &Path, in_doubt: InDoubt) -> Options {
+fn options(folder: &Path, crash_policy: CrashPolicy) -> Options {
     Options {
         path: folder.join("d.bin"),
         state_path: folder.join("d"),
@@ -74,17 +74,17 @@ fn options(folder: &Path, in_doubt: InDoubt) -> Options {
         fingerprint: 1,
         salt: Some(0),
         depends_on: 0,
-        companions: Vec::new(),
+        shared_memory: Vec::new(),
         slots: SlotOrder::Fifo,
         space: Space::Reserved,
-        in_doubt,
+        crash_policy,
     }
 }
 
 #[test]
 fn a_log_that_starts_over_beside_an_old_journal_is_not_found() {
     let folder = tempfile::tempdir().unwrap();
-    let options = options(folder.path(), InDoubt::StartEmpty);
+    let options = options(folder.path(), CrashPolicy::StartEmpty);
     let says_nothing = || std::fs::read(folder.path().join("d.state")).unwrap().iter().all(|byte| *byte == 0);
     let device: Box<dyn Device> = Box::new(MemoryDevice::new(64 * 512));
     let (log, _) = Log::open_on(Bare, device, &options).unwrap();
@@ -100,7 +100,7 @@ fn a_log_that_starts_over_beside_an_old_journal_is_not_found() {
 #[test]
 fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
     let folder = tempfile::tempdir().unwrap();
-    let options = options(folder.path(), InDoubt::ServeOlder);
+    let options = options(folder.path(), CrashPolicy::ServeOlder);
     let state = || std::fs::read(folder.path().join("d.state")).unwrap();
     let says_nothing = || state().iter().all(|byte| *byte == 0);
     let device: Box<dyn Device> = Box::new(MemoryDevice::new(64 * 512));
@@ -139,7 +139,7 @@ fn with_killed(options: &Options, work: impl FnOnce(&Log<Bare>)) {
 #[test]
 fn a_start_with_other_options_that_fails_brings_nothing_back() {
     let folder = tempfile::tempdir().unwrap();
-    let options = options(folder.path(), InDoubt::ServeOlder);
+    let options = options(folder.path(), CrashPolicy::ServeOlder);
     with_killed(&options, |log| {
         write_segments(log, 1);
         log.writer().journal(2, &[6]);
@@ -158,9 +158,9 @@ fn a_start_with_other_options_that_fails_brings_nothing_back() {
 /// ones serve what is older, too.
 #[test]
 fn a_gap_is_filled() {
-    for in_doubt in [InDoubt::StartEmpty, InDoubt::ServeOlder] {
+    for crash_policy in [CrashPolicy::StartEmpty, CrashPolicy::ServeOlder] {
         let folder = tempfile::tempdir().unwrap();
-        let options = options(folder.path(), in_doubt);
+        let options = options(folder.path(), crash_policy);
         with_killed(&options, |log| {
             write_segments(log, 4);
             log.writer().journal(5, &[6]);
@@ -184,7 +184,7 @@ fn a_gap_is_filled() {
 #[derive(Debug, Default)]
 struct Full(std::sync::atomic::AtomicU64);
 
-impl crate::Companion for Full {
+impl crate::SharedMemory for Full {
     fn found(&self) -> u64 {
         0
     }
@@ -202,7 +202,8 @@ impl crate::Companion for Full {
 fn each_segment_asks_for_memory_that_outlives_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let full = std::sync::Arc::new(Full::default());
-    let options = Options { companions: vec![full.clone()], ..options(folder.path(), InDoubt::StartEmpty) };
+    let options =
+        Options { shared_memory: vec![full.clone()], ..options(folder.path(), CrashPolicy::StartEmpty) };
     with_killed(&options, |log| write_segments(log, 10));
     assert_eq!(full.0.load(std::sync::atomic::Ordering::Relaxed), 10);
 }
@@ -212,7 +213,7 @@ fn each_segment_asks_for_memory_that_outlives_the_process() {
 #[test]
 fn a_start_that_was_killed_before_it_wrote_its_state_forgets_no_hole() {
     let folder = tempfile::tempdir().unwrap();
-    let options = options(folder.path(), InDoubt::StartEmpty);
+    let options = options(folder.path(), CrashPolicy::StartEmpty);
     let (log, _) = Log::<Bare>::open(Bare, &options).unwrap();
     let log = Arc::new(log);
     let served = Arc::clone(&log);

@@ -9,7 +9,7 @@
 //! | 32..40 | file size |
 //! | 40..48 | instance: seeds the checksums; new whenever the content is given up |
 //! | 48..56 | fingerprint of what the consumer stores; another one gives up the content |
-//! | 56..64 | 0: open; 1: stopped cleanly; another number: open, with a companion of this number |
+//! | 56..64 | 0: open; 1: stopped cleanly; another number: open, with shared memory of this number |
 //! | 64..80 | boot id of the kernel that the log was opened under |
 //! | 80..88 | newest sequence number at that stop, or when the log was opened |
 //! | 88..96 | salt: a number that the consumer's summary entries depend on; kept as long as the content |
@@ -31,7 +31,7 @@ const SIZE: usize = 96;
 const MAGIC_DEPENDENT: [u8; 8] = *b"GRANARY2";
 pub(crate) const SIZE_MAX: usize = SIZE + 8;
 
-/// How a log was left that was stopped cleanly. No companion has this number, nor 0.
+/// How a log was left that was stopped cleanly. No shared memory has this number, nor 0.
 const CLEAN: u64 = 1;
 
 /// The path with something behind its name.
@@ -61,7 +61,7 @@ pub(crate) struct Identity {
     pub instance: u64,
     pub salt: u64,
     /// 0: none.
-    pub companion: u64,
+    pub memory_id: u64,
     /// See [`Options::depends_on`](crate::Options::depends_on); 0: nothing.
     pub depends_on: u64,
 }
@@ -74,13 +74,13 @@ pub(crate) struct StoredState {
     pub salt: u64,
     /// A sequence number up to which everything was on the device.
     pub head: u64,
-    /// The number of the companion that it was open with; 0: none.
-    pub companion: u64,
+    /// The number of the shared memory that it was open with; 0: none.
+    pub memory_id: u64,
 }
 
 impl StoredState {
     pub const NOTHING: StoredState =
-        StoredState { shutdown: LastShutdown::Unknown, instance: 0, salt: 0, head: 0, companion: 0 };
+        StoredState { shutdown: LastShutdown::Unknown, instance: 0, salt: 0, head: 0, memory_id: 0 };
 }
 
 /// The open and locked state file.
@@ -113,7 +113,7 @@ impl StateFile {
     /// How a log of this shape was left, whose content depends on nothing or on this.
     pub fn read(&self, geometry: &Geometry, fingerprint: u64, depends_on: u64) -> StoredState {
         let state = read_state(&self.file);
-        let Some(State { instance, clean, companion, boot_id: boot, head, salt, .. }) =
+        let Some(State { instance, clean, memory_id, boot_id: boot, head, salt, .. }) =
             state.filter(|state| state.shape == shape_of(geometry) && state.fingerprint == fingerprint)
         else {
             return StoredState::NOTHING;
@@ -123,11 +123,11 @@ impl StateFile {
             return StoredState::NOTHING;
         }
         if clean {
-            StoredState { shutdown: LastShutdown::Clean, instance, salt, head, companion: 0 }
+            StoredState { shutdown: LastShutdown::Clean, instance, salt, head, memory_id: 0 }
         } else if boot == boot_id() && boot != [0; 16] {
-            StoredState { shutdown: LastShutdown::Killed, instance, salt, head, companion }
+            StoredState { shutdown: LastShutdown::Killed, instance, salt, head, memory_id }
         } else {
-            StoredState { shutdown: LastShutdown::PowerLoss, instance, salt, head, companion: 0 }
+            StoredState { shutdown: LastShutdown::PowerLoss, instance, salt, head, memory_id: 0 }
         }
     }
 
@@ -149,10 +149,10 @@ impl StateFile {
     /// Says that everything up to segment `head` is on the device, and whether the log is open or
     /// was stopped cleanly (`LastShutdown::Clean`).
     pub fn write(&self, identity: &Identity, shutdown: LastShutdown, head: u64) -> io::Result<()> {
-        let Identity { geometry, fingerprint, instance, salt, companion, depends_on } = *identity;
+        let Identity { geometry, fingerprint, instance, salt, memory_id, depends_on } = *identity;
         let clean = shutdown == LastShutdown::Clean;
         let (shape, boot_id) = (shape_of(&geometry), boot_id());
-        let state = State { shape, instance, fingerprint, clean, companion, boot_id, head, salt, depends_on };
+        let state = State { shape, instance, fingerprint, clean, memory_id, boot_id, head, salt, depends_on };
         self.is_invalidated.set(false);
         self.file.write_all_at(&encode(&state), 0)?;
         self.file.sync_data()
@@ -251,7 +251,7 @@ pub(crate) struct State {
     pub fingerprint: u64,
     pub clean: bool,
     /// 0 after a clean stop.
-    pub companion: u64,
+    pub memory_id: u64,
     pub boot_id: [u8; 16],
     pub head: u64,
     pub salt: u64,
@@ -267,8 +267,8 @@ pub(crate) fn encode(state: &State) -> Vec<u8> {
     let mut bytes = vec![0; if state.depends_on == 0 { SIZE } else { SIZE_MAX }];
     bytes[..8].copy_from_slice(if state.depends_on == 0 { &MAGIC } else { &MAGIC_DEPENDENT });
     let [block, segment, file] = state.shape;
-    let companion = if state.clean { CLEAN } else { state.companion };
-    let numbers = [block, segment, file, state.instance, state.fingerprint, companion];
+    let memory_id = if state.clean { CLEAN } else { state.memory_id };
+    let numbers = [block, segment, file, state.instance, state.fingerprint, memory_id];
     for (number, at) in numbers.into_iter().zip((16..).step_by(8)) {
         bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
     }
@@ -295,7 +295,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<State> {
         instance: u64_at(40),
         fingerprint: u64_at(48),
         clean: u64_at(56) == CLEAN,
-        companion: Some(u64_at(56)).filter(|left| *left != CLEAN).unwrap_or(0),
+        memory_id: Some(u64_at(56)).filter(|left| *left != CLEAN).unwrap_or(0),
         boot_id: bytes[64..80].try_into().expect("16 bytes"),
         head: u64_at(80),
         salt: u64_at(88),
@@ -316,8 +316,8 @@ fn boot_id() -> [u8; 16] {
     id
 }
 
-/// A number for a companion that no earlier one had.
-pub(crate) fn companion_number() -> u64 {
+/// A number for shared memory that no earlier one had.
+pub(crate) fn new_memory_id() -> u64 {
     random_number().max(CLEAN + 1)
 }
 

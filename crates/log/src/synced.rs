@@ -2,20 +2,20 @@
 
 use crate::geometry::Geometry;
 use crate::limits::UNSYNCED_BYTES_MAX;
-use crate::options::InDoubt;
+use crate::options::CrashPolicy;
 use crate::sync::sync::Mutex;
 use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How much of the log survives a loss of power.
 pub(crate) struct Synced {
-    /// Whether the log is served after a loss of power by what was journalled ([`InDoubt::ServeOlder`]).
+    /// Whether the log is served after a loss of power by what was journalled ([`CrashPolicy::ServeOlder`]).
     pub serves_older: bool,
     /// The state file says that all segments up to this one are synced.
     pub on_record: AtomicU64,
     /// The journal cannot be relied on, or a sync failed: the state file must say nothing from here on. Set under the
     /// lock of the state file.
-    pub is_in_doubt: AtomicBool,
-    /// The log is in doubt, and the state file says nothing any more: the log starts empty next time.
+    pub has_failed: AtomicBool,
+    /// The state file says nothing any more: the log starts empty next time.
     pub is_invalidated: AtomicBool,
     /// Appends to the journal, counted under the writer's lock.
     pub appends: AtomicU64,
@@ -26,12 +26,12 @@ pub(crate) struct Synced {
 }
 
 impl Synced {
-    pub fn new(in_doubt: InDoubt, head: u64) -> Self {
-        let serves_older = in_doubt == InDoubt::ServeOlder;
+    pub fn new(crash_policy: CrashPolicy, head: u64) -> Self {
+        let serves_older = crash_policy == CrashPolicy::ServeOlder;
         Self {
             serves_older,
             on_record: head.into(),
-            is_in_doubt: false.into(),
+            has_failed: false.into(),
             is_invalidated: false.into(),
             appends: 0.into(),
             appends_synced: 0.into(),
@@ -44,15 +44,17 @@ impl Synced {
         self.serves_older && !self.is_invalidated()
     }
 
-    /// Words are about to be appended to the journal.
+    /// Entries are about to be appended to the journal.
     pub fn note_append(&self) {
         self.appends.fetch_add(1, Ordering::Release);
     }
 
-    pub fn is_in_doubt(&self) -> bool {
-        self.is_in_doubt.load(Ordering::Acquire)
+    /// Whether a sync, or a write to the journal, failed.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
     }
 
+    /// Whether the log starts empty next time.
     pub fn is_invalidated(&self) -> bool {
         self.is_invalidated.load(Ordering::Acquire)
     }

@@ -100,9 +100,9 @@ impl<'a, F: Framing> Writer<'a, F> {
         if entries.is_empty() {
             return;
         }
-        let vouched = self.log.vouched();
+        let newest_safe = self.log.newest_safe();
         self.log.synced.note_append();
-        let appended = self.state.journal.append(sequence, vouched, entries);
+        let appended = self.state.journal.append(sequence, newest_safe, entries);
         let failed_before = std::mem::replace(&mut self.state.journal_fails, appended.is_err());
         match appended {
             Err(error) if !failed_before => {
@@ -155,7 +155,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         log.instance.store(random_number(), Ordering::Release);
         let state = log.state.lock().expect("no panic under the lock");
-        let written = match log.synced.is_in_doubt() {
+        let written = match log.synced.has_failed() {
             true => state.invalidate(),
             false => state.write(&log.identity(), LastShutdown::Killed, log.head()),
         };

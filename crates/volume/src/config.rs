@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use crate::map::{MapKind, Place};
 use granary_log::device::{OpenDeviceError, Space};
-use granary_log::{Geometry, InDoubt, OpenError, Options, SlotOrder, sync_folder};
+use granary_log::{CrashPolicy, Geometry, OpenError, Options, SlotOrder, sync_folder};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -327,18 +327,18 @@ impl Config {
     }
 
     /// How the log is opened.
-    pub(crate) fn log_options(&self, files: &Files, in_doubt: InDoubt) -> Result<Options, Error> {
+    pub(crate) fn log_options(&self, files: &Files, crash_policy: CrashPolicy) -> Result<Options, Error> {
         Ok(Options {
             path: self.log_path(files),
             state_path: files.state(),
             geometry: self.geometry()?,
             fingerprint: u64::from_le_bytes(*b"volume 1"),
             salt: None,
-            companions: Vec::new(),
+            shared_memory: Vec::new(),
             slots: SlotOrder::Table { reserved: RESERVED_SEGMENTS },
             space: Space::Thin,
             depends_on: 0,
-            in_doubt,
+            crash_policy,
         })
     }
 

@@ -6,7 +6,7 @@ use crate::hold::Hold;
 use crate::raw_device::{check_unused, wipe};
 use crate::unfinished::{finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
-use granary_log::{Durability, InDoubt, Log, sync_folder};
+use granary_log::{CrashPolicy, Durability, Log, sync_folder};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -51,7 +51,7 @@ impl Volume {
             return Err(Error::Exists { name: name.to_owned() });
         }
         finish_deletion(&files)?;
-        let options = config.log_options(&files, InDoubt::StartEmpty)?;
+        let options = config.log_options(&files, CrashPolicy::StartEmpty)?;
         if let Some(path) = parts(&files, Some(&config)).into_iter().find(|path| path.exists()) {
             return Err(Error::InTheWay { path });
         }

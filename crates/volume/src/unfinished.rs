@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Error, Files};
 use crate::raw_device::is_block_device;
-use granary_log::{InDoubt, sync_folder};
+use granary_log::{CrashPolicy, sync_folder};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
     }
     // Only its note is left where the shape is the new one, which the volume may have been used with since.
     if before != after {
-        granary_log::grow(&before.log_options(files, InDoubt::Keep(None))?, &after.geometry()?)?;
+        granary_log::grow(&before.log_options(files, CrashPolicy::Keep(None))?, &after.geometry()?)?;
     }
     if after.device.is_none() {
         let data = files.data();

@@ -12,7 +12,7 @@ use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::write::Patience;
 use granary_log::device::Device;
-use granary_log::{Consumer, Extent, Failed, InDoubt, Io, Log, Newest, OpenError, Opened, Options};
+use granary_log::{Consumer, CrashPolicy, Extent, Failed, Io, Log, Newest, OpenError, Opened, Options};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -68,9 +68,10 @@ impl Volume {
         let config = Config::read(&files)?;
         crate::unfinished::present(&files, &config)?;
         config.device.as_deref().map_or(Ok(()), |device| hold.claim(device))?;
-        let options = config.log_options(&files, InDoubt::Keep(None))?;
+        let options = config.log_options(&files, CrashPolicy::Keep(None))?;
         let open = |framing, newest| {
-            Log::open(framing, &Options { in_doubt: InDoubt::Keep(newest), ..options }).map_err(Error::from)
+            Log::open(framing, &Options { crash_policy: CrashPolicy::Keep(newest), ..options })
+                .map_err(Error::from)
         };
         let is_formatted = config.formatted;
         let volume = Self::start(files.clone(), config, Arc::clone(hold), open, progress)?;
@@ -95,10 +96,10 @@ impl Volume {
         let files = Files::new(folder, name)?;
         let hold = Arc::new(Hold::take(&files)?);
         let (options, is_there) =
-            (config.log_options(&files, InDoubt::StartEmpty)?, files.state_file().exists());
+            (config.log_options(&files, CrashPolicy::StartEmpty)?, files.state_file().exists());
         let open = |framing, newest| {
-            let in_doubt = if is_there { InDoubt::Keep(newest) } else { InDoubt::StartEmpty };
-            Log::open_on(framing, device, &Options { in_doubt, ..options }).map_err(Error::from)
+            let crash_policy = if is_there { CrashPolicy::Keep(newest) } else { CrashPolicy::StartEmpty };
+            Log::open_on(framing, device, &Options { crash_policy, ..options }).map_err(Error::from)
         };
         Self::start(files, config.clone(), hold, open, &mut |_, _| {})
     }

@@ -89,23 +89,23 @@ impl Blocks {
         if self.plan.is_measured { target.max(unused.saturating_sub(self.plan.chunk_bytes)) } else { target }
     }
 
-    fn shard(&self, place: u64) -> &Mutex<BlockShard> {
-        let mixed = u128::from(place.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+    fn shard(&self, block_number: u64) -> &Mutex<BlockShard> {
+        let mixed = u128::from(block_number.wrapping_mul(0xD6E8_FEB8_6659_FD93));
         &self.shards[((mixed * self.shards.len() as u128) >> 64) as usize]
     }
 
-    /// Hands over the block at `place`, if it is here as that of segment `sequence`: under its shard's lock, so that the
+    /// Hands over this block, if it is here as that of segment `sequence`: under its shard's lock, so that the
     /// visitor copies what it wants. It is told whether an entry that it finds is to be copied to the entries. `is_ghost`
     /// says whether what is looked for has left the entries lately.
     pub fn find(
         &self,
-        place: u64,
+        block_number: u64,
         sequence: u64,
         is_ghost: impl FnOnce() -> bool,
         visit: impl FnOnce(&[u8], Promotion),
     ) -> Option<Find> {
-        let mut shard = self.shard(place).lock().expect("no panic under the lock");
-        let kept = shard.get(place).filter(|kept| kept.sequence == sequence)?;
+        let mut shard = self.shard(block_number).lock().expect("no panic under the lock");
+        let kept = shard.get(block_number).filter(|kept| kept.sequence == sequence)?;
         *kept.finds = kept.finds.wrapping_add(1);
         // Entries are to have the room that blocks have beyond their part.
         let promotes =
@@ -124,23 +124,23 @@ impl Blocks {
         let (slab, most) = (self.plan.slab_bytes(), self.most());
         // Each shard takes the same.
         let slabs = (most / slab / self.plan.shards).max(1) as usize;
-        let mut shard = self.shard(block.place).lock().expect("no panic under the lock");
+        let mut shard = self.shard(block.block_number).lock().expect("no panic under the lock");
         if !shard.has_free() && shard.slabs() < slabs && self.used.load(Ordering::Relaxed) + slab <= most {
             drop(shard);
             // Taken before it is there, so that others do not count on it.
             let before = self.used.fetch_add(slab, Ordering::Relaxed);
             let grows = before + slab <= most && make_room();
-            shard = self.shard(block.place).lock().expect("no panic under the lock");
+            shard = self.shard(block.block_number).lock().expect("no panic under the lock");
             if grows {
                 shard.grow(self.arena.as_ref());
             } else {
                 self.used.fetch_sub(slab, Ordering::Relaxed);
             }
         }
-        let kept = shard.insert(block, |place| self.note(place));
+        let kept = shard.insert(block, |block_number| self.note(block_number));
         drop(shard);
         if !kept {
-            self.note(block.place);
+            self.note(block.block_number);
         }
     }
 
@@ -163,15 +163,15 @@ impl Blocks {
     }
 
     /// A block was read and is not kept: as if it had left at once.
-    pub fn note(&self, place: u64) {
+    pub fn note(&self, block_number: u64) {
         if let Some(ghosts) = &self.ghosts {
-            ghosts.note(place, self.plan.block_size + BlockShard::SLOT_BYTES as u64);
+            ghosts.note(block_number, self.plan.block_size + BlockShard::SLOT_BYTES as u64);
         }
     }
 
-    /// Whether the block at `place` left RAM lately, as far as that is known.
-    pub fn returns(&self, place: u64) -> bool {
-        self.ghosts.as_ref().is_some_and(|ghosts| ghosts.returns(place))
+    /// Whether the block left RAM lately, as far as that is known.
+    pub fn returns(&self, block_number: u64) -> bool {
+        self.ghosts.as_ref().is_some_and(|ghosts| ghosts.returns(block_number))
     }
 
     /// Counts misses, and divides the budget anew if there were enough of them.
@@ -207,7 +207,7 @@ impl Blocks {
             let turn = self.shard_in_turn.fetch_add(1, Ordering::Relaxed) % self.shards.len();
             let mut shard = self.shards[turn].lock().expect("no panic under the lock");
             if shard.slabs() > 0 {
-                shard.shrink(|place| self.note(place));
+                shard.shrink(|block_number| self.note(block_number));
                 self.used.fetch_sub(self.plan.slab_bytes(), Ordering::Relaxed);
                 return true;
             }

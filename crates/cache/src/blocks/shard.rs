@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 struct Slot {
     /// The block's number; [`NOTHING`]: the slot is free.
-    place: u64,
+    block_number: u64,
     /// The segment that it was read of.
     sequence: u64,
     /// How often it was visited since the hand passed, up to [`VISITS_MAX`].
@@ -62,7 +62,7 @@ pub(super) struct BlockShard {
 #[derive(Clone, Copy)]
 pub(crate) struct Block<'a> {
     /// Its number.
-    pub place: u64,
+    pub block_number: u64,
     /// The segment that it is of.
     pub sequence: u64,
     pub bytes: &'a [u8],
@@ -80,8 +80,8 @@ pub(super) struct CachedBlock<'a> {
     pub saving: &'a mut Saving,
 }
 
-fn spread(place: u64) -> u64 {
-    place.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+fn spread(block_number: u64) -> u64 {
+    block_number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 impl BlockShard {
@@ -111,8 +111,10 @@ impl BlockShard {
         (self.replaced / part.max(BLOCK_VISIT_REPLACED_MIN)) as u8
     }
 
-    fn slot_of(&self, place: u64) -> Option<u32> {
-        self.table.find(spread(place), |slot| self.slots[*slot as usize].place == place).copied()
+    fn slot_of(&self, block_number: u64) -> Option<u32> {
+        self.table
+            .find(spread(block_number), |slot| self.slots[*slot as usize].block_number == block_number)
+            .copied()
     }
 
     /// The slab of a slot, and where in it its block is.
@@ -122,9 +124,9 @@ impl BlockShard {
         (slot / self.blocks_per_slab, at..at + self.block_size)
     }
 
-    /// The block at `place`, which is visited by that.
-    pub fn get(&mut self, place: u64) -> Option<CachedBlock<'_>> {
-        let number = self.slot_of(place)?;
+    /// The block, which counts as visited from now on.
+    pub fn get(&mut self, block_number: u64) -> Option<CachedBlock<'_>> {
+        let number = self.slot_of(block_number)?;
         let now = self.visit_now();
         let slot = &mut self.slots[number as usize];
         let is_new_visit = slot.visited != now;
@@ -146,18 +148,20 @@ impl BlockShard {
     /// Keeps a block, in place of an older one there, in a free slot, or in place of another block, of which `leaves` is
     /// told; `false`: there is no slot.
     pub fn insert(&mut self, block: Block<'_>, leaves: impl FnMut(u64)) -> bool {
-        let Block { place, sequence, bytes, saving } = block;
-        let number = match self.slot_of(place) {
+        let Block { block_number, sequence, bytes, saving } = block;
+        let number = match self.slot_of(block_number) {
             Some(number) => number,
             None => {
                 let Some(number) = self.free.pop().or_else(|| self.evict(leaves)) else { return false };
                 let slots = &self.slots;
-                self.table.insert_unique(spread(place), number, |slot| spread(slots[*slot as usize].place));
+                self.table.insert_unique(spread(block_number), number, |slot| {
+                    spread(slots[*slot as usize].block_number)
+                });
                 number
             }
         };
         let visited = self.visit_now();
-        self.slots[number as usize] = Slot { place, sequence, visits: 0, visited, finds: 0, saving };
+        self.slots[number as usize] = Slot { block_number, sequence, visits: 0, visited, finds: 0, saving };
         let (slab, range) = self.room_of(number);
         self.slabs[slab][range].copy_from_slice(bytes);
         true
@@ -180,7 +184,7 @@ impl BlockShard {
                 slot.visits -= 1;
                 continue;
             }
-            leaves(slot.place);
+            leaves(slot.block_number);
             self.forget(self.hand as u32);
             self.replaced += 1;
             return Some(self.hand as u32);
@@ -188,19 +192,25 @@ impl BlockShard {
     }
 
     fn forget(&mut self, number: u32) {
-        let place = self.slots[number as usize].place;
-        if let Ok(entry) = self.table.find_entry(spread(place), |slot| *slot == number) {
+        let block_number = self.slots[number as usize].block_number;
+        if let Ok(entry) = self.table.find_entry(spread(block_number), |slot| *slot == number) {
             entry.remove();
         }
-        self.slots[number as usize].place = NOTHING;
+        self.slots[number as usize].block_number = NOTHING;
     }
 
     /// Takes a slab more.
     pub fn grow(&mut self, arena: Option<&Arc<Arena>>) {
         self.slabs.push(Slab::new(arena, self.blocks_per_slab * self.block_size));
         let first = self.slots.len();
-        let slot =
-            Slot { place: NOTHING, sequence: 0, visits: 0, visited: 0, finds: 0, saving: Saving::default() };
+        let slot = Slot {
+            block_number: NOTHING,
+            sequence: 0,
+            visits: 0,
+            visited: 0,
+            finds: 0,
+            saving: Saving::default(),
+        };
         self.slots.resize(first + self.blocks_per_slab, slot);
         self.free.extend((first as u32..self.slots.len() as u32).rev());
     }
@@ -212,24 +222,24 @@ impl BlockShard {
         let mut visited = Vec::new();
         for number in first..self.slots.len() {
             let slot = self.slots[number];
-            if slot.place != NOTHING {
+            if slot.block_number != NOTHING {
                 self.forget(number as u32);
                 let stays = slot.visits > 0 && first > 0;
-                if stays { visited.push((number - first, slot)) } else { leaves(slot.place) }
+                if stays { visited.push((number - first, slot)) } else { leaves(slot.block_number) }
             }
         }
         self.slots.truncate(first);
         self.free.retain(|number| (*number as usize) < first);
-        for (at, Slot { place, sequence, saving, .. }) in visited {
+        for (at, Slot { block_number, sequence, saving, .. }) in visited {
             let bytes = &slab[at * self.block_size..(at + 1) * self.block_size];
-            self.insert(Block { place, sequence, bytes, saving }, &mut leaves);
+            self.insert(Block { block_number, sequence, bytes, saving }, &mut leaves);
         }
         slab.release();
         if self.slabs.is_empty() {
             *self = Self::new(self.block_size, self.blocks_per_slab);
         } else if self.table.capacity() > 4 * first {
             let slots = &self.slots;
-            self.table.shrink_to(first, |slot| spread(slots[*slot as usize].place));
+            self.table.shrink_to(first, |slot| spread(slots[*slot as usize].block_number));
             self.slots.shrink_to_fit();
             self.free.shrink_to(first);
         }
@@ -237,9 +247,9 @@ impl BlockShard {
 
     /// Derives everything anew and compares.
     pub fn validate(&self) {
-        let used = self.slots.iter().filter(|slot| slot.place != NOTHING);
+        let used = self.slots.iter().filter(|slot| slot.block_number != NOTHING);
         assert_eq!(used.clone().count(), self.table.len(), "invariant 1");
-        assert!(used.clone().all(|slot| self.slot_of(slot.place).is_some()), "invariant 1");
+        assert!(used.clone().all(|slot| self.slot_of(slot.block_number).is_some()), "invariant 1");
         assert_eq!(self.table.len() + self.free.len(), self.slots.len(), "invariant 1");
         assert_eq!(self.slabs.len() * self.blocks_per_slab, self.slots.len(), "invariant 2");
     }

@@ -102,7 +102,7 @@ impl DictionaryFile {
         Some(Self { number, next: u32_at(header, 16), versions })
     }
 
-    /// Writes a new file beside an old one, and puts it in its place when it is on the device.
+    /// Writes a new file beside an old one, and puts it in its number when it is on the device.
     ///
     /// # Errors
     /// It cannot be written: the old one stays.
@@ -188,9 +188,9 @@ mod tests {
                 None => assert_eq!(ids(&damaged), None, "byte {at}"),
                 Some(at) => {
                     let ids = ids(&damaged).unwrap();
-                    let place = (at / (HEADER_SIZE + 1000)) as u32 + 1;
+                    let number = (at / (HEADER_SIZE + 1000)) as u32 + 1;
                     assert!(
-                        !ids.contains(&place) && (1..place).all(|id| ids.contains(&id)),
+                        !ids.contains(&number) && (1..number).all(|id| ids.contains(&id)),
                         "byte {at}: {ids:?}"
                     );
                 }

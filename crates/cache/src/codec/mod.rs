@@ -164,14 +164,15 @@ impl Codecs {
             return;
         }
         let due = trainings.of.iter_mut().enumerate();
-        let due = { due }.find_map(|(place, training)| Some((place, training.samples_to_train_on()?)));
-        let Some((place, samples)) = due else { return };
+        let due =
+            { due }.find_map(|(application, training)| Some((application, training.samples_to_train_on()?)));
+        let Some((application, samples)) = due else { return };
         trainings.is_one_underway = true;
         drop(trainings);
         let codecs = Arc::clone(self);
         let train = move || {
-            let has_dictionary = codecs.train(codecs.applications.number(place), &samples);
-            codecs.has_trained(place, has_dictionary);
+            let has_dictionary = codecs.train(codecs.applications.number(application), &samples);
+            codecs.has_trained(application, has_dictionary);
         };
         let mut trainer = self.trainer.lock().expect("no panic under the lock");
         if let Some(before) = trainer.take() {
@@ -182,14 +183,14 @@ impl Codecs {
             Ok(handle) => *trainer = Some(handle),
             Err(error) => {
                 tracing::warn!(%error, "no thread to train a dictionary for compression");
-                self.has_trained(place, false);
+                self.has_trained(application, false);
             }
         }
     }
 
-    fn has_trained(&self, place: usize, has_dictionary: bool) {
+    fn has_trained(&self, application: usize, has_dictionary: bool) {
         let mut trainings = self.trainings.lock().expect("no panic under the lock");
-        trainings.of[place].has_trained(has_dictionary);
+        trainings.of[application].has_trained(has_dictionary);
         trainings.is_one_underway = false;
     }
 
@@ -243,7 +244,7 @@ impl Codecs {
         // A user that is gone has closed its part of the cache, and values stay there.
         let is_used = |version| users.iter().any(|user| user.upgrade().is_none_or(|user| user.uses(version)));
         let applications: Vec<u64> =
-            (0..self.applications.count()).map(|place| self.applications.number(place)).collect();
+            (0..self.applications.count()).map(|application| self.applications.number(application)).collect();
         if let Err(error) = self.versions.retire(&applications, is_used) {
             tracing::warn!(%error, "the file of dictionaries for compression cannot be written");
         }

@@ -87,7 +87,7 @@ impl Io {
         for (entry, long) in entries.iter().enumerate() {
             let blocks = blocks_spanned(geometry, long.len);
             for block in (0..blocks).step_by(step) {
-                let offset = geometry.offset(long.probe.place + block as u64);
+                let offset = geometry.offset(long.probe.block + block as u64);
                 extents.push(Extent { offset, len: (blocks - block).min(step) * size });
                 parts.push(LongPart { entry, block, at: bytes + block * payload });
             }
@@ -101,9 +101,9 @@ impl Io {
             let LongEntry { probe, sequence, .. } = entries[entry];
             let mut again = None;
             let (bytes, _) = or_by_block(log, extents[part], Usable::AllOrNothing, result, &mut again);
-            let place = probe.place + block as u64;
+            let block_number = probe.block + block as u64;
             good[entry] +=
-                block::copy_payloads(geometry, bytes, (instance, place, sequence), &mut records[at..]);
+                block::copy_payloads(geometry, bytes, (instance, block_number, sequence), &mut records[at..]);
         });
         let mut rest = &records[..];
         for (entry, good) in entries.iter().zip(good) {
@@ -114,16 +114,16 @@ impl Io {
         }
     }
 
-    /// Reads the record over several blocks that begins at `place` into `record`; gives the count of
+    /// Reads the record over several blocks that begins at `block_number` into `record`; gives the count of
     /// its first block. `None`: a block is not what it should be.
     pub(crate) fn read_record(
         &mut self,
         log: &Log,
-        place: u64,
+        block_number: u64,
         sequence: u64,
         record: &mut Vec<u8>,
     ) -> Option<u16> {
-        let first = self.read_payloads(log, place, 1, sequence, record)?;
+        let first = self.read_payloads(log, block_number, 1, sequence, record)?;
         let Record::Entry(entry) = parse(record)? else { return None };
         let (len, blocks) = (entry.len(), blocks_spanned(log.geometry(), entry.len()));
         if blocks > 1 {
@@ -131,7 +131,7 @@ impl Io {
             if blocks > whole {
                 return None;
             }
-            self.read_payloads(log, place, blocks, sequence, record)?;
+            self.read_payloads(log, block_number, blocks, sequence, record)?;
         }
         record.truncate(len);
         Some(first)
@@ -140,7 +140,7 @@ impl Io {
     fn read_payloads(
         &mut self,
         log: &Log,
-        place: u64,
+        block_number: u64,
         blocks: usize,
         sequence: u64,
         record: &mut Vec<u8>,
@@ -150,7 +150,10 @@ impl Io {
         let step = Self::extent_bytes_max(size) / size;
         let extents: Vec<Extent> = (0..blocks)
             .step_by(step)
-            .map(|i| Extent { offset: geometry.offset(place + i as u64), len: (blocks - i).min(step) * size })
+            .map(|i| Extent {
+                offset: geometry.offset(block_number + i as u64),
+                len: (blocks - i).min(step) * size,
+            })
             .collect();
         record.resize(blocks * payload, 0);
         let instance = log.instance();
@@ -160,7 +163,7 @@ impl Io {
             let mut again = None;
             let (bytes, _) = or_by_block(log, extents[e], Usable::AllOrNothing, result, &mut again);
             for (i, bytes) in (e * step..).zip(bytes.chunks_exact(size)) {
-                let header = block::check(bytes, instance, place + i as u64);
+                let header = block::check(bytes, instance, block_number + i as u64);
                 let Some(header) = header.filter(|h| h.sequence == sequence) else { continue };
                 good += 1;
                 if i == 0 {

@@ -7,7 +7,7 @@
 //! | 14..16 | records that begin in this block |
 //!
 //! The seed makes a block that was written elsewhere, or by another instance of the file, fail its
-//! check; the sequence number makes an older block at the right place (a lost write) known.
+//! check; the sequence number makes an older block at the right offset (a lost write) known.
 
 use crate::limits::BLOCK_HEADER_SIZE;
 use granary_log::Geometry;
@@ -27,7 +27,7 @@ fn seed(instance: u64, block: u64) -> u64 {
     instance ^ block.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Writes the header of `bytes` (one whole block) for its place.
+/// Writes the header of `bytes` (one whole block) for the block of this number.
 pub fn seal(bytes: &mut [u8], instance: u64, block: u64, header: Header) {
     bytes[8..14].copy_from_slice(&header.sequence.to_le_bytes()[..6]);
     bytes[14..16].copy_from_slice(&header.count.to_le_bytes());
@@ -85,16 +85,17 @@ pub fn payload(bytes: &[u8]) -> &[u8] {
 }
 
 /// Copies the payloads of neighbouring blocks, one after the other, and returns how many of them are what they should be:
-/// of this instance, from this place on, of this sequence.
+/// of this instance, numbered from `block_number` on, of this sequence.
 pub fn copy_payloads(
     geometry: &Geometry,
     bytes: &[u8],
-    (instance, place, sequence): (u64, u64, u64),
+    (instance, block_number, sequence): (u64, u64, u64),
     to: &mut [u8],
 ) -> usize {
     let blocks = bytes.chunks_exact(geometry.block_size()).zip(to.chunks_mut(payload_size(geometry)));
-    let copied = (place..).zip(blocks).filter(|(place, (bytes, to))| {
-        let is_right = check(bytes, instance, *place).is_some_and(|header| header.sequence == sequence);
+    let copied = (block_number..).zip(blocks).filter(|(block_number, (bytes, to))| {
+        let is_right =
+            check(bytes, instance, *block_number).is_some_and(|header| header.sequence == sequence);
         is_right && to.len() == payload(bytes).len()
     });
     copied.map(|(_, (bytes, to))| to.copy_from_slice(payload(bytes))).count()

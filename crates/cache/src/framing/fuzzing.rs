@@ -20,19 +20,19 @@ fn block_of(data: &[u8]) -> [u8; SIZE] {
 /// Block headers and checksums.
 pub fn block(data: &[u8]) {
     let mut bytes = block_of(data);
-    let place = number(data, 0) >> 20;
-    if let Some(header) = block::check(&bytes, INSTANCE, place) {
+    let block_number = number(data, 0) >> 20;
+    if let Some(header) = block::check(&bytes, INSTANCE, block_number) {
         let before = bytes;
-        block::seal(&mut bytes, INSTANCE, place, header);
+        block::seal(&mut bytes, INSTANCE, block_number, header);
         assert_eq!(bytes, before, "what checks is what would be written");
     }
     let header = Header { sequence: number(data, 8) & SEQUENCE_MAX, count: number(data, 16) as u16 };
-    block::seal(&mut bytes, INSTANCE, place, header);
-    assert_eq!(block::check(&bytes, INSTANCE, place), Some(header));
-    assert_eq!(block::check(&bytes, INSTANCE, place ^ 1), None, "another place");
+    block::seal(&mut bytes, INSTANCE, block_number, header);
+    assert_eq!(block::check(&bytes, INSTANCE, block_number), Some(header));
+    assert_eq!(block::check(&bytes, INSTANCE, block_number ^ 1), None, "another block_number");
     let bit = number(data, 2) as usize % (SIZE * 8);
     bytes[bit / 8] ^= 1 << (bit % 8);
-    assert_eq!(block::check(&bytes, INSTANCE, place), None, "bit {bit} is flipped");
+    assert_eq!(block::check(&bytes, INSTANCE, block_number), None, "bit {bit} is flipped");
 }
 
 /// Summaries, from their trailer on.
@@ -81,6 +81,6 @@ fn read_summary(segment: &[u8], geometry: &Geometry, first: u64) -> Option<summa
     let bytes = &segment[segment.len() - trailer.blocks * SIZE..];
     let read = summary::parse(bytes, trailer, geometry, INSTANCE, first)?;
     assert_eq!(read.iter().count(), read.entries.len());
-    assert!(read.iter().all(|(place, _)| (first..first + 16).contains(&place)));
+    assert!(read.iter().all(|(block_number, _)| (first..first + 16).contains(&block_number)));
     Some(read)
 }

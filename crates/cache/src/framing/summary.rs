@@ -61,8 +61,8 @@ impl Summary {
     /// Each record's block (of the file) that it begins in, and its entry.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let blocks = self.counts.iter().zip(self.first_block..);
-        let places = blocks.flat_map(|(count, block)| std::iter::repeat_n(block, usize::from(*count)));
-        places.zip(self.entries.iter())
+        let block_numbers = blocks.flat_map(|(count, block)| std::iter::repeat_n(block, usize::from(*count)));
+        block_numbers.zip(self.entries.iter())
     }
 }
 

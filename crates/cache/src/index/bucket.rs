@@ -15,14 +15,14 @@ pub(super) struct Slot {
     pub other: bool,
     /// It was found lately.
     pub recent: bool,
-    pub place: u64,
+    pub block: u64,
 }
 
 /// What the entries of one fingerprint have in common.
 #[derive(Clone, Copy)]
 pub(super) struct Fingerprint {
     group: usize,
-    /// The field of place 0 that was not found lately.
+    /// The field of block 0 that was not found lately.
     least: u64,
 }
 
@@ -30,14 +30,14 @@ impl Shape {
     #[inline]
     fn fingerprint(&self, tag: u64, other: bool) -> Fingerprint {
         let (group, rest) = self.rests.divide(tag << 1 | u64::from(other));
-        Fingerprint { group: group as usize, least: (rest * self.places.get()) << 1 }
+        Fingerprint { group: group as usize, least: (rest * self.blocks.get()) << 1 }
     }
 
     /// The fingerprints of a tag: in its home bucket, and in its other one. One division gives both.
     #[inline]
     pub fn fingerprints(&self, tag: u64) -> [Fingerprint; 2] {
         let home = self.fingerprint(tag, false);
-        let least = home.least + (self.places.get() << 1);
+        let least = home.least + (self.blocks.get() << 1);
         let is_next_group = least == self.group_size.get() << 1;
         let group = home.group + usize::from(is_next_group);
         [home, Fingerprint { group, least: if is_next_group { 0 } else { least } }]
@@ -46,13 +46,13 @@ impl Shape {
     /// The entry as a number, by which a bucket is in order.
     pub fn number(&self, entry: Slot) -> u64 {
         let fingerprint = entry.tag << 1 | u64::from(entry.other);
-        (fingerprint * self.places.get() + entry.place) << 1 | u64::from(entry.recent)
+        (fingerprint * self.blocks.get() + entry.block) << 1 | u64::from(entry.recent)
     }
 
     /// The entry that has this number.
     pub fn entry(&self, number: u64) -> Slot {
-        let (fingerprint, place) = self.places.divide(number >> 1);
-        Slot { tag: fingerprint >> 1, other: fingerprint & 1 == 1, recent: number & 1 == 1, place }
+        let (fingerprint, block) = self.blocks.divide(number >> 1);
+        Slot { tag: fingerprint >> 1, other: fingerprint & 1 == 1, recent: number & 1 == 1, block }
     }
 
     /// How many entries each group has, in unary.
@@ -89,7 +89,7 @@ impl Shape {
         store(line, self.field_at(slot), self.field_mask, field);
     }
 
-    /// Calls `visit(slot, place, recent)` for each entry that has this fingerprint.
+    /// Calls `visit(slot, block, recent)` for each entry that has this fingerprint.
     #[inline]
     pub fn matches(
         &self,
@@ -98,8 +98,8 @@ impl Shape {
         mut visit: impl FnMut(usize, u64, bool),
     ) {
         let (first, slots) = self.slots_of(line, group);
-        let place = |slot: usize| self.field(line, slot).wrapping_sub(least) >> 1;
-        let looks_alike = |i: usize| u64::from(place(first + i) < self.places.get()) << i;
+        let block = |slot: usize| self.field(line, slot).wrapping_sub(least) >> 1;
+        let looks_alike = |i: usize| u64::from(block(first + i) < self.blocks.get()) << i;
         // Most groups have two entries at most: which have two or one or none is no branch.
         let mut alike = (looks_alike(0) | looks_alike(1)) & low_bits(slots.min(2));
         for i in 2..slots {
@@ -107,7 +107,7 @@ impl Shape {
         }
         while alike != 0 {
             let slot = first + alike.trailing_zeros() as usize;
-            visit(slot, place(slot), self.is_recent(line, slot));
+            visit(slot, block(slot), self.is_recent(line, slot));
             alike &= alike - 1;
         }
     }
@@ -154,7 +154,7 @@ impl Shape {
         store(line, self.field_at(slot), 1, u64::from(recent));
     }
 
-    /// Moves the entry of a slot from one place to another; it was not found lately.
+    /// Moves the entry of a slot from one block to another; it was not found lately.
     pub fn relocate(&self, line: &mut Line, slot: usize, from: u64, to: u64) {
         let least = (self.field(line, slot) >> 1) - from;
         self.set_field(line, slot, (least + to) << 1);
@@ -169,7 +169,7 @@ impl Shape {
         open_gap(line, self.field_at(slot), self.field_bits);
         let below = groups & low_bits(bit);
         self.set_groups(line, below | 1 << bit | (groups ^ below) << 1);
-        self.set_field(line, slot, least + (entry.place << 1 | u64::from(entry.recent)));
+        self.set_field(line, slot, least + (entry.block << 1 | u64::from(entry.recent)));
     }
 
     /// Takes an entry out; those after it move up.
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn slots_do_not_touch_each_other() {
-        for (places, hash_bits, buckets) in [
+        for (blocks, hash_bits, buckets) in [
             (1 << 18, 24, 1000),
             (98_303, 26, 6177),
             (3, 12, 1),
@@ -232,7 +232,7 @@ mod tests {
             (1 << 34, 40, 7),
             (1 << 40, 41, 1),
         ] {
-            let capacity = Capacity { places, entries: u64::MAX, hash_bits, growth: Growth::Quick };
+            let capacity = Capacity { blocks, entries: u64::MAX, hash_bits, growth: Growth::Quick };
             let shape = Shape::new(&capacity, buckets);
             let mut line = Line([0; BUCKET_BYTES]);
             let mut random = 5u64;
@@ -247,7 +247,7 @@ mod tests {
                     tag: [(random >> 8) % stride, 0, stride - 1][(random >> 30) as usize % 3],
                     other: random >> 1 & 1 == 1,
                     recent: random >> 2 & 1 == 1,
-                    place: [(random >> 16) % places, places - 1, 0][(random >> 34) as usize % 3],
+                    block: [(random >> 16) % blocks, blocks - 1, 0][(random >> 34) as usize % 3],
                 };
                 let slot = (random >> 40) as usize;
                 if model.len() < shape.slots && random >> 60 < 10 {
@@ -260,9 +260,9 @@ mod tests {
                 }
                 model = sorted(&shape, &model);
                 if let Some(slot) = slot.checked_rem(model.len()) {
-                    shape.relocate(&mut line, slot, model[slot].place, entry.place);
+                    shape.relocate(&mut line, slot, model[slot].block, entry.block);
                     shape.set_recent(&mut line, slot, entry.recent);
-                    model[slot] = Slot { place: entry.place, recent: entry.recent, ..model[slot] };
+                    model[slot] = Slot { block: entry.block, recent: entry.recent, ..model[slot] };
                     assert_eq!(
                         (shape.get(&line, slot), shape.is_recent(&line, slot)),
                         (model[slot], entry.recent)
@@ -276,7 +276,7 @@ mod tests {
                 );
                 full += usize::from(model.len() == shape.slots);
                 let mut put = model.clone();
-                put.sort_by_key(|entry| entry.place.wrapping_mul(random));
+                put.sort_by_key(|entry| entry.block.wrapping_mul(random));
                 let numbers = Vec::from_iter(put.iter().map(|entry| shape.number(*entry)));
                 let mut written = Line([0; BUCKET_BYTES]);
                 shape.write(&mut written, &numbers);
@@ -284,8 +284,8 @@ mod tests {
                 assert_eq!(entries, sorted(&shape, &put));
                 let mut found = Vec::new();
                 let fingerprint = shape.fingerprints(entry.tag)[usize::from(entry.other)];
-                shape.matches(&line, fingerprint, |slot, place, recent| {
-                    assert_eq!((place, recent), (model[slot].place, model[slot].recent));
+                shape.matches(&line, fingerprint, |slot, block, recent| {
+                    assert_eq!((block, recent), (model[slot].block, model[slot].recent));
                     found.push(slot);
                 });
                 let same = |slot: &usize| (model[*slot].tag, model[*slot].other) == (entry.tag, entry.other);

@@ -1,4 +1,4 @@
-//! Places that were read and found not to hold a key although the index suggested them.
+//! Blocks that were read and found not to hold a key although the index suggested them.
 //!
 //! Without them, two keys with one tag would drive each other out of the index for ever: a put takes
 //! over whatever looks like an older version of its key. A collision says: that one is not.
@@ -12,7 +12,7 @@ use twox_hash::XxHash3_64;
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Collision {
     identity: u64,
-    place: u64,
+    block: u64,
     sequence: u64,
 }
 
@@ -23,7 +23,7 @@ fn identity(key: Key<'_>) -> u64 {
     XxHash3_64::oneshot_with_seed(*SEED, key.bytes())
 }
 
-/// The last few collisions that lookups of a shard came upon; a new one takes the oldest one's place.
+/// The last few collisions that lookups of a shard came upon; a new one replaces the oldest one.
 #[derive(Default)]
 pub(crate) struct CollisionFilter {
     ring: Vec<Collision>,
@@ -31,9 +31,9 @@ pub(crate) struct CollisionFilter {
 }
 
 impl CollisionFilter {
-    /// Block `place`, as written in segment `sequence`, does not hold this key.
-    pub fn add(&mut self, key: Key<'_>, place: u64, sequence: u64) {
-        let collision = Collision { identity: identity(key), place, sequence };
+    /// Block `block`, as written in segment `sequence`, does not hold this key.
+    pub fn add(&mut self, key: Key<'_>, block: u64, sequence: u64) {
+        let collision = Collision { identity: identity(key), block, sequence };
         if self.ring.contains(&collision) {
             return;
         }
@@ -45,9 +45,9 @@ impl CollisionFilter {
         }
     }
 
-    pub fn contains(&self, key: Key<'_>, place: u64, sequence: u64) -> bool {
+    pub fn contains(&self, key: Key<'_>, block: u64, sequence: u64) -> bool {
         let mut candidates =
-            self.ring.iter().filter(|h| h.place == place && h.sequence == sequence).peekable();
+            self.ring.iter().filter(|h| h.block == block && h.sequence == sequence).peekable();
         candidates.peek().is_some() && {
             let identity = identity(key);
             candidates.any(|collision| collision.identity == identity)

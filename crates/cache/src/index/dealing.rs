@@ -36,14 +36,14 @@ impl Dealing {
     }
 
     /// Puts an entry into the one of its buckets that has more room. `false`: there is none, and none could be made.
-    pub fn deal(&mut self, hash: u64, recent: bool, place: u64) -> bool {
+    pub fn deal(&mut self, hash: u64, recent: bool, block: u64) -> bool {
         let (home, tag) = self.shape.home(hash);
         let buckets = [home, self.shape.other(home, tag)];
         let taken = buckets.map(|bucket| usize::from(self.taken[bucket]));
         let Some(chosen) = choose(self.shape.slots, taken, |i| self.make_room(buckets[*i])) else {
             return false;
         };
-        self.push(buckets[chosen], Slot { tag, other: chosen == 1, recent, place });
+        self.push(buckets[chosen], Slot { tag, other: chosen == 1, recent, block });
         true
     }
 

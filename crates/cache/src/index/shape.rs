@@ -4,7 +4,7 @@ use super::bits::{FIELD_BITS_MAX, Line, Select, low_bits};
 use super::divisor::Divisor;
 use crate::limits::{
     BUCKET_BYTES, ENTRY_BYTES_EXPECTED_MIN, GROWTH_DIVISOR, HASH_BITS, OBJECT_BYTES_EXPECTED_MIN, SHARDS,
-    TAG_AND_PLACE_BITS, TAG_BITS_MIN, TIGHT_GROWTH_DIVISOR,
+    TAG_AND_BLOCK_BITS, TAG_BITS_MIN, TIGHT_GROWTH_DIVISOR,
 };
 
 const BUCKET_BITS: usize = BUCKET_BYTES * 8;
@@ -12,8 +12,8 @@ const BUCKET_BITS: usize = BUCKET_BYTES * 8;
 /// What the tables of a cache are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capacity {
-    /// Places are `0..places`.
-    pub places: u64,
+    /// Block numbers are `0..blocks`.
+    pub blocks: u64,
     /// Most entries of one table.
     pub entries: u64,
     /// Bits of the hash that a slot and its bucket keep between them.
@@ -41,8 +41,8 @@ impl Growth {
 }
 
 impl Capacity {
-    /// For a file of `file_bytes` with `places` places and at most `entries` entries, over all shards.
-    pub fn new(file_bytes: u64, places: u64, entries: Option<u64>, growth: Growth) -> Self {
+    /// For a file of `file_bytes` with `blocks` blocks and at most `entries` entries, over all shards.
+    pub fn new(file_bytes: u64, blocks: u64, entries: Option<u64>, growth: Growth) -> Self {
         let entry_bytes = match growth {
             Growth::Quick => ENTRY_BYTES_EXPECTED_MIN,
             Growth::Tight => OBJECT_BYTES_EXPECTED_MIN,
@@ -50,11 +50,11 @@ impl Capacity {
         let expected = (file_bytes / entry_bytes).min(entries.unwrap_or(u64::MAX));
         let per_shard = expected.div_ceil(SHARDS as u64);
         let buckets = (per_shard / 16).max(1);
-        // Where places are short, tags may be long: keys that look alike lose each other their entries.
-        let tag_bits = TAG_BITS_MIN.max(TAG_AND_PLACE_BITS.saturating_sub(bits_of(places)));
+        // Where block numbers are short, tags may be long: keys that look alike lose each other their entries.
+        let tag_bits = TAG_BITS_MIN.max(TAG_AND_BLOCK_BITS.saturating_sub(bits_of(blocks)));
         let hash_bits = (buckets.next_power_of_two().ilog2() + tag_bits).min(HASH_BITS - SHARDS.ilog2());
         let entries = entries.map_or(u64::MAX, |n| n.div_ceil(SHARDS as u64));
-        Self { places, entries, hash_bits, growth }
+        Self { blocks, entries, hash_bits, growth }
     }
 }
 
@@ -63,15 +63,15 @@ impl Capacity {
 ///
 /// What a bucket keeps of the hash is its fingerprint: the tag and 1 bit "in its other bucket". The fingerprint is
 /// `group * rests + rest`. A bucket tells how many entries each group has, in unary, then has a field for each
-/// entry: `rest * places + place`, and 1 bit "found lately".
+/// entry: `rest * blocks + block`, and 1 bit "found lately".
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub buckets: usize,
     pub stride: Divisor,
     /// Fingerprints of a group.
     pub rests: Divisor,
-    pub places: Divisor,
-    /// Rests and places of a group: what a field tells apart.
+    pub blocks: Divisor,
+    /// Rests and blocks of a group: what a field tells apart.
     pub group_size: Divisor,
     /// Most entries of a bucket.
     pub slots: usize,
@@ -94,8 +94,8 @@ fn bits_of(most: u64) -> u32 {
 }
 
 /// (fields' bits, slots) of a bucket of so many groups.
-fn slots_of(fingerprints: u64, places: u64, groups: usize) -> (u32, usize) {
-    let field_bits = 1 + bits_of(fingerprints.div_ceil(groups as u64).saturating_mul(places) - 1);
+fn slots_of(fingerprints: u64, blocks: u64, groups: usize) -> (u32, usize) {
+    let field_bits = 1 + bits_of(fingerprints.div_ceil(groups as u64).saturating_mul(blocks) - 1);
     let slots = (BUCKET_BITS - groups) / (field_bits as usize + 1);
     (field_bits, slots.min(GROUPS_AND_SLOTS_MAX - groups))
 }
@@ -103,23 +103,23 @@ fn slots_of(fingerprints: u64, places: u64, groups: usize) -> (u32, usize) {
 impl Shape {
     /// Of `buckets` buckets, or of more if a field were too long otherwise.
     pub fn new(capacity: &Capacity, buckets: usize) -> Self {
-        let places = capacity.places.max(1);
-        let hash_and_place_bits = capacity.hash_bits + bits_of(places - 1);
-        let buckets = buckets.max(1 << hash_and_place_bits.saturating_sub(FIELD_BITS_MAX));
+        let blocks = capacity.blocks.max(1);
+        let hash_and_block_bits = capacity.hash_bits + bits_of(blocks - 1);
+        let buckets = buckets.max(1 << hash_and_block_bits.saturating_sub(FIELD_BITS_MAX));
         let stride = (1u64 << capacity.hash_bits).div_ceil(buckets as u64).max(1);
         let fingerprints = 2 * stride;
         let most_groups = fingerprints.min(GROUPS_MAX as u64) as usize;
-        let slots = |groups: &usize| slots_of(fingerprints, places, *groups).1;
+        let slots = |groups: &usize| slots_of(fingerprints, blocks, *groups).1;
         let groups = (1..=most_groups).max_by_key(slots).expect("there is a fingerprint");
-        let (field_bits, slots) = slots_of(fingerprints, places, groups);
+        let (field_bits, slots) = slots_of(fingerprints, blocks, groups);
         assert!(field_bits <= FIELD_BITS_MAX, "a field is one load");
         let rests = fingerprints.div_ceil(groups as u64);
         Self {
             buckets,
             stride: Divisor::new(stride),
             rests: Divisor::new(rests),
-            places: Divisor::new(places),
-            group_size: Divisor::new(rests * places),
+            blocks: Divisor::new(blocks),
+            group_size: Divisor::new(rests * blocks),
             slots,
             groups_bits: groups + slots,
             groups_mask: low_bits(groups + slots),

@@ -8,12 +8,12 @@ use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
 use crate::prefetch::prefetch;
 
-/// Places of one shard's entries.
+/// In which block each of one shard's entries is.
 ///
 /// Invariants, checked by `validate`:
 /// 1. `len` is the number of entries of all buckets.
 /// 2. Every entry lies in the home bucket of its hash or, with its "other" bit set, in the other one.
-/// 3. Every place is below the number of places.
+/// 3. Every block number is below the number of blocks.
 /// 4. `hot` is the number of entries marked as found.
 pub(crate) struct Table {
     capacity: Capacity,
@@ -30,7 +30,7 @@ pub(crate) struct Table {
 /// What became of the entries that were in the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inserted {
-    /// Places that the new entry took over: older versions of it, as far as is known.
+    /// Entries that the new one took over: older versions of it, as far as is known.
     pub replaced: usize,
     /// Entries that look like it and stay.
     pub beside: usize,
@@ -115,24 +115,24 @@ impl Table {
         self.targets(hash).0.into_iter().for_each(|bucket| prefetch(&self.line(bucket).0));
     }
 
-    /// Calls `visit(bucket, slot, place, recent)` for every slot that looks like the hash's.
+    /// Calls `visit(bucket, slot, block, recent)` for every slot that looks like the hash's.
     #[inline]
     fn matches(&self, hash: u64, mut visit: impl FnMut(usize, usize, u64, bool)) {
         let (buckets, tag) = self.targets(hash);
         for (bucket, fingerprint) in buckets.into_iter().zip(self.shape.fingerprints(tag)) {
-            self.shape.matches(self.line(bucket), fingerprint, |slot, place, recent| {
-                visit(bucket, slot, place, recent);
+            self.shape.matches(self.line(bucket), fingerprint, |slot, block, recent| {
+                visit(bucket, slot, block, recent);
             });
         }
     }
 
-    /// The places that may hold the entry, each with whether it was found lately; `marks`: they are from now on.
+    /// The blocks that may hold the entry, each with whether it was found lately; `marks`: they are from now on.
     #[inline]
     pub fn find(&mut self, hash: u64, marks: bool, mut visit: impl FnMut(u64, bool)) {
         let mut found = [(0, 0); 4];
         let mut marked = 0;
-        self.matches(hash, |bucket, slot, place, recent| {
-            visit(place, recent);
+        self.matches(hash, |bucket, slot, block, recent| {
+            visit(block, recent);
             if !recent && marks && marked < found.len() {
                 found[marked] = (bucket, slot);
                 marked += 1;
@@ -161,37 +161,37 @@ impl Table {
         }
     }
 
-    /// Whether an entry that looks like the hash's is at a place of which `is` says so.
+    /// Whether an entry that looks like the hash's is in a block of which `is` says so.
     pub fn any(&self, hash: u64, mut is: impl FnMut(u64) -> bool) -> bool {
         let mut any = false;
-        self.matches(hash, |_, _, place, _| any = any || is(place));
+        self.matches(hash, |_, _, block, _| any = any || is(block));
         any
     }
 
-    /// Whether an entry of this hash is at `place`; if so, whether it was found lately.
-    pub fn contains(&self, hash: u64, place: u64) -> Option<bool> {
+    /// Whether an entry of this hash is in `block`; if so, whether it was found lately.
+    pub fn contains(&self, hash: u64, block: u64) -> Option<bool> {
         let mut recent = None;
         self.matches(hash, |_, _, at, lately| {
-            if at == place {
+            if at == block {
                 recent = Some(recent.unwrap_or(false) || lately);
             }
         });
         recent
     }
 
-    /// Removes one entry of this hash at `place`.
-    pub fn remove(&mut self, hash: u64, place: u64) -> bool {
+    /// Removes one entry of this hash in `block`.
+    pub fn remove(&mut self, hash: u64, block: u64) -> bool {
         let mut first = true;
-        self.remove_where(hash, |at| at == place && std::mem::take(&mut first)) > 0
+        self.remove_where(hash, |at| at == block && std::mem::take(&mut first)) > 0
     }
 
-    /// Removes the entries that look like the hash's and whose place `same` says is its.
+    /// Removes the entries that look like the hash's and whose block `same` says is its.
     pub fn remove_where(&mut self, hash: u64, mut same: impl FnMut(u64) -> bool) -> usize {
         let mut removed = 0;
         while removed < self.slots() {
             let mut found = None;
-            self.matches(hash, |bucket, slot, place, _| {
-                if found.is_none() && same(place) {
+            self.matches(hash, |bucket, slot, block, _| {
+                if found.is_none() && same(block) {
                     found = Some((bucket, slot));
                 }
             });
@@ -202,12 +202,12 @@ impl Table {
         removed
     }
 
-    /// Drops every entry whose place is in `blocks`: a walk through the whole table.
-    pub fn remove_places(&mut self, blocks: &std::ops::Range<u64>) {
+    /// Drops every entry whose block is in `blocks`: a walk through the whole table.
+    pub fn remove_blocks(&mut self, blocks: &std::ops::Range<u64>) {
         for bucket in 0..self.shape.buckets {
             // From the last: those that move up have been looked at.
             for slot in (0..self.taken(bucket)).rev() {
-                if blocks.contains(&self.shape.get(self.line(bucket), slot).place) {
+                if blocks.contains(&self.shape.get(self.line(bucket), slot).block) {
                     self.take(bucket, slot);
                 }
             }
@@ -217,28 +217,28 @@ impl Table {
     /// Moves an entry that is being appended again; `false`: it is no longer at `from`.
     pub fn relocate(&mut self, hash: u64, from: u64, to: u64) -> bool {
         let mut found = None;
-        self.matches(hash, |bucket, slot, place, _| {
-            if place == from {
+        self.matches(hash, |bucket, slot, block, _| {
+            if block == from {
                 found = Some((bucket, slot, from));
             }
         });
         found.map(|at| self.move_to(at, to)).is_some()
     }
 
-    /// Moves the entry of a bucket's slot, which is at `from`, to another place; it was not found lately.
+    /// Moves the entry of a bucket's slot, which is in block `from`, to another block; it was not found lately.
     fn move_to(&mut self, (bucket, slot, from): (usize, usize, u64), to: u64) {
         self.hot -= usize::from(self.shape.is_recent(self.line(bucket), slot));
         let (shape, line) = self.line_mut(bucket);
         shape.relocate(line, slot, from, to);
     }
 
-    /// Points the hash at `place`. Whatever looks like it and is not known to be another key
+    /// Points the hash at `block`. Whatever looks like it and is not known to be another key
     /// (`same`) is taken over, so that no older version of a key stays reachable. Without room the
     /// entry with the greatest `age` in its two buckets leaves.
     pub fn insert(
         &mut self,
         hash: u64,
-        place: u64,
+        block: u64,
         mut same: impl FnMut(u64) -> bool,
         age: impl Fn(u64) -> u64,
     ) -> Inserted {
@@ -249,7 +249,7 @@ impl Table {
         match matching {
             0 => (),
             1 if same(last.2) => {
-                self.move_to(last, place);
+                self.move_to(last, block);
                 return Inserted { replaced: 1, ..inserted };
             }
             1 => inserted.beside = 1,
@@ -261,7 +261,7 @@ impl Table {
         if self.len as u64 >= self.capacity.entries {
             inserted.evicted = self.evict(hash, &age).or(inserted.evicted);
         }
-        while !self.try_insert(hash, place) {
+        while !self.try_insert(hash, block) {
             if (self.slots() as u64) < self.capacity.entries.saturating_mul(2) {
                 // A large batch seldom comes alone: the next one finds room, too.
                 let coming = self.coming + self.coming.min(EXPECTED_AHEAD_MAX);
@@ -277,27 +277,27 @@ impl Table {
         inserted
     }
 
-    /// No growth parts entries of one hash, so the oldest of too many leaves. Returns how many there are, and the place
+    /// No growth parts entries of one hash, so the oldest of too many leaves. Returns how many there are, and the block
     /// of the one that left.
     fn bound_same_hash(&mut self, hash: u64, age: &impl Fn(u64) -> u64) -> (usize, Option<u64>) {
         let (mut entries, mut oldest) = (0, None);
-        self.matches(hash, |_, _, place, _| {
+        self.matches(hash, |_, _, block, _| {
             entries += 1;
-            oldest = oldest.max(Some((age(place), place)));
+            oldest = oldest.max(Some((age(block), block)));
         });
-        let Some((_, place)) = oldest.filter(|_| entries >= SAME_HASH_MAX) else { return (entries, None) };
-        self.remove(hash, place);
-        (entries - 1, Some(place))
+        let Some((_, block)) = oldest.filter(|_| entries >= SAME_HASH_MAX) else { return (entries, None) };
+        self.remove(hash, block);
+        (entries - 1, Some(block))
     }
 
     /// Inserts where there is room or where moving one entry makes some.
-    fn try_insert(&mut self, hash: u64, place: u64) -> bool {
+    fn try_insert(&mut self, hash: u64, block: u64) -> bool {
         let (buckets, tag) = self.targets(hash);
         let taken = buckets.map(|bucket| self.taken(bucket));
         let Some(chosen) = choose(self.shape.slots, taken, |i| self.make_room(buckets[*i])) else {
             return false;
         };
-        self.fill(buckets[chosen], Slot { tag, other: chosen == 1, recent: false, place });
+        self.fill(buckets[chosen], Slot { tag, other: chosen == 1, recent: false, block });
         true
     }
 
@@ -316,16 +316,16 @@ impl Table {
         let ([home, other], _) = self.targets(hash);
         let pairs = (0..self.shape.buckets).map(|i| [(home + i) % self.shape.buckets, other]);
         let (_, bucket, slot) = pairs.map(|pair| self.oldest(&pair, age)).find_map(|oldest| oldest)?;
-        let place = self.shape.get(self.line(bucket), slot).place;
+        let block = self.shape.get(self.line(bucket), slot).block;
         self.take(bucket, slot);
-        Some(place)
+        Some(block)
     }
 
     fn oldest(&self, buckets: &[usize], age: &impl Fn(u64) -> u64) -> Option<(u64, usize, usize)> {
         let entries =
             |bucket: usize| self.shape.entries(self.line(bucket)).map(move |(s, entry)| (bucket, s, entry));
         let entries = buckets.iter().flat_map(|bucket| entries(*bucket));
-        entries.map(|(bucket, slot, entry)| (age(entry.place), bucket, slot)).max()
+        entries.map(|(bucket, slot, entry)| (age(entry.block), bucket, slot)).max()
     }
 
     fn for_each(&self, mut visit: impl FnMut(u64, Slot)) {
@@ -337,7 +337,7 @@ impl Table {
         }
     }
 
-    /// Replaces all entries by these, of each of which `parts` gives the hash and the place: none was found lately. Of more
+    /// Replaces all entries by these, of each of which `parts` gives the hash and the block: none was found lately. Of more
     /// than the table may have the ones with the greatest `age` are left out; returns how many.
     pub fn replace_all<T>(
         &mut self,
@@ -352,7 +352,7 @@ impl Table {
         }
         let buckets = self.buckets_for(entries.len());
         (self.shape, self.lines) = Dealing::of(&self.capacity, buckets, |dealing| {
-            entries.iter().map(&parts).all(|(hash, place)| dealing.deal(hash, false, place))
+            entries.iter().map(&parts).all(|(hash, block)| dealing.deal(hash, false, block))
         });
         (self.len, self.hot, self.hand) = (entries.len(), 0, 0);
         left_out
@@ -373,7 +373,7 @@ impl Table {
     fn resize(&mut self, buckets: usize) {
         (self.shape, self.lines) = Dealing::of(&self.capacity, buckets, |dealing| {
             let mut all = true;
-            self.for_each(|hash, entry| all = all && dealing.deal(hash, entry.recent, entry.place));
+            self.for_each(|hash, entry| all = all && dealing.deal(hash, entry.recent, entry.block));
             all
         });
     }
@@ -385,8 +385,8 @@ impl Table {
             len += 1;
             hot += usize::from(slot.recent);
             assert!(hash < 1 << self.capacity.hash_bits, "invariant 2: hash {hash:#x}");
-            assert!(slot.place < self.capacity.places, "invariant 3: place {}", slot.place);
-            assert!(self.contains(hash, slot.place).is_some(), "invariant 2: hash {hash:#x}");
+            assert!(slot.block < self.capacity.blocks, "invariant 3: block {}", slot.block);
+            assert!(self.contains(hash, slot.block).is_some(), "invariant 2: hash {hash:#x}");
         });
         assert_eq!(len, self.len, "invariant 1");
         assert_eq!(hot, self.hot, "invariant 4");

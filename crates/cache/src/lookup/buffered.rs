@@ -17,7 +17,7 @@ use crate::record::{Record, parse};
 use granary_log::{Location, Segment, SegmentReader};
 
 impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
-    /// Sorts the probes by place, and answers those that lie in write buffers or in blocks of the RAM tier; notes which are
+    /// Sorts the probes by block_number, and answers those that lie in write buffers or in blocks of the RAM tier; notes which are
     /// on the device.
     pub fn fetch_buffered(&mut self, flash: &Flash, scratch: &mut Scratch) {
         let geometry = flash.log.geometry();
@@ -27,10 +27,10 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         let blocks = self.blocks_for(&probes);
         let (mut start, mut kept) = (0, 0);
         while start < probes.len() {
-            let slot = geometry.slot_of_block(probes[start].place);
-            let is_same_slot = |probe: &Probe| geometry.slot_of_block(probe.place) == slot;
+            let slot = geometry.slot_of_block(probes[start].block);
+            let is_same_slot = |probe: &Probe| geometry.slot_of_block(probe.block) == slot;
             let end = start + probes[start..].iter().take_while(|probe| is_same_slot(probe)).count();
-            let location = flash.log.locate(probes[start].place);
+            let location = flash.log.locate(probes[start].block);
             let first = kept;
             while start < end {
                 let rest = &probes[start..end];
@@ -67,7 +67,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     fn blocks_for(&mut self, probes: &[Probe]) -> Option<&'a Blocks> {
         let blocks = self.shared.blocks.as_ref()?;
         let capacity = blocks.capacity();
-        let are_many = |probes: &[Probe]| probes.chunk_by(|a, b| a.place == b.place).count() > capacity;
+        let are_many = |probes: &[Probe]| probes.chunk_by(|a, b| a.block == b.block).count() > capacity;
         let is_crowd = probes.len() > capacity && are_many(probes);
         self.read_blocks = if is_crowd { ReadBlocks::Noted } else { ReadBlocks::Kept };
         (!is_crowd).then_some(blocks)
@@ -83,17 +83,17 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         probes: &[Probe],
         scratch: &mut Scratch,
     ) -> bool {
-        let place = probes[0].place;
+        let block_number = probes[0].block;
         let Scratch { answers, false_positives, search, record, .. } = scratch;
         let (mut promoted, mut reaches_beyond, mut entry_bytes) = (None, false, 0);
         record.clear();
         let is_ghost = || self.shared.are_ghosts(self.keys, probes);
-        let find = blocks.find(place, sequence, is_ghost, |bytes, promotion| {
+        let find = blocks.find(block_number, sequence, is_ghost, |bytes, promotion| {
             let count = block::noted(bytes).count;
             let found = search_block(self.keys, block::payload(bytes), count, probes, search);
             for (i, probe) in probes.iter().enumerate() {
                 let Some(entry) = found.found(i) else {
-                    false_positives.push(FalsePositive { key: probe.key, place, sequence });
+                    false_positives.push(FalsePositive { key: probe.key, block: block_number, sequence });
                     continue;
                 };
                 if !entry.is_whole() {
@@ -120,7 +120,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         if let Some(probe) = promoted
             && let Some(Record::Entry(entry)) = parse(&scratch.record)
         {
-            let placed = Placed { sequence, block: place };
+            let placed = Placed { sequence, block: block_number };
             self.promote(flash, self.keys[probe.key as usize], placed, &entry);
         }
         find.is_some() && !reaches_beyond
@@ -137,7 +137,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     ) -> usize {
         let segment = segment.read();
         let mut searched = 0;
-        for same in probes.chunk_by(|a, b| a.place == b.place).take(LOCKED_BLOCKS) {
+        for same in probes.chunk_by(|a, b| a.block == b.block).take(LOCKED_BLOCKS) {
             self.search_buffered_block(flash, &segment, same, scratch);
             searched += same.len();
             if scratch.answers.are_many() {
@@ -157,18 +157,18 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         let geometry = flash.log.geometry();
         let (size, payload) = (geometry.block_size(), payload_size(geometry));
         let Scratch { answers, false_positives, record, search, .. } = scratch;
-        let place = probes[0].place;
-        let Some((count, bytes)) = records_in(segment, place) else {
-            let untrue = |probe: &Probe| FalsePositive { key: probe.key, place, sequence: 0 };
+        let block_number = probes[0].block;
+        let Some((count, bytes)) = records_in(segment, block_number) else {
+            let untrue = |probe: &Probe| FalsePositive { key: probe.key, block: block_number, sequence: 0 };
             return false_positives.extend(probes.iter().map(untrue));
         };
         // What the block that is being filled does not hold, it may hold a moment later: that is no collision.
-        let sequence = if is_settled(segment, place) { segment.sequence() } else { 0 };
+        let sequence = if is_settled(segment, block_number) { segment.sequence() } else { 0 };
         let payload = &block::payload(bytes)[..payload];
         let block = search_block(self.keys, payload, count, probes, search);
         for (i, probe) in probes.iter().enumerate() {
             let Some(entry) = block.found(i) else {
-                false_positives.push(FalsePositive { key: probe.key, place, sequence });
+                false_positives.push(FalsePositive { key: probe.key, block: block_number, sequence });
                 continue;
             };
             if !self.resolve(probe.key) {
@@ -195,6 +195,6 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
 
 /// The first probes of some that are sorted: those of one block.
 fn of_one_block(probes: &[Probe]) -> &[Probe] {
-    let place = probes[0].place;
-    &probes[..probes.iter().take_while(|probe| probe.place == place).count()]
+    let block_number = probes[0].block;
+    &probes[..probes.iter().take_while(|probe| probe.block == block_number).count()]
 }

@@ -71,8 +71,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         probes: &[Probe],
         scratch: &mut Scratch,
     ) {
-        let place = probes[0].place;
-        match bytes.and_then(|bytes| Some((block::check(bytes, instance, place)?, bytes))) {
+        let block_number = probes[0].block;
+        match bytes.and_then(|bytes| Some((block::check(bytes, instance, block_number)?, bytes))) {
             Some((header, bytes)) if header.sequence == sequence => {
                 let long = scratch.long.len();
                 self.deliver_block(flash, header, block::payload(bytes), probes, scratch);
@@ -95,10 +95,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         else {
             return;
         };
-        let place = probes[0].place;
+        let block_number = probes[0].block;
         let misses = &mut self.counts.of_blocks;
         misses.reads += 1;
-        let saving = match (self.shared.entries_return(self.keys, probes), blocks.returns(place)) {
+        let saving = match (self.shared.entries_return(self.keys, probes), blocks.returns(block_number)) {
             (true, false) => Saving::Entries,
             (true, true) => Saving::EntriesOrBlocks,
             (false, returns) => {
@@ -108,9 +108,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         };
         misses.ghost_entries += i64::from(saving != Saving::NotEntries);
         if self.read_blocks == ReadBlocks::Noted {
-            blocks.note(place);
+            blocks.note(block_number);
         } else {
-            let block = Block { place, sequence, bytes, saving };
+            let block = Block { block_number, sequence, bytes, saving };
             blocks.keep(block, || self.shared.make_room_for_blocks(blocks));
         }
     }
@@ -128,7 +128,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         for (i, probe) in probes.iter().enumerate() {
             let Some(entry) = block.found(i) else {
                 add(&self.shared.counters.false_finds, 1);
-                false_positives.push(FalsePositive { key: probe.key, place: probe.place, sequence });
+                false_positives.push(FalsePositive { key: probe.key, block: probe.block, sequence });
                 continue;
             };
             if !entry.is_whole() {
@@ -165,7 +165,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     fn deliver_stored(&mut self, flash: &Flash, probe: Probe, sequence: u64, entry: &EntryRecord<'_>) {
         self.deliver(probe.key, Tier::Flash, entry.value(), entry.expires_at);
         if promotion(self.shared.memory_bytes, probe.recent) == Promotion::Promote {
-            let placed = Placed { sequence, block: probe.place };
+            let placed = Placed { sequence, block: probe.block };
             self.promote(flash, self.keys[probe.key as usize], placed, entry);
         }
     }
@@ -176,7 +176,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let mut shard = self.shared.shard(key.hash());
         if flash.log.sequence_of(placed.block) == placed.sequence
             && self.shared.has_room_for_copy(flash, entry.len() as u64)
-            && shard.places.at(key.hash(), placed.block).is_some()
+            && shard.index.at(key.hash(), placed.block).is_some()
         {
             let memory = &mut shard.memory;
             let kept = self.shared.copy_to_memory(memory, key, entry.value(), entry.expires_at);
@@ -190,17 +190,18 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         // that it still speaks of is damaged.
         let mut damaged = false;
         for probe in probes {
-            damaged |= self.forget_place(flash, self.keys[probe.key as usize], probe.place, sequence, bad);
-            scratch.false_positives.push(FalsePositive { key: probe.key, place: probe.place, sequence: 0 });
+            damaged |= self.forget_block(flash, self.keys[probe.key as usize], probe.block, sequence, bad);
+            scratch.false_positives.push(FalsePositive { key: probe.key, block: probe.block, sequence: 0 });
         }
         add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
     }
 
     /// A block of this segment that is not what it should be holds nothing any more. Returns whether the index spoke of it.
-    fn forget_place(&self, flash: &Flash, key: Key<'_>, place: u64, sequence: u64, bad: Bad) -> bool {
+    fn forget_block(&self, flash: &Flash, key: Key<'_>, block_number: u64, sequence: u64, bad: Bad) -> bool {
         let mut shard = self.shared.shard(key.hash());
         // Under the lock: what the index says of the slot's next segment is right.
-        let removed = flash.log.sequence_of(place) == sequence && shard.places.remove(key.hash(), place);
+        let removed =
+            flash.log.sequence_of(block_number) == sequence && shard.index.remove(key.hash(), block_number);
         if removed && bad == Bad::Unread {
             // Under the lock, too: whoever changes the key next knows that it may be there.
             flash.note_unindexed();

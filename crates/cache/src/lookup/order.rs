@@ -1,28 +1,28 @@
-//! Probes in the order of their places.
+//! Probes in the order of their blocks.
 
 use super::probe::Probe;
 
-/// Sorts probes by place; `spare` is room to work in. Where there are not many more places than probes, as in a large
-/// batch over a file of the batch's size, their number is all that has to be known of each place: two passes do it.
+/// Sorts probes by block; `spare` is room to work in. Where there are not many more blocks than probes, as in a large
+/// batch over a file of the batch's size, their number is all that has to be known of each block: two passes do it.
 pub(crate) fn order(probes: &mut Vec<Probe>, spare: &mut Vec<Probe>) {
-    if probes.is_sorted_by_key(|probe| probe.place) {
+    if probes.is_sorted_by_key(|probe| probe.block) {
         return;
     }
-    let places = || probes.iter().map(|probe| probe.place);
-    let (first, last) = (places().min().unwrap_or(0), places().max().unwrap_or(0));
+    let blocks = || probes.iter().map(|probe| probe.block);
+    let (first, last) = (blocks().min().unwrap_or(0), blocks().max().unwrap_or(0));
     if probes.len() < COUNTED_PROBES_MIN || (last - first) / PLACES_PER_PROBE_MAX >= probes.len() as u64 {
         // Where these are two sorted halves, a stable sort merges them.
-        return probes.sort_by_key(|probe| probe.place);
+        return probes.sort_by_key(|probe| probe.block);
     }
     let mut ends = vec![0u32; (last - first) as usize + 2];
-    places().for_each(|place| ends[(place - first) as usize + 1] += 1);
+    blocks().for_each(|block| ends[(block - first) as usize + 1] += 1);
     for i in 1..ends.len() {
         ends[i] += ends[i - 1];
     }
     spare.clear();
     spare.resize(probes.len(), probes[0]);
     for probe in probes.iter() {
-        let at = &mut ends[(probe.place - first) as usize];
+        let at = &mut ends[(probe.block - first) as usize];
         spare[*at as usize] = *probe;
         *at += 1;
     }
@@ -32,7 +32,7 @@ pub(crate) fn order(probes: &mut Vec<Probe>, spare: &mut Vec<Probe>) {
 /// Fewer are sorted as fast, and without room for counts.
 const COUNTED_PROBES_MIN: usize = 256;
 
-/// With more places than that for each probe, most counts would be zero.
+/// With more blocks than that for each probe, most counts would be zero.
 const PLACES_PER_PROBE_MAX: u64 = 4;
 
 #[cfg(test)]
@@ -44,16 +44,16 @@ mod tests {
     fn probes_are_in_the_order_of_their_places_and_stay_in_that_of_their_keys() {
         let mut random = 7u64;
         let mut spare = Vec::new();
-        for (probes, places) in [(0, 1), (1, 1), (500, 3), (500, 1999), (500, 2001), (500, 1 << 60)] {
+        for (probes, blocks) in [(0, 1), (1, 1), (500, 3), (500, 1999), (500, 2001), (500, 1 << 60)] {
             let mut probes: Vec<Probe> = (0..probes)
                 .map(|key| {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    let place = (1 << 61) + (random >> 4) % places;
-                    Probe { place, key, digest: KeyDigest::of(&key.to_le_bytes()), recent: key % 3 == 0 }
+                    let block = (1 << 61) + (random >> 4) % blocks;
+                    Probe { block, key, digest: KeyDigest::of(&key.to_le_bytes()), recent: key % 3 == 0 }
                 })
                 .collect();
             let mut expected = probes.clone();
-            expected.sort_by_key(|probe| (probe.place, probe.key));
+            expected.sort_by_key(|probe| (probe.block, probe.key));
             order(&mut probes, &mut spare);
             assert_eq!(format!("{probes:?}"), format!("{expected:?}"));
         }

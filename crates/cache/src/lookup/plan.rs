@@ -71,15 +71,15 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             } else {
                 let before = probes.len();
                 let digest = KeyDigest::of(key.bytes());
-                shard.places.find(key.hash(), self.marks_found, |place, recent| {
-                    if last || tried.iter().all(|tried| tried.place != place) {
-                        probes.push(Probe { place, key: i, digest, recent });
+                shard.index.find(key.hash(), self.marks_found, |block, recent| {
+                    if last || tried.iter().all(|tried| tried.block != block) {
+                        probes.push(Probe { block, key: i, digest, recent });
                     }
                 });
                 if last || probes.len() == before {
                     probes.truncate(before);
                     for tried in tried.iter().filter(|tried| tried.sequence > 0) {
-                        shard.places.collisions.add(key, tried.place, tried.sequence);
+                        shard.index.collisions.add(key, tried.block, tried.sequence);
                     }
                     answers.miss(i);
                 }
@@ -138,7 +138,7 @@ impl Planning<'_> {
             prefetch(self.keys[asked.key as usize].bytes());
             match candidate {
                 Some(candidate) => shard.memory.prefetch(*candidate, bytes),
-                None if self.has_flash => shard.places.prefetch(asked.hash),
+                None if self.has_flash => shard.index.prefetch(asked.hash),
                 None => {}
             }
         }
@@ -167,8 +167,8 @@ impl Planning<'_> {
         let before = self.probes.len();
         if self.has_flash {
             let digest = KeyDigest::of(key.bytes());
-            shard.places.find(hash, self.marks_found, |place, recent| {
-                self.probes.push(Probe { place, key: i, digest, recent });
+            shard.index.find(hash, self.marks_found, |block, recent| {
+                self.probes.push(Probe { block, key: i, digest, recent });
             });
         }
         if self.probes.len() == before {

@@ -2,11 +2,11 @@
 
 use super::search::KeyDigest;
 
-/// A place to look for a key.
+/// A block to look for a key in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe {
-    /// The block's number.
-    pub place: u64,
+    /// Its number.
+    pub block: u64,
     /// The key, by its number in the batch.
     pub key: u32,
     /// The digest of the key's bytes.
@@ -15,11 +15,11 @@ pub(crate) struct Probe {
     pub recent: bool,
 }
 
-/// A place that did not hold the key it was looked up for.
+/// A block that did not hold the key it was looked up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FalsePositive {
     pub key: u32,
-    pub place: u64,
+    pub block: u64,
     /// Segment that the block was read as; 0: the block says nothing for later.
     pub sequence: u64,
 }

@@ -19,15 +19,15 @@ pub(crate) struct BegunReads {
 
 impl BegunReads {
     /// Adds a stretch of blocks, unless some of it is in a write buffer.
-    pub fn add(&mut self, flash: &Flash, places: std::ops::Range<u64>) {
+    pub fn add(&mut self, flash: &Flash, blocks: std::ops::Range<u64>) {
         let geometry = flash.log.geometry();
         let before = self.sequences.len();
         let mut last = None;
-        for place in places.clone() {
-            let slot = geometry.slot_of_block(place);
+        for block in blocks.clone() {
+            let slot = geometry.slot_of_block(block);
             let sequence = match last {
                 Some((of, sequence)) if of == slot => sequence,
-                _ => match flash.log.locate(place) {
+                _ => match flash.log.locate(block) {
                     Location::Device { sequence } => sequence,
                     Location::Memory(_) => return self.sequences.truncate(before),
                 },
@@ -35,8 +35,8 @@ impl BegunReads {
             last = Some((slot, sequence));
             self.sequences.push(sequence);
         }
-        let len = (places.end - places.start) as usize * self.block_size;
-        self.extents.push(Extent { offset: geometry.offset(places.start), len });
+        let len = (blocks.end - blocks.start) as usize * self.block_size;
+        self.extents.push(Extent { offset: geometry.offset(blocks.start), len });
     }
 
     /// Only the first ones were begun.
@@ -85,7 +85,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let size = geometry.block_size();
         let Scratch { probes, on_device, reads, extents, .. } = scratch;
         let first = |extent: &Extent| {
-            let probe = probes.partition_point(|probe| geometry.offset(probe.place) < extent.offset);
+            let probe = probes.partition_point(|probe| geometry.offset(probe.block) < extent.offset);
             let segment = on_device.partition_point(|segment| segment.range.end <= probe);
             PlannedRead { probe, segment }
         };
@@ -96,8 +96,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let mut blocks = begun.blocks() as u64;
         for (s, OnDevice { range, sequence }) in on_device.iter().enumerate() {
             let mut at = range.start;
-            for same in probes[range.clone()].chunk_by(|a, b| a.place == b.place) {
-                let (offset, probe) = (geometry.offset(same[0].place), at);
+            for same in probes[range.clone()].chunk_by(|a, b| a.block == b.block) {
+                let (offset, probe) = (geometry.offset(same[0].block), at);
                 at += same.len();
                 if begun.bring(offset, *sequence) || same.iter().all(|probe| self.is_resolved(probe.key)) {
                     continue;
@@ -144,7 +144,7 @@ impl<'a> BlocksOfRead<'a> {
     pub fn of(&mut self, flash: &Flash, offset: u64) -> Option<(&'a [Probe], u64)> {
         let geometry = flash.log.geometry();
         let start = self.at.probe;
-        let is_there = |probe: &&Probe| geometry.offset(probe.place) == offset;
+        let is_there = |probe: &&Probe| geometry.offset(probe.block) == offset;
         self.at.probe += self.probes[start..].iter().take_while(is_there).count();
         let is_before = |segment: &&OnDevice| segment.range.end <= start;
         self.at.segment += self.on_device[self.at.segment..].iter().take_while(is_before).count();

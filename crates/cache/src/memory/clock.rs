@@ -95,7 +95,7 @@ impl Memory {
     pub fn shrink(&mut self, aim: ShrinkTarget, now: u32, leave: impl FnMut(Victim<'_>) -> Eviction) {
         let exceeds = |this: &Self| {
             let bytes = this.bytes_allocated();
-            let all = this.pool.used() as i64 + bytes as i64 - this.told_bytes as i64;
+            let all = this.pool.used() as i64 + bytes as i64 - this.counted_bytes as i64;
             bytes as u64 > aim.shard && all > aim.pool as i64
         };
         self.evict_while(exceeds, aim.spare, now, leave);

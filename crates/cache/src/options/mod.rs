@@ -17,7 +17,7 @@ use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
 use granary_log::device::Space;
 use granary_log::sync::sync::atomic::AtomicU64;
-use granary_log::{Found, Geometry, InDoubt, OpenError, SlotOrder};
+use granary_log::{CrashPolicy, Found, Geometry, OpenError, SlotOrder};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -128,11 +128,11 @@ impl FlashOptions {
             depends_on: 0,
             slots: SlotOrder::Fifo,
             space: Space::Reserved,
-            in_doubt: match self.power_loss {
-                PowerLoss::StartEmpty => InDoubt::StartEmpty,
-                PowerLoss::ServeOlder => InDoubt::ServeOlder,
+            crash_policy: match self.power_loss {
+                PowerLoss::StartEmpty => CrashPolicy::StartEmpty,
+                PowerLoss::ServeOlder => CrashPolicy::ServeOlder,
             },
-            companions: Vec::new(),
+            shared_memory: Vec::new(),
         })
     }
 
@@ -168,10 +168,10 @@ impl FlashOptions {
     pub(crate) fn capacity(&self, geometry: &Geometry) -> Capacity {
         // No entry begins in the last block of a segment with a summary: that is a bit saved where
         // the number of blocks is a power of two.
-        let places = geometry.blocks() - u64::from(has_summary(geometry));
+        let blocks = geometry.blocks() - u64::from(has_summary(geometry));
         let growth = if self.admission == Admission::All { Growth::Quick } else { Growth::Tight };
         let entries = self.max_stored_keys.map(|keys| keys.div_ceil(self.partitions));
-        Capacity::new(geometry.file_bytes(), places, entries, growth)
+        Capacity::new(geometry.file_bytes(), blocks, entries, growth)
     }
 
     /// Bits of a key's hash that the index keeps, those that choose its shard among them. Of so many keys of a

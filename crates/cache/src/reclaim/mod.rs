@@ -32,9 +32,9 @@ impl Consumer<Records> for Shared {
         self.note_unindexed();
         for shard in 0..SHARDS {
             let mut shard = self.lock(shard);
-            let before = shard.places.table.len();
-            shard.places.table.remove_places(&blocks);
-            add(&self.counters.lost, (before - shard.places.table.len()) as u64);
+            let before = shard.index.table.len();
+            shard.index.table.remove_blocks(&blocks);
+            add(&self.counters.lost, (before - shard.index.table.len()) as u64);
         }
     }
 
@@ -56,10 +56,10 @@ impl Shared {
     /// Takes the entries of a segment out of the index, unless newer versions are there by now; gives how many.
     fn forget_segment(&self, segment: &Summary) -> u64 {
         let mut forgotten = 0;
-        for (place, summary_entry) in segment.iter() {
+        for (block_number, summary_entry) in segment.iter() {
             if let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) {
                 let mut shard = self.shard(hash);
-                let is_forgotten = shard.places.remove(hash, place);
+                let is_forgotten = shard.index.remove(hash, block_number);
                 // DRAM first, RAM may have got a copy meanwhile, which is the only one from here on.
                 let is_left_in_ram = is_forgotten && self.is_dram_first() && shard.memory.orphan(hash);
                 forgotten += u64::from(is_forgotten && !is_left_in_ram);
@@ -73,39 +73,39 @@ impl Shared {
         let segment_bytes = flash.log.geometry().segment_bytes();
         let mut kept_bytes = 0;
         let mut last_block = None;
-        for (place, summary_entry) in segment.iter() {
+        for (block_number, summary_entry) in segment.iter() {
             let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) else { continue };
-            let recent = self.shard(hash).places.at(hash, place);
+            let recent = self.shard(hash).index.at(hash, block_number);
             let Some(recent) = recent else { continue };
-            if last_block == Some(place)
+            if last_block == Some(block_number)
                 || fate(flash.reinsertion, recent, kept_bytes, segment_bytes) == Fate::Drop
             {
                 continue;
             }
             // One read serves all entries of the block that are worth keeping.
-            last_block = Some(place);
-            kept_bytes += self.reinsert_block(flash, place, segment.sequence, kept_bytes);
+            last_block = Some(block_number);
+            kept_bytes += self.reinsert_block(flash, block_number, segment.sequence, kept_bytes);
         }
     }
 
-    fn reinsert_block(&self, flash: &Flash, place: u64, sequence: u64, kept_before: u64) -> u64 {
+    fn reinsert_block(&self, flash: &Flash, block_number: u64, sequence: u64, kept_before: u64) -> u64 {
         let geometry = flash.log.geometry();
         let mut bytes = granary_log::AlignedBuffer::zeroed(geometry.block_size());
-        if flash.log.device().read_at(geometry.offset(place), &mut bytes).is_err() {
+        if flash.log.device().read_at(geometry.offset(block_number), &mut bytes).is_err() {
             return 0;
         }
-        let Some(header) = block::check(&bytes, flash.log.instance(), place) else { return 0 };
+        let Some(header) = block::check(&bytes, flash.log.instance(), block_number) else { return 0 };
         let entries = newest_entries(block::payload(&bytes), header.count);
-        let Some(mut putting) = flash.putting_unless_awaited() else { return 0 };
+        let Some(mut tombstones) = flash.tombstones_unless_awaited() else { return 0 };
         let mut writer = flash.log.writer();
-        if !putting.retry(&mut writer) {
+        if !tombstones.retry(&mut writer) {
             return 0;
         }
         let mut kept = 0;
         for entry in entries {
             let hash = self.hasher.hash(entry.key);
             let mut shard = self.shard(hash);
-            let recent = shard.places.at(hash, place);
+            let recent = shard.index.at(hash, block_number);
             if header.sequence != sequence || !entry.is_whole() || recent.is_none() {
                 continue;
             }
@@ -117,8 +117,8 @@ impl Shared {
             let Some(placed) = appended else {
                 break;
             };
-            shard.places.relocate(hash, place, placed.block);
-            if shard.places.count(hash) > 1 {
+            shard.index.relocate(hash, block_number, placed.block);
+            if shard.index.count(hash) > 1 {
                 // It stays beside those that look alike.
                 note_beside(&mut writer, hash.summary_entry(RecordKind::Entry), placed);
             }

@@ -27,7 +27,7 @@ pub(super) struct Replayed {
     /// The hash below the shard's bits, at the top; then a block's number that counts no more; then flags.
     word: u64,
     /// The block (of the file) that it begins in.
-    pub place: u64,
+    pub block_number: u64,
 }
 
 impl Replayed {
@@ -132,8 +132,8 @@ impl<'a> Neighbours<'a> {
             }
             let Some(segment) = self.segments.get(i) else { break };
             let has_beside = !segment.beside.is_empty();
-            for (place, entry) in segment.iter() {
-                let block = first + place - segment.first_block;
+            for (block_number, entry) in segment.iter() {
+                let block = first + block_number - segment.first_block;
                 if blocks.contains(&block) {
                     let is_beside = has_beside && segment.is_beside(entry);
                     visit(entry, block - blocks.start, if is_beside { BESIDE } else { 0 });
@@ -183,7 +183,7 @@ impl ByShard {
         self.words[self.begins[shard]..self.begins[shard + 1]].iter().map(|word| {
             let block = self.first + ((word >> FLAG_BITS) & (BLOCKS_MAX - 1));
             let segment = self.first_blocks[(block / self.blocks_per_segment) as usize];
-            Replayed { word: *word, place: segment + block % self.blocks_per_segment }
+            Replayed { word: *word, block_number: segment + block % self.blocks_per_segment }
         })
     }
 }

@@ -82,14 +82,14 @@ impl Shared {
         under_way: Option<&HashSet<KeyHash>>,
     ) -> TakenOver {
         let mut locked = self.lock(shard);
-        let Shard { places, memory } = &mut *locked;
+        let Shard { index, memory } = &mut *locked;
         let is_dram_first = self.dram_first().is_some();
         memory.take_over(chunks, |hash| match is_dram_first {
             false if under_way.is_none_or(|hashes| hashes.contains(&hash)) => Elsewhere::Newer,
             // Write-through, RAM has copies only; what is not on flash is written again.
             false => Elsewhere::Yes,
             // Some entry that looks like it is on flash. Perhaps it is not its own: then it leaves RAM too early.
-            true if places.any(hash) => Elsewhere::AsBefore,
+            true if index.any(hash) => Elsewhere::AsBefore,
             true => Elsewhere::No,
         })
     }

@@ -73,16 +73,19 @@ impl Shared {
 
     fn replay_shard(&self, flash: &Flash, shard: usize, sorted: &[ByShard]) {
         let mut locked = self.lock(shard);
-        let Shard { places, .. } = &mut *locked;
+        let Shard { index, .. } = &mut *locked;
         // Segments are written in the order of the ring.
-        let newest =
-            sorted.iter().rev().find_map(|sorted| sorted.of(shard).next_back()).map_or(0, |last| last.place);
+        let newest = sorted
+            .iter()
+            .rev()
+            .find_map(|sorted| sorted.of(shard).next_back())
+            .map_or(0, |last| last.block_number);
         let blocks = flash.log.geometry().blocks();
-        let age = |place: u64| (newest + blocks - place) % blocks;
-        let hash_bits = places.table.hash_bits();
+        let age = |block: u64| (newest + blocks - block) % blocks;
+        let hash_bits = index.table.hash_bits();
         let mut left = Dealt::of_shard(sorted, shard).replay(hash_bits, self.is_dram_first());
-        let entry = |entry: &Replayed| (entry.hash(hash_bits), entry.place);
-        let evicted = places.table.replace_all(&mut left.entries, entry, age);
+        let entry = |entry: &Replayed| (entry.hash(hash_bits), entry.block_number);
+        let evicted = index.table.replace_all(&mut left.entries, entry, age);
         add(&self.counters.compared_at_start, left.compared);
         add(&self.counters.displaced_at_start, left.displaced);
         if left.is_any_evicted || evicted > 0 {

@@ -22,7 +22,7 @@ pub(super) struct Left {
     pub entries: Vec<Replayed>,
     /// Entries that others were compared with.
     pub compared: u64,
-    /// Entries of other keys whose places were taken over.
+    /// Entries of other keys that were taken over.
     pub displaced: u64,
     /// An entry had to leave because too many looked alike.
     pub is_any_evicted: bool,

@@ -32,11 +32,11 @@ fn summary(random: &mut fastrand::Rng, geometry: &Geometry, sequence: u64) -> Su
     Summary { sequence, first_block, counts, entries: entries.into_iter().collect(), beside, records }
 }
 
-/// What the index has, in order; how many places of others were taken over; whether an entry had to leave.
+/// What the index has, in order; how many entries of others were taken over; whether an entry had to leave.
 type Expected = (Vec<(KeyHash, u64)>, u64, bool);
 
 /// Changes the list as a record does.
-fn change(expected: &mut Expected, (hash, kind): (KeyHash, RecordKind), place: u64, stays_beside: bool) {
+fn change(expected: &mut Expected, (hash, kind): (KeyHash, RecordKind), block: u64, stays_beside: bool) {
     let (entries, displaced, is_any_evicted) = expected;
     let known = |hash: KeyHash| (hash.shard(), hash.below_shard(KNOWN_BITS));
     let before = entries.iter().filter(|(other, _)| known(*other) == known(hash));
@@ -57,7 +57,7 @@ fn change(expected: &mut Expected, (hash, kind): (KeyHash, RecordKind), place: u
     if !stays_beside {
         *displaced += strangers as u64;
     }
-    entries.push((hash, place));
+    entries.push((hash, block));
 }
 
 #[test]
@@ -86,9 +86,9 @@ fn sorted_records_leave_what_records_leave_one_after_the_other() {
                     change(&mut expected, (KeyHash::from_bits(entry >> 1), RecordKind::Deletion), 0, false);
                 });
             }
-            for (place, entry) in segment.iter() {
+            for (block, entry) in segment.iter() {
                 let stays_beside = is_dram_first || segment.is_beside(entry);
-                change(&mut expected, crate::key::parse_summary_entry(entry), place, stays_beside);
+                change(&mut expected, crate::key::parse_summary_entry(entry), block, stays_beside);
             }
         }
         for entry in voids.flat_map(|(_, entries)| entries) {
@@ -102,14 +102,15 @@ fn sorted_records_leave_what_records_leave_one_after_the_other() {
         let (mut found, mut displaced, mut is_any_evicted) = (Vec::new(), 0, false);
         for shard in 0..SHARDS {
             let left = Dealt::of_shard(&sorted, shard).replay(KNOWN_BITS, is_dram_first);
-            found.extend(left.entries.iter().map(|entry| (shard, entry.hash(KNOWN_BITS), entry.place)));
+            found
+                .extend(left.entries.iter().map(|entry| (shard, entry.hash(KNOWN_BITS), entry.block_number)));
             displaced += left.displaced;
             is_any_evicted |= left.is_any_evicted;
         }
         let mut wanted: Vec<(usize, u64, u64)> = expected
             .0
             .iter()
-            .map(|(hash, place)| (hash.shard(), hash.below_shard(KNOWN_BITS), *place))
+            .map(|(hash, block)| (hash.shard(), hash.below_shard(KNOWN_BITS), *block))
             .collect();
         found.sort_unstable();
         wanted.sort_unstable();

@@ -90,11 +90,11 @@ impl Shared {
         for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
             let mut shard = self.lock(i);
             let unindexed = flash.has_unindexed(dram_first);
-            add(&self.counters.look_alikes_expected, shard.places.look_alikes_expected(asked.len()));
+            add(&self.counters.look_alikes_expected, shard.index.look_alikes_expected(asked.len()));
             // All keys of a shard under one lock: of two entries with one key the later one stays.
             for asked in asked {
                 let entry = entries[asked.key as usize];
-                if unindexed || shard.places.may_have(&flash.log, entry.key) {
+                if unindexed || shard.index.may_have(&flash.log, entry.key) {
                     over.push(asked.key as usize);
                 } else if !keep_one(&mut shard, entry) {
                     refused(asked.key as usize, Refusal::TooLong);
@@ -124,9 +124,9 @@ impl Shared {
         if found != Headroom::Enough {
             dram_first.wake();
         }
-        if found <= Headroom::Little {
-            self.evict_shards(flash, dram_first, shard, Headroom::Less);
-            if Headroom::of(flash, &self.pool) == Headroom::TooLittle {
+        if found <= Headroom::BelowHalf {
+            self.evict_shards(flash, dram_first, shard, Headroom::BelowTarget);
+            if Headroom::of(flash, &self.pool) == Headroom::Exceeded {
                 // The device is behind, too: entries leave that nobody asked the policy about.
                 let mut unseen = 0;
                 self.relieve(shard, |_| {
@@ -144,10 +144,10 @@ impl Shared {
         for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut shard = self.lock(i);
             let unindexed = flash.has_unindexed(dram_first);
-            add(&self.counters.look_alikes_expected, shard.places.look_alikes_expected(asked.len()));
+            add(&self.counters.look_alikes_expected, shard.index.look_alikes_expected(asked.len()));
             for asked in asked {
                 let key = keys[asked.key as usize];
-                if unindexed || shard.places.may_have(&flash.log, key) {
+                if unindexed || shard.index.may_have(&flash.log, key) {
                     over.push(key);
                 } else {
                     shard.memory.remove(key);

@@ -11,10 +11,10 @@ use crate::limits::{
     HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_PATIENCE, SHARDS,
 };
 use crate::memory::{Eviction, ShrinkTarget, Spare, Victim};
-use crate::places::{LookAlikes, Places};
 use crate::policy::shard_limits;
 use crate::record::HeaderBytes;
 use crate::shard::{Shard, point};
+use crate::shard_index::{LookAlikes, ShardIndex};
 use crate::shared::Shared;
 use crate::stats::{Counters, add};
 use granary_log::Writer;
@@ -110,16 +110,16 @@ impl Shared {
         aim: ShrinkTarget,
         ask: Ask,
     ) -> bool {
-        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
-        if !putting.retry(&mut writer) {
+        if !tombstones.retry(&mut writer) {
             return false;
         }
         let mut locked = self.lock(shard);
         let mut admitter = dram_first.admitter.lock().expect("no panic under the lock");
         let now = dram_first.opened.elapsed().as_secs_f64();
         let second = self.time();
-        let Shard { places, memory } = &mut *locked;
+        let Shard { index, memory } = &mut *locked;
         let (mut admitted, mut admitted_bytes, mut rejected, mut behind) = (0, 0, 0, false);
         memory.shrink(aim, second, |Victim { hash, entry, reads, updates }| {
             if entry.is_expired(second) || !flash.fits(entry.key.len(), entry.len()) {
@@ -139,8 +139,8 @@ impl Shared {
                 behind = true;
                 Eviction::Keep
             };
-            if places.count(hash) >= SAME_HASH_MAX - 1
-                && !delete_look_alikes(&mut writer, places, hash, &self.counters)
+            if index.count(hash) >= SAME_HASH_MAX - 1
+                && !delete_look_alikes(&mut writer, index, hash, &self.counters)
             {
                 return keep();
             }
@@ -149,13 +149,13 @@ impl Shared {
             admitted += 1;
             admitted_bytes += entry.len() as u64;
             let (counters, look_alikes) = (&self.counters, LookAlikes::Others);
-            match point(places, flash, key, placed, look_alikes, counters, &counters.displaced) {
+            match point(index, flash, key, placed, look_alikes, counters, &counters.displaced) {
                 Some(_) => Eviction::Move,
                 None => Eviction::Drop,
             }
         });
-        let hot = places.table.len() * HOT_PERCENT_MAX / 100;
-        places.table.cool(hot);
+        let hot = index.table.len() * HOT_PERCENT_MAX / 100;
+        index.table.cool(hot);
         add(&self.counters.admitted, admitted);
         self.measure(admitted, admitted_bytes);
         add(&self.counters.rejected, rejected);
@@ -206,7 +206,7 @@ impl Shared {
 /// Deletes everything on flash that looks like this hash's; `false`: there is no room for the deletion now.
 fn delete_look_alikes(
     writer: &mut Writer<'_, Records>,
-    places: &mut Places,
+    index: &mut ShardIndex,
     hash: KeyHash,
     counters: &Counters,
 ) -> bool {
@@ -215,6 +215,6 @@ fn delete_look_alikes(
         return false;
     };
     writer.journal(placed.sequence, &[summary_entry]);
-    add(&counters.displaced, places.remove_look_alikes(hash));
+    add(&counters.displaced, index.remove_look_alikes(hash));
     true
 }

@@ -6,17 +6,17 @@ use crate::entry::StoredEntry;
 use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::limits::{SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
-use crate::places::LookAlikes;
 use crate::policy::{Promotion, placement};
 use crate::shard::{Shard, point};
+use crate::shard_index::LookAlikes;
 use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::sync::sync::Mutex;
 use std::ops::Range;
 
 impl Shared {
-    /// Lets readers find entries, each at its place. `coming`: entries of each shard, these and what follows them
-    /// in the batch; these are taken off. Whoever calls this holds `putting`, so that the index and the log agree
+    /// Lets readers find entries, each in its block. `coming`: entries of each shard, these and what follows them
+    /// in the batch; these are taken off. Whoever calls this holds `tombstones`, so that the index and the log agree
     /// on which version of a key is the last. Returns the numbers of those that are in the index beside others that look
     /// alike, all that there were.
     pub fn publish_many(
@@ -31,11 +31,11 @@ impl Shared {
         let publish = |shards: Range<usize>| {
             for shard in shards {
                 let mut locked = self.lock(shard);
-                locked.places.table.expect(coming[shard]);
+                locked.index.table.expect(coming[shard]);
                 let asked = by_shard.of(shard);
-                asked.iter().take(SIDE_BY_SIDE).for_each(|asked| locked.places.prefetch(asked.hash));
+                asked.iter().take(SIDE_BY_SIDE).for_each(|asked| locked.index.prefetch(asked.hash));
                 for (n, Asked { key, .. }) in asked.iter().enumerate() {
-                    asked.get(n + SIDE_BY_SIDE).iter().for_each(|ahead| locked.places.prefetch(ahead.hash));
+                    asked.get(n + SIDE_BY_SIDE).iter().for_each(|ahead| locked.index.prefetch(ahead.hash));
                     if n % SIDE_BY_SIDE == 0 {
                         let ahead = asked[n..].iter().take(SIDE_BY_SIDE);
                         ahead.for_each(|ahead| locked.memory.prefetch_for_put(ahead.hash));
@@ -46,9 +46,9 @@ impl Shared {
                         Vec::push(&mut beside, i);
                     }
                 }
-                let expected = locked.places.look_alikes_expected(asked.len());
+                let expected = locked.index.look_alikes_expected(asked.len());
                 add(&self.counters.look_alikes_expected, expected);
-                locked.places.table.expect(0);
+                locked.index.table.expect(0);
             }
         };
         let working = (entries.len() >= SHARED_ENTRIES_MIN).then(|| self.helpers.begin());
@@ -60,7 +60,7 @@ impl Shared {
         beside.into_inner().expect("no panic under the lock")
     }
 
-    /// Lets readers find an entry at its place; without one, lets them find no older version.
+    /// Lets readers find an entry in its block; without one, lets them find no older version.
     fn publish(
         &self,
         flash: &Flash,
@@ -69,10 +69,10 @@ impl Shared {
         placed: Option<Placed>,
     ) -> Neighbours {
         let StoredEntry { key, value, expires_at } = entry;
-        let (places, counters) = (&mut shard.places, &self.counters);
+        let (index, counters) = (&mut shard.index, &self.counters);
         let look_alikes = LookAlikes::MayBeIts;
         let pointed = placed.and_then(|placed| {
-            point(places, flash, key, placed, look_alikes, counters, &counters.taken_over_unsure)
+            point(index, flash, key, placed, look_alikes, counters, &counters.taken_over_unsure)
         });
         let Some(pointed) = pointed else {
             shard.unpublish(flash, key, counters);
@@ -89,7 +89,7 @@ impl Shared {
     }
 }
 
-/// Whether there are entries in the index that look like one that was just put, which took the place of none.
+/// Whether there are entries in the index that look like one that was just put, which replaced none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Neighbours {
     None,

@@ -36,11 +36,11 @@ impl Shared {
         coming: &mut [usize; SHARDS],
         refused: &mut Refused<'_>,
     ) {
-        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         let under_way = self.arena.as_ref().map(|arena| arena.begin_change(writer.next_sequence()));
         // Deletions that wait come first: no later record may be found without them.
-        let room = putting.retry(&mut writer);
+        let room = tombstones.retry(&mut writer);
         if entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64
             <= flash.log.geometry().segment_bytes() / 2
         {
@@ -71,24 +71,24 @@ impl Shared {
         add(&self.counters.written_through, written);
         self.measure(written, bytes as u64);
         let changes = last_placed_or_refused(entries, &placed);
-        if putting.len() == 0 {
+        if tombstones.len() == 0 {
             // Before the journal voids what was there: a kill in between leaves one of the two.
             writer.reveal();
         }
-        putting.journal(&mut writer, changes.into_iter().map(|i| (entries[i].key, placed[i])));
-        if putting.len() > 0 {
+        tombstones.journal(&mut writer, changes.into_iter().map(|i| (entries[i].key, placed[i])));
+        if tombstones.len() > 0 {
             // As for deletions.
-            putting.retry(&mut writer);
+            tombstones.retry(&mut writer);
         }
         for i in self.publish_many(flash, entries, &placed, coming) {
             let summary_entry = entries[i].key.hash().summary_entry(RecordKind::Entry);
             placed[i].iter().for_each(|placed| note_beside(&mut writer, summary_entry, *placed));
         }
         writer.release();
-        putting.retry(&mut writer);
+        tombstones.retry(&mut writer);
         // As long as this thread has the right to put.
         drop(under_way);
-        self.bound_tombstones(flash, putting, writer);
+        self.bound_tombstones(flash, tombstones, writer);
     }
 
     /// Notes what so many records of the log take.
@@ -99,67 +99,67 @@ impl Shared {
 
     /// Deletes keys; `then` is called with each, by its number, while nobody else can change it.
     pub fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>], mut then: impl FnMut(&mut Shard, usize)) {
-        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         let under_way = self.arena.as_ref().map(|arena| arena.begin_change(writer.next_sequence()));
-        putting.retry(&mut writer);
-        putting.journal(&mut writer, keys.iter().map(|key| (*key, None)));
+        tombstones.retry(&mut writer);
+        tombstones.journal(&mut writer, keys.iter().map(|key| (*key, None)));
         // Before anybody sees it: the segment may be found again that was open meanwhile, and should have it then.
-        putting.retry(&mut writer);
+        tombstones.retry(&mut writer);
         for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut locked = self.lock(shard);
             if flash.dram_first.is_none() {
-                add(&self.counters.look_alikes_expected, locked.places.look_alikes_expected(asked.len()));
+                add(&self.counters.look_alikes_expected, locked.index.look_alikes_expected(asked.len()));
             }
             for asked in asked {
                 locked.unpublish(flash, keys[asked.key as usize], &self.counters);
                 then(&mut locked, asked.key as usize);
             }
         }
-        putting.retry(&mut writer);
+        tombstones.retry(&mut writer);
         // As long as this thread has the right to put.
         drop(under_way);
-        self.bound_tombstones(flash, putting, writer);
+        self.bound_tombstones(flash, tombstones, writer);
     }
 
     /// Deletes by hash what recovery found to be void; the log's journal has the summary entries already.
     pub fn delete_lost(&self, flash: &Flash, summary_entries: Vec<u64>) {
-        let mut putting = flash.putting.lock().expect("no panic under the lock");
-        putting.replace(summary_entries);
+        let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
+        tombstones.replace(summary_entries);
         let mut writer = flash.log.writer();
-        putting.retry(&mut writer);
+        tombstones.retry(&mut writer);
     }
 
     /// With too many deletions waiting, forgetting everything is the cheaper way to be right.
     fn bound_tombstones(
         &self,
         flash: &Flash,
-        mut putting: MutexGuard<'_, TombstoneQueue>,
+        mut tombstones: MutexGuard<'_, TombstoneQueue>,
         writer: Writer<'_, Records>,
     ) {
-        if putting.len() > TOMBSTONES_MAX {
+        if tombstones.len() > TOMBSTONES_MAX {
             let entries = |shard| {
                 let shard = self.lock(shard);
-                (shard.places.table.len() + shard.memory.dirty()) as u64
+                (shard.index.table.len() + shard.memory.dirty()) as u64
             };
             add(&self.counters.lost, (0..SHARDS).map(entries).sum());
             drop(writer);
             tracing::error!("the device takes no writes: the cache starts over empty");
-            if let Err(error) = self.reset(flash, &mut putting) {
+            if let Err(error) = self.reset(flash, &mut tombstones) {
                 tracing::error!(%error, "cannot start over");
             }
         }
     }
 
     /// Forgets everything and starts another instance of the log.
-    pub fn reset(&self, flash: &Flash, putting: &mut TombstoneQueue) -> io::Result<()> {
+    pub fn reset(&self, flash: &Flash, tombstones: &mut TombstoneQueue) -> io::Result<()> {
         let mut writer = flash.log.writer();
         // The old instance is there until the new one has begun: who changes a key meanwhile has to wait for that.
         flash.note_unindexed();
         for shard in 0..SHARDS {
             self.lock(shard).clear();
         }
-        putting.clear();
+        tombstones.clear();
         flash.awaits_flusher.store(true, Ordering::Release);
         let cleared = writer.clear();
         flash.awaits_flusher.store(false, Ordering::Release);
@@ -182,11 +182,11 @@ impl Shared {
     /// What the operating system says; that the next start will not find all that is on the device; that it was no clean
     /// stop.
     pub fn stop(&self, flash: &Flash) -> io::Result<()> {
-        let mut putting = flash.putting.lock().expect("no panic under the lock");
+        let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
         flash.awaits_flusher.store(true, Ordering::Release);
         let deadline = Instant::now() + STOP_WAITS_FOR_ROOM;
         for _ in 0..flash.log.geometry().segments().clamp(3, 1024) {
-            if putting.retry(&mut flash.log.writer()) {
+            if tombstones.retry(&mut flash.log.writer()) {
                 // What the RAM tier has is on flash, too, or does not outlive a stop.
                 flash.log.stop()?;
                 self.arena.iter().for_each(|arena| arena.remove());

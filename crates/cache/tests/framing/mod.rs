@@ -77,15 +77,15 @@ pub fn framing() -> Records {
 
 #[derive(Default)]
 pub struct Index {
-    places: Mutex<HashMap<u64, u64>>,
+    blocks_of_keys: Mutex<HashMap<u64, u64>>,
 }
 
 impl Index {
     fn unpublish(&self, summary: &Summary) {
-        let mut places = self.places.lock().unwrap();
-        for (place, summary_entry) in summary.iter() {
-            if places.get(&(summary_entry >> 1)) == Some(&place) {
-                places.remove(&(summary_entry >> 1));
+        let mut blocks_of_keys = self.blocks_of_keys.lock().unwrap();
+        for (block, summary_entry) in summary.iter() {
+            if blocks_of_keys.get(&(summary_entry >> 1)) == Some(&block) {
+                blocks_of_keys.remove(&(summary_entry >> 1));
             }
         }
     }
@@ -96,7 +96,7 @@ impl Consumer<Records> for Index {
         self.unpublish(segment);
     }
     fn reclaim_unread(&self, blocks: Range<u64>) {
-        self.places.lock().unwrap().retain(|_, place| !blocks.contains(place));
+        self.blocks_of_keys.lock().unwrap().retain(|_, block| !blocks.contains(block));
     }
     fn failed(&self, segment: &Summary, _: &std::io::Error) -> Failed {
         self.unpublish(segment);
@@ -120,7 +120,7 @@ impl Store {
         };
         let (log, recovered) = opened.unwrap();
         let (log, index) = (Arc::new(log), Arc::new(Index::default()));
-        take_in(&recovered, &mut index.places.lock().unwrap());
+        take_in(&recovered, &mut index.blocks_of_keys.lock().unwrap());
         let (served, consumer) = (Arc::clone(&log), Arc::clone(&index));
         log.reclaim_ahead(&*index);
         let flusher = std::thread::spawn(move || served.serve(&*consumer));
@@ -147,11 +147,11 @@ impl Store {
                     framing::append(&mut writer, summary_entry, &[&record[..3], &record[3..]])
                 {
                     writer.journal(placed.sequence, &[summary_entry]);
-                    let mut places = self.index.places.lock().unwrap();
+                    let mut blocks_of_keys = self.index.blocks_of_keys.lock().unwrap();
                     if deletes || !self.log.keeps(placed.sequence) {
-                        places.remove(&key);
+                        blocks_of_keys.remove(&key);
                     } else {
-                        places.insert(key, placed.block);
+                        blocks_of_keys.insert(key, placed.block);
                     }
                     return true;
                 }
@@ -164,21 +164,21 @@ impl Store {
 
     /// The version of a key that can be reached.
     pub fn get(&self, io: &mut Io, key: u64) -> Option<u64> {
-        let place = *self.index.places.lock().unwrap().get(&key)?;
+        let block = *self.index.blocks_of_keys.lock().unwrap().get(&key)?;
         let geometry = *self.log.geometry();
         let size = geometry.block_size();
         let mut wanted = 1;
         loop {
             let mut payloads = Vec::new();
-            let count = match self.log.locate(place) {
+            let count = match self.log.locate(block) {
                 Location::Memory(segment) => {
                     let reader = segment.read();
-                    let (count, bytes) = records_in(&reader, place)?;
+                    let (count, bytes) = records_in(&reader, block)?;
                     bytes.chunks_exact(size).take(wanted).for_each(|b| payloads.extend(block::payload(b)));
                     count
                 }
                 Location::Device { sequence } => {
-                    let extents: Vec<Extent> = (place..place + wanted as u64)
+                    let extents: Vec<Extent> = (block..block + wanted as u64)
                         .map(|block| Extent { offset: geometry.offset(block), len: size })
                         .collect();
                     let mut blocks = vec![Vec::new(); wanted];
@@ -186,7 +186,7 @@ impl Store {
                         blocks[i] = result.map(<[u8]>::to_vec).unwrap_or_default();
                     });
                     let mut count = None;
-                    for (bytes, number) in blocks.iter().zip(place..) {
+                    for (bytes, number) in blocks.iter().zip(block..) {
                         if bytes.is_empty() {
                             return None;
                         }
@@ -217,8 +217,8 @@ impl Store {
 
     /// The segment that a key lies in.
     pub fn sequence(&self, key: u64) -> Option<u64> {
-        let place = *self.index.places.lock().unwrap().get(&key)?;
-        Some(self.log.sequence_of(place))
+        let block = *self.index.blocks_of_keys.lock().unwrap().get(&key)?;
+        Some(self.log.sequence_of(block))
     }
 
     /// A clean stop.
@@ -241,18 +241,19 @@ impl Store {
 }
 
 /// Replays segments and losses in order.
-pub fn take_in(recovered: &Recovered<Records>, places: &mut HashMap<u64, u64>) {
+pub fn take_in(recovered: &Recovered<Records>, blocks_of_keys: &mut HashMap<u64, u64>) {
     let mut lost = recovered.lost.iter().peekable();
     for segment in recovered.segments.iter().map(Some).chain([None]) {
         let until = segment.map_or(u64::MAX, |segment| segment.sequence);
         while let Some((_, summary_entries)) = lost.next_if(|(sequence, _)| **sequence < until) {
-            places.retain(|key, _| !summary_entries.iter().any(|summary_entry| summary_entry >> 1 == *key));
+            blocks_of_keys
+                .retain(|key, _| !summary_entries.iter().any(|summary_entry| summary_entry >> 1 == *key));
         }
-        for (place, summary_entry) in segment.iter().flat_map(|segment| segment.iter()) {
+        for (block, summary_entry) in segment.iter().flat_map(|segment| segment.iter()) {
             if summary_entry & 1 == 0 {
-                places.insert(summary_entry >> 1, place);
+                blocks_of_keys.insert(summary_entry >> 1, block);
             } else {
-                places.remove(&(summary_entry >> 1));
+                blocks_of_keys.remove(&(summary_entry >> 1));
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::arena;
 use super::extent::{Engine, Extent};
 use super::flight::{ByDescriptor, Flight};
-use super::places::{Places, bytes_each};
+use super::frames::{Frames, bytes_each};
 use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH};
 use io_uring::{IoUring, opcode, squeue, types::Fd};
@@ -19,22 +19,22 @@ pub(super) struct Refused {
     pub left: Vec<usize>,
 }
 
-/// A ring, and the places that its reads go to.
+/// A ring, and the frames that its reads go to.
 pub(super) struct Ring {
     ring: IoUring,
-    /// The places side by side; `None` between the calls of a ring that borrows them.
+    /// The frames side by side; `None` between the calls of a ring that borrows them.
     arena: Option<AlignedBuffer>,
-    place_bytes: usize,
+    frame_bytes: usize,
     /// The kernel holds the arena, which makes reads cheaper.
     is_registered: bool,
     /// Reads were given up that the kernel may still be at.
     refused: bool,
-    /// What is being read into a place, or into it and its neighbours: each at its first place.
+    /// What is being read into a frame, or into it and its neighbours: each at its first frame.
     flights: [Option<Flight>; READ_DEPTH],
-    places: Places,
+    frames: Frames,
     /// Flights that there are.
     count: usize,
-    /// Completions that were not looked at yet: first places and results.
+    /// Completions that were not looked at yet: first frames and results.
     reaped: Vec<(usize, i32)>,
 }
 
@@ -52,11 +52,11 @@ impl Ring {
         Ok(Self {
             ring,
             arena: None,
-            place_bytes: 0,
+            frame_bytes: 0,
             is_registered: false,
             refused: false,
             flights: [None; READ_DEPTH],
-            places: Places::new(),
+            frames: Frames::new(),
             count: 0,
             reaped: Vec::with_capacity(READ_DEPTH),
         })
@@ -65,8 +65,8 @@ impl Ring {
     /// For a thread that always has many reads in flight, of at most `read_bytes_max` bytes each.
     pub(super) fn with_registered_buffers(read_bytes_max: usize) -> io::Result<Self> {
         let mut this = Self::new()?;
-        this.place_bytes = bytes_each(read_bytes_max);
-        let arena = this.arena.insert(AlignedBuffer::zeroed(this.place_bytes * READ_DEPTH));
+        this.frame_bytes = bytes_each(read_bytes_max);
+        let arena = this.arena.insert(AlignedBuffer::zeroed(this.frame_bytes * READ_DEPTH));
         let len = arena.len();
         let iovec = libc::iovec { iov_base: arena.part_start(0, len).cast(), iov_len: len };
         // SAFETY: the memory is mapped now. The kernel holds on to its pages while it is registered, and reads go to
@@ -97,24 +97,24 @@ impl Ring {
         self.ring.submitter().register_eventfd(event.as_raw_fd())
     }
 
-    /// Puts a read in the queue of those to submit; `false`: there is no place for it.
+    /// Puts a read in the queue of those to submit; `false`: there is no frame for it.
     pub(super) fn begin(&mut self, file: BorrowedFd<'_>, extent: Extent, ticket: u64) -> bool {
-        let Some(place) = self.places.take(self.places_of(extent)) else { return false };
-        self.flights[place] = Some(Flight::new(extent, ticket));
+        let Some(frame) = self.frames.take(self.frames_of(extent)) else { return false };
+        self.flights[frame] = Some(Flight::new(extent, ticket));
         self.count += 1;
-        self.start(file, place);
+        self.start(file, frame);
         true
     }
 
-    fn places_of(&self, extent: Extent) -> usize {
-        extent.len.div_ceil(self.place_bytes).max(1)
+    fn frames_of(&self, extent: Extent) -> usize {
+        extent.len.div_ceil(self.frame_bytes).max(1)
     }
 
-    fn start(&mut self, file: BorrowedFd<'_>, place: usize) {
-        let flight = self.flights[place].expect("it was begun");
+    fn start(&mut self, file: BorrowedFd<'_>, frame: usize) {
+        let flight = self.flights[frame].expect("it was begun");
         let Extent { offset, len } = flight.rest();
-        let at = place * self.place_bytes + flight.done();
-        let arena = self.arena.as_mut().expect("reads have places");
+        let at = frame * self.frame_bytes + flight.done();
+        let arena = self.arena.as_mut().expect("reads have frames");
         let (start, len) = (arena.part_start(at, len), len as u32);
         let fd = Fd(file.as_raw_fd());
         let entry: squeue::Entry = if self.is_registered {
@@ -122,12 +122,12 @@ impl Ring {
         } else {
             opcode::Read::new(fd, start, len).offset(offset).build()
         };
-        let entry = entry.user_data(place as u64);
+        let entry = entry.user_data(frame as u64);
         // The kernel holds the file as soon as the entry is submitted; a descriptor closed before is an error of the read.
         // SAFETY: the `len` bytes from `start` lie in the arena, are used by this read alone until it completes (its
-        // places are taken), and whoever drops the ring waits for completion or gives the arena up.
+        // frames are taken), and whoever drops the ring waits for completion or gives the arena up.
         let pushed = unsafe { self.ring.submission().push(&entry) };
-        pushed.expect("the queue has as many entries as there are places");
+        pushed.expect("the queue has as many entries as there are frames");
     }
 
     /// Whether a call of the kernel would submit something or bring something.
@@ -171,28 +171,28 @@ impl Ring {
         self.reaped.pop()
     }
 
-    /// What a completion means: the bytes of a read, in their places until the next one begins; `None`: it
+    /// What a completion means: the bytes of a read, in their frames until the next one begins; `None`: it
     /// goes on.
     pub(super) fn finish(
         &mut self,
         by: ByDescriptor<'_>,
-        (place, result): (usize, i32),
+        (frame, result): (usize, i32),
     ) -> Option<(u64, io::Result<&[u8]>)> {
-        let flight = self.flights[place].as_mut().expect("it was begun");
+        let flight = self.flights[frame].as_mut().expect("it was begun");
         let answer =
             if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(result as usize) };
-        let arena = self.arena.as_mut().expect("reads have places");
-        let bytes = arena.part(place * self.place_bytes + flight.done(), flight.rest().len);
+        let arena = self.arena.as_mut().expect("reads have frames");
+        let bytes = arena.part(frame * self.frame_bytes + flight.done(), flight.rest().len);
         let Some(outcome) = flight.advance(by, Engine::Ring, bytes, answer) else {
-            self.start(by.file, place);
+            self.start(by.file, frame);
             return None;
         };
         let Flight { extent, ticket, .. } = *flight;
-        self.flights[place] = None;
+        self.flights[frame] = None;
         self.count -= 1;
-        self.places.give_back(place, self.places_of(extent));
-        let at = place * self.place_bytes;
-        let arena = self.arena.as_mut().expect("reads have places");
+        self.frames.give_back(frame, self.frames_of(extent));
+        let at = frame * self.frame_bytes;
+        let arena = self.arena.as_mut().expect("reads have frames");
         Some((ticket, outcome.map(|()| &*arena.part(at, extent.len))))
     }
 
@@ -256,14 +256,14 @@ impl Ring {
         Ok(())
     }
 
-    /// Borrows an arena with places for these.
+    /// Borrows an arena with frames for these.
     fn begin_batch(&mut self, extents: &[Extent]) {
         let longest = extents.iter().map(|extent| extent.len).fold(READ_BYTES_MAX, usize::max);
-        self.place_bytes = bytes_each(longest);
-        self.arena = Some(arena::borrow(self.place_bytes * READ_DEPTH));
+        self.frame_bytes = bytes_each(longest);
+        self.arena = Some(arena::borrow(self.frame_bytes * READ_DEPTH));
     }
 
-    /// Waits for what is in flight, so that no place is reused or freed under the kernel's hands; where it cannot
+    /// Waits for what is in flight, so that no frame is reused or freed under the kernel's hands; where it cannot
     /// wait, the arena is never freed.
     pub(super) fn end_batch(&mut self) {
         while !self.refused && self.in_flight() > 0 {
@@ -272,7 +272,7 @@ impl Ring {
         }
         self.reaped.clear();
         self.flights = [None; READ_DEPTH];
-        self.places = Places::new();
+        self.frames = Frames::new();
         self.count = 0;
         if !self.refused {
             self.arena.take().into_iter().for_each(arena::give_back);
@@ -314,7 +314,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Starts the read of extent `next` and moves on; `false`: there is none, or no place for it.
+    /// Starts the read of extent `next` and moves on; `false`: there is none, or no frame for it.
     fn start_next(&mut self, next: &mut usize) -> bool {
         if *next == self.extents.len() || !self.ring.begin(self.file, self.extents[*next], *next as u64) {
             return false;
@@ -333,11 +333,11 @@ impl Drop for Batch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::{Engine, Io, Place, Reader};
+    use crate::io::{Engine, Io, Reader, RingPermit};
     use std::mem::ManuallyDrop;
     use std::os::fd::{AsFd, OwnedFd};
 
-    /// Puts something that is no ring in the place of the ring's descriptor.
+    /// Puts something that is no ring in place of the ring's descriptor.
     fn break_ring(ring: &Ring) {
         let null = std::fs::File::open("/dev/null").unwrap();
         // SAFETY: the descriptor is the ring's, which from here on is told EOPNOTSUPP or the like.
@@ -404,7 +404,7 @@ mod tests {
         let device = crate::device::FileDevice::open(&path, bytes.len() as u64).unwrap();
         let extents: Vec<Extent> = (0..200).map(|i| Extent { offset: i * 4096, len: 4096 }).collect();
         let mut io = Io::new();
-        io.reader = Reader::Ring(Box::new(ring), Place::take().expect("few rings are there yet"));
+        io.reader = Reader::Ring(Box::new(ring), RingPermit::take().expect("few rings are there yet"));
         for breaks in [false, true, false] {
             if let (true, Reader::Ring(ring, _)) = (breaks, &io.reader) {
                 break_ring(ring);

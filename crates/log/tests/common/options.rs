@@ -1,7 +1,7 @@
 //! Options of a log in a folder, as a cache has them.
 
 use granary_log::device::Space;
-use granary_log::{Geometry, InDoubt, Options, SlotOrder};
+use granary_log::{CrashPolicy, Geometry, Options, SlotOrder};
 use std::path::Path;
 
 pub fn options(folder: &Path, geometry: Geometry) -> Options {
@@ -12,9 +12,9 @@ pub fn options(folder: &Path, geometry: Geometry) -> Options {
         fingerprint: 0xF00D,
         salt: Some(0),
         depends_on: 0,
-        companions: Vec::new(),
+        shared_memory: Vec::new(),
         slots: SlotOrder::Fifo,
         space: Space::Reserved,
-        in_doubt: InDoubt::StartEmpty,
+        crash_policy: CrashPolicy::StartEmpty,
     }
 }

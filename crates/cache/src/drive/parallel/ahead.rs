@@ -4,7 +4,7 @@ use crate::drive::io::Io;
 use crate::flash::Flash;
 use crate::limits::WANTED_DIVISOR;
 use crate::lookup::{BegunReads, Probe};
-use granary_log::limits::{READ_DEPTH, READ_PLACES_MAX};
+use granary_log::limits::{READ_DEPTH, READ_FRAMES_MAX};
 
 /// Where a thread begins with its part of a batch.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -14,16 +14,16 @@ pub(super) enum End {
 }
 
 /// As many reads as one thread has in flight, if they are long.
-const WINDOWS_MAX: u64 = (READ_DEPTH / READ_PLACES_MAX) as u64;
+const WINDOWS_MAX: u64 = (READ_DEPTH / READ_FRAMES_MAX) as u64;
 
 /// Windows of the device, each as long as the longest read: those at one end of it of which the first keys of a batch
-/// want so many blocks that the others will want the rest; none beyond the place `middle`.
+/// want so many blocks that the others will want the rest; none beyond the block `middle`.
 pub(super) fn choose(flash: &Flash, probes: &[Probe], end: End, middle: u64) -> BegunReads {
     let geometry = flash.log.geometry();
     let block_size = geometry.block_size();
     let blocks = (Io::extent_bytes_max(block_size) / block_size) as u64;
     let mut reads = BegunReads { block_size, ..BegunReads::default() };
-    let windows = probes.iter().map(|probe| probe.place / blocks);
+    let windows = probes.iter().map(|probe| probe.block / blocks);
     let (Some(lowest), Some(highest)) = (windows.clone().min(), windows.max()) else { return reads };
     let windows = match end {
         End::Low => lowest..(lowest + WINDOWS_MAX).min(middle / blocks),
@@ -32,10 +32,10 @@ pub(super) fn choose(flash: &Flash, probes: &[Probe], end: End, middle: u64) -> 
     if windows.is_empty() {
         return reads;
     }
-    let places = windows.start * blocks..(windows.end * blocks).min(geometry.blocks());
-    let mut wanted = vec![false; (places.end - places.start) as usize];
-    for probe in probes.iter().filter(|probe| places.contains(&probe.place)) {
-        wanted[(probe.place - places.start) as usize] = true;
+    let range = windows.start * blocks..(windows.end * blocks).min(geometry.blocks());
+    let mut wanted = vec![false; (range.end - range.start) as usize];
+    for probe in probes.iter().filter(|probe| range.contains(&probe.block)) {
+        wanted[(probe.block - range.start) as usize] = true;
     }
     for (window, wanted) in windows.zip(wanted.chunks_exact(blocks as usize)) {
         if wanted.iter().filter(|wanted| **wanted).count() >= wanted.len().div_ceil(WANTED_DIVISOR) {
@@ -55,8 +55,8 @@ mod tests {
     /// Blocks of a window.
     const BLOCKS: u64 = 32;
 
-    fn probes(places: impl Iterator<Item = u64>) -> Vec<Probe> {
-        places.map(|place| Probe { place, key: 0, digest: KeyDigest::of(b""), recent: false }).collect()
+    fn probes(blocks: impl Iterator<Item = u64>) -> Vec<Probe> {
+        blocks.map(|block| Probe { block, key: 0, digest: KeyDigest::of(b""), recent: false }).collect()
     }
 
     /// The windows that are read.
@@ -106,10 +106,10 @@ mod tests {
         let mut ahead = choose(flash, &wanted, End::Low, u64::MAX);
         assert_eq!((windows(&ahead), ahead.blocks()), (vec![0, 1], 2 * BLOCKS as usize));
         let brings =
-            |ahead: &BegunReads, place| ahead.bring(geometry.offset(place), flash.log.sequence_of(place));
-        assert!((0..2 * BLOCKS).all(|place| brings(&ahead, place)) && !brings(&ahead, 2 * BLOCKS));
+            |ahead: &BegunReads, block| ahead.bring(geometry.offset(block), flash.log.sequence_of(block));
+        assert!((0..2 * BLOCKS).all(|block| brings(&ahead, block)) && !brings(&ahead, 2 * BLOCKS));
         ahead.truncate(1);
-        assert!((0..BLOCKS).all(|place| brings(&ahead, place)) && !brings(&ahead, BLOCKS));
+        assert!((0..BLOCKS).all(|block| brings(&ahead, block)) && !brings(&ahead, BLOCKS));
         // The ring comes round to the first of its two segments.
         while flash.log.head() < geometry.segments() {
             put(1);

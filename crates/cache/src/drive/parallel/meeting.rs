@@ -20,7 +20,7 @@ pub(super) struct Meeting {
 
 #[derive(Default)]
 struct State {
-    /// Places below it are the lower thread's.
+    /// Blocks below it are the lower thread's.
     middle: Option<u64>,
     /// Probes for each side.
     handed: [Option<Vec<Probe>>; 2],
@@ -33,7 +33,7 @@ impl Meeting {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The place that divides the batch: what the first of the two that asks proposes.
+    /// The block that divides the batch: what the first of the two that asks proposes.
     pub fn middle(&self, proposed: u64) -> u64 {
         *self.state().middle.get_or_insert(proposed)
     }

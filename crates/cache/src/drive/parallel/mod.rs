@@ -1,7 +1,7 @@
-//! A large batch looked up by two threads: each plans half of the keys, then reads half of the places. It takes
+//! A large batch looked up by two threads: each plans half of the keys, then reads half of the blocks. It takes
 //! them half the time, and not a block is read twice.
 //!
-//! The places that they read are known when both have planned. They begin at the two ends of the file, with what
+//! The blocks that they read are known when both have planned. They begin at the two ends of the file, with what
 //! the first keys want, so that the device has something to do meanwhile.
 
 mod ahead;
@@ -82,8 +82,8 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Pair<'_, S> {
         };
         order(&mut scratch.probes, &mut scratch.spare);
         // Probes of one block stay together.
-        let middle = scratch.probes[scratch.probes.len() / 2].place;
-        let upper = scratch.probes.split_off(scratch.probes.partition_point(|probe| probe.place < middle));
+        let middle = scratch.probes[scratch.probes.len() / 2].block;
+        let upper = scratch.probes.split_off(scratch.probes.partition_point(|probe| probe.block < middle));
         let ((), mut false_positives) = help.both(
             || fetch(mine, flash, io, scratch),
             |io| {
@@ -119,7 +119,7 @@ fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
     lookup.plan(scratch, first_end..keys.end);
     let mut for_other = std::mem::take(&mut scratch.spare);
     for_other.clear();
-    for_other.extend(scratch.probes.extract_if(.., |probe| (probe.place < middle) != (side == Side::Lower)));
+    for_other.extend(scratch.probes.extract_if(.., |probe| (probe.block < middle) != (side == Side::Lower)));
     let mut from_other = meeting.exchange(side, for_other);
     scratch.probes.append(&mut from_other);
     scratch.spare = from_other;
@@ -127,7 +127,7 @@ fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
     fetch_long(lookup, flash, io, scratch);
 }
 
-/// Lets a helping thread look up in its own room; gives the places that did not hold their keys.
+/// Lets a helping thread look up in its own room; gives the blocks that did not hold their keys.
 fn in_own_room(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<FalsePositive> {
     let mut workspace = io.workspace.take().unwrap_or_default();
     workspace.scratch.begin();
@@ -137,9 +137,9 @@ fn in_own_room(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<
     false_positives
 }
 
-/// The place in the middle.
+/// The block in the middle.
 fn middle_of(probes: &[Probe]) -> u64 {
-    let mut places: Vec<u64> = probes.iter().map(|probe| probe.place).collect();
-    let middle = places.len() / 2;
-    if places.is_empty() { 0 } else { *places.select_nth_unstable(middle).1 }
+    let mut blocks: Vec<u64> = probes.iter().map(|probe| probe.block).collect();
+    let middle = blocks.len() / 2;
+    if blocks.is_empty() { 0 } else { *blocks.select_nth_unstable(middle).1 }
 }

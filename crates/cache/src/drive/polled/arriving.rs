@@ -46,8 +46,8 @@ impl<'a> Arriving<'a> {
             return self.tables.close(id, read);
         }
         let geometry = self.flash.log.geometry();
-        for same in read.probes.chunk_by(|a, b| a.place == b.place) {
-            let offset = geometry.offset(same[0].place);
+        for same in read.probes.chunk_by(|a, b| a.block == b.block) {
+            let offset = geometry.offset(same[0].block);
             let at = (offset - read.extent.offset) as usize;
             let bytes = bytes.get(at..at + geometry.block_size()).filter(|_| !unread.contains(&offset));
             let blocks = std::iter::once(read.blocks).chain(std::iter::repeat(ReadBlocks::Told));
@@ -105,7 +105,7 @@ impl<'a> Arriving<'a> {
         lookup.count();
         for LongEntry { probe, sequence, len } in begun {
             let blocks = blocks_spanned(geometry, len);
-            let extent = Extent { offset: geometry.offset(probe.place), len: blocks * geometry.block_size() };
+            let extent = Extent { offset: geometry.offset(probe.block), len: blocks * geometry.block_size() };
             let opening = self.tables.open(extent, sequence, read.instance);
             self.opened.push(opening);
             let id = same[probe.key as usize].key;
@@ -141,7 +141,7 @@ impl<'a> Arriving<'a> {
         let mut record = std::mem::take(&mut scratch.record);
         let blocks = blocks_spanned(geometry, len);
         record.resize(blocks * payload_size(geometry), 0);
-        let of = (read.instance, probe.place, read.sequence);
+        let of = (read.instance, probe.block, read.sequence);
         let is_whole = copy_payloads(geometry, bytes, of, &mut record) == blocks;
         let (keys, resolved) = ([waiting.key()], [AtomicBool::new(false)]);
         let sink = |_, outcome: Outcome<'_>| sink(waiting.ticket, outcome);

@@ -32,7 +32,7 @@ pub(super) fn open_reads<S: FnMut(usize, Outcome<'_>)>(
             opened.push(opening);
             let end = extent.offset + extent.len as u64;
             let of_read = scratch.probes[read.probe..].iter();
-            for probe in of_read.take_while(|probe| geometry.offset(probe.place) < end) {
+            for probe in of_read.take_while(|probe| geometry.offset(probe.block) < end) {
                 if lookup.is_resolved(probe.key) {
                     continue;
                 }

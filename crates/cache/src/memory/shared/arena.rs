@@ -83,11 +83,11 @@ pub(crate) struct FoundChunk {
 }
 
 impl Arena {
-    /// Maps a file, with what is in it if that belongs to the content with this companion and salt. Gives the chunks
+    /// Maps a file, with what is in it if that belongs to the content with this number and salt. Gives the chunks
     /// found, by shard. `None`: it cannot be, and the log says why; what was in the file is void.
-    pub fn open(claim: Claim, companion: u64, salt: u64) -> Option<(Arc<Self>, Vec<Vec<FoundChunk>>)> {
+    pub fn open(claim: Claim, memory_id: u64, salt: u64) -> Option<(Arc<Self>, Vec<Vec<FoundChunk>>)> {
         let layout = *claim.layout();
-        let Opened { mapping, checksum_seed, entries, reserved } = match Opened::new(&claim, companion, salt)
+        let Opened { mapping, checksum_seed, entries, reserved } = match Opened::new(&claim, memory_id, salt)
         {
             Ok(opened) => opened,
             Err(error) => {
@@ -211,12 +211,12 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(claim: &Claim, companion: u64, salt: u64) -> io::Result<Self> {
+    fn new(claim: &Claim, memory_id: u64, salt: u64) -> io::Result<Self> {
         let layout = *claim.layout();
-        let found = claim.take_over(companion, salt);
+        let found = claim.take_over(memory_id, salt);
         let checksum_seed = found.map_or_else(|| fastrand::u64(..), |found| found.checksum_seed);
         if found.is_none() {
-            claim.start_over(&Header { companion, salt, checksum_seed, boot_id: boot_id(), layout })?;
+            claim.start_over(&Header { memory_id, salt, checksum_seed, boot_id: boot_id(), layout })?;
         }
         let mapping = Mapping::new(claim.file(), layout.file_bytes() as usize)?;
         let entries = read_directory(claim, &layout)?;

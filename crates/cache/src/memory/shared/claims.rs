@@ -2,11 +2,11 @@
 //! count, or that they do not.
 
 use super::abandoned::remove_abandoned;
-use super::companion::MemoryCompanion;
 use super::file::{Claim, remove_all};
 use super::header::Layout;
+use super::partition_memory::PartitionMemory;
 use crate::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX};
-use granary_log::{Companion, is_any_open};
+use granary_log::{SharedMemory, is_any_open};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) struct InUse;
 pub(crate) struct Claims {
     folder: PathBuf,
     state_path: PathBuf,
-    companions: Vec<Arc<MemoryCompanion>>,
+    shared_memory: Vec<Arc<PartitionMemory>>,
 }
 
 impl Claims {
@@ -58,8 +58,8 @@ impl Claims {
                 ),
             }
         }
-        let companions = claims.into_iter().map(|claim| Arc::new(MemoryCompanion::new(claim))).collect();
-        Ok(Self { folder: folder.to_owned(), state_path: state_path.to_owned(), companions })
+        let shared_memory = claims.into_iter().map(|claim| Arc::new(PartitionMemory::new(claim))).collect();
+        Ok(Self { folder: folder.to_owned(), state_path: state_path.to_owned(), shared_memory })
     }
 
     /// No files. Those that the cache had in the usual folder are removed when the log is open.
@@ -67,24 +67,24 @@ impl Claims {
         Self {
             folder: DEFAULT_MEMORY_FOLDER.into(),
             state_path: state_path.to_owned(),
-            companions: Vec::new(),
+            shared_memory: Vec::new(),
         }
     }
 
     /// The files, for the log to say whether what was found in them is right.
-    pub fn companions(&self) -> Vec<Arc<dyn Companion>> {
-        self.companions.iter().map(|companion| Arc::clone(companion) as Arc<dyn Companion>).collect()
+    pub fn shared_memory(&self) -> Vec<Arc<dyn SharedMemory>> {
+        self.shared_memory.iter().map(|memory| Arc::clone(memory) as Arc<dyn SharedMemory>).collect()
     }
 
     /// Ends the claims, as the log was not opened. Files that were found stay for the next attempt.
     pub fn abandon(self) {
-        self.companions.iter().for_each(|companion| companion.abandon());
+        self.shared_memory.iter().for_each(|memory| memory.abandon());
     }
 
     /// The log is open: gives the files, and removes those of partitions that the cache does not have.
-    pub fn into_files(self) -> impl Iterator<Item = Option<Arc<MemoryCompanion>>> {
-        remove_all(&self.folder, &self.state_path, self.companions.len() as u64..PARTITIONS_MAX);
-        self.companions.into_iter().map(Some).chain(std::iter::repeat_with(|| None))
+    pub fn into_files(self) -> impl Iterator<Item = Option<Arc<PartitionMemory>>> {
+        remove_all(&self.folder, &self.state_path, self.shared_memory.len() as u64..PARTITIONS_MAX);
+        self.shared_memory.into_iter().map(Some).chain(std::iter::repeat_with(|| None))
     }
 }
 
@@ -92,7 +92,7 @@ impl Claims {
 /// with the room that there is.
 fn has_room(claims: &[Claim], bytes: u64) -> io::Result<()> {
     let (mut wanted, mut taken, mut free) = (0, 0, 0);
-    for claim in claims.iter().filter(|claim| claim.companion() == 0) {
+    for claim in claims.iter().filter(|claim| claim.memory_id() == 0) {
         let (own, beside) = claim.room()?;
         (wanted, taken, free) = (wanted + bytes, taken + own, beside);
     }

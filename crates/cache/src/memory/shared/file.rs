@@ -84,8 +84,8 @@ impl Claim {
     }
 
     /// The number that the state file must have for what was found to count; 0: nothing was found.
-    pub fn companion(&self) -> u64 {
-        self.found.map_or(0, |header| header.companion)
+    pub fn memory_id(&self) -> u64 {
+        self.found.map_or(0, |header| header.memory_id)
     }
 
     pub fn layout(&self) -> &Layout {
@@ -106,9 +106,9 @@ impl Claim {
         Ok((self.file.metadata()?.blocks() * 512, free.f_bavail * free.f_frsize))
     }
 
-    /// Returns the header of what was found if it belongs to the content with this companion and salt.
-    pub fn take_over(&self, companion: u64, salt: u64) -> Option<Header> {
-        self.found.filter(|header| header.companion == companion && header.salt == salt && companion != 0)
+    /// Returns the header of what was found if it belongs to the content with this number and salt.
+    pub fn take_over(&self, memory_id: u64, salt: u64) -> Option<Header> {
+        self.found.filter(|header| header.memory_id == memory_id && header.salt == salt && memory_id != 0)
     }
 
     /// Starts over: an empty file of full length with a reserved directory and this header, which is written last.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0..8 | `GRANRAM3` |
 //! | 8..16 | XXH3-64 of bytes 16..96 |
-//! | 16..24 | number of the companion: the one in the cache's state file, or the content is void |
+//! | 16..24 | number of this memory: the one in the cache's state file, or the content is void |
 //! | 24..32 | salt: seeds the hashes of keys |
 //! | 32..40 | seed of the entries' checksums |
 //! | 40..56 | boot id of the kernel |
@@ -113,7 +113,7 @@ impl Layout {
 /// What the file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub companion: u64,
+    pub memory_id: u64,
     pub salt: u64,
     pub checksum_seed: u64,
     pub boot_id: [u8; 16],
@@ -125,7 +125,7 @@ impl Header {
         let mut bytes = [0; SIZE];
         bytes[..8].copy_from_slice(&MAGIC);
         let mut put = |at: usize, number: u64| bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
-        put(16, self.companion);
+        put(16, self.memory_id);
         put(24, self.salt);
         put(32, self.checksum_seed);
         put(56, self.layout.unit_bytes);
@@ -144,7 +144,7 @@ impl Header {
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
         let is_whole = bytes[..8] == MAGIC && u64_at(8) == XxHash3_64::oneshot(&bytes[16..]);
         (is_whole && u64_at(72) == SHARDS as u64).then(|| Self {
-            companion: u64_at(16),
+            memory_id: u64_at(16),
             salt: u64_at(24),
             checksum_seed: u64_at(32),
             boot_id: bytes[40..56].try_into().expect("16 bytes"),

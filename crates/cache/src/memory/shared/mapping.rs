@@ -49,7 +49,7 @@ impl Mapping {
     /// `len` bytes at `offset`, a page's beginning, as a buffer that belongs to `owner`, which holds this mapping. For the
     /// write buffers: there must be no other buffer of these bytes.
     pub fn buffer(&self, offset: usize, len: usize, owner: Box<dyn BufferOwner>) -> AlignedBuffer {
-        let start = self.place(offset, len);
+        let start = self.pointer(offset, len);
         // SAFETY: in the mapping, which the owner holds; initialised by the kernel, and nobody else's: the owner gives
         // the buffer's number back only when it is dropped.
         unsafe { AlignedBuffer::of(start, len, owner) }
@@ -58,12 +58,12 @@ impl Mapping {
     /// Maps the pages of `len` bytes at `offset`, a page's beginning, at once: one by one, each first touch would enter the
     /// kernel. The pages are reserved. A kernel that cannot (before Linux 5.14) maps them when they are touched.
     pub fn populate(&self, offset: usize, len: usize) {
-        let start = self.place(offset, len);
+        let start = self.pointer(offset, len);
         // SAFETY: in the mapping, as just seen; no byte of it changes.
         let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxPopulateWrite) };
     }
 
-    fn place(&self, offset: usize, len: usize) -> NonNull<u8> {
+    fn pointer(&self, offset: usize, len: usize) -> NonNull<u8> {
         assert!(offset + len <= self.len);
         // SAFETY: in the mapping, as just seen.
         unsafe { self.base.add(offset) }
@@ -94,7 +94,7 @@ unsafe impl Sync for MappedBytes {}
 impl MappedBytes {
     /// `len` bytes at `offset` of the mapping. For the arena: it must have given out none of them.
     pub fn new(mapping: &Arc<Mapping>, offset: usize, len: usize) -> Self {
-        Self { bytes: mapping.place(offset, len), _mapping: Arc::clone(mapping), len }
+        Self { bytes: mapping.pointer(offset, len), _mapping: Arc::clone(mapping), len }
     }
 }
 

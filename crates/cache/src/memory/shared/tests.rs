@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 const SALT: u64 = 5;
-const COMPANION: u64 = 77;
+const MEMORY_ID: u64 = 77;
 
 /// A folder on tmpfs, or `None` where there is none: then what lies on one cannot be tried.
 fn folder() -> Option<tempfile::TempDir> {
@@ -29,10 +29,10 @@ fn pool(bytes: u64) -> Arc<Pool> {
 }
 
 /// Opens the tier as the next process does.
-fn open(folder: &Path, bytes: u64, companion: u64) -> (Memory, Arc<Arena>) {
+fn open(folder: &Path, bytes: u64, memory_id: u64) -> (Memory, Arc<Arena>) {
     let pool = pool(bytes);
     let claim = Claim::new(folder, Path::new("c"), 0, pool.layout(u64::MAX)).unwrap();
-    let (arena, mut chunks) = Arena::open(claim, companion, SALT).unwrap();
+    let (arena, mut chunks) = Arena::open(claim, memory_id, SALT).unwrap();
     let hasher = KeyHasher::with_seed(SALT);
     let mut memory = Memory::new(pool, u64::MAX, Role::Tier, hasher, 0, Some(Arc::clone(&arena)));
     memory.take_over(chunks.swap_remove(0), |_| Elsewhere::AsBefore);
@@ -59,7 +59,7 @@ fn recovered(bytes: &[u8], memory_bytes: u64, copies: &Path, path: &Path) -> Sta
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path).unwrap();
     file.write_all(bytes).unwrap();
     drop(file);
-    state(&open(copies, memory_bytes, COMPANION).0)
+    state(&open(copies, memory_bytes, MEMORY_ID).0)
 }
 
 fn random(state: &mut u64) -> u64 {
@@ -76,7 +76,7 @@ fn a_kill_at_any_store_leaves_the_state_before_an_operation_or_after_it() {
         [(1, 64 << 10, 200), (2, 24 << 10, 300), (3, 1 << 20, 90_000), (4, 2 << 20, 60)]
     {
         let (Some(folder), Some(copies)) = (folder(), folder()) else { return };
-        let (mut memory, mut arena) = open(folder.path(), memory_bytes, COMPANION);
+        let (mut memory, mut arena) = open(folder.path(), memory_bytes, MEMORY_ID);
         let path: PathBuf = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let mut seed: u64 = seed * 0x9E37_79B9_7F4A_7C15;
         let (mut before, mut kills, mut operations_tried) = (State::new(), 0, 0);
@@ -127,7 +127,7 @@ fn a_kill_at_any_store_leaves_the_state_before_an_operation_or_after_it() {
                 // The process is killed, and the next one goes on.
                 drop(memory);
                 drop(arena);
-                (memory, arena) = open(folder.path(), memory_bytes, COMPANION);
+                (memory, arena) = open(folder.path(), memory_bytes, MEMORY_ID);
                 assert!(state(&memory) == before, "a kill between two operations costs nothing");
             }
         }
@@ -141,20 +141,20 @@ fn a_kill_at_any_store_leaves_the_state_before_an_operation_or_after_it() {
 fn a_file_that_does_not_belong_to_the_cache_is_begun_anew() {
     let Some(folder) = folder() else { return };
     let key = KeyHasher::with_seed(SALT).key(b"key");
-    let put = |companion| {
-        let (mut memory, _) = open(folder.path(), 1 << 20, companion);
+    let put = |memory_id| {
+        let (mut memory, _) = open(folder.path(), 1 << 20, memory_id);
         memory.insert(key, Some(StoredValue::raw(b"value")), 0, EntryState::Dirty, 0);
         assert_eq!(memory.len(), 1);
     };
-    put(COMPANION);
-    assert_eq!(open(folder.path(), 1 << 20, COMPANION).0.len(), 1);
-    assert_eq!(open(folder.path(), 1 << 20, COMPANION + 1).0.len(), 0);
-    assert_eq!(open(folder.path(), 1 << 20, COMPANION).0.len(), 0, "it was begun anew");
-    put(COMPANION);
-    assert_eq!(open(folder.path(), 2 << 20, COMPANION).0.len(), 0);
-    put(COMPANION);
+    put(MEMORY_ID);
+    assert_eq!(open(folder.path(), 1 << 20, MEMORY_ID).0.len(), 1);
+    assert_eq!(open(folder.path(), 1 << 20, MEMORY_ID + 1).0.len(), 0);
+    assert_eq!(open(folder.path(), 1 << 20, MEMORY_ID).0.len(), 0, "it was begun anew");
+    put(MEMORY_ID);
+    assert_eq!(open(folder.path(), 2 << 20, MEMORY_ID).0.len(), 0);
+    put(MEMORY_ID);
     let claim = Claim::new(folder.path(), Path::new("c"), 0, pool(1 << 20).layout(u64::MAX)).unwrap();
-    let (_, chunks) = Arena::open(claim, COMPANION, SALT + 1).unwrap();
+    let (_, chunks) = Arena::open(claim, MEMORY_ID, SALT + 1).unwrap();
     assert!(chunks.iter().all(Vec::is_empty), "another salt hashes otherwise");
     // Somebody else's file, one that others may read, and a lock.
     let first = Claim::new(folder.path(), Path::new("d"), 0, pool(1 << 20).layout(u64::MAX)).unwrap();
@@ -171,7 +171,7 @@ fn a_file_that_does_not_belong_to_the_cache_is_begun_anew() {
 #[test]
 fn a_damaged_file_costs_entries_only() {
     let (Some(folder), Some(copies)) = (folder(), folder()) else { return };
-    let (mut memory, arena) = open(folder.path(), 128 << 10, COMPANION);
+    let (mut memory, arena) = open(folder.path(), 128 << 10, MEMORY_ID);
     let path: PathBuf = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     for i in 0..400u32 {
         let name = format!("key-{}", i % 300).into_bytes();
@@ -211,7 +211,7 @@ fn the_files_of_caches_that_are_gone_are_removed() {
     let layout = pool(1 << 20).layout(u64::MAX);
     let open = || {
         let claim = Claim::new(folder.path(), &path, 2, layout).unwrap();
-        Arena::open(claim, COMPANION, SALT).unwrap().0
+        Arena::open(claim, MEMORY_ID, SALT).unwrap().0
     };
     let files = || std::fs::read_dir(folder.path()).unwrap().count();
     std::fs::write(&state, "").unwrap();
@@ -235,7 +235,7 @@ fn the_files_of_caches_that_are_gone_are_removed() {
 #[test]
 fn a_page_says_whose_it_is_or_nothing() {
     let layout = pool(1 << 20).layout(u64::MAX);
-    let header = Header { companion: COMPANION, salt: SALT, checksum_seed: 1, boot_id: [7; 16], layout };
+    let header = Header { memory_id: MEMORY_ID, salt: SALT, checksum_seed: 1, boot_id: [7; 16], layout };
     let page = |path: &[u8]| [&header.encode()[..], &encode_path(path)].concat();
     assert_eq!(page(b"/a/b")[96..], *b"\x04\x00/a/b");
     assert_eq!(parse_path(&page(b"/a/b")), Some(&b"/a/b"[..]));

@@ -1,11 +1,11 @@
-//! What a consumer keeps beside the log's files in memory that outlives the process.
+//! Memory of a consumer that outlives the process.
 
 use crate::buffer::AlignedBuffer;
 use std::fmt;
 
-/// Memory of a consumer that outlives the process, bound to the content of one log by a number. Write buffers may lie
-/// in it: what is in them is written by the next start.
-pub trait Companion: Send + Sync + fmt::Debug {
+/// Memory of a consumer that outlives the process, such as a file on tmpfs, bound to the content of one log by a number.
+/// Write buffers may lie in it: what is in them is written by the next start.
+pub trait SharedMemory: Send + Sync + fmt::Debug {
     /// The number of what the process before left; 0: nothing.
     fn found(&self) -> u64;
 

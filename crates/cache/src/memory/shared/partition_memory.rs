@@ -2,12 +2,12 @@
 
 use super::arena::{Arena, FoundChunk};
 use super::file::Claim;
-use granary_log::{AlignedBuffer, Companion};
+use granary_log::{AlignedBuffer, SharedMemory};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
 /// The file, claimed and then opened with the log.
-pub(crate) struct MemoryCompanion {
+pub(crate) struct PartitionMemory {
     found: u64,
     state: Mutex<State>,
 }
@@ -19,9 +19,9 @@ enum State {
     None,
 }
 
-impl MemoryCompanion {
+impl PartitionMemory {
     pub fn new(claim: Claim) -> Self {
-        Self { found: claim.companion(), state: Mutex::new(State::Claimed(claim)) }
+        Self { found: claim.memory_id(), state: Mutex::new(State::Claimed(claim)) }
     }
 
     /// Ends the claim, as the log was not opened. A file that was found stays for the next attempt, another is removed.
@@ -43,13 +43,13 @@ impl MemoryCompanion {
     }
 }
 
-impl fmt::Debug for MemoryCompanion {
+impl fmt::Debug for PartitionMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryCompanion").field("found", &self.found).finish_non_exhaustive()
+        f.debug_struct("PartitionMemory").field("found", &self.found).finish_non_exhaustive()
     }
 }
 
-impl Companion for MemoryCompanion {
+impl SharedMemory for PartitionMemory {
     fn found(&self) -> u64 {
         self.found
     }

@@ -1,22 +1,22 @@
-//! Which parts of an arena are taken.
+//! Which frames of an arena are taken.
 
 use crate::buffer::ALIGNMENT;
-use crate::limits::{READ_DEPTH, READ_PLACES_MAX};
+use crate::limits::{READ_DEPTH, READ_FRAMES_MAX};
 
-/// The places of an arena, side by side, as many as reads may be in flight. A long read takes several neighbours.
-pub(super) struct Places {
+/// The frames of an arena, side by side, as many as reads may be in flight. A long read takes several neighbours.
+pub(super) struct Frames {
     /// A bit for each, set where nobody reads to it.
     free: u64,
 }
 
-/// Bytes of a place, where reads are at most so long.
+/// Bytes of a frame, where reads are at most so long.
 pub(super) const fn bytes_each(read_bytes_max: usize) -> usize {
-    read_bytes_max.div_ceil(READ_PLACES_MAX).next_multiple_of(ALIGNMENT)
+    read_bytes_max.div_ceil(READ_FRAMES_MAX).next_multiple_of(ALIGNMENT)
 }
 
-const _: () = assert!(READ_DEPTH == u64::BITS as usize, "a place has a bit");
+const _: () = assert!(READ_DEPTH == u64::BITS as usize, "a frame has a bit");
 
-impl Places {
+impl Frames {
     /// All of them, free.
     pub fn new() -> Self {
         Self { free: u64::MAX }
@@ -53,37 +53,37 @@ mod tests {
 
     #[test]
     fn neighbours_are_taken_where_they_are_free() {
-        let mut places = Places::new();
-        assert_eq!((places.take(1), places.take(4), places.take(3)), (Some(0), Some(1), Some(5)));
-        places.give_back(1, 4);
+        let mut frames = Frames::new();
+        assert_eq!((frames.take(1), frames.take(4), frames.take(3)), (Some(0), Some(1), Some(5)));
+        frames.give_back(1, 4);
         assert_eq!(
-            (places.take(5), places.take(3), places.take(1), places.take(1)),
+            (frames.take(5), frames.take(3), frames.take(1), frames.take(1)),
             (Some(8), Some(1), Some(4), Some(13))
         );
-        assert_eq!((places.take(50), places.take(1)), (Some(14), None));
-        places.give_back(5, 3);
+        assert_eq!((frames.take(50), frames.take(1)), (Some(14), None));
+        frames.give_back(5, 3);
         assert_eq!(
-            (places.take(4), places.take(2), places.take(2), places.take(1)),
+            (frames.take(4), frames.take(2), frames.take(2), frames.take(1)),
             (None, Some(5), None, Some(7))
         );
-        assert_eq!(Places::new().take(READ_DEPTH), Some(0));
+        assert_eq!(Frames::new().take(READ_DEPTH), Some(0));
     }
 
     #[test]
     fn no_place_is_taken_twice() {
         let mut random = fastrand::Rng::with_seed(7);
-        let (mut places, mut taken) = (Places::new(), Vec::<(usize, usize)>::new());
+        let (mut frames, mut taken) = (Frames::new(), Vec::<(usize, usize)>::new());
         for _ in 0..10_000 {
             let count = random.usize(1..=4);
             let is_free =
                 |at: usize| !taken.iter().any(|&(first, count)| (first..first + count).contains(&at));
             let fits = (0..=READ_DEPTH - count).find(|&first| (first..first + count).all(is_free));
             if random.bool() {
-                assert_eq!(places.take(count), fits);
+                assert_eq!(frames.take(count), fits);
                 taken.extend(fits.map(|first| (first, count)));
             } else if !taken.is_empty() {
                 let (first, count) = taken.swap_remove(random.usize(..taken.len()));
-                places.give_back(first, count);
+                frames.give_back(first, count);
             }
         }
     }

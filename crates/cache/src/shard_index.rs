@@ -8,24 +8,24 @@ use crate::limits::LOOK_ALIKE_BITS;
 use crate::record;
 use granary_log::Location;
 
-/// The places of one shard.
-pub(crate) struct Places {
+/// The index of one shard, and the collisions that lookups found.
+pub(crate) struct ShardIndex {
     pub table: Table,
     pub collisions: CollisionFilter,
 }
 
-/// What became of a key that was pointed at its place.
+/// What became of a key that was pointed at its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pointed {
     /// Another entry left the index for want of room.
     pub evicted: bool,
-    /// Places that were taken over without it being known whose they are.
+    /// Entries that were taken over without it being known whose they are.
     pub unsure: u64,
     /// Entries that look alike are in the index beside it: they are known to be other keys'.
     pub beside: bool,
 }
 
-/// Whose the places are that look like a key's, where a put does not know.
+/// Whose the entries are that look like a key's, where a put does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LookAlikes {
     /// Perhaps they are the key's: the index must not find them any more.
@@ -34,7 +34,7 @@ pub(crate) enum LookAlikes {
     Others,
 }
 
-impl Places {
+impl ShardIndex {
     pub fn new(capacity: Capacity) -> Self {
         Self { table: Table::new(capacity), collisions: CollisionFilter::default() }
     }
@@ -49,7 +49,7 @@ impl Places {
         self.table.prefetch(self.bits(hash));
     }
 
-    /// Visits the places that may hold an entry of this hash, each with whether it was found lately; `marks`: they are from
+    /// Visits the blocks that may hold an entry of this hash, each with whether it was found lately; `marks`: they are from
     /// now on.
     #[inline]
     pub fn find(&mut self, hash: KeyHash, marks: bool, visit: impl FnMut(u64, bool)) {
@@ -57,9 +57,9 @@ impl Places {
         self.table.find(bits, marks, visit);
     }
 
-    /// Whether an entry of this hash is at `place`; if so, whether it was found lately.
-    pub fn at(&self, hash: KeyHash, place: u64) -> Option<bool> {
-        self.table.contains(self.bits(hash), place)
+    /// Whether an entry of this hash is in `block`; if so, whether it was found lately.
+    pub fn at(&self, hash: KeyHash, block: u64) -> Option<bool> {
+        self.table.contains(self.bits(hash), block)
     }
 
     /// Whether an entry that looks like this hash's is anywhere.
@@ -67,10 +67,10 @@ impl Places {
         self.table.any(self.bits(hash), |_| true)
     }
 
-    /// Removes an entry of this hash at `place`; whether there was one.
-    pub fn remove(&mut self, hash: KeyHash, place: u64) -> bool {
+    /// Removes an entry of this hash in `block`; whether there was one.
+    pub fn remove(&mut self, hash: KeyHash, block: u64) -> bool {
         let bits = self.bits(hash);
-        self.table.remove(bits, place)
+        self.table.remove(bits, block)
     }
 
     /// An entry has been appended again.
@@ -89,31 +89,31 @@ impl Places {
         count
     }
 
-    /// Points a key at its place, and no longer at older ones.
+    /// Points a key at its block, and no longer at older ones.
     pub fn point(&mut self, log: &Log, key: Key<'_>, placed: Placed, look_alikes: LookAlikes) -> Pointed {
         let bits = self.bits(key.hash());
         let (table, collisions) = (&mut self.table, &self.collisions);
         let mut unsure = Unsure::default();
-        let same = |place| match (holds(log, collisions, key, place), look_alikes) {
+        let same = |block| match (holds(log, collisions, key, block), look_alikes) {
             (Holds::Unknown, LookAlikes::Others) => false,
-            (holds, _) => unsure.takes_over(place, holds),
+            (holds, _) => unsure.takes_over(block, holds),
         };
         let blocks = log.geometry().blocks();
-        let age = |place: u64| (placed.block + blocks - place) % blocks;
+        let age = |block: u64| (placed.block + blocks - block) % blocks;
         let inserted = table.insert(bits, placed.block, same, age);
         Pointed { evicted: inserted.evicted.is_some(), unsure: unsure.count(), beside: inserted.beside > 0 }
     }
 
-    /// Removes all places of a key, and those that may be its; gives how many of these may be another's.
+    /// Removes all entries of a key, and those that may be its; gives how many of these may be another's.
     pub fn remove_key(&mut self, log: &Log, key: Key<'_>) -> u64 {
         let bits = self.bits(key.hash());
         let (table, collisions) = (&mut self.table, &self.collisions);
         let mut unsure = Unsure::default();
-        table.remove_where(bits, |place| unsure.takes_over(place, holds(log, collisions, key, place)));
+        table.remove_where(bits, |block| unsure.takes_over(block, holds(log, collisions, key, block)));
         unsure.count()
     }
 
-    /// Removes all places that look like this hash's; gives how many.
+    /// Removes all entries that look like this hash's; gives how many.
     pub fn remove_look_alikes(&mut self, hash: KeyHash) -> u64 {
         let bits = self.bits(hash);
         self.table.remove_where(bits, |_| true) as u64
@@ -121,7 +121,7 @@ impl Places {
 
     /// Whether some version of a key may be on flash.
     pub fn may_have(&self, log: &Log, key: Key<'_>) -> bool {
-        let is_its = |place| holds(log, &self.collisions, key, place) != Holds::Another;
+        let is_its = |block| holds(log, &self.collisions, key, block) != Holds::Another;
         self.table.any(self.bits(key.hash()), is_its)
     }
 
@@ -141,14 +141,14 @@ impl Places {
     }
 }
 
-/// Places that are taken over without it being known whose they are.
+/// Blocks of entries that are taken over without it being known whose they are.
 #[derive(Default)]
 struct Unsure(Vec<u64>);
 
 impl Unsure {
-    fn takes_over(&mut self, place: u64, holds: Holds) -> bool {
-        if holds == Holds::Unknown && !self.0.contains(&place) {
-            self.0.push(place);
+    fn takes_over(&mut self, block: u64, holds: Holds) -> bool {
+        if holds == Holds::Unknown && !self.0.contains(&block) {
+            self.0.push(block);
         }
         holds != Holds::Another
     }
@@ -166,18 +166,18 @@ enum Holds {
     Unknown,
 }
 
-fn holds(log: &Log, collisions: &CollisionFilter, key: Key<'_>, place: u64) -> Holds {
-    match log.locate(place) {
+fn holds(log: &Log, collisions: &CollisionFilter, key: Key<'_>, block: u64) -> Holds {
+    match log.locate(block) {
         Location::Memory(segment) => {
             let segment = segment.read();
             let size = payload_size(log.geometry());
-            let Some((count, bytes)) = records_in(&segment, place) else { return Holds::Unknown };
+            let Some((count, bytes)) = records_in(&segment, block) else { return Holds::Unknown };
             match record::find_last(&payload(bytes)[..size], count, key.bytes()) {
                 Some(_) => Holds::It,
                 None => Holds::Another,
             }
         }
-        Location::Device { sequence } if collisions.contains(key, place, sequence) => Holds::Another,
+        Location::Device { sequence } if collisions.contains(key, block, sequence) => Holds::Another,
         Location::Device { .. } => Holds::Unknown,
     }
 }
