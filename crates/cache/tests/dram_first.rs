@@ -155,6 +155,46 @@ fn what_is_hot_on_flash_outlives_the_ring() {
     cache.validate();
 }
 
+/// What is put again after its segment was emptied, and before another has overwritten that, is no part of what was
+/// emptied: a kill leaves it.
+#[test]
+fn what_is_written_anew_while_its_old_segment_waits_outlives_a_kill() {
+    const BYTES: usize = 20_000;
+    // Three fill a segment. Four of 64 are emptied ahead: the third last of them was put when its old one was emptied.
+    const KEYS: u64 = 62 * 3;
+    let folder = tempfile::tempdir().unwrap();
+    let options = || dram_first(folder.path(), 256 << 10, Admission::Probability(1.0));
+    let put = |cache: &Cache, key: u64, version: u64| {
+        let mut value = vec![0x5A; BYTES];
+        value[..8].copy_from_slice(&version.to_le_bytes());
+        let refused = cache.put_many(&[Entry {
+            key: cache.key(&key.to_le_bytes()),
+            value: Some(&value),
+            expires_at: 0,
+        }]);
+        assert!(refused.is_empty());
+    };
+    let mut cache = Cache::open(options()).unwrap();
+    for last in [3 * KEYS, 3 * KEYS + 1, 4 * KEYS + 50] {
+        for version in 0..last {
+            put(&cache, version % KEYS, version);
+            if version % 3 == 2 {
+                // No faster than the device. What is large goes there at once.
+                cache.flush().unwrap();
+            }
+        }
+        cache.flush().unwrap();
+        cache.abandon();
+        cache = Cache::open(options()).unwrap();
+        let newest = (last - 40 * 3..last).filter(|version| get(&cache, version % KEYS) == Some(*version));
+        assert_eq!(newest.count(), 40 * 3, "after {last} puts");
+        for version in last - KEYS..last {
+            assert!([None, Some(version)].contains(&get(&cache, version % KEYS)), "of {last} puts");
+        }
+        cache.validate();
+    }
+}
+
 /// What a stop saves reclaims segments, and what was read in them comes back to RAM while that is being saved.
 #[test]
 fn a_stop_saves_what_is_hot_in_the_segments_it_reclaims() {

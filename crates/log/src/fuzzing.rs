@@ -1,8 +1,9 @@
 //! One function a decoder: any bytes are refused or decoded, never a panic, and what is written
 //! decodes to itself. Called by the fuzz targets and, with a fixed seed, by the tests.
 
+use crate::journal::{self, Kind};
 use crate::limits::{SEQUENCE_MAX, SUMMARY_ENTRY_MAX};
-use crate::{journal, state};
+use crate::state;
 
 const INSTANCE: u64 = 0x0123_4567_89AB_CDEF;
 
@@ -21,15 +22,17 @@ pub fn journal(data: &[u8]) {
     let records = parse(data);
     let (mut all, mut one) = (Vec::new(), Vec::new());
     for record in &records {
-        journal::encode(&mut one, INSTANCE, record.sequence, record.durable, &record.entries);
+        let numbers = (record.sequence, record.durable);
+        journal::encode(&mut one, INSTANCE, record.kind, numbers, &record.entries);
         all.extend_from_slice(&one);
     }
     assert!(data.starts_with(&all), "what is read is what was written");
     // What is written is read, up to where it is cut.
     let (sequence, durable) = (number(data, 0) & SEQUENCE_MAX, number(data, 6) & SEQUENCE_MAX);
     let entries: Vec<u64> = (0..data.len() % 50).map(|i| number(data, i) & SUMMARY_ENTRY_MAX).collect();
-    journal::encode(&mut one, INSTANCE, sequence, durable, &entries);
-    let written = journal::Record { sequence, durable, entries };
+    let kind = if number(data, 2) & 1 == 0 { Kind::Changes } else { Kind::Emptied };
+    journal::encode(&mut one, INSTANCE, kind, (sequence, durable), &entries);
+    let written = journal::Record { kind, sequence, durable, entries };
     let mut file = [one.as_slice(), one.as_slice()].concat();
     assert_eq!(parse(&file), [written.clone(), written.clone()]);
     file.truncate(one.len() + number(data, 3) as usize % one.len());

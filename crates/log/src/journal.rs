@@ -3,9 +3,9 @@
 //!
 //! Two files take turns. Each holds appends of: magic (u32), number of entries (u32), sequence number
 //! that the entries go to (u64), newest durable sequence number at that time (u64), XXH3-64 of the
-//! entries seeded by instance, sequence and durable mark (u64), then the entries (u64 each). Plain
-//! buffered writes: they survive the process. They survive the machine where somebody asks for that
-//! ([`Journal::take_unsynced`]).
+//! entries seeded by instance, sequence and durable mark (u64), then the entries (u64 each). An append with the other
+//! magic has no entries: segments up to its sequence number hold nothing any more. Plain buffered writes: they survive
+//! the process. They survive the machine where somebody asks for that ([`Journal::take_unsynced`]).
 
 use crate::limits::{JOURNAL_BYTES_MAX, SEQUENCE_MAX, SUMMARY_ENTRY_MAX};
 use crate::state::beside;
@@ -16,15 +16,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
-const MAGIC: u32 = 0x314A_5247;
 const HEADER_SIZE: usize = 32;
+
+/// What an append says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Entries change with a segment.
+    #[default]
+    Changes = 0x314A_5247,
+    /// Segments up to this one hold nothing any more.
+    Emptied = 0x324A_5247,
+}
+
+impl Kind {
+    fn of(magic: u32) -> Option<Self> {
+        [Self::Changes, Self::Emptied].into_iter().find(|kind| *kind as u32 == magic)
+    }
+}
 
 /// The entries of one append, or of several to one segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
+    pub kind: Kind,
     pub sequence: u64,
     pub durable: u64,
     pub entries: Vec<u64>,
+}
+
+/// What both files of a journal say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// The changes.
+    pub changes: Vec<Record>,
+    /// Segments up to this one hold nothing any more; 0: there is none.
+    pub emptied: u64,
 }
 
 pub(crate) struct Journal {
@@ -32,6 +57,8 @@ pub(crate) struct Journal {
     files: [JournalFile; 2],
     current: usize,
     bytes: Vec<u8>,
+    /// As in [`Content`].
+    emptied: u64,
     /// The files may have entries of another instance: what is behind them would not be found.
     awaits_clear: bool,
 }
@@ -57,11 +84,12 @@ pub(crate) fn paths(path: &Path) -> [PathBuf; 2] {
 }
 
 impl Journal {
-    /// Starts over with nothing but `carried`. At no moment is an entry of it missing from the files.
-    pub fn create(path: &Path, instance: u64, carried: &Record) -> io::Result<Self> {
+    /// Starts over with nothing but `carried`, and with the segments up to `emptied` empty. At no moment is anything of
+    /// it missing from the files.
+    pub fn create(path: &Path, instance: u64, carried: &Record, emptied: u64) -> io::Result<Self> {
         let paths = paths(path);
         let fresh = paths.each_ref().map(|path| beside(path, ".new"));
-        Self::create_as(&fresh, instance, carried)
+        Self::create_as(&fresh, instance, carried, emptied)
             .and_then(|this| {
                 this.files[0].file.sync_data()?;
                 for (fresh, path) in fresh.iter().zip(&paths) {
@@ -72,14 +100,16 @@ impl Journal {
             .inspect_err(|_| fresh.iter().for_each(|fresh| drop(std::fs::remove_file(fresh))))
     }
 
-    fn create_as(paths: &[PathBuf; 2], instance: u64, carried: &Record) -> io::Result<Self> {
+    fn create_as(paths: &[PathBuf; 2], instance: u64, carried: &Record, emptied: u64) -> io::Result<Self> {
         let create = |path: &Path| {
             let mut options = OpenOptions::new();
             let file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
             Ok::<_, io::Error>(JournalFile { file: Arc::new(file), len: 0, newest: 0, is_synced: true })
         };
         let files = [create(&paths[0])?, create(&paths[1])?];
-        let mut this = Self { instance, files, current: 0, bytes: Vec::new(), awaits_clear: false };
+        let mut this =
+            Self { instance, files, current: 0, bytes: Vec::new(), emptied: 0, awaits_clear: false };
+        this.note_emptied(emptied)?;
         // Without entries, too: by `durable` the next start knows which segments are missing.
         if carried.durable > 0 || !carried.entries.is_empty() {
             this.write(carried.sequence, carried.durable, &carried.entries)?;
@@ -92,25 +122,52 @@ impl Journal {
         if entries.is_empty() { Ok(()) } else { self.write(sequence, durable, entries) }
     }
 
-    fn write(&mut self, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
-        if self.awaits_clear {
-            self.clear(self.instance)?;
+    /// Notes that segments up to this one hold nothing any more.
+    pub fn note_emptied(&mut self, sequence: u64) -> io::Result<()> {
+        if sequence <= self.emptied {
+            return Ok(());
         }
-        encode(&mut self.bytes, self.instance, sequence, durable, entries);
-        let JournalFile { file, len, newest, is_synced } = &mut self.files[self.current];
-        *is_synced = false;
-        file.write_all_at(&self.bytes, *len)?;
-        *len += self.bytes.len() as u64;
+        self.prepare()?;
+        self.emptied = sequence;
+        self.write_emptied()
+    }
+
+    fn write(&mut self, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
+        self.prepare()?;
+        self.write_one(Kind::Changes, sequence, durable, entries)?;
+        let JournalFile { len, newest, .. } = &mut self.files[self.current];
         *newest = sequence.max(*newest);
         // Only now that `durable` is on record: what is dropped here is missed if its segment is.
         let full = *len > JOURNAL_BYTES_MAX;
-        let other = &mut self.files[1 - self.current];
+        let other = &self.files[1 - self.current];
         if (full || other.len > 0) && other.newest <= durable {
-            other.empty()?;
+            if other.len > 0 {
+                // It may be the one that says so.
+                self.write_emptied()?;
+            }
+            self.files[1 - self.current].empty()?;
             if full {
                 self.current = 1 - self.current;
             }
         }
+        Ok(())
+    }
+
+    fn write_emptied(&mut self) -> io::Result<()> {
+        if self.emptied == 0 { Ok(()) } else { self.write_one(Kind::Emptied, self.emptied, 0, &[]) }
+    }
+
+    /// Clears what has not been cleared yet.
+    fn prepare(&mut self) -> io::Result<()> {
+        if self.awaits_clear { self.clear(self.instance) } else { Ok(()) }
+    }
+
+    fn write_one(&mut self, kind: Kind, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
+        encode(&mut self.bytes, self.instance, kind, (sequence, durable), entries);
+        let JournalFile { file, len, is_synced, .. } = &mut self.files[self.current];
+        *is_synced = false;
+        file.write_all_at(&self.bytes, *len)?;
+        *len += self.bytes.len() as u64;
         Ok(())
     }
 
@@ -135,6 +192,7 @@ impl Journal {
     /// nothing is appended.
     pub fn clear(&mut self, instance: u64) -> io::Result<()> {
         self.instance = instance;
+        self.emptied = 0;
         self.awaits_clear = true;
         for file in &mut self.files {
             file.empty()?;
@@ -144,43 +202,46 @@ impl Journal {
     }
 }
 
-fn checksum(instance: u64, sequence: u64, durable: u64, entries: &[u8]) -> u64 {
-    XxHash3_64::oneshot_with_seed(instance ^ sequence.rotate_left(20) ^ durable.rotate_left(40), entries)
+fn checksum(instance: u64, kind: Kind, (sequence, durable): (u64, u64), entries: &[u8]) -> u64 {
+    let kind = if kind == Kind::Changes { 0 } else { kind as u64 };
+    let seed = instance ^ kind ^ sequence.rotate_left(20) ^ durable.rotate_left(40);
+    XxHash3_64::oneshot_with_seed(seed, entries)
 }
 
-/// Replaces `bytes` by one append.
-pub(crate) fn encode(bytes: &mut Vec<u8>, instance: u64, sequence: u64, durable: u64, entries: &[u64]) {
+/// Replaces `bytes` by one append; `numbers` are the sequence number and the durable mark.
+pub(crate) fn encode(bytes: &mut Vec<u8>, instance: u64, kind: Kind, numbers: (u64, u64), entries: &[u64]) {
     bytes.clear();
     bytes.extend_from_slice(&[0; HEADER_SIZE]);
     bytes.extend(entries.iter().flat_map(|w| w.to_le_bytes()));
-    let sum = checksum(instance, sequence, durable, &bytes[HEADER_SIZE..]);
-    bytes[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    let sum = checksum(instance, kind, numbers, &bytes[HEADER_SIZE..]);
+    bytes[..4].copy_from_slice(&(kind as u32).to_le_bytes());
     bytes[4..8].copy_from_slice(&(entries.len() as u32).to_le_bytes());
-    bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
-    bytes[16..24].copy_from_slice(&durable.to_le_bytes());
+    bytes[8..16].copy_from_slice(&numbers.0.to_le_bytes());
+    bytes[16..24].copy_from_slice(&numbers.1.to_le_bytes());
     bytes[24..32].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// All appends of this instance in both files, up to the first of each that is not whole. Those to one segment that follow
 /// each other are one record, with the newest durable mark: many small appends take no more RAM than a large one.
-pub(crate) fn read(path: &Path, instance: u64) -> io::Result<Vec<Record>> {
-    let mut records: Vec<Record> = Vec::new();
+pub(crate) fn read(path: &Path, instance: u64) -> io::Result<Content> {
+    let mut content = Content::default();
     for path in paths(path) {
         let bytes = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             read => read?,
         };
         for record in parse(&bytes, instance) {
-            match records.last_mut() {
+            match content.changes.last_mut() {
+                _ if record.kind == Kind::Emptied => content.emptied = record.sequence.max(content.emptied),
                 Some(last) if last.sequence == record.sequence => {
                     last.durable = record.durable.max(last.durable);
                     last.entries.extend(record.entries);
                 }
-                _ => records.push(record),
+                _ => content.changes.push(record),
             }
         }
     }
-    Ok(records)
+    Ok(content)
 }
 
 /// The appends of this instance in a file, up to the first that is not whole.
@@ -198,34 +259,36 @@ fn parse_one(bytes: &[u8], instance: u64) -> Option<(Record, &[u8])> {
     let (magic, count) = (u64_at(0) as u32, (u64_at(0) >> 32) as usize);
     let (sequence, durable, sum) = (u64_at(8), u64_at(16), u64_at(24));
     let (entries, rest) = rest.split_at_checked(count * 8)?;
-    if magic != MAGIC || sum != checksum(instance, sequence, durable, entries) {
+    let kind = Kind::of(magic)?;
+    if sum != checksum(instance, kind, (sequence, durable), entries) {
         return None;
     }
     let entries = entries.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().expect("8 bytes")));
     let entries: Vec<u64> = entries.collect();
     let is_valid =
         entries.iter().all(|entry| *entry <= SUMMARY_ENTRY_MAX) && sequence.max(durable) <= SEQUENCE_MAX;
-    is_valid.then_some((Record { sequence, durable, entries }, rest))
+    is_valid.then_some((Record { kind, sequence, durable, entries }, rest))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn changes(sequence: u64, durable: u64, entries: Vec<u64>) -> Record {
+        Record { kind: Kind::Changes, sequence, durable, entries }
+    }
+
     #[test]
     fn what_was_appended_whole_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d");
-        let mut journal = Journal::create(&path, 9, &Record::default()).unwrap();
+        let mut journal = Journal::create(&path, 9, &Record::default(), 0).unwrap();
         journal.append(3, 1, &[10, 11]).unwrap();
         journal.append(4, 1, &[12]).unwrap();
         journal.append(4, 2, &[13]).unwrap();
-        let expected = [
-            Record { sequence: 3, durable: 1, entries: vec![10, 11] },
-            Record { sequence: 4, durable: 2, entries: vec![12, 13] },
-        ];
-        assert_eq!(read(&path, 9).unwrap(), expected);
-        assert_eq!(read(&path, 8).unwrap(), [], "another instance's entries mean nothing");
+        let expected = [changes(3, 1, vec![10, 11]), changes(4, 2, vec![12, 13])];
+        assert_eq!(read(&path, 9).unwrap().changes, expected);
+        assert_eq!(read(&path, 8).unwrap(), Content::default(), "another instance's entries mean nothing");
         let file = &paths(&path)[0];
         let bytes = std::fs::read(file).unwrap();
         for len in 0..bytes.len() {
@@ -240,7 +303,7 @@ mod tests {
     fn nothing_is_appended_behind_entries_of_another_instance() {
         use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::create(&folder.path().join("d"), 9, &Record::default()).unwrap();
+        let mut journal = Journal::create(&folder.path().join("d"), 9, &Record::default(), 0).unwrap();
         let sealed: File = memfd_create("journal", MemfdFlags::ALLOW_SEALING).unwrap().into();
         fcntl_add_seals(&sealed, SealFlags::SHRINK).unwrap();
         let file = std::mem::replace(&mut journal.files[0].file, Arc::new(sealed));
@@ -249,8 +312,8 @@ mod tests {
         journal.append(1, 0, &[11]).unwrap_err();
         journal.files[0].file = file;
         journal.append(1, 0, &[11]).unwrap();
-        let expected = [Record { sequence: 1, durable: 0, entries: vec![11] }];
-        assert_eq!(read(&folder.path().join("d"), 8).unwrap(), expected);
+        let expected = [changes(1, 0, vec![11])];
+        assert_eq!(read(&folder.path().join("d"), 8).unwrap().changes, expected);
     }
 
     #[test]
@@ -258,11 +321,17 @@ mod tests {
     fn files_take_turns_and_never_drop_what_is_not_durable() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d");
-        let mut journal = Journal::create(&path, 9, &Record::default()).unwrap();
+        let mut journal = Journal::create(&path, 9, &Record::default(), 0).unwrap();
         let entries = vec![7; 100_000];
         for sequence in 10..40 {
             journal.append(sequence, sequence - 4, &entries).unwrap();
-            let kept: Vec<u64> = read(&path, 9).unwrap().iter().map(|r| r.sequence).collect();
+            if sequence == 12 {
+                journal.note_emptied(5).unwrap();
+                journal.note_emptied(4).unwrap();
+            }
+            let content = read(&path, 9).unwrap();
+            assert_eq!(content.emptied, if sequence < 12 { 0 } else { 5 }, "at segment {sequence}");
+            let kept: Vec<u64> = content.changes.iter().map(|r| r.sequence).collect();
             for open in (sequence - 3).max(10)..=sequence {
                 assert!(kept.contains(&open), "segment {open} is not durable at {sequence}: {kept:?}");
             }

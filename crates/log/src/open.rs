@@ -242,6 +242,7 @@ impl<F: Framing> Log<F> {
         };
         let mut recovered = Recovered::default();
         let mut head = 0;
+        let mut emptied = 0;
         let mut gaps = Vec::new();
         if shutdown == LastShutdown::Unknown {
             instance = random_number();
@@ -249,12 +250,13 @@ impl<F: Framing> Log<F> {
             let source = Source { geometry: &geometry, instance, salt, device: &*device };
             match slots {
                 SlotOrder::Fifo => {
-                    let records = match shutdown {
-                        LastShutdown::Clean => Vec::new(),
+                    let journal = match shutdown {
+                        LastShutdown::Clean => journal::Content::default(),
                         _ => journal::read(state_path, instance).map_err(state_error)?,
                     };
-                    taking_over::write_buffers(&framing, &source, buffers, &records, known_head);
-                    (recovered, head) = recover::fifo(&framing, &source, records, known_head);
+                    taking_over::write_buffers(&framing, &source, buffers, &journal.changes, known_head);
+                    emptied = journal.emptied;
+                    (recovered, head) = recover::fifo(&framing, &source, journal, known_head);
                     gaps = recovered.gaps(head);
                     let wiped = match shutdown {
                         LastShutdown::Killed => recover::wipe_behind_head(&framing, &source, head, 0),
@@ -276,7 +278,7 @@ impl<F: Framing> Log<F> {
                             "cannot remove what the last process left half written: starting empty"
                         );
                         (instance, memory_id) = start_empty().map_err(state_error)?;
-                        (recovered, head) = (Recovered::default(), 0);
+                        (recovered, head, emptied) = (Recovered::default(), 0, 0);
                         gaps.clear();
                     }
                 }
@@ -307,8 +309,10 @@ impl<F: Framing> Log<F> {
             SlotOrder::Fifo => gaps.first().map_or(head, |gap| gap - 1),
             SlotOrder::Table { .. } => 0,
         };
-        let carried = journal::Record { sequence: head + 1, durable, entries };
-        let mut journal = Journal::create(state_path, instance, &carried).map_err(state_error)?;
+        let carried = journal::Record { kind: journal::Kind::Changes, sequence: head + 1, durable, entries };
+        // Numbers above the head are given out again.
+        let mut journal =
+            Journal::create(state_path, instance, &carried, emptied.min(head)).map_err(state_error)?;
         if *crash_policy == CrashPolicy::ServeOlder {
             // Files that are not found after a loss of power would be taken for empty ones.
             sync_folder(state_path).map_err(state_error)?;

@@ -20,6 +20,8 @@ pub struct Recovered<F: Framing> {
     pub lost: BTreeMap<u64, Vec<u64>>,
     /// The sequence number up to which the state file said that everything was on the device.
     pub on_record: u64,
+    /// How many segments there are if none is missing.
+    pub expected: u64,
 }
 
 impl<F: Framing> Recovered<F> {
@@ -36,7 +38,7 @@ pub type Opened<F> = (crate::Log<F>, Recovered<F>);
 
 impl<F: Framing> Default for Recovered<F> {
     fn default() -> Self {
-        Self { segments: Vec::new(), lost: BTreeMap::new(), on_record: 0 }
+        Self { segments: Vec::new(), lost: BTreeMap::new(), on_record: 0, expected: 0 }
     }
 }
 
@@ -135,9 +137,10 @@ pub(crate) fn fill_gaps<F: Framing>(framing: &F, source: &Source<'_>, gaps: &[u6
 pub(crate) fn fifo<F: Framing>(
     framing: &F,
     source: &Source<'_>,
-    records: Vec<journal::Record>,
+    journal: journal::Content,
     known_head: u64,
 ) -> (Recovered<F>, u64) {
+    let journal::Content { changes: records, emptied } = journal;
     let geometry = source.geometry;
     let step = (TRANSFER_BYTES_MAX / geometry.segment_bytes()).max(1);
     let mut found = read_all(framing, source, step);
@@ -146,7 +149,8 @@ pub(crate) fn fifo<F: Framing>(
     // What was appended to segments after this one is in the journal.
     let floor = records.iter().map(|r| r.durable).fold(known_head, u64::max);
     let head = newest.max(floor);
-    let oldest = (head + 1).saturating_sub(geometry.segments()).max(1);
+    // What was emptied for others holds nothing, whether or not they were written since.
+    let oldest = (head + 1).saturating_sub(geometry.segments()).max(1).max(emptied + 1);
     // A segment that ought to be there and is not may have held newer versions, or deletions, of
     // anything older, unless the journal still lists what it held.
     let hole = (oldest..=head.min(floor)).rev().find(|sequence| !found.contains_key(sequence));
@@ -157,7 +161,7 @@ pub(crate) fn fifo<F: Framing>(
     {
         tracing::warn!(segment = hole, "a segment is missing: what is older than it is not served");
     }
-    let mut recovered = Recovered::default();
+    let mut recovered = Recovered { expected: (head + 1).saturating_sub(oldest), ..Recovered::default() };
     for record in records {
         // The journal keeps entries long after their segment is on the device; the ring may have passed
         // it since. Where nothing older is served, there is nothing to invalidate.

@@ -1,6 +1,7 @@
 //! The one writer: fills the segment that is open, and opens the next.
 
 use crate::framing::{Framing, SegmentId};
+use crate::journal::Journal;
 use crate::log::{Log, WriterState};
 use crate::segment::Segment;
 use crate::slots::{Purpose, Slots};
@@ -101,8 +102,18 @@ impl<'a, F: Framing> Writer<'a, F> {
             return;
         }
         let newest_safe = self.log.newest_safe();
+        self.write_journal(|journal| journal.append(sequence, newest_safe, entries));
+    }
+
+    /// Notes that segments up to this one hold nothing any more, so that a kill before others have overwritten them does
+    /// not bring their records back. Failing, it is as [`journal`](Self::journal).
+    pub fn journal_emptied(&mut self, sequence: u64) {
+        self.write_journal(|journal| journal.note_emptied(sequence));
+    }
+
+    fn write_journal(&mut self, append: impl FnOnce(&mut Journal) -> io::Result<()>) {
         self.log.synced.note_append();
-        let appended = self.state.journal.append(sequence, newest_safe, entries);
+        let appended = append(&mut self.state.journal);
         let failed_before = std::mem::replace(&mut self.state.journal_fails, appended.is_err());
         match appended {
             Err(error) if !failed_before => {

@@ -106,15 +106,14 @@ impl FlashOptions {
         self.check()?;
         let data_path = if is_block_device(&self.path) { self.path.clone() } else { with_bin(&self.path) };
         let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
-        // What is live in the next segment is journalled for the one that overwrites it, and changes in RAM only from
-        // then on. Where that is one and the same segment, a clean stop would forget those summary entries too early.
+        // What is live in a segment changes in RAM only once it is emptied. A lone one would be emptied for itself.
         let partition = self.partition(geometry)?;
         if self.admission != Admission::All && partition.segments() < 2 {
             return Err(OpenError::OneSegment { path: self.path.clone() });
         }
         let hash_bits = self.capacity(&partition).hash_bits;
         // What is DRAM first recovers by another rule (recover.rs).
-        let rule = if self.admission == Admission::All { 0 } else { 0b11 };
+        let rule = if self.admission == Admission::All { 0 } else { 0b01 };
         let serves_older = u64::from(self.power_loss == PowerLoss::ServeOlder);
         Ok(granary_log::Options {
             path: data_path,

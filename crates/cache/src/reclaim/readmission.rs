@@ -1,5 +1,5 @@
 //! DRAM first, when the log reuses a segment: what was found lately goes back to RAM, where it has to
-//! earn its block_number on flash again. What was not (the paper's ghosts) leaves.
+//! earn its place on flash again. What was not (the paper's ghosts) leaves.
 
 use crate::drive::{Io, Usable, read_by_block};
 use crate::flash::Flash;
@@ -17,15 +17,12 @@ use granary_log::{AlignedBuffer, Engine, Extent};
 impl Shared {
     /// To be called before the segment is forgotten.
     pub fn take_back(&self, flash: &Flash, segment: &Summary) {
-        let live = self.live(segment);
-        // A kill may come before the segment is overwritten. What is live in it and changes from here on
-        // changes in RAM only, for the index will not know it: without these summary entries it would come back.
-        let summary_entries: Vec<u64> =
-            live.iter().map(|live| live.hash.summary_entry(RecordKind::Deletion)).collect();
+        // A kill may come before the segment is overwritten. What is live in it changes in RAM only from here on, for the
+        // index will not know it, and would come back.
         let Some(tombstones) = flash.tombstones_unless_awaited() else { return };
-        let overwritten_by = segment.sequence + flash.log.geometry().segments();
-        flash.log.writer().journal(overwritten_by, &summary_entries);
+        flash.log.writer().journal_emptied(segment.sequence);
         drop(tombstones);
+        let live = self.live(segment);
         let takes_back =
             flash.dram_first.as_ref().is_some_and(|dram_first| dram_first.takes_back.load(Ordering::Acquire));
         let mut block_numbers = Vec::new();
@@ -122,7 +119,7 @@ impl Shared {
         }
         shard.index.remove(key.hash(), block_number);
         let value = (!entry.negative).then(|| entry.value()).flatten();
-        // It must earn its block_number on flash again.
+        // It must earn its place on flash again.
         shard.memory.remove(key);
         let kept = shard.memory.insert(key, value, entry.expires_at, EntryState::Returned, 0);
         add(if kept { &self.counters.taken_back } else { &self.counters.evicted_flash }, 1);

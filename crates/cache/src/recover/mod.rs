@@ -21,12 +21,6 @@ use granary_log::parallel::each_in_parallel;
 use replay::Dealt;
 use std::ops::Range;
 
-/// Whether there are segments that could not be read, and might the next time.
-fn misses_some(flash: &Flash, recovered: &Recovered<Records>) -> bool {
-    let written = flash.log.head().min(flash.log.geometry().segments());
-    (recovered.segments.len() as u64) < written
-}
-
 /// Shards whose entries are kept in RAM at the same time, of so many records in all.
 fn passes(records: usize, opening_entries: u64) -> impl Iterator<Item = Range<usize>> {
     let at_once = usize::try_from(opening_entries).unwrap_or(usize::MAX).max(records / OPENING_PASSES_MAX);
@@ -39,7 +33,8 @@ impl Shared {
     /// Fills the index from what the log found.
     pub fn recover(&self, recovered: &mut Recovered<Records>, opening_entries: u64) {
         let Some(flash) = &self.flash else { return };
-        if misses_some(flash, recovered) {
+        if (recovered.segments.len() as u64) < recovered.expected {
+            // Those that could not be read might be, the next time.
             flash.note_unindexed();
         }
         let records: usize = recovered.segments.iter().map(|segment| segment.records).sum();
