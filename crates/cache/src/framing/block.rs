@@ -19,7 +19,7 @@ use twox_hash::XxHash3_64;
 pub struct Header {
     /// Sequence number of the segment that the block was written in.
     pub sequence: u64,
-    /// Records that begin in the block (or, in a summary, its entries in the block).
+    /// Records that begin in the block; 0 in a summary.
     pub count: u16,
 }
 

@@ -165,12 +165,17 @@ mod tests {
         bytes(shape.slots)
     }
 
-    /// The table in docs/index.md.
+    /// The table in docs/index.md, and the same in blocks of 8 KiB.
     #[test]
     fn what_is_divided_takes_four_bytes_an_object() {
-        for (flash_gib, partitions, block_kib, undivided) in
-            [(1, 1, 8, 3.96), (16, 16, 8, 4.49), (64, 32, 16, 4.49), (128, 64, 16, 4.81)]
-        {
+        for (flash_gib, partitions, block_kib, undivided) in [
+            (1, 2, 4, 3.96),
+            (16, 32, 4, 4.49),
+            (64, 32, 16, 4.49),
+            (128, 64, 16, 4.81),
+            (1, 1, 8, 3.96),
+            (16, 16, 8, 4.49),
+        ] {
             let bytes = bytes_an_object(flash_gib, partitions, block_kib);
             assert!((bytes - 3.96).abs() < 0.01, "{flash_gib} GiB: {bytes}");
             let bytes = bytes_an_object(flash_gib, 1, block_kib);

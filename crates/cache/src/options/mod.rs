@@ -75,7 +75,7 @@ pub struct FlashOptions {
     pub power_loss: PowerLoss,
     /// What may be admitted to flash in a day, in bytes; not with [`Admission::All`].
     pub bytes_per_day: Option<u64>,
-    /// What opening may take of RAM beside the index, in bytes, to know what is on flash: 6 for each record. Where that
+    /// What opening may take of RAM beside the index, in bytes, to know what is on flash: 8 for each record. Where that
     /// is not enough, what segments hold is read several times, up to eight.
     pub opening_bytes: u64,
 }
