@@ -29,9 +29,10 @@ use std::time::{Duration, Instant};
 
 /// A cache. Shared by threads; dropping it stops it cleanly, and it is warm when opened again.
 pub struct Cache {
+    /// Before the partitions: the thread that trains ends while the files are still this cache's.
+    codecs: OwnCodecs,
     /// A power of two of them.
     pub(crate) partitions: Vec<Partition>,
-    codecs: OwnCodecs,
     pub(crate) flights: MakingFlights,
     /// How many of the entries that the device refused a flush has told of.
     refused_told: AtomicU64,
@@ -428,7 +429,9 @@ impl Cache {
     /// # Errors
     /// What the operating system says; then the cache may start empty.
     pub fn close(self) -> Result<(), Error> {
-        let Self { partitions, path, .. } = self;
+        let Self { codecs, partitions, path, .. } = self;
+        // Waits for the thread that trains, while the files are still this cache's.
+        drop(codecs);
         // All of them, whatever becomes of one.
         let closed: Vec<_> = partitions.into_iter().map(Partition::close).collect();
         closed.into_iter().collect::<io::Result<()>>().map_err(|source| Error::Close { path, source })
@@ -437,7 +440,9 @@ impl Cache {
     /// Stops as a kill would: write buffers are lost, nothing is marked as clean. For tests.
     #[doc(hidden)]
     pub fn abandon(self) {
-        self.partitions.into_iter().for_each(Partition::abandon);
+        let Self { codecs, partitions, .. } = self;
+        drop(codecs);
+        partitions.into_iter().for_each(Partition::abandon);
     }
 
     /// Checks every structure against itself. For tests; other threads must be at rest.

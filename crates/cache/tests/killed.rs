@@ -6,6 +6,7 @@ mod room;
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
 
+use granary_cache::admission::Admission;
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
 use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, OpenError, Options, Outcome, PowerLoss};
 use std::collections::HashSet;
@@ -30,23 +31,45 @@ enum Kind {
     ServesOlder,
     /// Of little space: entries leave it.
     SmallCompressedInPartitions,
+    /// Of little space, too: entries go to flash, come back when their segments are emptied, and leave.
+    SmallDramFirst,
 }
 
-const KINDS: [Kind; 3] = [Kind::Plain, Kind::ServesOlder, Kind::SmallCompressedInPartitions];
+const KINDS: [Kind; 4] =
+    [Kind::Plain, Kind::ServesOlder, Kind::SmallCompressedInPartitions, Kind::SmallDramFirst];
+
+impl Kind {
+    /// Entries leave it for want of space.
+    fn is_small(self) -> bool {
+        matches!(self, Self::SmallCompressedInPartitions | Self::SmallDramFirst)
+    }
+}
 
 fn open(folder: &Path, kind: Kind) -> Cache {
-    let is_small = kind == Kind::SmallCompressedInPartitions;
-    let mut flash = FlashOptions::new(folder.join("c"), if is_small { 4 << 20 } else { 32 << 20 });
-    flash.write_buffer_size = 128 << 10;
+    let is_compressed = kind == Kind::SmallCompressedInPartitions;
+    let bytes = match kind {
+        Kind::Plain | Kind::ServesOlder => 32 << 20,
+        Kind::SmallCompressedInPartitions => 4 << 20,
+        Kind::SmallDramFirst => 2 << 20,
+    };
+    let mut flash = FlashOptions::new(folder.join("c"), bytes);
+    flash.write_buffer_size = if kind == Kind::SmallDramFirst { 64 << 10 } else { 128 << 10 };
+    if kind == Kind::SmallDramFirst {
+        flash.admission = Admission::Probability(1.0);
+    }
     flash.memory_folder = Some(DEFAULT_MEMORY_FOLDER.into());
-    flash.partitions = if is_small { 2 } else { 1 };
+    flash.partitions = if is_compressed { 2 } else { 1 };
     // For which no two of the keys look alike.
     flash.hash_seed = Some(1);
     if kind == Kind::ServesOlder {
         flash.power_loss = PowerLoss::ServeOlder;
     }
-    let compression = if is_small { Compression::Zstd } else { Compression::None };
-    let memory_bytes = if is_small { 512 << 10 } else { 16 << 20 };
+    let compression = if is_compressed { Compression::Zstd } else { Compression::None };
+    let memory_bytes = match kind {
+        Kind::Plain | Kind::ServesOlder => 16 << 20,
+        Kind::SmallCompressedInPartitions => 512 << 10,
+        Kind::SmallDramFirst => 256 << 10,
+    };
     let options = Options { flash: Some(flash), memory_bytes, compression, ..Options::default() };
     // A process that was killed may have its files locked for a while: until the kernel has ended its reads.
     let until = Instant::now() + Duration::from_secs(60);
@@ -166,7 +189,7 @@ fn wait_for_progress(progress: &Path, child: &mut Child) {
 
 fn kill_often(kind: usize) {
     // For this RAM tier and its write buffers, and for another's.
-    if KINDS[kind] != Kind::SmallCompressedInPartitions && !room::has_room(48 << 20) {
+    if !KINDS[kind].is_small() && !room::has_room(48 << 20) {
         return skip::skipped("no room in /dev/shm: what is in RAM alone does not outlive a kill");
     }
     let kills: u64 = std::env::var("GRANARY_KILLS").map_or(40, |n| n.parse().expect("a number"));
@@ -226,8 +249,7 @@ fn kill_often(kind: usize) {
         }
     }
     println!("{done} kills, {while_starting} of a start, {next} operations, {missing} keys missing");
-    // Of the small one entries leave.
-    assert!(KINDS[kind] == Kind::SmallCompressedInPartitions || missing == 0, "{missing} keys are missing");
+    assert!(KINDS[kind].is_small() || missing == 0, "{missing} keys are missing");
     assert!(next > working && working > 0, "{next} operations, {working} kills of processes at work");
     assert!(while_starting > 0, "no start was killed");
 }
@@ -245,4 +267,9 @@ fn a_cache_that_serves_older_versions_survives() {
 #[test]
 fn a_small_cache_that_compresses_in_partitions_survives() {
     kill_often(2);
+}
+
+#[test]
+fn a_small_cache_that_is_dram_first_survives() {
+    kill_often(3);
 }

@@ -48,12 +48,15 @@ impl<F: Framing> Log<F> {
         }
     }
 
-    /// Waits until the entries that were journalled so far survive a loss of power. Returns at once if the log starts
-    /// empty after one anyway.
+    /// Waits until the entries that were journalled so far survive a loss of power. If the log starts empty after one
+    /// anyway, they survive a kill already.
     ///
     /// # Errors
-    /// Neither can the journal be synced, nor can the log be made to start empty.
+    /// Neither can the journal be written and synced, nor can the log be made to start empty.
     pub fn sync_journal(&self) -> io::Result<()> {
+        if self.synced.must_invalidate.load(Ordering::Acquire) {
+            self.invalidate()?;
+        }
         if !self.synced.is_active() {
             return Ok(());
         }
@@ -102,13 +105,13 @@ impl<F: Framing> Log<F> {
     pub(crate) fn invalidate(&self) -> io::Result<()> {
         let state = self.state.lock().expect("no panic under the lock");
         self.synced.has_failed.store(self.synced.serves_older, Ordering::Release);
-        match state.invalidate() {
+        let invalidated = state.invalidate();
+        let failed_before = self.synced.must_invalidate.swap(invalidated.is_err(), Ordering::AcqRel);
+        match &invalidated {
             Ok(()) => self.synced.is_invalidated.store(self.synced.serves_older, Ordering::Release),
-            Err(error) => {
-                tracing::error!(%error, "cannot even truncate the state file");
-                return Err(error);
-            }
+            Err(error) if !failed_before => tracing::error!(%error, "cannot even truncate the state file"),
+            Err(_) => {}
         }
-        Ok(())
+        invalidated
     }
 }

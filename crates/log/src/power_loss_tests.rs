@@ -124,6 +124,34 @@ fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
     flusher.join().unwrap();
 }
 
+/// A file system that became read-only: what cannot be noted is not said to be done, whatever a loss of power would leave.
+#[test]
+fn a_change_that_neither_journal_nor_state_can_tell_of_is_not_synced() {
+    for crash_policy in [CrashPolicy::StartEmpty, CrashPolicy::ServeOlder] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path(), crash_policy);
+        let says_nothing =
+            || std::fs::read(folder.path().join("d.state")).unwrap().iter().all(|byte| *byte == 0);
+        let device: Box<dyn Device> = Box::new(MemoryDevice::new(64 * 512));
+        let (log, _) = Log::open_on(Bare, device, &options).unwrap();
+        let fail = |fails| {
+            log.writer.lock().unwrap().journal.fail(&options.state_path, fails);
+            log.state.lock().unwrap().fail(&options.state_path, fails);
+        };
+        log.writer().journal(1, &[5]);
+        log.sync_journal().unwrap();
+        fail(true);
+        log.writer().journal(1, &[6]);
+        log.sync_journal().unwrap_err();
+        log.sync_journal().unwrap_err();
+        assert!(!says_nothing());
+        fail(false);
+        log.sync_journal().unwrap();
+        assert!(says_nothing(), "the next start finds nothing: the journal lacks an entry");
+        log.sync_journal().unwrap();
+    }
+}
+
 /// Opens a log, lets `work` be done on it, and ends as a killed process does.
 fn with_killed(options: &Options, work: impl FnOnce(&Log<Bare>)) {
     let (log, _) = Log::<Bare>::open(Bare, options).unwrap();

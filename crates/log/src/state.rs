@@ -110,6 +110,14 @@ impl StateFile {
         }
     }
 
+    /// Makes writes fail from here on, or no longer.
+    #[cfg(test)]
+    pub fn fail(&mut self, state_path: &Path, fails: bool) {
+        let mut options = OpenOptions::new();
+        let path = beside(state_path, ".state");
+        self.file = options.read(true).write(!fails).open(path).expect("it is there");
+    }
+
     /// How a log of this shape was left, whose content depends on nothing or on this.
     pub fn read(&self, geometry: &Geometry, fingerprint: u64, depends_on: u64) -> StoredState {
         let state = read_state(&self.file);

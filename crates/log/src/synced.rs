@@ -17,6 +17,8 @@ pub(crate) struct Synced {
     pub has_failed: AtomicBool,
     /// The state file says nothing any more: the log starts empty next time.
     pub is_invalidated: AtomicBool,
+    /// The state file ought to say nothing, and could not be written: the next start may find what is void.
+    pub must_invalidate: AtomicBool,
     /// Appends to the journal, counted under the writer's lock.
     pub appends: AtomicU64,
     /// How many of them are synced.
@@ -33,6 +35,7 @@ impl Synced {
             on_record: head.into(),
             has_failed: false.into(),
             is_invalidated: false.into(),
+            must_invalidate: false.into(),
             appends: 0.into(),
             appends_synced: 0.into(),
             journal: Mutex::new(()),

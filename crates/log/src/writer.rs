@@ -174,6 +174,9 @@ impl<'a, F: Framing> Writer<'a, F> {
         // Rather nothing than what was given up. Also then the journal is of the new instance, whose state may be
         // written later.
         let written = written.or_else(|error| log.invalidate().and(Err(error)));
+        if written.is_ok() && !log.synced.has_failed() {
+            log.synced.must_invalidate.store(false, Ordering::Release);
+        }
         // Nor where the journal still has entries of the old one, behind which the next start finds none.
         let cleared = self.state.journal.clear(log.instance());
         written.and(cleared.or_else(|error| log.invalidate().and(Err(error))))

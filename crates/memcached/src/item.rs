@@ -22,6 +22,8 @@ impl Deadline {
             0 => Self::NEVER,
             ..0 => Self::PAST,
             1..=RELATIVE_EXPTIME_MAX => Self(now.saturating_add(exptime.0 as u32)),
+            // However the clock is set later.
+            at if at as u32 <= now => Self::PAST,
             at => Self(at as u32),
         }
     }

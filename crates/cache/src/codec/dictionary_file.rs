@@ -102,7 +102,7 @@ impl DictionaryFile {
         Some(Self { number, next: u32_at(header, 16), versions })
     }
 
-    /// Writes a new file beside an old one, and puts it in its number when it is on the device.
+    /// Writes a new file beside an old one, and puts it in its place when it is on the device.
     ///
     /// # Errors
     /// It cannot be written: the old one stays.

@@ -111,8 +111,12 @@ impl Versions {
     fn replace(&self, list: List) -> io::Result<()> {
         if let Some((path, number)) = &self.file {
             // Its files may have been removed, and others lie in their place.
-            if DictionaryFile::read(path)?.is_none_or(|found| found.number != *number) {
-                return Err(io::Error::other("the cache's files have been removed"));
+            let next_there = self.list().next;
+            let is_its = |found: DictionaryFile| found.number == *number && found.next == next_there;
+            if !DictionaryFile::read(path)?.is_some_and(is_its) {
+                return Err(io::Error::other(
+                    "the cache's files have been removed, or another process has them",
+                ));
             }
             let List { versions, next } = list.clone();
             DictionaryFile { number: *number, next, versions }.write(path)?;

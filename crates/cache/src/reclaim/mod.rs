@@ -101,12 +101,12 @@ impl Shared {
         if !tombstones.retry(&mut writer) {
             return 0;
         }
-        let mut kept = 0;
+        let (mut kept, now) = (0, self.time());
         for entry in entries {
             let hash = self.hasher.hash(entry.key);
             let mut shard = self.shard(hash);
             let recent = shard.index.at(hash, block_number);
-            if header.sequence != sequence || !entry.is_whole() || recent.is_none() {
+            if header.sequence != sequence || !entry.is_whole() || recent.is_none() || entry.is_expired(now) {
                 continue;
             }
             let before = kept_before + kept;

@@ -122,7 +122,7 @@ impl CasNumbers {
             // Items go on being stored. After a crash their numbers would be given again, and a flush would pass them by:
             // rather nothing is there then.
             tracing::error!(%error, path = %self.path.display(), "cannot be written: after a crash the cache starts empty");
-            drop(std::fs::remove_file(&self.path));
+            self.remove("after a crash numbers are given again");
         }
         self.reserved.store(persisted.next, Ordering::Release);
     }
@@ -161,9 +161,17 @@ impl CasNumbers {
         }
         persisted.flush_at = 0;
         // What it says is not so any more: a start after a kill empties the cache instead.
-        let removed = std::fs::remove_file(&self.path).and_then(|()| sync_folder(&self.path));
+        self.remove("after a kill all is flushed again");
+    }
+
+    /// Removes the file: without it a start after a crash empties the cache.
+    fn remove(&self, or_else: &str) {
+        let removed = match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => sync_folder(&self.path),
+        };
         if let Err(error) = removed {
-            tracing::error!(%error, path = %self.path.display(), "cannot be removed: after a kill all is flushed again");
+            tracing::error!(%error, path = %self.path.display(), "cannot be removed: {or_else}");
         }
     }
 
