@@ -130,10 +130,6 @@ pub const MEMORY_CHUNK_BYTES_MIN: usize = 512;
 /// See [`MEMORY_CHUNK_BYTES_MIN`].
 pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes of RAM that the RAM tier of a partition takes at least, if there is one: each shard has a chunk of entries and
-/// their table.
-pub const MEMORY_BYTES_MIN: u64 = (SHARDS * 2 * MEMORY_CHUNK_BYTES_MIN) as u64;
-
 /// Where the files of RAM tiers lie that outlive the process, if not said otherwise: Linux has a tmpfs there.
 pub const DEFAULT_MEMORY_FOLDER: &str = "/dev/shm";
 

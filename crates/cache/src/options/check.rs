@@ -3,7 +3,6 @@
 use super::{FlashOptions, MemoryDivision, Options};
 use crate::admission::{Admission, COUNT_MAX};
 use crate::blocks::Plan;
-use crate::limits::MEMORY_BYTES_MIN;
 use crate::memory::Pool;
 use granary_log::OpenError;
 use granary_log::limits::PARTITIONS_MAX;
@@ -28,17 +27,6 @@ impl Options {
             return invalid(
                 "memory_entries",
                 "DRAM first, the RAM tier is bounded by memory_bytes alone; a number of entries is for RAM without flash, or with Admission::All",
-            );
-        }
-        let partitions = self.flash.as_ref().map_or(1, |flash| flash.partitions);
-        let least = MEMORY_BYTES_MIN * partitions;
-        if (1..least).contains(&self.memory_bytes) {
-            return invalid(
-                "memory_bytes",
-                format!(
-                    "{} bytes are too few for a RAM tier of {partitions} partitions: give {least} at least, or 0 for none",
-                    self.memory_bytes
-                ),
             );
         }
         match &self.flash {
