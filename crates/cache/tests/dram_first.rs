@@ -195,6 +195,41 @@ fn what_is_written_anew_while_its_old_segment_waits_outlives_a_kill() {
     }
 }
 
+/// What left with its segment stays away, also where a kill took the segments for which that was emptied, and a clean stop
+/// came after it.
+#[test]
+fn what_was_emptied_stays_so_through_a_kill_and_a_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Cache::open(dram_first(folder.path(), 256 << 10, Admission::Probability(1.0))).unwrap();
+    let mut cache = open();
+    let mut next = 0;
+    let mut put_some = |cache: &Cache, count: u64| {
+        for key in next..next + count {
+            put(cache, key, key);
+            if key % 100 == 0 {
+                // No faster than the device.
+                cache.flush().unwrap();
+            }
+        }
+        next += count;
+        next
+    };
+    put_some(&cache, 15_000);
+    assert!(cache.stats().bytes_written > 4 << 20, "the ring came round: {:?}", cache.stats());
+    for round in 0..20 {
+        // Each time the open segment is another part of the way.
+        let end = put_some(&cache, 300 + 37 * round);
+        cache.abandon();
+        cache = open();
+        let left: Vec<u64> = (end - 12_000..end).filter(|key| get(&cache, *key).is_none()).collect();
+        cache.close().unwrap();
+        cache = open();
+        let back = left.iter().filter(|key| get(&cache, **key).is_some()).count();
+        assert_eq!(back, 0, "of {} in round {round}", left.len());
+        cache.validate();
+    }
+}
+
 /// What a stop saves reclaims segments, and what was read in them comes back to RAM while that is being saved.
 #[test]
 fn a_stop_saves_what_is_hot_in_the_segments_it_reclaims() {

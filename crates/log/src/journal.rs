@@ -57,8 +57,9 @@ pub(crate) struct Journal {
     files: [JournalFile; 2],
     current: usize,
     bytes: Vec<u8>,
-    /// As in [`Content`].
+    /// As in [`Content`], and what of it the files say.
     emptied: u64,
+    emptied_noted: u64,
     /// The files may have entries of another instance: what is behind them would not be found.
     awaits_clear: bool,
 }
@@ -107,9 +108,16 @@ impl Journal {
             Ok::<_, io::Error>(JournalFile { file: Arc::new(file), len: 0, newest: 0, is_synced: true })
         };
         let files = [create(&paths[0])?, create(&paths[1])?];
-        let mut this =
-            Self { instance, files, current: 0, bytes: Vec::new(), emptied: 0, awaits_clear: false };
-        this.note_emptied(emptied)?;
+        let mut this = Self {
+            instance,
+            files,
+            current: 0,
+            bytes: Vec::new(),
+            emptied: 0,
+            emptied_noted: 0,
+            awaits_clear: false,
+        };
+        this.note_emptied(emptied, 0)?;
         // Without entries, too: by `durable` the next start knows which segments are missing.
         if carried.durable > 0 || !carried.entries.is_empty() {
             this.write(carried.sequence, carried.durable, &carried.entries)?;
@@ -122,28 +130,41 @@ impl Journal {
         if entries.is_empty() { Ok(()) } else { self.write(sequence, durable, entries) }
     }
 
-    /// Notes that segments up to this one hold nothing any more.
-    pub fn note_emptied(&mut self, sequence: u64) -> io::Result<()> {
-        if sequence <= self.emptied {
+    /// Notes that segments up to this one hold nothing any more, while everything up to `durable` is on the device.
+    pub fn note_emptied(&mut self, sequence: u64, durable: u64) -> io::Result<()> {
+        self.emptied = sequence.max(self.emptied);
+        self.prepare()?;
+        if self.emptied == self.emptied_noted {
             return Ok(());
         }
-        self.prepare()?;
-        self.emptied = sequence;
-        self.write_emptied()
+        self.write_emptied()?;
+        self.take_turns(durable)
+    }
+
+    fn write_emptied(&mut self) -> io::Result<()> {
+        self.write_one(Kind::Emptied, self.emptied, 0, &[])?;
+        self.emptied_noted = self.emptied;
+        Ok(())
     }
 
     fn write(&mut self, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
         self.prepare()?;
         self.write_one(Kind::Changes, sequence, durable, entries)?;
-        let JournalFile { len, newest, .. } = &mut self.files[self.current];
+        let newest = &mut self.files[self.current].newest;
         *newest = sequence.max(*newest);
-        // Only now that `durable` is on record: what is dropped here is missed if its segment is.
-        let full = *len > JOURNAL_BYTES_MAX;
+        self.take_turns(durable)
+    }
+
+    /// Empties the other file if all of it is on the device, and makes it the current one if this one is full. Only when
+    /// `durable` is on record: what is dropped here is missed if its segment is.
+    fn take_turns(&mut self, durable: u64) -> io::Result<()> {
+        let full = self.files[self.current].len > JOURNAL_BYTES_MAX;
         let other = &self.files[1 - self.current];
         if (full || other.len > 0) && other.newest <= durable {
-            if other.len > 0 {
-                // It may be the one that says so.
+            if other.len > 0 && self.emptied > 0 {
+                // It may be the only one that says so, and what it said may be synced.
                 self.write_emptied()?;
+                self.files[self.current].file.sync_data()?;
             }
             self.files[1 - self.current].empty()?;
             if full {
@@ -153,13 +174,30 @@ impl Journal {
         Ok(())
     }
 
-    fn write_emptied(&mut self) -> io::Result<()> {
-        if self.emptied == 0 { Ok(()) } else { self.write_one(Kind::Emptied, self.emptied, 0, &[]) }
+    /// Prepares a clean stop: what was emptied is found after it, whatever becomes of the machine.
+    pub fn prepare_stop(&mut self) -> io::Result<()> {
+        if self.emptied == 0 {
+            return Ok(());
+        }
+        self.prepare()?;
+        if self.emptied != self.emptied_noted {
+            self.write_emptied()?;
+        }
+        self.files.iter().try_for_each(|file| file.file.sync_data())
     }
 
-    /// Clears what has not been cleared yet.
+    /// Drops what the start after a clean stop does not read, which is all but what was emptied.
+    pub fn stop(&mut self) -> io::Result<()> {
+        if self.emptied == 0 { self.clear(self.instance) } else { Ok(()) }
+    }
+
+    /// Drops what another instance has left, if it is there still.
     fn prepare(&mut self) -> io::Result<()> {
-        if self.awaits_clear { self.clear(self.instance) } else { Ok(()) }
+        if self.awaits_clear {
+            self.files.iter_mut().try_for_each(JournalFile::empty)?;
+            (self.awaits_clear, self.emptied_noted) = (false, 0);
+        }
+        Ok(())
     }
 
     fn write_one(&mut self, kind: Kind, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
@@ -191,14 +229,8 @@ impl Journal {
     /// Forgets everything noted: it is on the device, or belongs to an instance given up. Until that has succeeded once,
     /// nothing is appended.
     pub fn clear(&mut self, instance: u64) -> io::Result<()> {
-        self.instance = instance;
-        self.emptied = 0;
-        self.awaits_clear = true;
-        for file in &mut self.files {
-            file.empty()?;
-        }
-        self.awaits_clear = false;
-        Ok(())
+        (self.instance, self.emptied, self.awaits_clear) = (instance, 0, true);
+        self.prepare()
     }
 }
 
@@ -326,8 +358,8 @@ mod tests {
         for sequence in 10..40 {
             journal.append(sequence, sequence - 4, &entries).unwrap();
             if sequence == 12 {
-                journal.note_emptied(5).unwrap();
-                journal.note_emptied(4).unwrap();
+                journal.note_emptied(5, 8).unwrap();
+                journal.note_emptied(4, 8).unwrap();
             }
             let content = read(&path, 9).unwrap();
             assert_eq!(content.emptied, if sequence < 12 { 0 } else { 5 }, "at segment {sequence}");

@@ -27,8 +27,6 @@ pub const WRITE_QUEUE_BYTES_MAX: u64 = 64 << 20;
 pub const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of segments that are emptied ahead of the writers, of all logs of a file.
-/// A version that empties fewer ahead must not serve what one that emptied more has left: after a clean stop segments that
-/// were emptied and not overwritten are found again, with what was deleted meanwhile, until they are emptied anew.
 pub const RECLAIM_AHEAD_BYTES_MAX: u64 = 16 << 20;
 
 /// Bytes that the flusher writes, and recovery reads, in one system call.

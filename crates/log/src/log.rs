@@ -426,10 +426,11 @@ impl<F: Framing> Log<F> {
             flushed?;
         }
         self.sync()?;
+        self.writer().prepare_stop()?;
         let state = self.state.lock().expect("no panic under the lock");
         state.write(&self.identity(), LastShutdown::Clean, self.head())?;
         drop(state);
-        self.writer().clear_journal()
+        self.writer().stop_journal()
     }
 
     /// Whether the next start finds all that is on the device: a segment that was lost is a hole then, and nothing before a

@@ -250,10 +250,11 @@ impl<F: Framing> Log<F> {
             let source = Source { geometry: &geometry, instance, salt, device: &*device };
             match slots {
                 SlotOrder::Fifo => {
-                    let journal = match shutdown {
-                        LastShutdown::Clean => journal::Content::default(),
-                        _ => journal::read(state_path, instance).map_err(state_error)?,
-                    };
+                    let mut journal = journal::read(state_path, instance).map_err(state_error)?;
+                    if shutdown == LastShutdown::Clean {
+                        // All changes are on the device.
+                        journal.changes.clear();
+                    }
                     taking_over::write_buffers(&framing, &source, buffers, &journal.changes, known_head);
                     emptied = journal.emptied;
                     (recovered, head) = recover::fifo(&framing, &source, journal, known_head);

@@ -108,7 +108,8 @@ impl<'a, F: Framing> Writer<'a, F> {
     /// Notes that segments up to this one hold nothing any more, so that a kill before others have overwritten them does
     /// not bring their records back. Failing, it is as [`journal`](Self::journal).
     pub fn journal_emptied(&mut self, sequence: u64) {
-        self.write_journal(|journal| journal.note_emptied(sequence));
+        let newest_safe = self.log.newest_safe();
+        self.write_journal(|journal| journal.note_emptied(sequence, newest_safe));
     }
 
     fn write_journal(&mut self, append: impl FnOnce(&mut Journal) -> io::Result<()>) {
@@ -124,7 +125,7 @@ impl<'a, F: Framing> Writer<'a, F> {
             }
             _ => {}
         }
-        if self.state.journal_fails {
+        if self.state.journal_fails || self.log.synced.must_invalidate.load(Ordering::Acquire) {
             // The log has said why that cannot be done either.
             let _ = self.log.invalidate();
         }
@@ -187,8 +188,14 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.state.journal.take_unsynced()
     }
 
-    pub(crate) fn clear_journal(&mut self) -> io::Result<()> {
-        self.state.journal.clear(self.log.instance())
+    /// See [`Journal::prepare_stop`].
+    pub(crate) fn prepare_stop(&mut self) -> io::Result<()> {
+        self.state.journal.prepare_stop()
+    }
+
+    /// See [`Journal::stop`].
+    pub(crate) fn stop_journal(&mut self) -> io::Result<()> {
+        self.state.journal.stop()
     }
 
     /// The segment that is being filled.

@@ -119,7 +119,16 @@ impl Versions {
                 ));
             }
             let List { versions, next } = list.clone();
-            DictionaryFile { number: *number, next, versions }.write(path)?;
+            let written = DictionaryFile { number: *number, next, versions }.write(path);
+            if let Err(error) = written {
+                // It may be in its place all the same, and its number is given then.
+                let is_there =
+                    DictionaryFile::read(path).is_ok_and(|found| found.is_some_and(|f| f.next == next));
+                if is_there {
+                    self.list.write().expect("no panic under the lock").next = next;
+                }
+                return Err(error);
+            }
         }
         *self.list.write().expect("no panic under the lock") = list;
         Ok(())

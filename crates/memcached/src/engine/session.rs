@@ -169,6 +169,8 @@ pub struct Session {
     keys_left: usize,
     /// Requests other than reads that are still carried out in this turn.
     steps_left: usize,
+    /// Whether requests other than reads were carried out in this turn.
+    has_changed: bool,
     /// Keys whose values find room together, as far as is known.
     keys_fit: usize,
     pub(super) write_stall: WriteStall,
@@ -209,6 +211,7 @@ impl Session {
             fetches: 0,
             keys_left: KEYS_PER_TURN,
             steps_left: STEPS_PER_TURN,
+            has_changed: false,
             keys_fit: KEYS_PER_BATCH_FIRST,
             write_stall: WriteStall::None,
             dump: None,
@@ -254,11 +257,23 @@ impl Session {
     /// Its turn begins.
     pub(super) fn begin_turn(&mut self) {
         (self.keys_left, self.steps_left) = (KEYS_PER_TURN, STEPS_PER_TURN);
+        self.has_changed = false;
+    }
+
+    /// A request other than a read has been carried out.
+    pub(super) fn note_change(&mut self) {
+        self.has_changed = true;
+    }
+
+    /// Whether its replies of this turn may tell of changes.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
     }
 
     /// Takes one of the steps that the session has in this turn; `false`: it has none.
     pub(super) fn take_step(&mut self) -> bool {
         let left = self.steps_left.checked_sub(1);
+        self.has_changed |= left.is_some();
         left.inspect(|left| self.steps_left = *left).is_some()
     }
 

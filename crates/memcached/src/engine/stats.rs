@@ -43,6 +43,8 @@ pub struct Settings {
     pub item_bytes_max: usize,
     /// Seconds after which an idle connection is closed; 0: never.
     pub idle_seconds: u64,
+    /// Whether a reply shows only what a loss of power leaves.
+    pub syncs_changes: bool,
     /// Asks the program's allocator.
     pub allocator: Option<fn() -> AllocatorSizes>,
 }

@@ -76,6 +76,7 @@ impl Engine {
         counters.total_items.add(said.iter().filter(|said| **said != reply::NO_ROOM).count() as u64);
         for (session, len) in sessions.iter_mut().zip(taken) {
             if len > 0 {
+                session.note_change();
                 session.advance(Taken { len, swallow: 0 });
             }
         }

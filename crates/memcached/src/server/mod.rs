@@ -182,6 +182,7 @@ impl Server {
             threads,
             item_bytes_max: options.store.item_bytes_max,
             idle_seconds: options.idle_seconds,
+            syncs_changes: options.store.sync_changes,
             allocator: options.allocator,
         };
         let shared = Arc::new(Shared::new(Store::open(&options.store)?, users, settings));

@@ -57,6 +57,8 @@ pub(super) struct Worker {
     soon: Vec<usize>,
     buffer: Vec<u8>,
     swept_at: u32,
+    /// Whether the last changes could not be made to last.
+    loses_changes: bool,
 }
 
 impl Worker {
@@ -79,6 +81,7 @@ impl Worker {
             soon: Vec::new(),
             buffer: vec![0; READ_BYTES],
             swept_at: 0,
+            loses_changes: false,
         }
     }
 
@@ -194,9 +197,14 @@ impl Worker {
         engine.poll(now);
         // What a reply says or shows must not be undone by a loss of power.
         let synced = engine.shared().store.sync_changes();
-        if let Err(error) = &synced {
-            tracing::error!(%error, "changes cannot be synced: the clients are let go without a reply");
+        if let Err(error) = &synced
+            && !self.loses_changes
+        {
+            tracing::error!(%error, "a crash could undo changes: clients that make some are let go without a reply");
         }
+        self.loses_changes = synced.is_err();
+        // Where a loss of power must undo nothing, reads show what others have changed.
+        let all_wait = engine.shared().settings.syncs_changes;
         let (mut written, mut yields) = (0, 0);
         let mut fates = Vec::with_capacity(listed.len());
         for (slot, session) in listed.iter().zip(sessions) {
@@ -205,7 +213,8 @@ impl Worker {
             connection.session = Some(session);
             connection.is_listed = false;
             yields += std::mem::take(&mut connection.yields);
-            if synced.is_err() {
+            if synced.is_err() && (all_wait || connection.session.as_ref().is_some_and(Session::has_changed))
+            {
                 fates.push(Fate::Close);
                 continue;
             }

@@ -170,10 +170,11 @@ impl Store {
         self.cache.key(key)
     }
 
-    /// Returns once the device keeps all changes so far, where that is asked for ([`Options::sync_changes`]); else at once.
+    /// Returns once the device keeps all changes so far, where that is asked for ([`Options::sync_changes`]); else once a
+    /// kill would not undo them, which it mostly does at once.
     ///
     /// # Errors
-    /// It refuses, and what is on flash cannot be given up either.
+    /// The files beside the data can neither tell of the changes nor be made to say nothing.
     pub fn sync_changes(&self) -> io::Result<()> {
         self.cache.sync_changes()
     }

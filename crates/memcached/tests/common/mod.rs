@@ -22,10 +22,20 @@ pub fn options(folder: &Path) -> Options {
 /// Behind the name of a policy: each change is synced.
 pub const SYNCED: &str = " synced";
 
+/// Behind the name of a policy: flash has eight segments, which are used again and again.
+pub const LITTLE_FLASH: &str = " on little flash";
+
 /// As little RAM as makes items leave it all the time.
 pub fn with_policy(folder: &Path, admission: &str) -> Options {
     let mut options = options(folder);
     options.store.memory_bytes = 4 << 20;
+    let admission = match admission.strip_suffix(LITTLE_FLASH) {
+        Some(admission) => {
+            options.store.flash_bytes = 32 << 20;
+            admission
+        }
+        None => admission,
+    };
     let (admission, synced) = match admission.strip_suffix(SYNCED) {
         Some(admission) => (admission, true),
         None => (admission, false),
