@@ -46,6 +46,7 @@ impl Shared {
 
     /// One step; `false`: there is nothing to do.
     fn clean_once(&self, io: &mut Io) -> io::Result<bool> {
+        self.check_folder()?;
         self.ready_to_append()?;
         let waiting = self.collect_emptied();
         let segments = self.log.geometry().segments();
@@ -248,8 +249,9 @@ impl Shared {
     /// Writes the map down where nothing may be appended before.
     ///
     /// # Errors
-    /// It cannot be written now: nothing can be appended.
+    /// It cannot be written now, or another folder is in the place of the volume's: nothing can be appended.
     pub fn ready_to_append(&self) -> io::Result<()> {
+        self.check_folder_again()?;
         if self.checkpoint_first.load(Ordering::Acquire) { self.write_first_checkpoint() } else { Ok(()) }
     }
 
@@ -304,11 +306,11 @@ impl Shared {
             sequence: sequence.saturating_sub(1),
             position: 0,
         };
-        self.hold.check_folder()?;
+        self.check_folder()?;
         let prepared = checkpoint::prepare(&self.files.checkpoint(), &header, &*self.map, &mut |_| {})?;
         // A place that the map got meanwhile is durable before the file says so.
         self.commit()?;
-        self.hold.check_folder()?;
+        self.check_folder()?;
         prepared.publish()?;
         self.checkpointed.store(sequence, Ordering::Release);
         self.replayed.store(0, Ordering::Release);

@@ -173,6 +173,7 @@ impl Volume {
             no_room: AtomicBool::new(false),
             files,
             hold,
+            has_moved: AtomicBool::new(false),
             config,
             log,
             map,
@@ -323,7 +324,8 @@ impl Volume {
     /// Makes everything durable that was written before the call.
     ///
     /// # Errors
-    /// The device refuses a write, or a sync now or earlier: no sync that failed is followed by one that succeeds.
+    /// The device refuses a write, or a sync now or earlier: no sync that failed is followed by one that succeeds. Or
+    /// another folder is in the place of the volume's.
     pub fn commit(&self) -> io::Result<()> {
         self.shared.commit()
     }

@@ -263,6 +263,8 @@ impl Shared {
         loop {
             patience.check()?;
             self.cleaner.wake();
+            // Nothing is cleaned then.
+            self.check_folder_again()?;
             if let Some(error) = self.log.write_failure() {
                 return Err(error);
             }
