@@ -1,7 +1,7 @@
 //! The cleaner: one thread off the request path that empties segments, syncs, and writes the map down.
 
 use crate::checkpoint;
-use crate::framing::{blocks_in_segment, content_hash};
+use crate::framing::{blocks_in_segment, content_hash, live_to_clean_max};
 use crate::limits::{
     BLOCKS_LOCKED_MAX, CHECKPOINT_SEGMENTS_DIVISOR, CLEANER_SLEEP, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN,
     UNSYNCED_BYTES_MAX,
@@ -135,9 +135,8 @@ impl Shared {
             let live = state.live.load(Ordering::Acquire);
             movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
-        // Headers, footers and summaries take blocks that cannot be freed.
-        let blocks = blocks_in_segment(self.log.geometry()) as u32;
-        policy::choose(candidates, blocks, Policy::default()).map(u64::from)
+        let most = live_to_clean_max(self.log.geometry()) as u32;
+        policy::choose(candidates, most, Policy::default()).map(u64::from)
     }
 
     /// Moves what is alive in a segment to the end of the log, all of it or nothing: a segment that is not emptied gives no
