@@ -150,6 +150,11 @@ impl<F: Framing> Log<F> {
             }
             other => OpenError::Device(other),
         });
+        if let (Ok(device), CrashPolicy::Keep(_)) = (&device, options.crash_policy)
+            && let Err(error) = device.forget_cached()
+        {
+            tracing::warn!(%error, path = %options.path.display(), "the page cache may have what the device does not");
+        }
         // Nobody else opens the files before what was not there is gone again.
         let mut holds = Vec::with_capacity(partitions.len());
         let held = partitions.iter().try_for_each(|partition| partition.hold().map(|hold| holds.push(hold)));
