@@ -378,6 +378,11 @@ impl Volume {
         Some(self.shared.map.next_mapped(lba)?.0)
     }
 
+    /// Whether changes have to wait for room when the segment that is being filled is full.
+    pub fn is_behind(&self) -> bool {
+        self.shared.log.is_behind()
+    }
+
     /// Compares the map with what the segments say, and returns the number of logical blocks of which they say something
     /// else. `progress` is told of segments that are done.
     pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
