@@ -335,6 +335,35 @@ fn what_waited_for_room_is_durable_when_it_is_answered() {
     }
 }
 
+/// After a sync that failed nothing is answered as durable, until the volume is opened again.
+#[test]
+fn after_a_sync_that_failed_flush_and_fua_fail() {
+    let (folder, device) = (tempfile::tempdir().unwrap(), device());
+    let answer = |stream: &mut UnixStream, asked: Vec<u8>| {
+        stream.write_all(&asked).unwrap();
+        let mut header = [0; 16];
+        stream.read_exact(&mut header).expect("a reply comes");
+        Heard(&header).simple().0
+    };
+    for failing in [request(0, FLUSH, 0, 0, 0), write(FUA, 0, 0, &[2; BLOCK as usize])] {
+        let served = Served::new(folder.path(), Arc::clone(&device));
+        let mut stream = served.client();
+        assert_eq!(answer(&mut stream, write(0, 0, 0, &[1; BLOCK as usize])), 0);
+        assert_eq!(answer(&mut stream, request(0, FLUSH, 0, 0, 0)), 0);
+        assert_eq!(answer(&mut stream, write(0, 0, BLOCK, &[3; BLOCK as usize])), 0);
+        device.fail_next_sync(0);
+        assert_eq!(answer(&mut stream, failing), EIO);
+        for mut stream in [stream, served.client()] {
+            assert_eq!(answer(&mut stream, request(0, FLUSH, 0, 0, 0)), EIO);
+            assert_eq!(answer(&mut stream, write(0, 0, BLOCK, &[3; BLOCK as usize])), 0, "others are taken");
+            assert_eq!(answer(&mut stream, write(FUA, 0, 0, &[2; BLOCK as usize])), EIO);
+            let forced = request(FUA, WRITE_ZEROES, 0, 0, BLOCK as u32);
+            assert_eq!(answer(&mut stream, forced), EIO);
+        }
+        served.abandon();
+    }
+}
+
 /// What a loss of power leaves now of a volume in use: the files beside the device, and of that what was synced.
 fn cut_now(folder: &Path, device: &VolatileDevice) -> (tempfile::TempDir, VolatileDevice) {
     let map = || std::fs::read(folder.join("disk.map")).ok();
