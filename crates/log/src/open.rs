@@ -150,6 +150,11 @@ impl<F: Framing> Log<F> {
             }
             other => OpenError::Device(other),
         });
+        if let (Ok(device), CrashPolicy::Keep(_)) = (&device, options.crash_policy)
+            && let Err(error) = device.forget_cached()
+        {
+            tracing::warn!(%error, path = %options.path.display(), "the page cache may have what the device does not");
+        }
         // Nobody else opens the files before what was not there is gone again.
         let mut holds = Vec::with_capacity(partitions.len());
         let held = partitions.iter().try_for_each(|partition| partition.hold().map(|hold| holds.push(hold)));
@@ -286,10 +291,13 @@ impl<F: Framing> Log<F> {
                 SlotOrder::Table { .. } => {
                     (recovered, head) = recover::table(&framing, &source, known_head);
                     recovered.on_record = known_head;
-                    // After a loss of power, the newest segments that the consumer's files speak of may be gone. A start
-                    // that wrote none has left out the numbers that this one leaves out.
+                    // A start that wrote none has left out the numbers that this one leaves out.
                     let is_beyond = |newest| newest > head && newest != head + SEQUENCES_SKIPPED;
-                    if shutdown != LastShutdown::PowerLoss && newest_of(instance).is_some_and(is_beyond) {
+                    // The newest segments that the consumer's files speak of hold nothing it needs where a loss of power
+                    // took what their slots were used for next. Something of either is there.
+                    let is_missed =
+                        |newest| is_beyond(newest) && newest > recover::newest_begun(&framing, &source);
+                    if newest_of(instance).is_some_and(is_missed) {
                         return Err(OpenError::Older { path: beside(state_path, ".state") });
                     }
                     if shutdown != LastShutdown::Clean || head > known_head {

@@ -68,6 +68,23 @@ pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u6
     (Recovered { segments: found.into_values().collect(), ..Recovered::default() }, head)
 }
 
+/// The greatest sequence number that the first or the last block of a slot carries: that of the newest segment that was
+/// begun there, or of the one before where a loss of power took that block, whether the rest of it is there or not.
+pub(crate) fn newest_begun<F: Framing>(framing: &F, source: &Source<'_>) -> u64 {
+    let geometry = source.geometry;
+    let mut bytes = AlignedBuffer::zeroed(geometry.block_size());
+    let mut sequence_of = |block| {
+        source.device.read_at(geometry.offset(block), &mut bytes).ok()?;
+        framing.sequence_of_block(source, block, &bytes)
+    };
+    (0..geometry.segments())
+        .map(|slot| geometry.first_block_of_slot(slot))
+        .flat_map(|first| [first, first + u64::from(geometry.blocks_per_segment()) - 1])
+        .filter_map(&mut sequence_of)
+        .max()
+        .unwrap_or(0)
+}
+
 /// Sequence numbers after `head` are given out again, so no block may be left that carries one:
 /// if the block that is written in its place got lost, it would pass for that. `lost`: how many segments a loss of power
 /// can have taken, beside those that were being written.

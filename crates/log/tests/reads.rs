@@ -12,6 +12,7 @@ use granary_log::{AlignedBuffer, Engine, Extent, Flights, Geometry, Io, OpenErro
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 
 const SIZE: u64 = 2 << 20;
 
@@ -34,6 +35,29 @@ fn read_all(engine: Engine, device: &dyn Device, extents: &[Extent]) -> Vec<Resu
     io.read_many(device, &[], |_, _| panic!("nothing was asked"));
     io.read_many(device, &extents[..1], |i, _| assert_eq!(i, 0));
     seen.into_iter().map(|answer| answer.expect("every extent has an answer")).collect()
+}
+
+/// What the page cache has may be what a sync that failed did not bring to the device.
+#[test]
+fn a_buffered_file_is_read_from_the_device_when_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("buffered");
+    let cached_pages = || {
+        let told = Command::new("fincore").args(["--noheadings", "--output", "PAGES"]).arg(&path).output();
+        String::from_utf8(told.ok()?.stdout).unwrap().trim().parse::<u64>().ok()
+    };
+    let file = FileDevice::open_as(&path, SIZE, Access::Buffered, Space::Reserved).unwrap();
+    file.write_at(0, &[&contents()[..64 << 10]]).unwrap();
+    file.sync().unwrap();
+    match cached_pages() {
+        None | Some(0) => return skipped("fincore, or a file system that has files in the page cache"),
+        Some(pages) => assert!(pages >= 16, "{pages}"),
+    }
+    file.forget_cached().unwrap();
+    // On a tmpfs they are where they are.
+    if file.descriptor().is_some() {
+        assert_eq!(cached_pages(), Some(0));
+    }
 }
 
 #[test]

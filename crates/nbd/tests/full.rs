@@ -10,6 +10,7 @@ use common::serving::Serving;
 use granary_nbd::limits::COMMANDS_IN_FLIGHT_MAX;
 use granary_nbd::protocol::Errno;
 use granary_nbd::{Exports, VolumeExports};
+use granary_volume::limits::RESERVED_SEGMENTS;
 use granary_volume::{Config, Io, Volume};
 use std::collections::HashSet;
 use std::io::{Read, Write};
@@ -210,6 +211,94 @@ fn what_comes_before_a_goodbye_is_done() {
     let answered: HashSet<u64> = (0..writes).map(|_| answer(&mut stream)).collect();
     assert_eq!(answered.len() as u64, writes);
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
+}
+
+/// FAST_ZERO is for clients that would rather write zeroes themselves than wait: what would have to wait is refused, and so
+/// is what is a part of a block.
+#[test]
+fn fast_zeroes_do_not_wait() {
+    let full = Full::new();
+    let (mut io, mut found) = (Io::new(), [0; 4096]);
+    let mut stream = full.client();
+    let mut zero = |offset: u64, len: u32| {
+        stream.write_all(&request(FAST_ZERO | NO_HOLE, WRITE_ZEROES, 1, offset, len)).unwrap();
+        let mut header = [0; 16];
+        stream.read_exact(&mut header).expect("a reply comes");
+        Heard(&header).simple()
+    };
+    full.volume.write(&mut io, 0, &[7; 4 * 4096]).unwrap();
+    for (offset, len) in [(0, 512), (4095, 2), (4097, 4095), (8191, 4097)] {
+        let (expected, is_whole) = if len > 4096 { (0, true) } else { (ENOTSUP, false) };
+        assert_eq!(zero(offset, len), (expected, 1), "{offset}, {len}");
+        full.volume.read(&mut io, 8192, &mut found).unwrap();
+        assert_eq!(found[0], if is_whole { 0 } else { 7 }, "what is refused changes nothing");
+    }
+    assert_eq!(zero(1 << 20, 512), (0, 1), "nothing is there");
+    assert_eq!(zero(0, 1 << 20), (0, 1));
+    full.volume.write(&mut io, 0, &[7; 4096]).unwrap();
+    full.fill(&mut full.client());
+    let (began, trimmed) = (Instant::now(), full.volume.stats().blocks_trimmed);
+    assert_eq!(zero(0, 1 << 20), (ENOTSUP, 1), "there is no room");
+    assert!(began.elapsed() < Duration::from_secs(1));
+    assert_eq!(full.volume.stats().blocks_trimmed, trimmed, "what is refused changes nothing");
+}
+
+/// A trim meets a device that has fallen behind, and waits behind a write that waits, too. When the device goes on, the write
+/// has no room, for nothing can be cleaned; the trim makes some, and comes first.
+#[test]
+fn a_trim_that_waited_comes_before_a_write_that_waits_for_room() {
+    const BLOCK: u64 = 4096;
+    let config = Config::new(96 << 20);
+    let (folder, segment) = (tempfile::tempdir().unwrap(), config.segment_bytes);
+    let device = GatedDevice::new(config.geometry().unwrap().file_bytes());
+    let volume = Volume::open_on(folder.path(), "disk", &config, Box::new(device.clone())).unwrap();
+    let volume = Arc::new(volume);
+    let full = Full {
+        serving: Serving::new(VolumeExports::new([Arc::clone(&volume)]).open("").unwrap()),
+        device,
+        volume,
+        _folder: folder,
+    };
+    // As many segments are free as wait for the device at most, and those that are kept for cleaning.
+    let behind = (64 << 20) / segment;
+    let (mut io, mut lba) = (Io::new(), 0);
+    while full.volume.stats().segments_free > behind + RESERVED_SEGMENTS - 1 {
+        full.volume.write(&mut io, lba * BLOCK, &[1; BLOCK as usize]).unwrap();
+        lba += 1;
+    }
+    full.volume.commit().unwrap();
+    full.device.set_readable(false);
+    full.device.set_open(false);
+    let mut stream = full.client();
+    let mut writes = 0;
+    while full.volume.stats().waits == 0 {
+        // Of what was written before, some stays alive in each segment.
+        let offset = match lba * BLOCK + writes * PIECE {
+            new if new + PIECE <= config.size => new,
+            old => old * 8 % (config.size - PIECE) / BLOCK * BLOCK,
+        };
+        stream.write_all(&write(0, writes, offset, &[2; PIECE as usize])).unwrap();
+        writes += 1;
+        if writes % 64 == 0 {
+            let until = Instant::now() + Duration::from_millis(200);
+            while full.volume.stats().waits == 0
+                && Instant::now() < until
+                && full.volume.stats().writes < lba + writes
+            {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    let stats = full.volume.stats();
+    assert_eq!(stats.segments_free, RESERVED_SEGMENTS, "{stats:?}");
+    stream.write_all(&request(0, TRIM, TRIM_COOKIE, 0, 32 << 20)).unwrap();
+    // It is left to the thread that waits with the write.
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(full.volume.stats().blocks_trimmed, 0, "the device is behind");
+    full.device.set_open(true);
+    let answered: HashSet<u64> = (0..=writes).map(|_| answer(&mut stream)).collect();
+    assert_eq!(answered.len() as u64, writes + 1);
+    full.device.set_readable(true);
 }
 
 /// The device stops at any moment of the cleaning of a full volume. The client has 64 writes in flight, then 100 more.

@@ -4,6 +4,7 @@
 mod common;
 
 use common::fuse::Fuse;
+use common::golden::lose_power;
 use common::logged::{LogEntry, LoggedDisk};
 use common::programs::{attempt, run};
 use common::random::Random;
@@ -59,6 +60,7 @@ impl Start {
         let device = MemoryDevice::new(image.len() as u64);
         device.write_at(0, &[image]).unwrap();
         let files = copy_of(self.files.path());
+        lose_power(&files.path().join("disk.state"));
         (Volume::open_on(files.path(), "disk", config, Box::new(device)).unwrap(), files)
     }
 

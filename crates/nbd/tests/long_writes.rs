@@ -232,6 +232,18 @@ impl Session for BusySession {
     }
 }
 
+/// What a READ reads is there twice while it is put into its reply: a client that waits for memory waits for both.
+#[test]
+fn a_long_read_counts_with_its_copy() {
+    let budget = Arc::new(Budget::new(2 * LONGEST - (1 << 20)));
+    let mut spoken = Spoken::sharing(disk(), &budget);
+    let (_, need) = spoken.say(&request(0, READ, 1, 0, PAYLOAD_BYTES_MAX));
+    assert_eq!(need, Need::Memory);
+    let mut other = Spoken::sharing(disk(), &budget);
+    let heard = other.ask(&request(0, READ, 1, 0, PAYLOAD_BYTES_MAX - (1 << 20)));
+    assert_eq!(heard.len(), 16 + LONGEST - (1 << 20));
+}
+
 /// A connection that always has something in flight gives back what only its large requests needed.
 #[test]
 fn busy_connections_give_memory_back() {

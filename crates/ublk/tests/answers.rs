@@ -91,16 +91,19 @@ fn long_discards_are_no_errors() {
 fn what_was_flushed_or_forced_is_durable() {
     let folder = tempfile::tempdir().unwrap();
     let (volume, mut io) = (volume(folder.path()), Io::new());
-    answer(&volume, &mut io, request(Kind::Write, 0, BLOCK), &mut [1; BLOCK as usize]).unwrap();
+    for offset in [0, 2 * BLOCK] {
+        answer(&volume, &mut io, request(Kind::Write, offset, BLOCK), &mut [1; BLOCK as usize]).unwrap();
+    }
     answer(&volume, &mut io, request(Kind::Flush, 0, 0), &mut []).unwrap();
     let forced = |kind, offset| Request { is_forced: true, ..request(kind, offset, BLOCK) };
     answer(&volume, &mut io, forced(Kind::Write, BLOCK), &mut [2; BLOCK as usize]).unwrap();
     answer(&volume, &mut io, forced(Kind::WriteZeroes, 0), &mut []).unwrap();
+    answer(&volume, &mut io, forced(Kind::Discard, 2 * BLOCK), &mut []).unwrap();
     volume.abandon();
     let volume = open(folder.path());
-    let mut found = [9; 2 * BLOCK as usize];
-    answer(&volume, &mut io, request(Kind::Read, 0, 2 * BLOCK), &mut found).unwrap();
-    assert_eq!((found[0], found[BLOCK as usize]), (0, 2));
+    let mut found = [9; 3 * BLOCK as usize];
+    answer(&volume, &mut io, request(Kind::Read, 0, 3 * BLOCK), &mut found).unwrap();
+    assert_eq!([0, 1, 2].map(|block| found[block * BLOCK as usize]), [0, 2, 0]);
 }
 
 #[test]

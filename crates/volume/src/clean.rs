@@ -1,7 +1,7 @@
 //! The cleaner: one thread off the request path that empties segments, syncs, and writes the map down.
 
 use crate::checkpoint;
-use crate::framing::{blocks_in_segment, content_hash};
+use crate::framing::{blocks_in_segment, content_hash, live_to_clean_max};
 use crate::limits::{
     BLOCKS_LOCKED_MAX, CHECKPOINT_SEGMENTS_DIVISOR, CLEANER_SLEEP, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN,
     UNSYNCED_BYTES_MAX,
@@ -46,6 +46,7 @@ impl Shared {
 
     /// One step; `false`: there is nothing to do.
     fn clean_once(&self, io: &mut Io) -> io::Result<bool> {
+        self.check_folder()?;
         self.ready_to_append()?;
         let waiting = self.collect_emptied();
         let segments = self.log.geometry().segments();
@@ -134,9 +135,8 @@ impl Shared {
             let live = state.live.load(Ordering::Acquire);
             movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
-        // Headers, footers and summaries take blocks that cannot be freed.
-        let blocks = blocks_in_segment(self.log.geometry()) as u32;
-        policy::choose(candidates, blocks, Policy::default()).map(u64::from)
+        let most = live_to_clean_max(self.log.geometry()) as u32;
+        policy::choose(candidates, most, Policy::default()).map(u64::from)
     }
 
     /// Moves what is alive in a segment to the end of the log, all of it or nothing: a segment that is not emptied gives no
@@ -248,8 +248,9 @@ impl Shared {
     /// Writes the map down where nothing may be appended before.
     ///
     /// # Errors
-    /// It cannot be written now: nothing can be appended.
+    /// It cannot be written now, or another folder is in the place of the volume's: nothing can be appended.
     pub fn ready_to_append(&self) -> io::Result<()> {
+        self.check_folder_again()?;
         if self.checkpoint_first.load(Ordering::Acquire) { self.write_first_checkpoint() } else { Ok(()) }
     }
 
@@ -304,11 +305,11 @@ impl Shared {
             sequence: sequence.saturating_sub(1),
             position: 0,
         };
-        self.hold.check_folder()?;
+        self.check_folder()?;
         let prepared = checkpoint::prepare(&self.files.checkpoint(), &header, &*self.map, &mut |_| {})?;
         // A place that the map got meanwhile is durable before the file says so.
         self.commit()?;
-        self.hold.check_folder()?;
+        self.check_folder()?;
         prepared.publish()?;
         self.checkpointed.store(sequence, Ordering::Release);
         self.replayed.store(0, Ordering::Release);

@@ -25,8 +25,8 @@ pub struct Candidate {
     pub age: u64,
 }
 
-/// Chooses the slot of the segment to clean, or `None` if no candidate has a dead block; a segment holds
-/// `blocks_per_segment` where all of it is content.
+/// Chooses the slot of the segment to clean, or `None` if all candidates have as many live blocks as cleaning fills a segment
+/// with: `blocks_per_segment`.
 ///
 /// A segment without live blocks comes first under either policy: it is free for the taking. Among equals,
 /// the oldest does.

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Shared {
     pub files: Files,
     pub hold: Arc<Hold>,
+    /// The volume's files were not where its paths lead when that was last checked: nothing is appended until they are.
+    pub has_moved: AtomicBool,
     pub config: Config,
     pub log: Log<Blocks>,
     /// Changed under the log's writer lock only, so that the order of the log is the order of the map.
@@ -205,7 +207,28 @@ impl Shared {
         self.log.head().saturating_sub(synced.max(self.head_at_open))
     }
 
+    /// Checks that the volume's files are where its paths lead.
+    ///
+    /// # Errors
+    /// They are not, or it cannot be told. Nothing is appended until they are.
+    pub fn check_folder(&self) -> io::Result<()> {
+        let checked = self.hold.check_folder();
+        self.has_moved.store(checked.is_err(), Ordering::Release);
+        checked
+    }
+
+    /// As [`check_folder`](Self::check_folder), if they were not there when that was last checked.
+    ///
+    /// # Errors
+    /// As [`check_folder`](Self::check_folder).
+    pub fn check_folder_again(&self) -> io::Result<()> {
+        if self.has_moved.load(Ordering::Acquire) { self.check_folder() } else { Ok(()) }
+    }
+
     /// Makes everything durable that was written before the call.
+    ///
+    /// # Errors
+    /// The device refuses a write or a sync, or the volume's files are not where its paths lead.
     pub fn commit(&self) -> io::Result<()> {
         let emptied = std::mem::take(&mut *self.emptied.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.
@@ -213,6 +236,12 @@ impl Shared {
         if let Err(error) = self.log.commit(granary_log::Durability::Synced) {
             self.emptied.lock().expect("no panic under the lock").extend(emptied);
             return Err(error);
+        }
+        // What was kept is of no use to whoever opens the volume by its path, and finds another one there.
+        let checked = self.check_folder();
+        if checked.is_err() {
+            self.emptied.lock().expect("no panic under the lock").extend(emptied);
+            return checked;
         }
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
         self.note_synced(full);

@@ -173,6 +173,7 @@ impl Volume {
             no_room: AtomicBool::new(false),
             files,
             hold,
+            has_moved: AtomicBool::new(false),
             config,
             log,
             map,
@@ -323,7 +324,8 @@ impl Volume {
     /// Makes everything durable that was written before the call.
     ///
     /// # Errors
-    /// The device refuses a write, or a sync now or earlier: no sync that failed is followed by one that succeeds.
+    /// The device refuses a write, or a sync now or earlier: no sync that failed is followed by one that succeeds. Or
+    /// another folder is in the place of the volume's.
     pub fn commit(&self) -> io::Result<()> {
         self.shared.commit()
     }
@@ -374,6 +376,11 @@ impl Volume {
     /// The first mapped block at or after `lba`.
     pub fn next_mapped(&self, lba: u64) -> Option<u64> {
         Some(self.shared.map.next_mapped(lba)?.0)
+    }
+
+    /// Whether changes have to wait for room when the segment that is being filled is full.
+    pub fn is_behind(&self) -> bool {
+        self.shared.log.is_behind()
     }
 
     /// Compares the map with what the segments say, and returns the number of logical blocks of which they say something

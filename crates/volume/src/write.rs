@@ -20,6 +20,7 @@ pub struct Patience<'a> {
     most: Duration,
     is_long: bool,
     given_up: Option<&'a AtomicBool>,
+    interrupted: Option<&'a AtomicBool>,
 }
 
 impl Patience<'_> {
@@ -29,18 +30,29 @@ impl Patience<'_> {
     /// So long for each segment that it needs, beside the time that the map is written down in. Then there is none
     /// (ENOSPC).
     pub const fn long(most: Duration) -> Self {
-        Self { most, is_long: true, given_up: None }
+        Self { most, is_long: true, given_up: None, interrupted: None }
     }
 
     /// So long for each segment that it needs. Then it fails with `WouldBlock`, and a part of it may be made.
     pub const fn short(most: Duration) -> Self {
-        Self { most, is_long: false, given_up: None }
+        Self { most, is_long: false, given_up: None, interrupted: None }
     }
 
     /// As long as the flag is not set. Then the change fails (ECANCELED), and a part of it may be made: before the flag was
     /// set, not after.
-    pub const fn unless(self, given_up: &AtomicBool) -> Patience<'_> {
-        Patience { most: self.most, is_long: self.is_long, given_up: Some(given_up) }
+    pub const fn unless<'b>(self, given_up: &'b AtomicBool) -> Patience<'b>
+    where
+        Self: 'b,
+    {
+        Patience { given_up: Some(given_up), ..self }
+    }
+
+    /// As long as it need not wait after the flag is set. Then it fails with `WouldBlock`, and a part of it may be made.
+    pub const fn until<'b>(self, interrupted: &'b AtomicBool) -> Patience<'b>
+    where
+        Self: 'b,
+    {
+        Patience { interrupted: Some(interrupted), ..self }
     }
 
     /// # Errors
@@ -48,6 +60,18 @@ impl Patience<'_> {
     fn check(&self) -> io::Result<()> {
         match self.given_up.is_some_and(|given_up| given_up.load(Ordering::Acquire)) {
             true => Err(rustix::io::Errno::CANCELED.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// As [`check`](Self::check), of a change that waits.
+    ///
+    /// # Errors
+    /// It is given up, or it is to come again.
+    fn check_waiting(&self) -> io::Result<()> {
+        self.check()?;
+        match self.interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Acquire)) {
+            true => Err(io::ErrorKind::WouldBlock.into()),
             false => Ok(()),
         }
     }
@@ -261,8 +285,10 @@ impl Shared {
         let mut left_without_map = ROOM_WAIT_WITHOUT_MAP_MAX;
         let mut looked = Instant::now();
         loop {
-            patience.check()?;
+            patience.check_waiting()?;
             self.cleaner.wake();
+            // Nothing is cleaned then.
+            self.check_folder_again()?;
             if let Some(error) = self.log.write_failure() {
                 return Err(error);
             }

@@ -1,6 +1,11 @@
 //! Power cuts at every write of the device, with every subset of what was not synced lost: what is there afterwards is
 //! what a disk may show.
 
+#[path = "../../log/tests/common/golden.rs"]
+#[expect(dead_code, reason = "only the loss of power is used here")]
+mod golden;
+
+use golden::lose_power;
 use granary_log::device::VolatileDevice;
 use granary_volume::{Config, Io, Volume};
 use std::path::Path;
@@ -157,7 +162,11 @@ fn crash_everywhere(operations: &[Operation], rounds: u32) -> u64 {
             // What was found once is found again.
             let mut before: Option<Vec<u8>> = None;
             let folder = copy_of(folder.path());
-            for _ in 0..rounds {
+            for round in 0..rounds {
+                // The same, told by the boot id or not.
+                if (crash as u64 + subset + u64::from(round)).is_multiple_of(2) {
+                    lose_power(&folder.path().join("v.state"));
+                }
                 let volume = open(folder.path(), &left);
                 let found = content(&volume, &mut io, &what);
                 history.check(&found, crash, &what);

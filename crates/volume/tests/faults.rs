@@ -1,8 +1,13 @@
 //! A volume on a device whose reads and syncs fail now and then: what is read is right or refused, and when the faults
 //! are over everything is there and cleaning goes on.
 
+#[path = "../../log/tests/common/golden.rs"]
+#[expect(dead_code, reason = "only the loss of power is used here")]
+mod golden;
+
 use fastrand::Rng;
-use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, Space};
+use golden::lose_power;
+use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, Space, VolatileDevice};
 use granary_volume::{Config, Engine, Io, Volume};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -349,6 +354,60 @@ fn a_device_that_refuses_each_third_write_gets_everything() {
         volume.read(&mut io, lba * BLOCK, &mut found).unwrap();
         assert!(found == content(lba, 1), "block {lba}");
     }
+}
+
+/// A sync fails and loses some of what it should have kept, as the kernel does, and no later one says so. Writes go on while
+/// segments are cleaned; then the power goes, or the process is killed and reads what the device has. What was committed
+/// before is there: above all, no slot was used again that has it.
+#[test]
+fn what_was_committed_before_a_sync_failed_is_there() {
+    let (mut cleaned, mut refused) = (0, 0);
+    for seed in 0..5 * seeds() {
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let bytes = config().geometry().unwrap().file_bytes();
+        let device = Arc::new(VolatileDevice::new(bytes, BLOCK as usize));
+        let (volume, mut model) = (open(folder.path(), Arc::clone(&device)), Model::new(seed, Engine::Plain));
+        let mut random = Rng::with_seed(seed);
+        for _ in 0..random.u32(400..1200) {
+            model.write(&volume);
+            if random.u8(..16) == 0 {
+                assert!(model.commit(&volume));
+            }
+        }
+        let before = volume.stats();
+        device.fail_next_sync(random.u64(..) & random.u64(..));
+        let mut refusals = 0;
+        for _ in 0..random.u32(1..400) {
+            let writes = volume.stats().writes;
+            model.write(&volume);
+            refusals += u32::from(volume.stats().writes == writes);
+            if refusals == 4 {
+                // No segment becomes free any more.
+                break;
+            }
+            // The cleaner may have met it. What is committed until one fails is committed.
+            if random.u8(..16) == 0 {
+                model.commit(&volume);
+            }
+        }
+        let failed = (0..3).map(|_| model.commit(&volume)).collect::<Vec<_>>();
+        assert!(!failed[1] && !failed[2], "seed {seed}: what a failed sync should have kept may be gone");
+        cleaned += volume.stats().segments_cleaned - before.segments_cleaned;
+        refused += u64::from(volume.stats().commits == before.commits);
+        volume.abandon();
+        let is_killed = random.bool();
+        let left = device.after_power_cut(|_| is_killed || random.bool());
+        if !is_killed {
+            lose_power(&folder.path().join("v.state"));
+        }
+        model.killed();
+        let volume = open(folder.path(), left);
+        model.read_all(&volume, &format!("seed {seed}, killed: {is_killed}"));
+        model.write(&volume);
+        assert!(model.commit(&volume), "seed {seed}: a start begins anew");
+        volume.abandon();
+    }
+    assert!(cleaned > 0 && refused > 0, "{cleaned} segments cleaned, {refused} volumes made no commit more");
 }
 
 #[test]

@@ -195,6 +195,14 @@ fn a_copy_in_place_of_the_folder_stays_as_it_is() {
     std::fs::rename(&data, &old).unwrap();
     std::fs::create_dir(&data).unwrap();
     files.iter().for_each(|(name, bytes)| std::fs::write(data.join(name), bytes).unwrap());
+    // A write may find room in RAM. No flush of it is acknowledged, and none is taken from then on.
+    let written = volume.write(&mut io, 6 * BLOCK, &[9; BLOCK as usize]);
+    for error in [volume.commit().err(), volume.write(&mut io, 6 * BLOCK, &[9; BLOCK as usize]).err()] {
+        let error = error.expect("another folder is there");
+        assert!(error.to_string().contains("v.lock"), "{error}");
+    }
+    let refused = [volume.trim(0, BLOCK).err(), volume.write_zeroes(&mut io, 0, BLOCK).err()];
+    assert!(refused.iter().all(Option::is_some), "{written:?}, {refused:?}");
     let error = volume.close().expect_err("another folder is there");
     assert!(error.to_string().contains("v.lock"), "{error}");
     for (name, bytes) in &files {
@@ -204,6 +212,14 @@ fn a_copy_in_place_of_the_folder_stays_as_it_is() {
     let (volume, mut found) = (open(&old).unwrap(), [0; BLOCK as usize]);
     volume.read(&mut io, 5 * BLOCK, &mut found).unwrap();
     assert_eq!(found, [8; BLOCK as usize]);
+    // A folder that is put back before the process ends is the volume's again.
+    let elsewhere = parent.path().join("elsewhere");
+    std::fs::rename(&old, &elsewhere).unwrap();
+    assert!(volume.commit().is_err());
+    std::fs::rename(&elsewhere, &old).unwrap();
+    volume.write(&mut io, 5 * BLOCK, &[10; BLOCK as usize]).unwrap();
+    volume.commit().unwrap();
+    volume.close().unwrap();
 }
 
 /// A volume that no process has opened since it was made, or since before this was noted, is made larger.

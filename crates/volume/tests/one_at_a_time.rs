@@ -2,6 +2,11 @@
 //! done at the same moment is done once, or refused.
 //! Of files that are copies from different times, a volume is refused, or loses nothing.
 
+#[path = "../../log/tests/common/golden.rs"]
+#[expect(dead_code, reason = "only the loss of power is used here")]
+mod golden;
+
+use golden::lose_power;
 use granary_volume::{Config, Error, Io, Volume};
 use std::path::Path;
 use std::sync::Barrier;
@@ -114,27 +119,41 @@ fn copies(folder: &Path) -> [(&'static str, Vec<u8>); 3] {
 /// The numbers that the older log goes on with are in the newer map already: a start would pass over what is written next.
 #[test]
 fn a_map_that_is_newer_than_the_log_is_refused() {
-    for (killed_before, killed) in [(false, false), (false, true), (true, false), (true, true)] {
+    for (before, killed) in
+        ["closed", "killed", "running"].into_iter().flat_map(|before| [(before, false), (before, true)])
+    {
         let folder = tempfile::tempdir().unwrap();
         create(folder.path());
-        if killed_before {
+        let mut running = None;
+        if before != "closed" {
             let volume = open(folder.path()).unwrap();
             volume.write(&mut Io::new(), 0, &[1; BLOCK as usize]).unwrap();
-            volume.abandon();
+            volume.commit().unwrap();
+            running = Some(volume);
+        }
+        if before == "killed" {
+            running.take().into_iter().for_each(Volume::abandon);
         }
         let older = copies(folder.path());
-        let volume = open(folder.path()).unwrap();
+        let volume = running.unwrap_or_else(|| open(folder.path()).unwrap());
         trim_and_write_on(&volume);
         end(volume, killed);
         let newest = copies(folder.path());
         put_back(folder.path(), &older[..2]);
-        // Once more, for a start that refuses must not make the next one do otherwise.
-        for _ in 0..2 {
-            let error = open(folder.path()).err().expect("a newer map is refused");
-            assert!(matches!(error, Error::Damaged { .. }), "{error}");
-            assert!(error.to_string().contains("v.state"), "{error}");
-        }
-        assert!(copies(folder.path())[..2] == older[..2], "nothing is written");
+        let is_refused = || {
+            let before = copies(folder.path());
+            // Once more, for a start that refuses must not make the next one do otherwise.
+            for _ in 0..2 {
+                let error = open(folder.path()).err().expect("a newer map is refused");
+                assert!(matches!(error, Error::Damaged { .. }), "{error}");
+                assert!(error.to_string().contains("v.state"), "{error}");
+            }
+            assert!(copies(folder.path()) == before, "nothing is written");
+        };
+        is_refused();
+        // The same on another machine, or after it was started anew.
+        lose_power(&folder.path().join("v.state"));
+        is_refused();
         put_back(folder.path(), &newest);
         is_right(&open(folder.path()).unwrap());
     }

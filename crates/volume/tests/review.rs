@@ -242,6 +242,44 @@ fn segments_without_dead_blocks_are_not_moved() {
     volume.close().unwrap();
 }
 
+/// Some of a full volume's segments can never be emptied, so that as many free ones as are wanted cannot be had: cleaning
+/// comes to an end all the same, and does not write the device for nothing.
+#[test]
+fn cleaning_ends_where_it_gains_nothing() {
+    const BLOCKS: u64 = 800;
+    let config = config(BLOCKS, 16);
+    let (folder, refuses) = (tempfile::tempdir().unwrap(), Arc::new(AtomicBool::new(false)));
+    let is_refusing = Arc::clone(&refuses);
+    // A block of content of each of the first segments.
+    let refused = move |offset: u64, len: u64| {
+        let third = offset / (16 * BLOCK) * 16 * BLOCK + 3 * BLOCK;
+        let is_bad = third < 11 * 16 * BLOCK && (offset..offset + len).contains(&third);
+        is_bad && is_refusing.load(Ordering::Acquire)
+    };
+    let volume = open(folder.path(), &config, &device(&config), refused).unwrap();
+    let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
+    let mut write = |lba: u64| {
+        volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], Patience::short(Duration::from_secs(1)))
+    };
+    (0..BLOCKS).for_each(|lba| write(lba).unwrap());
+    volume.commit().unwrap();
+    refuses.store(true, Ordering::Release);
+    // Each of those keeps its third block: content is at the positions from 1 on, 13 blocks of it.
+    let mut overwrite = |_| match random.u64(..BLOCKS) {
+        lba if lba % 13 == 2 && lba < 13 * 12 => Ok(()),
+        lba => write(lba),
+    };
+    let written = (0..20 * BLOCKS).map_while(|number| overwrite(number).ok()).count();
+    let stats = volume.stats();
+    assert!(stats.segments_cleaned > 10, "{written} writes, {stats:?}");
+    wait_until("cleaning has ended", || {
+        let before = volume.stats().blocks_moved;
+        std::thread::sleep(Duration::from_millis(500));
+        volume.stats().blocks_moved == before
+    });
+    volume.close().unwrap();
+}
+
 /// Whichever block cannot be read at a start: what was synced is there, or the start or the read is refused.
 #[test]
 fn a_block_that_cannot_be_read_does_not_bring_old_content_back() {

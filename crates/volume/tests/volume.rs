@@ -1,6 +1,11 @@
 //! A volume against a model: every read, and what is there after stops, kills, power cuts and refused writes, with
 //! cleaning under way all the time.
 
+#[path = "../../log/tests/common/golden.rs"]
+#[expect(dead_code, reason = "only the loss of power is used here")]
+mod golden;
+
+use golden::lose_power;
 use granary_log::device::{Device, VolatileDevice};
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Io, Volume};
@@ -156,6 +161,10 @@ impl Run {
                 volume.abandon();
                 let left = self.device.after_power_cut(|_| random.u8(..) < kept);
                 self.device = Arc::new(left);
+                // The same, told by the boot id or not.
+                if end == 3 {
+                    lose_power(&self.folder.path().join("v.state"));
+                }
             }
         }
         let volume = self.open();

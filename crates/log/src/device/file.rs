@@ -134,6 +134,18 @@ impl FileDevice {
         Ok(Self { descriptor, size, access, is_in_memory })
     }
 
+    /// Makes reads come from the device but for what is still to be written there: the page cache may have what a sync that
+    /// failed did not bring to it.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn forget_cached(&self) -> io::Result<()> {
+        if self.access == Access::Buffered {
+            fs::fadvise(&self.descriptor, 0, None, fs::Advice::DontNeed)?;
+        }
+        Ok(())
+    }
+
     /// How the file is accessed.
     pub fn access(&self) -> Access {
         self.access

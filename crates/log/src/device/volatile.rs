@@ -25,6 +25,8 @@ struct Content {
     operations: u64,
     /// Writes and syncs fail from this one on.
     fails_from: Option<u64>,
+    /// The next sync fails, and keeps these units.
+    failing_sync: Option<u64>,
 }
 
 enum Operation {
@@ -46,6 +48,7 @@ impl VolatileDevice {
             records: false,
             operations: 0,
             fails_from: None,
+            failing_sync: None,
         };
         Self { content: Mutex::new(content), unit }
     }
@@ -69,6 +72,13 @@ impl VolatileDevice {
     /// Makes all writes and syncs fail from a number on, or none.
     pub fn fail_from(&self, operation: Option<u64>) {
         self.lock().fails_from = operation;
+    }
+
+    /// Makes the next sync fail, and give up what it should have kept but for some units, as the kernel does: reads show it,
+    /// a loss of power does not leave it, and no later sync says so. Of the units that were written and not synced, each is
+    /// kept whose number, modulo 64, is that of a bit that is set.
+    pub fn fail_next_sync(&self, kept: u64) {
+        self.lock().failing_sync = Some(kept);
     }
 
     /// A device that holds what a power loss now leaves: see [`after_power_cut_at`](Self::after_power_cut_at).
@@ -146,6 +156,12 @@ impl Device for VolatileDevice {
     fn sync(&self) -> io::Result<()> {
         let mut content = self.lock();
         content.begin()?;
+        if let Some(kept) = content.failing_sync.take() {
+            assert!(!content.records, "what is remembered is what was written");
+            let mut units = 0..;
+            content.recent.retain(|_| units.next().is_some_and(|unit: u32| kept >> (unit % 64) & 1 == 1));
+            return Err(rustix::io::Errno::IO.into());
+        }
         if content.records {
             content.recent.push(Operation::Sync);
             return Ok(());

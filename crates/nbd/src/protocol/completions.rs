@@ -6,7 +6,7 @@ use super::replies::{ExtentsReply, ReadReply};
 use super::request::Request;
 use super::{Errno, wire};
 use crate::export::{Outcome, Tag};
-use crate::limits::{BYTES_IN_FLIGHT_MAX, COMMANDS_IN_FLIGHT_MAX, OUTPUT_BYTES_SOFT};
+use crate::limits::{BUFFER_BYTES, BYTES_IN_FLIGHT_MAX, COMMANDS_IN_FLIGHT_MAX, OUTPUT_BYTES_SOFT};
 
 /// Where a [`Session`](crate::Session) completes commands. Replies are written straight into the bytes to be sent.
 ///
@@ -23,6 +23,8 @@ pub struct Completions {
     divided: DividedWrites,
     /// What the commands in flight transfer.
     bytes: u64,
+    /// The longest READ in flight, of those that count ([`copied_by`]).
+    longest_read: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,11 +34,24 @@ struct InFlight {
     part_of: Option<WriteNumber>,
 }
 
+/// The bytes that a READ takes twice while its reply is written. Short ones do not count.
+fn copied_by(request: &Request) -> u32 {
+    if request.kind == wire::CMD_READ && request.len as usize > BUFFER_BYTES { request.len } else { 0 }
+}
+
 impl Completions {
     pub(super) fn new(output: Output, structured: bool) -> Self {
         let free = (0..COMMANDS_IN_FLIGHT_MAX as u32).rev().map(Tag).collect();
         let commands = vec![None; COMMANDS_IN_FLIGHT_MAX];
-        Self { output, structured, commands, free, divided: DividedWrites::default(), bytes: 0 }
+        Self {
+            output,
+            structured,
+            commands,
+            free,
+            divided: DividedWrites::default(),
+            bytes: 0,
+            longest_read: 0,
+        }
     }
 
     /// The number of commands in flight.
@@ -47,6 +62,12 @@ impl Completions {
     /// Bytes that the commands in flight transfer.
     pub(super) fn bytes_in_flight(&self) -> u64 {
         self.bytes
+    }
+
+    /// The bytes that the commands in flight and `more` take at the most: one of them at a time is copied to its reply.
+    pub(super) fn memory_in_flight(&self, more: Option<&Request>) -> usize {
+        let copied = self.longest_read.max(more.map_or(0, copied_by));
+        self.bytes as usize + more.map_or(0, Request::transfer) as usize + copied as usize
     }
 
     /// Whether another command may be begun.
@@ -69,6 +90,7 @@ impl Completions {
         let tag = self.free.pop().expect("there was room");
         self.commands[tag.0 as usize] = Some(command);
         self.bytes += u64::from(command.request.transfer());
+        self.longest_read = self.longest_read.max(copied_by(&command.request));
         tag
     }
 
@@ -98,6 +120,11 @@ impl Completions {
         let command = self.commands[tag.0 as usize].take().expect("the command is in flight");
         self.free.push(tag);
         self.bytes -= u64::from(command.request.transfer());
+        let copied = copied_by(&command.request);
+        if copied > 0 && copied == self.longest_read {
+            let left = self.commands.iter().flatten().map(|command| copied_by(&command.request));
+            self.longest_read = left.max().unwrap_or(0);
+        }
         command
     }
 

@@ -229,7 +229,7 @@ impl Transmission {
         if input.filled().len() < total {
             return Some(Pause::Input(total));
         }
-        (!lease.ensure(self.memory_with(request.transfer()))).then_some(Pause::Memory)
+        (!lease.ensure(self.memory_with(Some(request)))).then_some(Pause::Memory)
     }
 
     /// Passes by the data of a WRITE that is refused.
@@ -256,14 +256,13 @@ impl Transmission {
     /// The bytes beyond the first [`BUFFER_BYTES`] that the connection's replies and commands may take: what is read goes to
     /// the replies, and what is written is kept where it has to wait.
     pub fn memory_in_use(&self) -> usize {
-        self.memory_with(0)
+        self.memory_with(None)
     }
 
-    /// As [`memory_in_use`](Self::memory_in_use), with a command that transfers so many bytes.
-    fn memory_with(&self, transfer: u32) -> usize {
+    /// As [`memory_in_use`](Self::memory_in_use), with another command.
+    fn memory_with(&self, more: Option<&Request>) -> usize {
         let output = &self.completions.output;
-        let expected =
-            output.pending().len() + self.completions.bytes_in_flight() as usize + transfer as usize;
+        let expected = output.pending().len() + self.completions.memory_in_flight(more);
         expected.max(output.capacity()).saturating_sub(BUFFER_BYTES)
     }
 }

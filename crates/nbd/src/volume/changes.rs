@@ -3,6 +3,7 @@
 use super::finished::Finished;
 use crate::export::Tag;
 use crate::protocol::Errno;
+use granary_volume::limits::ROOM_WAIT_MAX;
 use granary_volume::{Io, Patience, Volume};
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -10,6 +11,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// What is to be changed.
 pub(super) enum Change<'a> {
@@ -42,11 +44,20 @@ struct Waiting {
     tag: Tag,
     change: Change<'static>,
     is_forced: bool,
+    /// What is left of its patience.
+    patience: Duration,
+}
+
+impl Waiting {
+    /// Whether it makes room, and comes before what may have to wait for that.
+    fn is_trim(&self) -> bool {
+        matches!(self.change, Change::Trim { .. })
+    }
 }
 
 #[derive(Default)]
 struct Queue {
-    /// Trims: they make room, and come before writes, which may have to wait for it.
+    /// Trims: they make room, and come before writes, which may have to wait for it. A write that does gives way to them.
     first: VecDeque<Waiting>,
     then: VecDeque<Waiting>,
     /// Changes that are not made, the one that is under way among them.
@@ -58,6 +69,8 @@ struct Queue {
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    /// There are trims: what waits is to give way.
+    has_trims: AtomicBool,
     /// The client has gone: what it had asked for must not come behind what it asks for on another connection.
     are_given_up: AtomicBool,
 }
@@ -75,6 +88,7 @@ impl Shared {
                 return None;
             }
             let next = queue.first.pop_front();
+            self.has_trims.store(!queue.first.is_empty(), Ordering::Release);
             if let Some(next) = next.or_else(|| queue.then.pop_front()) {
                 return Some(next);
             }
@@ -129,12 +143,14 @@ impl Changes {
 
     /// Leaves a change to the thread, which is [ready](Self::is_ready).
     pub fn put(&self, tag: Tag, change: Change<'_>, is_forced: bool) {
-        let waiting = Waiting { tag, change: change.into_owned(), is_forced };
+        let waiting = Waiting { tag, change: change.into_owned(), is_forced, patience: ROOM_WAIT_MAX };
         let mut queue = self.shared.lock();
         queue.left += 1;
-        match waiting.change {
-            Change::Trim { .. } => queue.first.push_back(waiting),
-            _ => queue.then.push_back(waiting),
+        if waiting.is_trim() {
+            queue.first.push_back(waiting);
+            self.shared.has_trims.store(true, Ordering::Release);
+        } else {
+            queue.then.push_back(waiting);
         }
         drop(queue);
         self.shared.changed.notify_one();
@@ -153,8 +169,18 @@ impl Drop for Changes {
 
 fn serve(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
     let mut io = Io::new();
-    while let Some(Waiting { tag, change, is_forced }) = shared.next() {
-        let made = change.make(volume, &mut io, Patience::LONG.unless(&shared.are_given_up));
+    while let Some(waiting) = shared.next() {
+        let began = Instant::now();
+        let patience = Patience::long(waiting.patience).unless(&shared.are_given_up);
+        let patience = if waiting.is_trim() { patience } else { patience.until(&shared.has_trims) };
+        let made = waiting.change.make(volume, &mut io, patience);
+        if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            // Made anew as a whole: nobody was told of a part of it.
+            let patience = waiting.patience.saturating_sub(began.elapsed());
+            shared.lock().then.push_front(Waiting { patience, ..waiting });
+            continue;
+        }
+        let Waiting { tag, is_forced, .. } = waiting;
         shared.lock().left -= 1;
         match made {
             Ok(()) if is_forced => finished.push_durable(volume, tag),

@@ -104,6 +104,15 @@ impl VolumeSession {
         completions.finish(tag, made.map_err(|error| Errno::from(&error)));
     }
 
+    /// Whether zeroes are written in less time than data: of blocks as a whole nothing is written, parts of them are read
+    /// before, and nothing waits for room.
+    fn is_fast(&self, offset: u64, len: u64) -> bool {
+        let size = self.volume.config().block_size;
+        let (first, behind) = (offset.div_ceil(size), (offset + len) / size);
+        let is_zero = || self.volume.next_mapped(offset / size).is_none_or(|lba| lba * size >= offset + len);
+        (first < behind || is_zero()) && !self.changes.are_waiting() && !self.volume.is_behind()
+    }
+
     fn commit(&mut self, tag: Tag) {
         self.elsewhere += 1;
         self.finished.push_durable(&self.volume, tag);
@@ -148,6 +157,9 @@ impl Session for VolumeSession {
             Command::Flush => self.commit(tag),
             Command::Trim { offset, len, fua } => {
                 self.change(tag, Change::Trim { offset, len: len.into() }, fua, completions);
+            }
+            Command::WriteZeroes { offset, len, fast: true, .. } if !self.is_fast(offset, len.into()) => {
+                completions.fail(tag, Errno::NotSupported);
             }
             // Zeroes take no space, whether that is allowed or not. Blocks that took it would need as much again for a write
             // over them: the log has it for all blocks, the file system below it perhaps not, whatever they hold.

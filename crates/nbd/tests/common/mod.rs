@@ -6,6 +6,8 @@ pub mod bytes;
 pub mod fuse;
 #[path = "../../../volume/tests/common/gated.rs"]
 pub mod gated;
+#[path = "../../../log/tests/common/golden.rs"]
+pub mod golden;
 pub mod late;
 pub mod logged;
 pub mod programs;

@@ -11,6 +11,7 @@ pub use entry::{Entry, checksum, content_hash};
 pub use scan::{Faults, Summary};
 pub use segment_builder::SegmentBuilder;
 
+use crate::limits::UTILISATION_PERCENT_MAX;
 use footer::entries_per_block;
 use granary_log::{Framing, Geometry, Sealed, SegmentId, Source};
 use scan::Entries;
@@ -38,6 +39,14 @@ pub fn blocks_in_segment(geometry: &Geometry) -> u64 {
     let per_block = entries_per_block(geometry) as u64;
     // A header, a footer and a summary.
     (1..all).rev().find(|data| data + 1 + 2 * (data + 2).div_ceil(per_block) <= all).unwrap_or(0)
+}
+
+/// The live blocks of a segment from which on cleaning it gains nothing: what is moved ends with a commit, whose footer takes
+/// as many blocks as are dead. A full volume has room though all its segments have as many.
+pub fn live_to_clean_max(geometry: &Geometry) -> u64 {
+    let blocks = blocks_in_segment(geometry);
+    let footer = footer::blocks_for(geometry, blocks as usize) as u64;
+    blocks.saturating_sub(footer).max((blocks * UTILISATION_PERCENT_MAX).div_ceil(100))
 }
 
 impl Blocks {

@@ -2,6 +2,7 @@
 
 use granary_volume::device::{Device, MemoryDevice};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 /// A device in RAM; its writes and syncs wait until it is open.
@@ -11,6 +12,7 @@ pub struct GatedDevice(Arc<Gated>);
 struct Gated {
     inner: MemoryDevice,
     is_open: Mutex<bool>,
+    is_readable: AtomicBool,
     changed: Condvar,
 }
 
@@ -18,7 +20,14 @@ impl GatedDevice {
     /// An open one.
     pub fn new(size: u64) -> Self {
         let inner = MemoryDevice::new(size);
-        Self(Arc::new(Gated { inner, is_open: Mutex::new(true), changed: Condvar::new() }))
+        let (is_open, is_readable) = (Mutex::new(true), AtomicBool::new(true));
+        Self(Arc::new(Gated { inner, is_open, is_readable, changed: Condvar::new() }))
+    }
+
+    /// Whether reads are not refused.
+    #[allow(dead_code, reason = "each test uses its part")]
+    pub fn set_readable(&self, is_readable: bool) {
+        self.0.is_readable.store(is_readable, Ordering::Release);
     }
 
     pub fn set_open(&self, is_open: bool) {
@@ -38,7 +47,10 @@ impl Device for GatedDevice {
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.0.inner.read_at(offset, bytes)
+        match self.0.is_readable.load(Ordering::Acquire) {
+            true => self.0.inner.read_at(offset, bytes),
+            false => Err(io::Error::from_raw_os_error(5)),
+        }
     }
 
     fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
