@@ -34,6 +34,9 @@ pub(crate) const CONSTANT_STEPS_MAX: usize = 10_000;
 /// bytes.
 pub(crate) const TEXT_BYTES_MAX: usize = 16 << 20;
 
+/// What a token of a text takes while it is cut: two copies of it with its place, and one without, for a moment.
+pub(crate) const TOKEN_BYTES: usize = 256;
+
 /// The longest statement but for rows behind VALUES, ClickHouse's `max_query_size`.
 pub(crate) const QUERY_BYTES_MAX: usize = 262_144;
 

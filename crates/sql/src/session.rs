@@ -327,14 +327,12 @@ impl Session {
         statement::split(text)
     }
 
-    /// The same, for a text that may be one INSERT with rows of any format behind it.
-    pub fn split_bytes(&self, text: &[u8]) -> Result<Vec<Statement>> {
-        if let Some(insert) = statement::insert_with_data(text)? {
-            return Ok(vec![insert]);
-        }
-        let text =
-            std::str::from_utf8(text).map_err(|_| Error::cannot_parse_text("The query is not UTF-8"))?;
-        statement::split(text)
+    /// The statement of a text that has one, which may be an INSERT with rows of any format behind it.
+    ///
+    /// # Errors
+    /// SYNTAX_ERROR if there is none, or more; MEMORY_LIMIT_EXCEEDED.
+    pub fn split_one(&self, text: Vec<u8>) -> Result<Statement> {
+        statement::split_one(text, |bytes| self.check_memory(bytes))
     }
 
     /// Runs one statement: commands at once, queries as their stream is read.

@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::data::{Piece, Scanner};
 use super::words::is_word;
 use crate::error::{Error, Result};
-use crate::limits::{QUERY_BYTES_MAX, SELECT_COLUMNS_MAX, SORT_COLUMNS_MAX, TEXT_BYTES_MAX};
+use crate::limits::{QUERY_BYTES_MAX, SELECT_COLUMNS_MAX, SORT_COLUMNS_MAX, TEXT_BYTES_MAX, TOKEN_BYTES};
 
 /// Refuses a text with a statement that is too long, before it is cut into tokens. The rows behind VALUES do not
 /// count.
@@ -22,6 +22,23 @@ pub fn check_bytes(text: &str) -> Result<()> {
         return Err(too_long());
     }
     Ok(())
+}
+
+/// Bytes that the tokens of a text take while it is cut into them, at most.
+pub fn token_bytes(text: &str) -> usize {
+    let mut scanner = Scanner { text: text.as_bytes(), at: 0 };
+    let mut tokens = 0usize;
+    loop {
+        // Each blank is a token, too.
+        let begin = scanner.at;
+        scanner.skip_blanks();
+        tokens += scanner.at - begin;
+        if scanner.piece().is_none() {
+            // There is a token in each byte of what is left, unless a string that is not closed goes on to the end.
+            return (tokens + text.len() - scanner.at) * TOKEN_BYTES + text.len();
+        }
+        tokens += 1;
+    }
 }
 
 /// Bytes of the longest statement of a text.
@@ -166,6 +183,21 @@ mod tests {
         ] {
             assert!(!is_refused(&text), "{}", &text[..40]);
         }
+    }
+
+    #[test]
+    fn no_text_has_more_tokens_than_are_counted() {
+        for text in [
+            "SELECT 1 + 22,'a;b', `x y`  -- it's\n;/* /* */ , */ SELECT $$'$$, 1, 2, 3;",
+            "INSERT INTO t VALUES ($$'$$),(1),(1),(1),(1),(1),(1)",
+            "1;1;1",
+        ] {
+            let counted = token_bytes(text) / TOKEN_BYTES;
+            assert!(counted >= tokenize(text).unwrap().len() - 1, "{text}: {counted}");
+        }
+        let long = format!("SELECT '{}'", "a, b".repeat(1000));
+        assert!(token_bytes(&long) < 2 * long.len());
+        assert!(2 * size_of::<TokenWithSpan>() + size_of::<Token>() <= TOKEN_BYTES);
     }
 
     #[test]

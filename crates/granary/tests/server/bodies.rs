@@ -140,3 +140,22 @@ fn members_and_frames_in_a_row_are_one_body() {
         assert_eq!(served.sql("SELECT sum(x) FROM t"), "10\n", "{encoding}");
     }
 }
+
+/// What a text is cut into takes far more than the text.
+#[test]
+fn long_texts_are_cut_where_there_is_memory_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["--query-memory", "1GiB"]);
+    served.sql("CREATE TABLE t (x UInt8) ENGINE = Memory");
+    let before = served.memory_peak();
+    let rows = format!("INSERT INTO t VALUES (1){}", ",(1)".repeat(4 << 20).split_at(16 * MIB - 64).0);
+    for (text, code) in [("1;".repeat(8 << 20), "62"), (rows, "241")] {
+        let answer = served.post("/", text.as_bytes());
+        assert_eq!(answer.header("x-clickhouse-exception-code"), code, "{}", answer.text());
+    }
+    // Rows of a format are no text. They are there as the body that they come in, and behind what the URL says.
+    let answer = served.post("/?query=INSERT+INTO+none+FORMAT+CSV", &vec![b'1'; 100 * MIB]);
+    assert_eq!(answer.header("x-clickhouse-exception-code"), "60", "{}", answer.text());
+    let grown = (served.memory_peak() - before) as usize;
+    assert!(grown < 270 * MIB, "{} MiB", grown / MIB);
+}
