@@ -146,7 +146,10 @@ fn rights_end_where_the_configuration_says() {
         ("SELECT count() FROM a1", "1\n", "497"),
         ("SELECT count() FROM b1", "497", "497"),
         ("SELECT count() FROM dictionary('b1')", "497", "497"),
-        ("SELECT count() FROM system.dictionaries", "497", "497"),
+        ("SELECT name, type FROM system.dictionaries", "a1\tCache\n", ""),
+        ("SELECT count() FROM system.dictionaries AS d JOIN system.dictionaries AS e ON 1 = 1", "1\n", "0\n"),
+        ("SELECT name FROM (SELECT * FROM system.dictionaries) WHERE name = 'b1'", "", ""),
+        ("SELECT count() FROM system.tables", "497", "497"),
         ("SHOW DICTIONARIES", "a1\n", ""),
         ("SHOW CREATE DICTIONARY b1", "497", "497"),
         ("DESCRIBE b1", "497", "497"),
@@ -425,6 +428,22 @@ fn dictionary_files_are_read_and_read_again() {
 /// any of them.
 #[test]
 fn no_way_to_say_a_name_goes_around_the_rights() {
+    // What the page asks for beside that.
+    let script = served.get("/dashboard/script.js").text();
+    let quoted = |before: &str, quote: char| {
+        let (_, rest) = script.split_once(before).unwrap();
+        rest.split(quote).next().unwrap().to_owned()
+    };
+    let query = quoted("const query = `", '`').replace("${times}", &quoted("const times = \"", '"'));
+    let states = |user: &str| -> serde_json::Value {
+        let path = format!("/?default_format=JSON&user={user}");
+        serde_json::from_str(&served.post(&path, query.as_bytes()).text()).unwrap()
+    };
+    for (user, dictionaries) in [("root&password=secret", 2), ("reader&password=letmein", 1), ("guest", 0)] {
+        let states = states(user);
+        assert_eq!(states["data"].as_array().unwrap().len(), dictionaries, "{user}: {states}");
+    }
+    assert_eq!(states("reader&password=letmein")["data"][0]["name"], "a1");
     let (_folder, served) = configured();
     let ask = |user: &str, sql: &str| {
         let answer = served.post(&format!("/?user={user}"), sql.as_bytes());
