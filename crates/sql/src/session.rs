@@ -197,6 +197,14 @@ impl Session {
         Ok(())
     }
 
+    /// Refuses what [`set`](Self::set) would refuse to whoever may do anything, before there is a session.
+    ///
+    /// # Errors
+    /// As of [`set`](Self::set).
+    pub fn check_first_settings(settings: Settings) -> Result<()> {
+        apply(&Chosen::of(settings).settings, &mut configuration())
+    }
+
     fn check_settings(&self, settings: &[(String, String)]) -> Result<()> {
         // Most requests set nothing, and a configuration to try settings on takes long to make.
         if settings.is_empty() {

@@ -82,6 +82,12 @@ fn users_come_in_with_their_passwords() {
     assert_eq!(ask("", &[("x-clickhouse-user", "root"), ("x-clickhouse-key", "secret")]), root);
     assert_eq!(ask("", &[("authorization", "Basic cm9vdDpzZWNyZXQ=")]), root);
     assert_eq!(ask("&user=guest", &[]).2, "guest\n");
+    // A key of nobody is not passed over for whom the URL says.
+    let (_, code, text) = ask("&user=guest", &[("x-clickhouse-key", "secret")]);
+    assert!(
+        code == "516" && text.contains("Got an empty user name from X-ClickHouse HTTP headers"),
+        "{text}"
+    );
     for (path, headers) in [
         ("", &[][..]),
         ("&user=root", &[]),
@@ -184,6 +190,32 @@ fn tls_is_spoken_where_it_is_asked_for() {
 }
 
 #[test]
+fn any_number_of_connections_may_be_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["--connections", &usize::MAX.to_string()]);
+    assert_eq!(served.sql("SELECT 1"), "1\n");
+}
+
+/// Connections are counted together; a place is taken by a client, and not by whoever waits for one.
+#[test]
+fn one_connection_is_enough_for_http_and_https() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = certificate(folder.path());
+    let arguments = [
+        &["--https", "127.0.0.1:0", "--connections", "1", "--tls-certificate"][..],
+        &[certificate.as_str(), "--tls-key", key.as_str()],
+    ];
+    let served = Served::start(folder.path(), &arguments.concat());
+    let https = format!("{}/?query=SELECT%201", served.https());
+    let http = format!("{}/?query=SELECT%201", served.url);
+    for url in [&http, &http, &https, &https, &http] {
+        let asked = ["-sS", "--max-time", "20", "--cacert", &certificate, url];
+        let answer = Command::new("curl").args(asked).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&answer.stdout), "1\n", "{url}");
+    }
+}
+
+#[test]
 fn sources_over_https_are_read_if_their_certificate_is_trusted() {
     let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (certificate, key) = certificate(there.path());
@@ -270,7 +302,11 @@ fn what_would_be_unsafe_or_wrong_does_not_start() {
     std::fs::write(&config, "[users.ann]").unwrap();
     assert!(refusal(folder.path(), &["--config", text]).contains("password_hash"));
     std::fs::write(&config, "[settings]\nno_such = 1").unwrap();
-    assert!(refusal(folder.path(), &["--config", text]).contains("no_such"));
+    let flags =
+        ["--config", text, "--http", "127.0.0.1:0", "--memcached", "127.0.0.1:0", "--memcached-flash", "0"];
+    assert!(refusal(folder.path(), &flags).contains("no_such"));
+    let begun = std::fs::read_dir(folder.path().join("data")).map_or(0, Iterator::count);
+    assert_eq!(begun, 0, "what changes on disk comes after all that can refuse a start");
     assert!(refusal(folder.path(), &["--https", "127.0.0.1:0"]).contains("certificate"));
     let missing = ["--https", "127.0.0.1:0", "--tls-certificate", "/none.pem", "--tls-key", "/none.pem"];
     assert!(
