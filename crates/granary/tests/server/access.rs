@@ -246,7 +246,7 @@ fn sources_over_https_are_read_if_their_certificate_is_trusted() {
 }
 
 /// A certificate for localhost, and its key, as files.
-fn certificate(folder: &Path) -> (String, String) {
+pub fn certificate(folder: &Path) -> (String, String) {
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
     let subject = [
@@ -428,6 +428,22 @@ fn the_dashboard_tells_of_what_may_be_read() {
     assert!(all["dictionaries"]["default.a1"].is_object() && all["memcached"].is_object(), "{all}");
     let some = history("reader&password=letmein");
     let names: Vec<String> = some["dictionaries"].as_object().unwrap().keys().cloned().collect();
+    // What the page asks for beside that.
+    let script = served.get("/dashboard/script.js").text();
+    let quoted = |before: &str, quote: char| {
+        let (_, rest) = script.split_once(before).unwrap();
+        rest.split(quote).next().unwrap().to_owned()
+    };
+    let query = quoted("const query = `", '`').replace("${times}", &quoted("const times = \"", '"'));
+    let states = |user: &str| -> serde_json::Value {
+        let path = format!("/?default_format=JSON&user={user}");
+        serde_json::from_str(&served.post(&path, query.as_bytes()).text()).unwrap()
+    };
+    for (user, dictionaries) in [("root&password=secret", 2), ("reader&password=letmein", 1), ("guest", 0)] {
+        let states = states(user);
+        assert_eq!(states["data"].as_array().unwrap().len(), dictionaries, "{user}: {states}");
+    }
+    assert_eq!(states("reader&password=letmein")["data"][0]["name"], "a1");
     assert_eq!((names, some["memcached"].is_null()), (vec!["default.a1".to_owned()], true), "{some}");
     assert_eq!(history("guest"), serde_json::json!({"dictionaries": {}, "memcached": null, "volumes": null}));
     assert_eq!(served.get("/dashboard/history").status, 403);
@@ -464,22 +480,6 @@ fn dictionary_files_are_read_and_read_again() {
 /// any of them.
 #[test]
 fn no_way_to_say_a_name_goes_around_the_rights() {
-    // What the page asks for beside that.
-    let script = served.get("/dashboard/script.js").text();
-    let quoted = |before: &str, quote: char| {
-        let (_, rest) = script.split_once(before).unwrap();
-        rest.split(quote).next().unwrap().to_owned()
-    };
-    let query = quoted("const query = `", '`').replace("${times}", &quoted("const times = \"", '"'));
-    let states = |user: &str| -> serde_json::Value {
-        let path = format!("/?default_format=JSON&user={user}");
-        serde_json::from_str(&served.post(&path, query.as_bytes()).text()).unwrap()
-    };
-    for (user, dictionaries) in [("root&password=secret", 2), ("reader&password=letmein", 1), ("guest", 0)] {
-        let states = states(user);
-        assert_eq!(states["data"].as_array().unwrap().len(), dictionaries, "{user}: {states}");
-    }
-    assert_eq!(states("reader&password=letmein")["data"][0]["name"], "a1");
     let (_folder, served) = configured();
     let ask = |user: &str, sql: &str| {
         let answer = served.post(&format!("/?user={user}"), sql.as_bytes());
