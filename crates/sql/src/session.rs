@@ -15,6 +15,7 @@ use crate::asker::Asker;
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, FolderLock};
 use crate::chosen::Chosen;
 use crate::engine::Engine;
+use crate::limits::STATEMENT_BYTES_FREE;
 use crate::memory::{MemoryOptions, QueryMemory};
 use crate::output::Output;
 use crate::rights::Rights;
@@ -335,12 +336,16 @@ impl Session {
         statement::split(text)
     }
 
-    /// The statement of a text that has one, which may be an INSERT with rows of any format behind it.
+    /// Runs the statement of a text that has one, which may be an INSERT with rows of any format behind it.
     ///
     /// # Errors
-    /// SYNTAX_ERROR if there is none, or more; MEMORY_LIMIT_EXCEEDED.
-    pub fn split_one(&self, text: Vec<u8>) -> Result<Statement> {
-        statement::split_one(text, |bytes| self.check_memory(bytes))
+    /// SYNTAX_ERROR if there is none, or more; MEMORY_LIMIT_EXCEEDED, and those of [`execute`](Self::execute).
+    pub async fn execute_one(&self, text: Vec<u8>) -> Result<Output> {
+        // What is made of a long text is there until it has run. Short ones are not asked about.
+        let mut reserved = self.memory().reservation();
+        let reserve = |bytes| if bytes > STATEMENT_BYTES_FREE { Ok(reserved.resize(bytes)?) } else { Ok(()) };
+        let statement = statement::split_one(text, reserve)?;
+        self.execute(&statement).await
     }
 
     /// Runs one statement: commands at once, queries as their stream is read.

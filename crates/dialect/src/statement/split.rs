@@ -34,20 +34,21 @@ impl Statement {
 
 /// The statement of a text that has one, which may be an INSERT with rows of any format behind it.
 ///
-/// `check_memory` is asked whether there is room for as many bytes as its tokens take.
+/// Before a text is cut, `reserve` has to find room for as many bytes as its tokens take, in place of what it was asked for
+/// last.
 ///
 /// # Errors
-/// SYNTAX_ERROR if there is none, or another behind it, and those of `check_memory`.
-pub fn split_one(text: Vec<u8>, check_memory: impl Fn(usize) -> Result<()>) -> Result<Statement> {
+/// SYNTAX_ERROR if there is none, or another behind it, and those of `reserve`.
+pub fn split_one(text: Vec<u8>, mut reserve: impl FnMut(usize) -> Result<()>) -> Result<Statement> {
     let text = match into_insert_with_data(text)? {
         Ok(insert) => return Ok(insert),
         Err(text) => String::from_utf8(text),
     };
     let text = text.map_err(|_| Error::cannot_parse_text("The query is not UTF-8"))?;
     let several = || Error::syntax_error("Multi-statements are not allowed");
-    let cut = |text: &str| {
+    let mut cut = |text: &str| {
         check_bytes(text)?;
-        check_memory(token_bytes(text))?;
+        reserve(token_bytes(text))?;
         split(text)
     };
     if first_two(&text).is_some_and(|two| cut(two).is_ok_and(|statements| statements.len() > 1)) {

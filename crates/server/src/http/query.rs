@@ -160,8 +160,7 @@ async fn run(
     // queries.
     let mut output = may_wait(Work::Query, move || {
         let session = &running.session;
-        let statement = session.split_one(text(session, query, body)?)?;
-        planning.block_on(session.execute(&statement))
+        planning.block_on(session.execute_one(text(session, query, body)?))
     })
     .await?;
     let chosen = output.format.unwrap_or(default_format);

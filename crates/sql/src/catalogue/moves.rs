@@ -381,8 +381,8 @@ pub(super) fn openings<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<
     entries.into_iter().filter_map(opening).collect()
 }
 
-/// Has nobody open these dictionaries, for as long as what is returned is there. To be called when they are
-/// [settled](Catalogue::settled), and no other lock that is taken before one of them waits for it.
+/// Has nobody open these dictionaries, for as long as what is returned is there. To be called under the lock of the names,
+/// when they are [settled](Catalogue::settled): nobody has one of them then, and this does not wait.
 pub(super) fn hold(openings: &[Arc<Mutex<()>>]) -> Vec<MutexGuard<'_, ()>> {
     openings.iter().map(|opening| opening.lock().unwrap_or_else(PoisonError::into_inner)).collect()
 }
