@@ -34,6 +34,13 @@ pub(crate) const CONSTANT_STEPS_MAX: usize = 10_000;
 /// bytes.
 pub(crate) const TEXT_BYTES_MAX: usize = 16 << 20;
 
+/// What a token of a statement takes until that has run, at most: of rows behind VALUES it becomes an expression and part of
+/// a plan.
+pub(crate) const TOKEN_BYTES: usize = 640;
+
+/// What one that is blank takes, which is left out when the text is cut: two copies of it with its place, for a moment.
+pub(crate) const BLANK_BYTES: usize = 192;
+
 /// The longest statement but for rows behind VALUES, ClickHouse's `max_query_size`.
 pub(crate) const QUERY_BYTES_MAX: usize = 262_144;
 

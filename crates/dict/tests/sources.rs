@@ -82,6 +82,13 @@ const CASES: &[Case] = &[
         shown: "CLICKHOUSE(HOST 'h' PASSWORD '[HIDDEN]' QUERY 'SELECT 1 WHERE {condition}')",
         described: "ClickHouse: default.SELECT 1 WHERE {condition}",
     },
+    // The tables beside the dictionary have no certificate.
+    Case {
+        ddl: "CLICKHOUSE(secure 1 table 't')",
+        xml: "<clickhouse><secure>1</secure><table>t</table></clickhouse>",
+        shown: "CLICKHOUSE(SECURE 1 TABLE 't')",
+        described: "ClickHouse: default.t",
+    },
     Case {
         ddl: "REDIS(host 'h' storage_type 'simple' db_index 3 password 'p')",
         xml: "<redis><host>h</host><port>6379</port><storage_type>simple</storage_type><db_index>3</db_index>\

@@ -104,8 +104,9 @@ impl Server {
     /// Listens.
     ///
     /// # Errors
-    /// An address cannot be had, or anybody could reach it though there are no users; the certificate is none.
+    /// An address cannot be had, or anybody could reach it though there are no users; the certificate is none, or a setting.
     pub fn bind(options: &Options) -> Result<Server, ServerError> {
+        Session::check_first_settings(options.settings.clone())?;
         if options.users.is_none() {
             let addresses =
                 options.http.into_iter().chain(options.https.as_ref().map(|(address, _)| *address));
@@ -173,7 +174,7 @@ async fn serve(
     let app = App::new(session, queries, Users::new(options.users), options.neighbours);
     let sampling = tokio::spawn(app.background());
     let router = http::router(app);
-    let permits = Arc::new(Semaphore::new(options.connections));
+    let permits = Arc::new(Semaphore::new(options.connections.min(Semaphore::MAX_PERMITS)));
     let (stop, stopped) = watch::channel(false);
     let mut serving = JoinSet::new();
     let http = http.map(|listener| (listener, None));

@@ -22,7 +22,7 @@ use crate::limits::{ACCEPT_PAUSE, HANDSHAKE_SECONDS, PATIENCE_SECONDS};
 pub struct Service {
     pub router: Router,
     pub tls: Option<TlsAcceptor>,
-    /// Connections at once; beyond them, clients wait in the system's queue.
+    /// Connections at once, to all addresses; beyond them, one client of each waits here, and others in the system's queue.
     pub permits: Arc<Semaphore>,
 }
 
@@ -40,9 +40,11 @@ impl Service {
     }
 
     async fn accept(&self, listener: &TcpListener, graceful: &GracefulShutdown) {
-        while let Ok(counted) = Arc::clone(&self.permits).acquire_owned().await {
+        loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
+                    // Clients of another address have the places as long as nobody comes to this one.
+                    let Ok(counted) = Arc::clone(&self.permits).acquire_owned().await else { return };
                     let (router, tls) = (self.router.clone(), self.tls.clone());
                     let watcher = graceful.watcher();
                     tokio::spawn(async move {

@@ -1,9 +1,11 @@
 //! A socket in the file system.
 
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// The permissions of a socket unless others are given: for the same user only, as memcached's `--unix-mask` has it.
@@ -31,10 +33,10 @@ impl UnixSocket {
     ///
     /// # Errors
     /// `AddrInUse` if somebody serves the socket that is there, `AlreadyExists` if another file is, and what the
-    /// file system says.
+    /// system says, also where it does not let us find out who serves the socket.
     pub fn listen(&self) -> io::Result<(SocketFile, UnixListener)> {
         let path = &self.path;
-        if is_socket(path)? && UnixStream::connect(path).is_ok() {
+        if is_socket(path)? && is_served(path)? {
             return Err(io::ErrorKind::AddrInUse.into());
         }
         // Under its own name it is there with its permissions only.
@@ -85,6 +87,23 @@ fn is_socket(path: &Path) -> io::Result<bool> {
     }
 }
 
+/// Whether somebody listens at a socket, or might.
+fn is_served(path: &Path) -> io::Result<bool> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let client = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&client, &SocketAddrUnix::new(path)?) {
+        // There is no room for another connection.
+        Ok(()) | Err(Errno::AGAIN) => Ok(true),
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
+        Err(error) => {
+            let error = io::Error::from(error);
+            let text =
+                format!("{} is there already, and who serves it cannot be told: {error}", path.display());
+            Err(io::Error::new(error.kind(), text))
+        }
+    }
+}
+
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -94,6 +113,7 @@ fn beside(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::{UnixDatagram, UnixStream};
 
     #[test]
     fn a_socket_takes_the_place_of_one_that_nobody_serves() {
@@ -112,6 +132,28 @@ mod tests {
         assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(file);
         assert!(!socket.path.exists());
+    }
+
+    #[test]
+    fn a_server_that_has_no_time_keeps_its_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UnixSocket::new(folder.path().join("s"));
+        let (_file, listener) = socket.listen().unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let _waits = UnixStream::connect(&socket.path).unwrap();
+        assert_eq!(socket.listen().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    /// It is told from one that nobody serves.
+    #[test]
+    fn a_socket_that_cannot_be_asked_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UnixSocket::new(folder.path().join("s"));
+        let other = UnixDatagram::bind(&socket.path).unwrap();
+        let error = socket.listen().unwrap_err().to_string();
+        assert!(error.contains("who serves it cannot be told"), "{error}");
+        UnixDatagram::unbound().unwrap().send_to(b"x", &socket.path).unwrap();
+        assert_eq!(other.recv(&mut [0]).unwrap(), 1);
     }
 
     #[test]

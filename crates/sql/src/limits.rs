@@ -50,3 +50,9 @@ const _: () = assert!(NUMBERS_SPLIT_ROWS as usize >= BATCH_ROWS);
 
 /// Bytes of the stack of threads that plan and run queries, in address space: the deepest statement takes a third.
 pub const STACK_BYTES: usize = 32 << 20;
+
+/// What a statement may take before it is asked whether there is memory for it: some 2 KiB of text.
+pub(crate) const STATEMENT_BYTES_FREE: usize = 1 << 20;
+
+/// The longest name of a file, as Linux has it.
+pub(crate) const FILE_NAME_BYTES_MAX: usize = 255;

@@ -108,6 +108,11 @@ impl QueryMemory {
         Some(options.queries.unwrap_or_else(|| options.ram.saturating_sub(self.caches(options)) / 2))
     }
 
+    /// Of nothing yet.
+    pub fn reservation(self: &Arc<Self>) -> Reservation {
+        Reservation { memory: Arc::clone(self), bytes: 0 }
+    }
+
     /// Whether queries may take so many bytes more.
     ///
     /// # Errors
@@ -121,6 +126,32 @@ impl QueryMemory {
             true => Ok(()),
             false => Err(exceeded("total", taken, more, limit)),
         }
+    }
+}
+
+/// Bytes that something takes of which no operator tells, until this is dropped.
+pub struct Reservation {
+    memory: Arc<QueryMemory>,
+    bytes: usize,
+}
+
+impl Reservation {
+    /// Takes so many in place of those before.
+    ///
+    /// # Errors
+    /// `ResourcesExhausted`; then it has none.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), DataFusionError> {
+        self.memory.reserved.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
+        self.memory.check(bytes)?;
+        self.memory.reserved.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.memory.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -273,6 +304,19 @@ mod tests {
         MemoryConsumer::new("one").register(&pool).try_grow(301).unwrap_err();
         let explained = query.explain(spilled().context("of an operator")).to_string();
         assert!(explained.contains("Memory limit (for query) exceeded: would use 301.00 B"), "{explained}");
+    }
+
+    #[test]
+    fn what_no_operator_tells_of_is_reserved_too() {
+        let all = memory(Some(1000), 0);
+        let [mut one, mut other] = [all.reservation(), all.reservation()];
+        one.resize(900).unwrap();
+        other.resize(101).unwrap_err();
+        one.resize(1000).unwrap();
+        one.resize(1001).unwrap_err();
+        other.resize(1000).unwrap();
+        drop(other);
+        assert_eq!(all.reserved.load(Ordering::Relaxed), 0);
     }
 
     #[test]

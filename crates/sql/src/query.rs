@@ -100,13 +100,12 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
             session.user()
         ))),
         // These tell of all dictionaries at once.
-        Some((
-            SYSTEM_DATABASE,
-            "dictionaries" | "tables" | "columns" | "metrics" | "events" | "named_collections",
-        )) => Err(Error::access_denied(format!(
-            "{}: Not enough privileges. To read {full_name} one must be allowed to read every dictionary",
-            session.user()
-        ))),
+        Some((SYSTEM_DATABASE, "tables" | "columns" | "metrics" | "events" | "named_collections")) => {
+            Err(Error::access_denied(format!(
+                "{}: Not enough privileges. To read {full_name} one must be allowed to read every dictionary",
+                session.user()
+            )))
+        }
         _ if ways.any(|(database, name)| session.catalogue().entry(database, name).is_some()) => {
             session.rights().check_read(session.user(), full_name)
         }
@@ -121,6 +120,10 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     if extras.named.iter().any(|name| name == SETTINGS_TABLE) {
         let said = [session.settings(), extras.settings.clone()].concat();
         state.config_mut().set_extension(Arc::new(Said(said)));
+    }
+    if session.rights().dictionaries.is_some() {
+        // For `system.dictionaries`.
+        state.config_mut().set_extension(Arc::new(session.rights().clone()));
     }
     // From here on settings stand: functions see these.
     state.mark_start_execution();

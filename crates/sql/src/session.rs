@@ -15,6 +15,7 @@ use crate::asker::Asker;
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, FolderLock};
 use crate::chosen::Chosen;
 use crate::engine::Engine;
+use crate::limits::STATEMENT_BYTES_FREE;
 use crate::memory::{MemoryOptions, QueryMemory};
 use crate::output::Output;
 use crate::rights::Rights;
@@ -197,6 +198,14 @@ impl Session {
         Ok(())
     }
 
+    /// Refuses what [`set`](Self::set) would refuse to whoever may do anything, before there is a session.
+    ///
+    /// # Errors
+    /// As of [`set`](Self::set).
+    pub fn check_first_settings(settings: Settings) -> Result<()> {
+        apply(&Chosen::of(settings).settings, &mut configuration())
+    }
+
     fn check_settings(&self, settings: &[(String, String)]) -> Result<()> {
         // Most requests set nothing, and a configuration to try settings on takes long to make.
         if settings.is_empty() {
@@ -327,14 +336,16 @@ impl Session {
         statement::split(text)
     }
 
-    /// The same, for a text that may be one INSERT with rows of any format behind it.
-    pub fn split_bytes(&self, text: &[u8]) -> Result<Vec<Statement>> {
-        if let Some(insert) = statement::insert_with_data(text)? {
-            return Ok(vec![insert]);
-        }
-        let text =
-            std::str::from_utf8(text).map_err(|_| Error::cannot_parse_text("The query is not UTF-8"))?;
-        statement::split(text)
+    /// Runs the statement of a text that has one, which may be an INSERT with rows of any format behind it.
+    ///
+    /// # Errors
+    /// SYNTAX_ERROR if there is none, or more; MEMORY_LIMIT_EXCEEDED, and those of [`execute`](Self::execute).
+    pub async fn execute_one(&self, text: Vec<u8>) -> Result<Output> {
+        // What is made of a long text is there until it has run. Short ones are not asked about.
+        let mut reserved = self.memory().reservation();
+        let reserve = |bytes| if bytes > STATEMENT_BYTES_FREE { Ok(reserved.resize(bytes)?) } else { Ok(()) };
+        let statement = statement::split_one(text, reserve)?;
+        self.execute(&statement).await
     }
 
     /// Runs one statement: commands at once, queries as their stream is read.

@@ -8,12 +8,25 @@ use crate::error::{Error, Result};
 
 /// The statement and its rows, if a text is an INSERT with a FORMAT. VALUES are SQL.
 pub fn insert_with_data(text: &[u8]) -> Result<Option<Statement>> {
-    let Some((head, data)) = parts(text) else { return Ok(None) };
+    let Some(parts) = parts(text) else { return Ok(None) };
+    statement(&text[..parts.head], text[parts.data..].to_vec()).map(Some)
+}
+
+/// The same, or the text if it is none. The rows stay where they are: there may be as many as a body holds.
+pub(super) fn into_insert_with_data(mut text: Vec<u8>) -> Result<std::result::Result<Statement, Vec<u8>>> {
+    let Some(parts) = parts(&text) else { return Ok(Err(text)) };
+    let mut insert = statement(&text[..parts.head], Vec::new())?;
+    text.drain(..parts.data);
+    insert.data = text;
+    Ok(Ok(insert))
+}
+
+fn statement(head: &[u8], data: Vec<u8>) -> Result<Statement> {
     let head = std::str::from_utf8(head).map_err(|_| Error::syntax_error("The statement is not UTF-8"))?;
     let tokens = tokenize(head).map_err(|error| Error::syntax_error(format!("Syntax error: {error}")))?;
     let tokens = tokens.into_iter().map(|token| token.token);
     let tokens = tokens.filter(|token| !is_blank(token)).collect();
-    Ok(Some(Statement { text: head.trim().to_owned(), tokens, data: data.to_vec() }))
+    Ok(Statement { text: head.trim().to_owned(), tokens, data })
 }
 
 fn is_blank(token: &datafusion::sql::sqlparser::tokenizer::Token) -> bool {
@@ -21,8 +34,14 @@ fn is_blank(token: &datafusion::sql::sqlparser::tokenizer::Token) -> bool {
     matches!(token, Token::Whitespace(_) | Token::EOF)
 }
 
+/// Where the statement ends and the rows begin.
+struct Parts {
+    head: usize,
+    data: usize,
+}
+
 /// `INSERT INTO [TABLE] name [(columns)] [SETTINGS ..] FORMAT name`, and what is behind it.
-fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
+fn parts(text: &[u8]) -> Option<Parts> {
     let mut at = Scanner { text, at: 0 };
     if !at.word()?.eq_ignore_ascii_case(b"INSERT") || !at.word()?.eq_ignore_ascii_case(b"INTO") {
         return None;
@@ -47,15 +66,15 @@ fn parts(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if at.word()?.eq_ignore_ascii_case(b"VALUES") {
         return None;
     }
-    let (head, rest) = text.split_at(at.at);
+    let (head, rest) = (at.at, &text[at.at..]);
     // Blanks behind the name, and one line end; more of them are rows.
     let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
     let data = match rest.get(blanks) {
-        Some(b'\n') => &rest[blanks + 1..],
-        Some(b';') if rest[blanks + 1..].iter().all(u8::is_ascii_whitespace) => &[],
-        _ => &rest[blanks..],
+        Some(b'\n') => head + blanks + 1,
+        Some(b';') if rest[blanks + 1..].iter().all(u8::is_ascii_whitespace) => text.len(),
+        _ => head + blanks,
     };
-    Some((head, data))
+    Some(Parts { head, data })
 }
 
 /// Goes over the beginning of a text of which only that is SQL.
@@ -110,7 +129,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Blanks and comments.
-    fn skip_blanks(&mut self) {
+    pub fn skip_blanks(&mut self) {
         loop {
             let rest = &self.text[self.at..];
             let end = |end: &[u8]| {
@@ -134,7 +153,9 @@ mod tests {
     #[test]
     fn rows_begin_behind_the_format() {
         let parts = |text: &str| {
-            let statement = insert_with_data(text.as_bytes()).unwrap()?;
+            let statement = insert_with_data(text.as_bytes()).unwrap();
+            assert_eq!(into_insert_with_data(text.into()).unwrap().ok(), statement);
+            let statement = statement?;
             Some((statement.text, String::from_utf8(statement.data).unwrap()))
         };
         for (text, head, data) in [

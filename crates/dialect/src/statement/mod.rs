@@ -30,14 +30,13 @@ mod words;
 
 pub use collection::CollectionChange;
 pub use command::{Command, Dropped, Effect, Missing, Noun};
-pub use data::insert_with_data;
 pub use parameters::{Parameters, fill};
 pub use preprocess::Tail;
 pub(crate) use preprocess::data_type;
 pub use query::{ParsedQuery, parse_expression, parse_query};
 pub use recognise::{parse, parse_collection};
 pub use show::{Listed, ObjectKind, ShowNames};
-pub use split::{Statement, split};
+pub use split::{Statement, split, split_one};
 pub use table::{Column, CreateTable, Engine, InsertInto, Rows};
 pub use view::CreateView;
 pub use words::{Name, quoted};

@@ -5,7 +5,9 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::data::{Piece, Scanner};
 use super::words::is_word;
 use crate::error::{Error, Result};
-use crate::limits::{QUERY_BYTES_MAX, SELECT_COLUMNS_MAX, SORT_COLUMNS_MAX, TEXT_BYTES_MAX};
+use crate::limits::{
+    BLANK_BYTES, QUERY_BYTES_MAX, SELECT_COLUMNS_MAX, SORT_COLUMNS_MAX, TEXT_BYTES_MAX, TOKEN_BYTES,
+};
 
 /// Refuses a text with a statement that is too long, before it is cut into tokens. The rows behind VALUES do not
 /// count.
@@ -22,6 +24,35 @@ pub fn check_bytes(text: &str) -> Result<()> {
         return Err(too_long());
     }
     Ok(())
+}
+
+/// Bytes that the tokens of a text take, at most.
+pub fn token_bytes(text: &str) -> usize {
+    let Counted { tokens, blanks } = count(text);
+    tokens * TOKEN_BYTES + blanks * BLANK_BYTES + text.len()
+}
+
+/// No fewer tokens than a text has.
+struct Counted {
+    tokens: usize,
+    /// Each is a token by itself, and those of comments count as if they were.
+    blanks: usize,
+}
+
+fn count(text: &str) -> Counted {
+    let mut scanner = Scanner { text: text.as_bytes(), at: 0 };
+    let mut counted = Counted { tokens: 0, blanks: 0 };
+    loop {
+        let begin = scanner.at;
+        scanner.skip_blanks();
+        counted.blanks += scanner.at - begin;
+        if scanner.piece().is_none() {
+            // What is not closed here may be for the tokenizer, which may find a token in each byte of the rest.
+            counted.tokens += text.len() - scanner.at;
+            return counted;
+        }
+        counted.tokens += 1;
+    }
 }
 
 /// Bytes of the longest statement of a text.
@@ -166,6 +197,27 @@ mod tests {
         ] {
             assert!(!is_refused(&text), "{}", &text[..40]);
         }
+    }
+
+    #[test]
+    fn no_text_has_more_tokens_than_are_counted() {
+        for text in [
+            "SELECT 1 + 22,'a;b', `x y`  -- it's\n;/* /* */ , */ SELECT $$'$$, 1, 2, 3;",
+            "INSERT INTO t VALUES ($$'$$),(1),(1),(1),(1),(1),(1)",
+            "1;1;1",
+        ] {
+            let Counted { tokens, blanks } = count(text);
+            let all = tokenize(text).unwrap();
+            let is_blank = |token: &&TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+            let are_blank = all.iter().filter(is_blank).count();
+            assert!(
+                tokens >= all.len() - are_blank && tokens + blanks >= all.len(),
+                "{text}: {tokens} {blanks}"
+            );
+        }
+        let long = format!("SELECT '{}'", "a, b".repeat(1000));
+        assert!(token_bytes(&long) < 2 * long.len());
+        assert!(2 * size_of::<TokenWithSpan>() <= BLANK_BYTES);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 use granary_dict::tokenize;
 
-use super::data::insert_with_data;
-use super::size::{check_bytes, check_statement};
+use super::data::{Piece, Scanner, insert_with_data, into_insert_with_data};
+use super::size::{check_bytes, check_statement, token_bytes};
 use super::spelled::spelled;
 use crate::error::{Error, Result};
 use crate::limits::QUERY_BYTES_MAX;
@@ -30,6 +30,53 @@ impl Statement {
     pub fn wants_rows(&self) -> bool {
         self.data.is_empty() && insert_with_data(self.text.as_bytes()).is_ok_and(|insert| insert.is_some())
     }
+}
+
+/// The statement of a text that has one, which may be an INSERT with rows of any format behind it.
+///
+/// Before a text is cut, `reserve` has to find room for as many bytes as its tokens take, in place of what it was asked for
+/// last.
+///
+/// # Errors
+/// SYNTAX_ERROR if there is none, or another behind it, and those of `reserve`.
+pub fn split_one(text: Vec<u8>, mut reserve: impl FnMut(usize) -> Result<()>) -> Result<Statement> {
+    let text = match into_insert_with_data(text)? {
+        Ok(insert) => return Ok(insert),
+        Err(text) => String::from_utf8(text),
+    };
+    let text = text.map_err(|_| Error::cannot_parse_text("The query is not UTF-8"))?;
+    let several = || Error::syntax_error("Multi-statements are not allowed");
+    let mut cut = |text: &str| {
+        check_bytes(text)?;
+        reserve(token_bytes(text))?;
+        split(text)
+    };
+    if first_two(&text).is_some_and(|two| cut(two).is_ok_and(|statements| statements.len() > 1)) {
+        return Err(several());
+    }
+    let mut statements = cut(&text)?;
+    match statements.pop() {
+        None => Err(Error::syntax_error("Empty query")),
+        Some(_) if !statements.is_empty() => Err(several()),
+        Some(statement) => Ok(statement),
+    }
+}
+
+/// What may be the first two statements of a text that has more than one: only tokens tell where strings and comments of
+/// every kind end. So a text of many statements is refused for two of them.
+fn first_two(text: &str) -> Option<&str> {
+    let mut scanner = Scanner { text: text.as_bytes(), at: 0 };
+    let (mut ended, mut is_empty) = (0, true);
+    while ended < 2 {
+        is_empty = match scanner.piece()? {
+            Piece::Other(b';') => {
+                ended += usize::from(!is_empty);
+                true
+            }
+            _ => false,
+        };
+    }
+    Some(&text[..scanner.at])
 }
 
 /// All statements of a text; empty ones are left out.
@@ -120,6 +167,24 @@ mod tests {
             texts(text),
             ["SELECT ';'", "-- a; b\n\nSELECT 'é;\\';', `x;`\n/* ; */ FORMAT CSV", "SELECT 3"]
         );
+    }
+
+    #[test]
+    fn one_statement_is_all_there_is() {
+        let one = |text: &str| split_one(text.into(), |_| Ok(())).map_err(|error| error.message);
+        for text in ["SELECT 1", ";SELECT 1;;", "SELECT $$;a;b;$$;", "SELECT /* /* */ ;a; */ 1;b-- ;"] {
+            let all = split(text).unwrap();
+            assert_eq!(one(text).ok(), all.into_iter().next().filter(|_| !text.contains(";b-- ")), "{text}");
+        }
+        let insert = one("INSERT INTO t FORMAT CSV\n1;2;3").unwrap();
+        assert_eq!((insert.text.as_str(), &insert.data[..]), ("INSERT INTO t FORMAT CSV", &b"1;2;3"[..]));
+        for text in [" -- nothing\n", ";;", ""] {
+            assert_eq!(one(text).unwrap_err(), "Empty query", "{text}");
+        }
+        // What is behind the second one does not matter, and is not looked at.
+        for text in ["SELECT 1; SELECT 2", "SELECT 1;;SELECT 2; '", &"1;".repeat(8 << 20)] {
+            assert_eq!(one(text).unwrap_err(), "Multi-statements are not allowed", "{}", &text[..10]);
+        }
     }
 
     #[test]

@@ -82,6 +82,12 @@ fn users_come_in_with_their_passwords() {
     assert_eq!(ask("", &[("x-clickhouse-user", "root"), ("x-clickhouse-key", "secret")]), root);
     assert_eq!(ask("", &[("authorization", "Basic cm9vdDpzZWNyZXQ=")]), root);
     assert_eq!(ask("&user=guest", &[]).2, "guest\n");
+    // A key of nobody is not passed over for whom the URL says.
+    let (_, code, text) = ask("&user=guest", &[("x-clickhouse-key", "secret")]);
+    assert!(
+        code == "516" && text.contains("Got an empty user name from X-ClickHouse HTTP headers"),
+        "{text}"
+    );
     for (path, headers) in [
         ("", &[][..]),
         ("&user=root", &[]),
@@ -146,7 +152,10 @@ fn rights_end_where_the_configuration_says() {
         ("SELECT count() FROM a1", "1\n", "497"),
         ("SELECT count() FROM b1", "497", "497"),
         ("SELECT count() FROM dictionary('b1')", "497", "497"),
-        ("SELECT count() FROM system.dictionaries", "497", "497"),
+        ("SELECT name, type FROM system.dictionaries", "a1\tCache\n", ""),
+        ("SELECT count() FROM system.dictionaries AS d JOIN system.dictionaries AS e ON 1 = 1", "1\n", "0\n"),
+        ("SELECT name FROM (SELECT * FROM system.dictionaries) WHERE name = 'b1'", "", ""),
+        ("SELECT count() FROM system.tables", "497", "497"),
         ("SHOW DICTIONARIES", "a1\n", ""),
         ("SHOW CREATE DICTIONARY b1", "497", "497"),
         ("DESCRIBE b1", "497", "497"),
@@ -181,6 +190,32 @@ fn tls_is_spoken_where_it_is_asked_for() {
 }
 
 #[test]
+fn any_number_of_connections_may_be_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["--connections", &usize::MAX.to_string()]);
+    assert_eq!(served.sql("SELECT 1"), "1\n");
+}
+
+/// Connections are counted together; a place is taken by a client, and not by whoever waits for one.
+#[test]
+fn one_connection_is_enough_for_http_and_https() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = certificate(folder.path());
+    let arguments = [
+        &["--https", "127.0.0.1:0", "--connections", "1", "--tls-certificate"][..],
+        &[certificate.as_str(), "--tls-key", key.as_str()],
+    ];
+    let served = Served::start(folder.path(), &arguments.concat());
+    let https = format!("{}/?query=SELECT%201", served.https());
+    let http = format!("{}/?query=SELECT%201", served.url);
+    for url in [&http, &http, &https, &https, &http] {
+        let asked = ["-sS", "--max-time", "20", "--cacert", &certificate, url];
+        let answer = Command::new("curl").args(asked).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&answer.stdout), "1\n", "{url}");
+    }
+}
+
+#[test]
 fn sources_over_https_are_read_if_their_certificate_is_trusted() {
     let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (certificate, key) = certificate(there.path());
@@ -211,7 +246,7 @@ fn sources_over_https_are_read_if_their_certificate_is_trusted() {
 }
 
 /// A certificate for localhost, and its key, as files.
-fn certificate(folder: &Path) -> (String, String) {
+pub fn certificate(folder: &Path) -> (String, String) {
     let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (certificate, key) = (file("certificate.pem"), file("key.pem"));
     let subject = [
@@ -267,7 +302,11 @@ fn what_would_be_unsafe_or_wrong_does_not_start() {
     std::fs::write(&config, "[users.ann]").unwrap();
     assert!(refusal(folder.path(), &["--config", text]).contains("password_hash"));
     std::fs::write(&config, "[settings]\nno_such = 1").unwrap();
-    assert!(refusal(folder.path(), &["--config", text]).contains("no_such"));
+    let flags =
+        ["--config", text, "--http", "127.0.0.1:0", "--memcached", "127.0.0.1:0", "--memcached-flash", "0"];
+    assert!(refusal(folder.path(), &flags).contains("no_such"));
+    let begun = std::fs::read_dir(folder.path().join("data")).map_or(0, Iterator::count);
+    assert_eq!(begun, 0, "what changes on disk comes after all that can refuse a start");
     assert!(refusal(folder.path(), &["--https", "127.0.0.1:0"]).contains("certificate"));
     let missing = ["--https", "127.0.0.1:0", "--tls-certificate", "/none.pem", "--tls-key", "/none.pem"];
     assert!(
@@ -389,6 +428,22 @@ fn the_dashboard_tells_of_what_may_be_read() {
     assert!(all["dictionaries"]["default.a1"].is_object() && all["memcached"].is_object(), "{all}");
     let some = history("reader&password=letmein");
     let names: Vec<String> = some["dictionaries"].as_object().unwrap().keys().cloned().collect();
+    // What the page asks for beside that.
+    let script = served.get("/dashboard/script.js").text();
+    let quoted = |before: &str, quote: char| {
+        let (_, rest) = script.split_once(before).unwrap();
+        rest.split(quote).next().unwrap().to_owned()
+    };
+    let query = quoted("const query = `", '`').replace("${times}", &quoted("const times = \"", '"'));
+    let states = |user: &str| -> serde_json::Value {
+        let path = format!("/?default_format=JSON&user={user}");
+        serde_json::from_str(&served.post(&path, query.as_bytes()).text()).unwrap()
+    };
+    for (user, dictionaries) in [("root&password=secret", 2), ("reader&password=letmein", 1), ("guest", 0)] {
+        let states = states(user);
+        assert_eq!(states["data"].as_array().unwrap().len(), dictionaries, "{user}: {states}");
+    }
+    assert_eq!(states("reader&password=letmein")["data"][0]["name"], "a1");
     assert_eq!((names, some["memcached"].is_null()), (vec!["default.a1".to_owned()], true), "{some}");
     assert_eq!(history("guest"), serde_json::json!({"dictionaries": {}, "memcached": null, "volumes": null}));
     assert_eq!(served.get("/dashboard/history").status, 403);

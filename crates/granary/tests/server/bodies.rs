@@ -4,6 +4,8 @@ use crate::dictionary::with_cached_users;
 use crate::served::Served;
 use std::io::Write;
 use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
@@ -90,4 +92,70 @@ fn a_body_that_does_not_come_holds_no_thread() {
     let keys: String = (0..300_000).map(|i| format!("{}\n", i % 200)).collect();
     let rows = served.post(path, keys.as_bytes()).text().lines().count();
     assert_eq!(rows, 150_000);
+}
+
+/// What gzip makes of a text, as a file.
+fn gzipped(folder: &Path, text: &str) -> Vec<u8> {
+    let file = folder.join("plain");
+    std::fs::write(&file, text).unwrap();
+    Command::new("gzip").arg("-c").arg(file).output().unwrap().stdout
+}
+
+/// A frame of LZ4 with one block, which is not compressed.
+fn stored(text: &str) -> Vec<u8> {
+    let len = u32::try_from(text.len()).unwrap() | 1 << 31;
+    [&b"\x04\x22\x4d\x18\x60\x70\x73"[..], &len.to_le_bytes(), text.as_bytes(), &[0; 4]].concat()
+}
+
+#[test]
+fn members_and_frames_in_a_row_are_one_body() {
+    let (folder, served) = with_cached_users(&[]);
+    served.sql("CREATE TABLE t (x UInt64) ENGINE = Memory");
+    let gzip = |text: &str| gzipped(folder.path(), text);
+    let empty = gzip("");
+    for (encoding, packed) in [
+        ("gzip", [gzip("1\n2"), gzip("\n3\n"), empty.clone(), gzip("4\n")].concat()),
+        ("lz4", [stored("1\n2"), stored("\n3\n"), stored(""), stored("4\n")].concat()),
+    ] {
+        let headers = [("content-encoding", encoding)];
+        served.sql("TRUNCATE TABLE t");
+        let answer = served.post_as("/?query=INSERT+INTO+t+FORMAT+CSV", &packed, &headers);
+        let summary: serde_json::Value = serde_json::from_str(answer.header("x-clickhouse-summary")).unwrap();
+        assert_eq!(summary["written_rows"], "4", "{encoding}: {}", answer.text());
+        assert_eq!(served.sql("SELECT sum(x) FROM t"), "10\n", "{encoding}");
+        let rows = served.post_as("/dictionary/users?format=TabSeparated", &packed, &headers).text();
+        assert_eq!(rows, "1\tn1\n2\tn2\n3\tn3\n4\tn4\n", "{encoding}");
+        // What breaks off, or goes on as something else, is no body.
+        for wrong in [&packed[..packed.len() - 4], &[&packed[..], b"1\n"].concat()] {
+            for path in ["/?query=INSERT+INTO+t+FORMAT+CSV", "/dictionary/users?format=TabSeparated"] {
+                let answer = served.post_as(path, wrong, &headers);
+                assert_eq!(
+                    answer.header("x-clickhouse-exception-code"),
+                    "271",
+                    "{encoding}: {}",
+                    answer.text()
+                );
+            }
+        }
+        assert_eq!(served.sql("SELECT sum(x) FROM t"), "10\n", "{encoding}");
+    }
+}
+
+/// What a text is cut into takes far more than the text.
+#[test]
+fn long_texts_are_cut_where_there_is_memory_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["--query-memory", "1GiB"]);
+    served.sql("CREATE TABLE t (x UInt8) ENGINE = Memory");
+    let before = served.memory_peak();
+    let rows = format!("INSERT INTO t VALUES (1){}", ",(1)".repeat(4 << 20).split_at(16 * MIB - 64).0);
+    for (text, code) in [("1;".repeat(8 << 20), "62"), (rows, "241")] {
+        let answer = served.post("/", text.as_bytes());
+        assert_eq!(answer.header("x-clickhouse-exception-code"), code, "{}", answer.text());
+    }
+    // Rows of a format are no text. They are there as the body that they come in, and behind what the URL says.
+    let answer = served.post("/?query=INSERT+INTO+none+FORMAT+CSV", &vec![b'1'; 100 * MIB]);
+    assert_eq!(answer.header("x-clickhouse-exception-code"), "60", "{}", answer.text());
+    let grown = (served.memory_peak() - before) as usize;
+    assert!(grown < 270 * MIB, "{} MiB", grown / MIB);
 }

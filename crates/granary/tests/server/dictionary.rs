@@ -125,7 +125,17 @@ fn keys_asked_for_are_answered_and_no_others() {
     let torn = served.post("/dictionary/users", &keys(&[1])[..5]);
     assert_eq!(torn.status, 400, "{}", torn.text());
     assert_eq!(served.post("/dictionary/nosuch", &keys(&[1])).status, 400);
-    assert_eq!(served.post("/dictionary/users?format=Pretty", &keys(&[1])).status, 404);
+    let refused = served.post("/dictionary/users?format=Parquet", &keys(&[1]));
+    assert_eq!(refused.status, 404);
+    let text = refused.text();
+    let (_, known) = text.split_once("; use ").unwrap();
+    let known = known.split(". (").next().unwrap().split(", ");
+    for format in known.inspect(|name| assert!(!name.is_empty())) {
+        let answer = served.post(&format!("/dictionary/users?format={format}"), b"");
+        assert_ne!(answer.status, 404, "{format}");
+    }
+    let refused = served.get("/dictionary/users?format=Parquet").text();
+    assert!(refused.contains("Rows of a dictionary are not written as Parquet"), "{refused}");
     let resident = served.get("/dictionary/users?format=TabSeparated").text();
     let mut resident: Vec<&str> = resident.lines().collect();
     resident.sort_unstable();

@@ -6,6 +6,7 @@ mod bodies;
 mod clients;
 mod configured;
 mod dictionary;
+mod flags;
 mod formats;
 mod killed;
 mod pages;

@@ -181,8 +181,11 @@ fn a_body_that_cannot_be_unpacked_is_an_exception() {
             let answer = served.post_as(path, b"SELECT 1", &[("content-encoding", encoding)]);
             assert_eq!(answer.header("x-clickhouse-exception-code"), code, "{encoding}: {}", answer.text());
             assert_eq!(answer.status, status, "{encoding}");
+            let id = answer.header("x-clickhouse-query-id");
+            assert_eq!(id.is_empty(), path != "/", "{encoding}: {id}");
         }
     }
+    assert_eq!(served.post_as("/", b"SELECT 1", &[("content-encoding", "")]).text(), "1\n");
     let unknown = served.get("/no/such/path");
     assert_eq!(unknown.status, 404);
     assert!(unknown.text().starts_with("There is no handle /no/such/path\n"), "{}", unknown.text());

@@ -68,7 +68,7 @@ impl Served {
     }
 
     /// What stands behind these words in the next line of the log that has them.
-    fn behind(&self, words: &str) -> String {
+    pub fn behind(&self, words: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         let log = self.log.lock().unwrap();
         loop {

@@ -82,6 +82,9 @@ fn credentials(parts: &Parts) -> Result<(String, String), Exception> {
         Wrong::NotBasic => {
             Error::authentication_failed("The Authorization header is not Basic with a user and a password")
         }
+        Wrong::NoUser => {
+            Error::authentication_failed("Got an empty user name from X-ClickHouse HTTP headers")
+        }
         Wrong::NotText(header) => Error::cannot_parse_text(format!("The header {header} is not UTF-8")),
         Wrong::Url(what) => Error::cannot_parse_text(what),
     })?;

@@ -17,6 +17,8 @@ pub enum Wrong {
     OtherPage,
     /// The header is not as Basic has it.
     NotBasic,
+    /// Headers have a password, and no user whose it is.
+    NoUser,
     /// The header of this name is not UTF-8.
     NotText(&'static str),
     /// What the URL says behind its question mark cannot be read.
@@ -33,8 +35,11 @@ pub fn claim(method: &Method, headers: &HeaderMap, uri: &Uri) -> Result<Claim, W
     if is_of_another_page(headers) && !is_visit(method, headers) {
         return Err(Wrong::OtherPage);
     }
-    if let Some(user) = header("x-clickhouse-user")? {
-        return Ok((Some(user), header("x-clickhouse-key")?.unwrap_or_default()));
+    let key = header("x-clickhouse-key")?.unwrap_or_default();
+    match header("x-clickhouse-user")? {
+        Some(user) => return Ok((Some(user), key)),
+        None if !key.is_empty() => return Err(Wrong::NoUser),
+        None => {}
     }
     if let Some(basic) = header("authorization")? {
         return basic_credentials(&basic)
@@ -126,9 +131,19 @@ mod tests {
         };
         let name = "müller";
         assert_eq!(claimed("x-clickhouse-user", name.as_bytes()), Ok((Some(name.to_owned()), String::new())));
-        for header in ["x-clickhouse-user", "authorization"] {
+        for header in ["x-clickhouse-user", "x-clickhouse-key", "authorization"] {
             assert_eq!(claimed(header, b"m\xFCller"), Err(Wrong::NotText(header)));
         }
+    }
+
+    #[test]
+    fn a_key_without_a_user_is_nobodys() {
+        let claimed = |key: &'static str| {
+            let header = (HeaderName::from_static("x-clickhouse-key"), HeaderValue::from_static(key));
+            claim(&Method::POST, &[header].into_iter().collect(), &Uri::from_static("/?user=ann&password=p"))
+        };
+        assert_eq!(claimed("p"), Err(Wrong::NoUser));
+        assert_eq!(claimed(""), Ok((Some("ann".to_owned()), "p".to_owned())));
     }
 
     #[test]

@@ -37,10 +37,20 @@ struct Form {
 
 impl Form {
     fn of(parameters: &Parameters) -> Result<Self, Error> {
+        Self::or_else(parameters, |name| format!("Keys cannot be read as {name}"))
+    }
+
+    /// For rows that are not asked for by keys: in what a ClickHouse reads from a source.
+    fn of_rows(parameters: &Parameters) -> Result<Self, Error> {
+        Self::or_else(parameters, |name| format!("Rows of a dictionary are not written as {name}"))
+    }
+
+    fn or_else(parameters: &Parameters, refusal: impl Fn(&str) -> String) -> Result<Self, Error> {
         let rows = parameters.get("format").map_or(Ok(Format::RowBinary), |name| name.parse())?;
         let keys = granary_dict::Format::named(rows.name()).ok_or_else(|| {
-            let known: Vec<&str> = granary_dict::Format::names().collect();
-            Error::unknown_format(format!("Keys cannot be read as {}; use {}", rows.name(), known.join(", ")))
+            let is_written = |name: &&str| name.parse::<Format>().is_ok();
+            let known: Vec<&str> = granary_dict::Format::names().filter(is_written).collect();
+            Error::unknown_format(format!("{}; use {}", refusal(rows.name()), known.join(", ")))
         })?;
         Ok(Self { keys, rows })
     }
@@ -165,7 +175,7 @@ pub async fn all_rows(
     Path(name): Path<String>,
     UrlParameters(parameters): UrlParameters,
 ) -> Result<Response, Exception> {
-    let form = Form::of(&parameters)?;
+    let form = Form::of_rows(&parameters)?;
     let session = caller.session();
     let rows = form.rows;
     let body =

@@ -1,10 +1,11 @@
-//! How a body is packed: `Content-Encoding: lz4`, in which clickhouse-connect sends rows, is unpacked here, gzip by a
-//! layer. Neither is before somebody reads the body, who knows by then from whom it is. And whether an answer is packed:
-//! always by gzip, by another layer.
+//! How a body is packed: by gzip, or LZ4, in which clickhouse-connect sends rows. It is unpacked when somebody reads it, who
+//! knows by then from whom it is. Several members, or frames, in a row are one body: logs that are appended to and files of
+//! bgzip are such. And whether an answer is packed: always by gzip, by a layer.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use async_compression::tokio::bufread::GzipDecoder;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH};
@@ -13,32 +14,48 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use granary_sql::Error;
 use lz4_flex::frame::FrameDecoder;
+use tokio_stream::StreamExt;
+use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::App;
 use super::body::read_whole;
 use super::exception::Exception;
 use super::waiting::{Work, may_wait};
-use crate::limits::{BODY_BYTES_MAX, BODY_STEP_BYTES};
+use crate::limits::{BODY_BYTES_MAX, BODY_STEP_BYTES, CHUNK_BYTES};
 
-/// Unpacks the body of a request whose header says that it is a frame of LZ4, and refuses what nobody here can unpack.
+/// Unpacks the body of a request as its header says, and refuses what nobody here can unpack.
 pub async fn unpack(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    match request.headers().get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
-        None | Some(b"" | b"identity" | b"gzip") => return next.run(request).await,
-        Some(b"lz4") => {}
+    let (mut parts, body) = request.into_parts();
+    let body = match parts.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        None | Some(b"" | b"identity") => body,
+        Some(b"gzip") => gunzipped(body),
+        Some(b"lz4") => unpacked_once_read(app, body),
         Some(other) => {
             let other = String::from_utf8_lossy(other);
             let message = format!("Unknown Content-Encoding '{other}'; use gzip or lz4, or send it plain");
             return Exception(Error::not_implemented(message)).into_response();
         }
+    };
+    if parts.headers.remove(CONTENT_ENCODING).is_some() {
+        parts.headers.remove(CONTENT_LENGTH);
     }
-    let (mut parts, body) = request.into_parts();
-    parts.headers.remove(CONTENT_ENCODING);
-    parts.headers.remove(CONTENT_LENGTH);
-    let unpacked = futures::stream::once(async move {
+    next.run(Request::from_parts(parts, body)).await
+}
+
+/// All members of a body of gzip, unpacked while they come.
+fn gunzipped(body: Body) -> Body {
+    let packed = body.into_data_stream().map(|piece| piece.map_err(io::Error::other));
+    let mut members = GzipDecoder::new(StreamReader::new(packed));
+    members.multiple_members(true);
+    Body::from_stream(ReaderStream::with_capacity(members, CHUNK_BYTES))
+}
+
+/// All frames of a body of LZ4, unpacked when the last has come.
+fn unpacked_once_read(app: Arc<App>, body: Body) -> Body {
+    Body::from_stream(futures::stream::once(async move {
         let packed = read_whole(&app, body).await?;
         may_wait(Work::Lookup, move || unpacked(&app, &packed)).await.map(Bytes::from)
-    });
-    next.run(Request::from_parts(parts, Body::from_stream(unpacked))).await
+    }))
 }
 
 /// Leaves of what the client accepts what its answer is: `gzip`, or nothing said. So whoever makes the answer and whoever
@@ -74,20 +91,43 @@ fn prefers_gzip(headers: &HeaderMap) -> bool {
     gzip > plain
 }
 
+/// What frames of LZ4 hold, one after the other.
 fn unpacked(app: &App, packed: &[u8]) -> Result<Vec<u8>, Error> {
     let wrong = |what: &dyn std::fmt::Display| Error::cannot_decompress(format!("Cannot decompress: {what}"));
     let mut plain = Vec::new();
-    let mut frame = FrameDecoder::new(packed);
+    if packed.is_empty() {
+        return Ok(plain);
+    }
+    let mut frames = FrameDecoder::new(Packed { left: packed, is_short: false });
     loop {
         app.session.check_memory(BODY_STEP_BYTES)?;
-        let step = io::Read::take(&mut frame, BODY_STEP_BYTES as u64);
-        let read = { step }.read_to_end(&mut plain).map_err(|error| wrong(&error))?;
+        let step = frames.by_ref().take(BODY_STEP_BYTES as u64).read_to_end(&mut plain);
+        let read = step.map_err(|error| wrong(&error))?;
         if plain.len() > BODY_BYTES_MAX {
             return Err(wrong(&format!("the body holds more than {BODY_BYTES_MAX} bytes")));
         }
         if read < BODY_STEP_BYTES {
-            return Ok(plain);
+            // The end of a frame, or of what there is of one.
+            match frames.get_ref() {
+                Packed { is_short: true, .. } => return Err(wrong(&"the body ends within a frame")),
+                Packed { left: [], .. } => return Ok(plain),
+                Packed { .. } => {}
+            }
         }
+    }
+}
+
+/// Bytes that know whether more of them were asked for than there are: a frame that breaks off between two blocks ends for
+/// its decoder as one that is whole, but its decoder has looked for its end.
+struct Packed<'a> {
+    left: &'a [u8],
+    is_short: bool,
+}
+
+impl Read for Packed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.is_short |= self.left.is_empty();
+        self.left.read(buffer)
     }
 }
 

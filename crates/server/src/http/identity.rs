@@ -14,8 +14,12 @@ const TIME_ZONE: HeaderName = HeaderName::from_static("x-clickhouse-timezone");
 const DISPLAY_NAME: HeaderName = HeaderName::from_static("x-clickhouse-server-display-name");
 const QUERY_ID: HeaderName = HeaderName::from_static("x-clickhouse-query-id");
 
-/// Adds the headers by which an answer is known: the query's id, and whose it is.
+/// Adds the headers by which an answer to a query is known: the query's id, and whose it is. One whose body cannot be
+/// unpacked is answered by another layer.
 pub async fn identify(request: Request, next: Next) -> Response {
+    if request.uri().path() != "/" {
+        return next.run(request).await;
+    }
     let Ok(query_id) = query_id(&request) else {
         return Exception(Error::bad_arguments("query_id cannot be sent back in a header")).into_response();
     };

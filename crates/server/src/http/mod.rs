@@ -32,7 +32,6 @@ use axum::routing::{get, post};
 use granary_sql::Session;
 use tokio::runtime::Handle;
 use tower_http::compression::CompressionLayer;
-use tower_http::decompression::RequestDecompressionLayer;
 
 use crate::access::Users;
 use crate::figures::Neighbours;
@@ -75,7 +74,7 @@ pub struct Scheme(pub &'static str);
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);
     Router::new()
-        .route("/", get(query::run_get).post(query::run_post).layer(from_fn(identity::identify)))
+        .route("/", get(query::run_get).post(query::run_post))
         .route("/ping", get(|| async { "Ok.\n" }))
         .route("/replicas_status", get(|| async { "Ok.\n" }))
         .route("/dashboard", get(dashboard::page))
@@ -90,8 +89,8 @@ pub fn router(app: App) -> Router {
         .route_layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(CompressionLayer::new())
         .layer(map_request(encoding::settle))
-        .layer(RequestDecompressionLayer::new())
         .layer(from_fn_with_state(Arc::clone(&app), encoding::unpack))
+        .layer(from_fn(identity::identify))
         .layer(from_fn(unread::read_unwanted))
         .layer(map_request(patience::limited))
         .fallback(unknown_path)

@@ -140,14 +140,6 @@ async fn run(
     body: Vec<u8>,
 ) -> Result<Response, Exception> {
     let started = Instant::now();
-    let text = match parameters.get("query") {
-        Some(query) if body.is_empty() => query.clone().into_bytes(),
-        Some(query) => {
-            caller.app.session.check_memory(body.len())?;
-            [query.as_bytes(), b"\n", &body].concat()
-        }
-        None => body,
-    };
     let default_format = match header_or_url(&headers, FORMAT, &parameters, "default_format")? {
         Some(name) => name.parse()?,
         None => Format::TabSeparated,
@@ -162,19 +154,15 @@ async fn run(
     };
     let late = LateException::new(!encoding::is_packed(&headers));
     let delivery = delivery(&leased.session, &parameters, late)?;
-    let statements = leased.session.split_bytes(&text)?;
-    let [statement] = statements.as_slice() else {
-        let message = match statements.len() {
-            0 => "Empty query",
-            _ => "Multi-statements are not allowed",
-        };
-        return Err(Error::syntax_error(message).into());
-    };
-    // Commands wait for sources and the device, and so does the planning of some queries.
-    let (running, statement) = (Arc::clone(&leased), statement.clone());
+    let (running, query) = (Arc::clone(&leased), parameters.get("query").cloned());
     let (queries, planning) = (caller.app.queries.clone(), caller.app.queries.clone());
-    let mut output =
-        may_wait(Work::Query, move || planning.block_on(running.session.execute(&statement))).await?;
+    // A long text is long cut into tokens. Commands wait for sources and the device, and so does the planning of some
+    // queries.
+    let mut output = may_wait(Work::Query, move || {
+        let session = &running.session;
+        planning.block_on(session.execute_one(text(session, query, body)?))
+    })
+    .await?;
     let chosen = output.format.unwrap_or(default_format);
     let (progress, written) = (output.progress(), output.written);
     let compression = if is_on(&parameters, "compress") { Compression::Blocks } else { Compression::None };
@@ -207,6 +195,18 @@ async fn run(
         (EXCEPTION_TAG, HeaderValue::from_str(late.tag()).expect("letters")),
     ];
     Ok((headers, body).into_response())
+}
+
+/// What the URL says of the query, and behind it the body.
+fn text(session: &Session, query: Option<String>, body: Vec<u8>) -> Result<Vec<u8>, Error> {
+    match query {
+        Some(query) if body.is_empty() => Ok(query.into_bytes()),
+        Some(query) => {
+            session.check_memory(body.len())?;
+            Ok([query.as_bytes(), b"\n", &body].concat())
+        }
+        None => Ok(body),
+    }
 }
 
 /// The session of one query, and the lock of the one that it is part of.

@@ -8,12 +8,13 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use granary_dialect::statement::Noun;
 use granary_dialect::{Error, Result};
 use granary_dict::{Code, CreateDictionary, Definition, Dictionary, Existing, LayoutKind};
 
+use super::moves::{hold, openings};
 use super::store::Step;
 use super::{
     Catalogue, Dictionaries, Entry, Failure, FullName, already_exists, open_entry, unknown_database,
@@ -67,18 +68,18 @@ impl Catalogue {
             }
             (None, Existing::IsReplaced) => return Err(self.missing(Noun::Dictionary, full_name)),
             (None, Existing::Stays) if self.is_detached(full_name) => return Ok(None),
-            (None, _) => self.check_not_detached(full_name)?,
+            (None, _) => {
+                self.check_not_detached(full_name)?;
+                self.store.check_name(full_name)?;
+            }
             (Some(Noun::Dictionary), Existing::MakesWay | Existing::IsReplaced) => {}
         }
         definition.clone().completed(&self.environment.collections)?;
         self.check_path(&databases, &definition, database, name)?;
         let mut old = dictionaries.get(name).cloned();
         // Whoever needs an old one that is not open waits for the new one.
-        let opening = match &old {
-            Some(Entry::Unloaded(unloaded)) => Some(Arc::clone(&unloaded.opening)),
-            _ => None,
-        };
-        let _opening = opening.as_deref().map(|it| it.lock().unwrap_or_else(PoisonError::into_inner));
+        let openings = openings(&old);
+        let _held = hold(&openings);
         // Other names are found meanwhile, and this one is changed by nobody else.
         drop(databases);
         // One that was never made, such as what a file of the configuration describes, has no files.
@@ -116,8 +117,8 @@ impl Catalogue {
         let noted = leaves
             .as_ref()
             .map_or(Ok(()), |old| self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets()));
-        let mut databases = self.write();
         let kept = noted.and_then(|()| self.store.put(database, name, &sql));
+        let mut databases = self.write();
         let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
         match (kept, closed) {
             (Ok(()), _) => {

@@ -11,6 +11,7 @@ use granary_dialect::statement::Missing;
 use granary_dialect::{Error, Result};
 use granary_dict::{Definition, Dictionary, Environment, LayoutKind};
 
+use super::moves::{hold, openings};
 use super::store::Note;
 use super::{Catalogue, Dictionaries, Entry, FullName, unknown_database};
 
@@ -19,7 +20,7 @@ impl Catalogue {
     pub fn drop_dictionary(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
         let full_name = (database.to_owned(), name.to_owned());
         let changing = self.changing();
-        let mut databases = self.settled(|known| known == (&full_name.0, &full_name.1));
+        let databases = self.settled(|known| known == (&full_name.0, &full_name.1));
         match (databases.get(database).and_then(|entries| entries.get(name)), missing) {
             (Some(Entry::Table(_)), _) => {
                 let message = format!("{database}.{name} is a table, not a dictionary; use DROP TABLE");
@@ -33,10 +34,13 @@ impl Catalogue {
             }
             (Some(_), _) => {}
         }
+        let openings = openings(databases.get(database).and_then(|entries| entries.get(name)));
+        let held = hold(&openings);
+        drop(databases);
         self.store.drop_dictionary(&full_name)?;
         self.origins.forget(database, name);
-        let gone = databases.get_mut(database).and_then(|all| all.remove(name));
-        drop(databases);
+        let gone = self.write().get_mut(database).and_then(|all| all.remove(name));
+        drop(held);
         let gone: Vec<_> = gone.into_iter().filter_map(left_open).collect();
         self.finish(self.store.notes_of(&full_name));
         drop(changing);
@@ -47,16 +51,19 @@ impl Catalogue {
     /// DROP DATABASE, with the dictionaries in it, and what was detached.
     pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
         let changing = self.changing();
-        let mut databases = self.settled(|(database, _)| database == name);
-        if !databases.contains_key(name) {
+        let databases = self.settled(|(database, _)| database == name);
+        let Some(entries) = databases.get(name) else {
             return match missing {
                 Missing::IsFine => Ok(()),
                 Missing::IsError => Err(unknown_database(name)),
             };
-        }
-        self.store.drop_database(name)?;
-        let gone = databases.remove(name).unwrap_or_default();
+        };
+        let openings = openings(entries.values());
+        let held = hold(&openings);
         drop(databases);
+        self.store.drop_database(name)?;
+        let gone = self.write().remove(name).unwrap_or_default();
+        drop(held);
         gone.keys().for_each(|dictionary| self.origins.forget(name, dictionary));
         let gone: Vec<_> = gone.into_values().filter_map(left_open).collect();
         match self.store.notes_of_dropped(name) {

@@ -108,7 +108,7 @@ pub struct Catalogue {
     /// Which of them files describe.
     origins: Origins,
     /// Held by whatever gives a name to something or takes it away, which may take several steps. Lock order: this,
-    /// `databases`. Nothing is opened under the latter, which every query takes.
+    /// `databases`. Nothing is opened, and nothing written to disk, under the latter, which every query takes.
     changing: Mutex<()>,
 }
 
@@ -307,8 +307,8 @@ impl Catalogue {
 
     /// CREATE DATABASE.
     pub fn create_database(&self, name: &str, exists: Missing) -> Result<()> {
-        let mut databases = self.write();
-        if databases.contains_key(name) || name == SYSTEM_DATABASE {
+        let _changing = self.changing();
+        if self.check_database(name).is_ok() {
             return match exists {
                 Missing::IsFine => Ok(()),
                 Missing::IsError => {
@@ -317,7 +317,7 @@ impl Catalogue {
             };
         }
         self.store.create_database(name)?;
-        databases.insert(name.to_owned(), Dictionaries::new());
+        self.write().entry(name.to_owned()).or_default();
         Ok(())
     }
 }

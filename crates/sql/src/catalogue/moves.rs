@@ -23,7 +23,7 @@ impl Catalogue {
     /// RENAME.
     pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
         let _changing = self.changing();
-        let mut databases = self.settled(|name| name == (&from.0, &from.1));
+        let databases = self.settled(|name| name == (&from.0, &from.1));
         self.check_noun(databases.get(&from.0), noun, from)?;
         let Some(target) = databases.get(&to.0) else { return Err(unknown_database(&to.0)) };
         if target.contains_key(&to.1) {
@@ -31,8 +31,13 @@ impl Catalogue {
         }
         self.check_not_detached(to)?;
         let known = databases.get(&from.0).and_then(|entries| entries.get(&from.1));
-        self.keep_as(from, known, to)?;
+        let definition = known.and_then(Entry::definition).cloned();
+        let openings = openings(known);
+        let _held = hold(&openings);
+        drop(databases);
+        self.keep_as(from, definition, to)?;
         self.store.rename(from, to)?;
+        let mut databases = self.write();
         if let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) {
             databases.entry(to.0.clone()).or_default().insert(to.1.clone(), renamed(entry, to));
         }
@@ -42,8 +47,7 @@ impl Catalogue {
     /// EXCHANGE: each takes the other's name.
     pub fn exchange(&self, noun: Noun, one: &FullName, other: &FullName) -> Result<()> {
         let _changing = self.changing();
-        let mut databases =
-            self.settled(|name| [one, other].iter().any(|other| name == (&other.0, &other.1)));
+        let databases = self.settled(|name| [one, other].iter().any(|other| name == (&other.0, &other.1)));
         for (dictionary, name) in [(one, other), (other, one)] {
             let entry = databases.get(&dictionary.0).and_then(|entries| entries.get(&dictionary.1));
             if entry
@@ -62,10 +66,15 @@ impl Catalogue {
         if one == other {
             return Ok(());
         }
-        for (name, to) in [(one, other), (other, one)] {
-            self.keep_as(name, databases.get(&name.0).and_then(|entries| entries.get(&name.1)), to)?;
-        }
+        let known = [one, other].map(|name| databases.get(&name.0).and_then(|entries| entries.get(&name.1)));
+        let [of_one, of_other] = known.map(|entry| entry.and_then(Entry::definition).cloned());
+        let openings = openings(known.into_iter().flatten());
+        let _held = hold(&openings);
+        drop(databases);
+        self.keep_as(one, of_one, other)?;
+        self.keep_as(other, of_other, one)?;
         self.store.exchange(one, other)?;
+        let mut databases = self.write();
         let mut take =
             |name: &FullName| databases.get_mut(&name.0).and_then(|entries| entries.remove(&name.1));
         for (entry, to) in [(take(one), other), (take(other), one)] {
@@ -344,16 +353,38 @@ impl Catalogue {
 
     /// Writes a dictionary's statement in its place as it is going to be in another one: then what moves says so. Until it
     /// does, this means the same, for a file's place decides what a dictionary is called.
-    fn keep_as(&self, (database, name): &FullName, entry: Option<&Entry>, to: &FullName) -> Result<()> {
-        match entry.and_then(Entry::definition) {
+    fn keep_as(
+        &self,
+        (database, name): &FullName,
+        definition: Option<Definition>,
+        to: &FullName,
+    ) -> Result<()> {
+        match definition {
             // What a file of the configuration describes and could not be made has no statement.
             Some(definition) if self.store.has(&(database.clone(), name.clone())) => {
-                let moved = definition.clone().moved(Some(to.0.clone()), to.1.clone());
+                self.store.check_name(to)?;
+                let moved = definition.moved(Some(to.0.clone()), to.1.clone());
                 self.store.put(database, name, &moved.to_sql_with_secrets())
             }
             _ => Ok(()),
         }
     }
+}
+
+/// The locks of those entries that are not open. Whoever changes what lies on disk of them holds these, and not the names:
+/// a disk may let that wait, and every query takes the names.
+pub(super) fn openings<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Arc<Mutex<()>>> {
+    let opening = |entry: &Entry| match entry {
+        Entry::Unloaded(unloaded) => Some(Arc::clone(&unloaded.opening)),
+        _ => None,
+    };
+    entries.into_iter().filter_map(opening).collect()
+}
+
+/// Has nobody open these dictionaries, for as long as what is returned is there. To be called under the lock of the names,
+/// when they are [settled](Catalogue::settled): nobody has one of them then, and this does not wait.
+pub(super) fn hold(openings: &[Arc<Mutex<()>>]) -> Vec<MutexGuard<'_, ()>> {
+    openings.iter().map(|opening| opening.lock().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 /// Whether queries use a dictionary that is to be closed.

@@ -18,6 +18,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::FullName;
 use super::folder_lock::FolderLock;
+use crate::limits::FILE_NAME_BYTES_MAX;
+use notes::DROPPED;
 pub use notes::{Note, Step};
 
 /// What the name of a file ends with that is being written.
@@ -200,12 +202,26 @@ impl Store {
         sync_folders([&path, &path])
     }
 
+    /// Refuses a name of which no files can be made: neither the statement, nor what a dictionary leaves when it is
+    /// dropped.
+    ///
+    /// # Errors
+    /// ARGUMENT_OUT_OF_BOUND.
+    pub fn check_name(&self, (database, name): &FullName) -> Result<()> {
+        let longest = format!("{}.sql{DROPPED}{UNFINISHED}", escape(name));
+        check_length(&longest, || format!("dictionary {database}.{name}"))
+    }
+
     /// Makes a database's folder.
+    ///
+    /// # Errors
+    /// ARGUMENT_OUT_OF_BOUND for a name of which no folder can be made, or could not be dropped.
     pub fn create_database(&self, name: &str) -> Result<()> {
         let folder = self.folder(name);
         if folder.is_dir() {
             return Ok(());
         }
+        check_length(&format!("{}{DROPPED}", escape(name)), || format!("database {name}"))?;
         fs::create_dir_all(&folder).map_err(|e| failed("create folder", &folder, &e))?;
         sync_folders([&folder, &folder])
     }
@@ -220,6 +236,17 @@ impl Store {
 
     fn path(&self, database: &str, dictionary: &str) -> PathBuf {
         self.folder(database).join(format!("{}.sql", escape(dictionary)))
+    }
+}
+
+fn check_length(file_name: &str, noun: impl Fn() -> String) -> Result<()> {
+    match file_name.len() {
+        length if length > FILE_NAME_BYTES_MAX => Err(Error::argument_out_of_bound(format!(
+            "The name of {} is too long: a file of it would have a name of {length} bytes, of {FILE_NAME_BYTES_MAX} at \
+             most, where all but letters of ASCII, digits and _ take three",
+            noun()
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -353,6 +380,28 @@ mod tests {
         assert_eq!(kept.len(), 2);
         assert_eq!(kept[1].dictionary.as_deref(), Some("broken"));
         assert!(kept[1].definition.is_err());
+    }
+
+    #[test]
+    fn what_can_be_made_can_be_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        // Of the longest file, and what is refused.
+        for (database, name) in [("d".repeat(247), "n".repeat(239)), ("é".repeat(41), "é".repeat(39))] {
+            let full_name = (database.clone(), name.clone());
+            store.check_name(&full_name).unwrap();
+            store.put(&database, &name, "x").unwrap();
+            store.note(&full_name, Step::Making, "x").unwrap();
+            store.note(&full_name, Step::Leaving, "x").unwrap();
+            store.set_aside(&full_name).unwrap();
+            store.take_back(&full_name).unwrap();
+            store.drop_dictionary(&full_name).unwrap();
+            store.drop_database(&database).unwrap();
+            let (database, name) = (database + "dd", name + "nnnnnn");
+            assert_eq!(store.put(&database, "n", "x").unwrap_err().code, 69);
+            assert_eq!(store.check_name(&("d".to_owned(), name)).unwrap_err().code, 69);
+            assert!(!store.folder(&database).exists());
+        }
     }
 
     /// Whether a kill comes before or behind the step, as many statements are there, and each is whole.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::*;
+use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::Result;
@@ -13,11 +14,12 @@ use granary_dict::{Definition, Form, Key, Status};
 
 use super::columns::columns;
 use super::{Catalogue, Entry, Home, SYSTEM_DATABASE};
+use crate::rights::Rights;
 use crate::settings::{KNOWN, Said, Setting};
 use crate::tables::numbers::Numbers;
 use crate::tables::provider::{Provider, Table, Wanted};
 
-/// The table whose rows depend on who reads it.
+/// The table whose rows depend on what is set where it is read.
 pub const SETTINGS_TABLE: &str = "system.settings";
 
 /// A table of the system database, made when it is asked for.
@@ -27,6 +29,11 @@ pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TablePr
     }
     if name == "settings" {
         return Ok(Some(Provider::of(SettingsTable { schema: settings(&Said::default())?.schema() })));
+    }
+    if name == "dictionaries" {
+        let rows = rows(catalogue);
+        let names = rows.iter().map(|row| row.full_name.clone()).collect();
+        return Ok(Some(Provider::of(DictionariesTable { names, rows: dictionaries(&rows)? })));
     }
     let Some(batch) = rows_of(catalogue, name)? else { return Ok(None) };
     Ok(Some(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?)))
@@ -38,7 +45,7 @@ fn rows_of(catalogue: &Catalogue, name: &str) -> Result<Option<RecordBatch>> {
         "one" => one()?,
         "columns" => columns(catalogue)?,
         "databases" => databases(catalogue)?,
-        "dictionaries" => dictionaries(catalogue)?,
+        "dictionaries" => dictionaries(&rows(catalogue))?,
         "events" => events(catalogue)?,
         "metrics" => metrics(catalogue)?,
         "named_collections" => named_collections(catalogue)?,
@@ -241,6 +248,28 @@ impl Table for SettingsTable {
     }
 }
 
+/// `system.dictionaries`, as far as whoever reads it may read the dictionaries.
+#[derive(Debug)]
+struct DictionariesTable {
+    /// The dictionary of each row, as rights name it.
+    names: Vec<String>,
+    rows: RecordBatch,
+}
+
+impl Table for DictionariesTable {
+    fn schema(&self) -> SchemaRef {
+        self.rows.schema()
+    }
+
+    fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        // Whose rights are not there may read all.
+        let rights = wanted.config.get_extension::<Rights>().unwrap_or_default();
+        let shown = self.names.iter().map(|name| Some(rights.may_read(name)));
+        let rows = filter_record_batch(&self.rows, &BooleanArray::from_iter(shown))?;
+        wanted.of_batches(rows.schema(), vec![rows])
+    }
+}
+
 fn settings(said: &Said) -> Result<RecordBatch> {
     let text = |f: fn(&Setting) -> &str| texts(KNOWN.iter().map(|setting| f(setting).to_owned()));
     let zeros = || -> ArrayRef { Arc::new(UInt8Array::from(vec![0; KNOWN.len()])) };
@@ -281,6 +310,8 @@ fn lists(values: impl IntoIterator<Item = Vec<String>>) -> ArrayRef {
 
 /// One row of `system.dictionaries`.
 struct Row {
+    /// `database.name`, of the database that it is kept in.
+    full_name: String,
     database: String,
     name: String,
     state: &'static str,
@@ -312,7 +343,8 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
                 Some(origin) => (database.clone(), origin.path),
                 None => (database.clone(), format!("{database}.{name}")),
             };
-            rows.push(Row { database: shown, name, state, definition, status, origin });
+            let full_name = format!("{database}.{name}");
+            rows.push(Row { full_name, database: shown, name, state, definition, status, origin });
         }
     }
     rows
@@ -329,8 +361,7 @@ fn key_type(definition: &Definition) -> String {
 }
 
 /// ClickHouse's columns in ClickHouse's order, then counters of our own.
-fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
-    let rows = rows(catalogue);
+fn dictionaries(rows: &[Row]) -> Result<RecordBatch> {
     let text = |f: &dyn Fn(&Row) -> String| texts(rows.iter().map(f));
     let list = |f: &dyn Fn(&Definition) -> Vec<String>| {
         lists(rows.iter().map(|row| row.definition.as_ref().map(f).unwrap_or_default()))
@@ -349,7 +380,7 @@ fn dictionaries(catalogue: &Catalogue) -> Result<RecordBatch> {
     batch(vec![
         ("database", text(&|row| row.database.clone())),
         ("name", text(&|row| row.name.clone())),
-        ("uuid", uuids(&rows)?),
+        ("uuid", uuids(rows)?),
         ("status", text(&|row| row.state.to_owned())),
         ("origin", text(&|row| row.origin.clone())),
         ("type", text(&|row| row.status.layout_type.to_owned())),

@@ -95,14 +95,14 @@ impl Catalogue {
             Some(Entry::Table(table)) => table.set_comment(comment),
             Some(Entry::Open(dictionary)) => {
                 let commented = Arc::new(dictionary.commented(comment));
+                self.store.put(database, name, &commented.definition().to_sql_with_secrets())?;
+                // It is there unless all are closed meanwhile: what changes names waits.
                 let mut databases = self.write();
-                // It may have gone or changed its name meanwhile.
                 let Some(entry) = databases.get_mut(database).and_then(|entries| entries.get_mut(name))
                 else {
                     drop(databases);
                     return Err(self.unknown_table(database, name));
                 };
-                self.store.put(database, name, &commented.definition().to_sql_with_secrets())?;
                 commented.watch();
                 *entry = Entry::Open(commented);
             }

@@ -1,5 +1,5 @@
 //! CLICKHOUSE(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' TABLE '..' | QUERY '..' [WHERE '..']), over HTTP;
-//! without HOST and PORT, and with PORT 9000 of this machine, the tables beside the dictionary.
+//! where HOST is this machine and PORT 9000, or neither PORT nor SECURE is given, the tables beside the dictionary.
 
 mod client;
 mod columns;
@@ -37,15 +37,15 @@ pub(super) const KIND: SourceKind = SourceKind {
 };
 
 fn complete(values: &mut Values) -> Result<(), DictError> {
-    let is_here = OWN_HOSTS.contains(&values.text("HOST"));
-    if !values.is_written("PORT") && is_here {
-        values.set("PORT", OWN_PORT);
+    if !values.is_written("PORT") {
+        if values.flag(SECURE) {
+            values.set("PORT", SECURE_PORT);
+        } else if OWN_HOSTS.contains(&values.text("HOST")) {
+            values.set("PORT", OWN_PORT);
+        }
     }
     if !values.is_written("DB") && is_own(values) {
         values.set("DB", CURRENT_DATABASE);
-    }
-    if !values.is_written("PORT") && values.flag(SECURE) {
-        values.set("PORT", SECURE_PORT);
     }
     let port = values.text("PORT");
     match NATIVE_PORTS.contains(&port) && !is_own(values) {

@@ -13,7 +13,7 @@ use super::{Store, UNFINISHED, beside, failed, put, remove, sorted, sync_folders
 use crate::catalogue::{DEFAULT_DATABASE, FullName};
 
 /// What the name of a folder ends with whose database was dropped: all in it are notes.
-const DROPPED: &str = ".dropped";
+pub(super) const DROPPED: &str = ".dropped";
 
 /// What a dictionary is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
