@@ -13,7 +13,7 @@ use super::comparisons;
 use super::declared::declare;
 use crate::error::Error;
 use crate::functions::as_type::AsType;
-use crate::functions::{ToNullable, is_plain, supertype, type_of};
+use crate::functions::{ToNullable, common_type, is_plain, type_of};
 use crate::types::{fixed_bytes, type_name};
 
 /// `CASE x WHEN 1 ..` compares, and all branches are of one type, which is Nullable if one of them is or there is no ELSE.
@@ -124,27 +124,11 @@ pub fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     }
     let name = |field: &&Field| type_name(&(*field).clone().with_nullable(false));
     let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
-    let empty_array =
-        |field: &&Field| matches!(field.data_type(), DataType::List(item) if item.data_type().is_null());
-    let others: Vec<&Field> = known.iter().copied().filter(|field| !empty_array(field)).collect();
-    let names: Vec<String> = others.iter().map(name).collect();
-    if names.windows(2).all(|pair| pair[0] == pair[1]) {
-        // An empty array is one of the others' type, and one of NULL of its Nullable.
-        let of_null =
-            |field: &&Field| matches!(field.data_type(), DataType::List(item) if item.is_nullable());
-        let has_null = known.iter().filter(|field| empty_array(field)).any(of_null);
-        let other = others.first().filter(|_| others.len() < known.len()).and_then(|other| type_of(other));
-        return Ok(match other {
-            Some(ClickHouseType::Array(item))
-                if has_null && !item.is_nullable() && !item.to_arrow().is_nested() =>
-            {
-                Some(ClickHouseType::Array(Box::new(ClickHouseType::Nullable(item))))
-            }
-            other => other,
-        });
+    let names: Vec<String> = known.iter().map(name).collect();
+    if names.windows(2).all(|pair| pair[0] == pair[1]) || known.iter().all(|field| is_of_nothing(field)) {
+        return Ok(None);
     }
-    let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
-    match types.and_then(|types| supertype(&types)) {
+    match common_type(&known) {
         Some(common) if differ_within(fields, &common) => Err(comparisons::zones_within().into()),
         Some(common) => Ok(Some(common)),
         None => {
@@ -154,6 +138,14 @@ pub fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
             );
             Err(Error::no_common_type(what).into())
         }
+    }
+}
+
+/// Whether a type is that of arrays of which no item has a type.
+fn is_of_nothing(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::List(item) => item.data_type().is_null() || is_of_nothing(item),
+        _ => false,
     }
 }
 
