@@ -72,6 +72,7 @@ pub(crate) use assume_not_null::{AssumeNotNull, NOT_NULL};
 pub(crate) use comparison::Comparison;
 pub(crate) use convert::Convert;
 pub use convert::{check_range, clamped, convert};
+pub(crate) use decimal::to_decimal;
 pub use default_value::{default_of, default_value};
 pub use exact::exact;
 pub use fixed_string::trimmed;
