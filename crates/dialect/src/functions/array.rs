@@ -10,7 +10,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::compute::kernels::cmp::not_distinct;
 use datafusion::arrow::compute::{cast, interleave, is_null, nullif, take};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, UInt64Type};
 use datafusion::arrow::row::{RowConverter, SortField};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::binary::type_union_resolution;
@@ -236,8 +236,11 @@ pub fn interleaved(columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
 }
 
 fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
-    let index = cast(index, &DataType::Int64)?;
-    let index: &Int64Array = index.as_primitive::<Int64Type>();
+    let index = match index.as_primitive_opt::<UInt64Type>() {
+        // Behind every array.
+        Some(index) => index.unary::<_, Int64Type>(|index| index.min(i64::MAX as u64) as i64),
+        None => cast(index, &DataType::Int64)?.as_primitive::<Int64Type>().clone(),
+    };
     let values = array.values();
     // Of Nullable items that is NULL, and of an index that is NULL so is any item.
     let nullable = matches!(array.data_type(), DataType::List(item) if item.is_nullable());

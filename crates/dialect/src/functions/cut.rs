@@ -11,7 +11,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Float64Typ
 use datafusion::common::Result;
 use granary_dict::DataType as ClickHouseType;
 
-use super::convert::{clamped, convert};
+use super::convert::{check_range, clamped, convert};
 use super::decimal::to_decimal;
 use crate::error::Error;
 use crate::text::texts;
@@ -58,6 +58,7 @@ pub fn cut(column: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<Arra
         (String, from) if !from.is_string() && !from.is_null() => Arc::new(texts(column, array)?),
         // Seconds, and a moment that there is.
         (DateTime { .. } | Date, from) if from.is_numeric() || is_time(from) => {
+            check_range(column, array, &target)?;
             clamped(convert(column, array, &target)?)
         }
         (whole, from)

@@ -7,7 +7,7 @@ use datafusion::arrow::compute::{is_not_null, kernels::zip::zip};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::arguments::{self, check_count};
@@ -102,19 +102,33 @@ impl ScalarUDFImpl for Lenient {
 /// make of it has no such type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ToNullable {
+    /// It is Nullable because another argument of an aggregate was.
+    by_other: bool,
     signature: Signature,
 }
 
 impl Default for ToNullable {
     fn default() -> Self {
-        Self { signature: arguments::any(Volatility::Volatile) }
+        Self { by_other: false, signature: arguments::any(Volatility::Volatile) }
     }
 }
 
 impl ToNullable {
+    /// Of the value of argMin and argMax, by what may be NULL.
+    pub fn by_other() -> Self {
+        Self { by_other: true, ..Self::default() }
+    }
+
+    /// Returns the argument of a call that [`by_other`](Self::by_other) made.
+    pub fn without_other(expr: &Expr) -> Option<&Expr> {
+        let Expr::ScalarFunction(call) = expr else { return None };
+        let function = call.func.inner().downcast_ref::<ToNullable>()?;
+        call.args.first().filter(|_| function.by_other)
+    }
+
     /// Of a subquery, of which no optimiser makes a constant.
     pub fn of_subquery() -> Self {
-        Self { signature: arguments::any(Volatility::Immutable) }
+        Self { by_other: false, signature: arguments::any(Volatility::Immutable) }
     }
 }
 

@@ -16,34 +16,50 @@ use granary_dict::days_written;
 
 use super::exact::exact;
 use super::numbers::{rows, shaped};
+use crate::error::Error;
 use crate::reword::no_number;
+use crate::types::is_bounded;
 
 /// A text as a number or a day of a type. Nobody can write the function's name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumberText {
-    wanted: DataType,
+    wanted: Wanted,
     signature: Signature,
 }
 
-/// A text as a number of a type that Arrow has, or as a day; a literal is read at once.
+/// What a text is read as: a type of numbers that Arrow has, or of days.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Wanted {
+    data_type: DataType,
+    /// The days are those of a Date, which has the nearest one to a day that it has not.
+    is_bounded: bool,
+}
+
+/// A text as a value of the field's type: a number of a type that Arrow has, or a day. A literal is read at once.
 ///
 /// # Errors
 /// TYPE_MISMATCH, CANNOT_PARSE_NUMBER.
-pub fn number_of(text: Expr, wanted: &DataType) -> Result<Expr> {
+pub fn number_of(text: Expr, wanted: &Field) -> Result<Expr> {
+    let wanted = Wanted { data_type: wanted.data_type().clone(), is_bounded: is_bounded(wanted) };
     if let Expr::Literal(value, _) = &text {
-        let number = read(&value.to_array()?, wanted)?;
+        let number = read(&value.to_array()?, &wanted)?;
         return Ok(lit(ScalarValue::try_from_array(&number, 0)?));
     }
     let signature = Signature::any(1, Volatility::Immutable);
-    Ok(ScalarUDF::from(NumberText { wanted: wanted.clone(), signature }).call(vec![text]))
+    Ok(ScalarUDF::from(NumberText { wanted, signature }).call(vec![text]))
 }
 
 /// The numbers that texts are.
-fn read(texts: &ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+fn read(texts: &ArrayRef, wanted: &Wanted) -> Result<ArrayRef> {
+    let Wanted { data_type: wanted, is_bounded } = wanted;
     let (field, number) = (Field::new("", DataType::Utf8, true), Field::new("", wanted.clone(), true));
     let texts = cast(texts, &DataType::Utf8)?;
     if wanted == &DataType::Date32 {
-        let day = |text: &str| days_written(text).ok_or_else(|| no_number(text, "Date32"));
+        let name = if *is_bounded { "Date" } else { "Date32" };
+        let day = |text: &str| {
+            let day = days_written(text).ok_or_else(|| no_number(text, name))?;
+            Ok::<_, Error>(if *is_bounded { day.clamp(0, u16::MAX.into()) } else { day })
+        };
         let days =
             texts.as_string::<i32>().iter().map(|text| Ok(text.map(day).transpose()?.map(|day| day as i32)));
         return Ok(Arc::new(days.collect::<Result<Date32Array>>()?));
@@ -69,11 +85,11 @@ impl ScalarUDFImpl for NumberText {
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(self.wanted.clone())
+        Ok(self.wanted.data_type.clone())
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::new(Field::new(self.name(), self.wanted.clone(), args.arg_fields[0].is_nullable())))
+        Ok(Arc::new(Field::new(self.name(), self.wanted.data_type.clone(), args.arg_fields[0].is_nullable())))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

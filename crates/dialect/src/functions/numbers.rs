@@ -207,10 +207,10 @@ pub fn check_bytes(bytes: u64) -> Result<()> {
 /// The NULLs of a row are those of any of its arguments.
 pub fn union(left: Option<NullBuffer>, right: Option<NullBuffer>, rows: usize) -> Option<NullBuffer> {
     let spread = |nulls: Option<NullBuffer>| {
-        nulls.map(|nulls| match (nulls.len() == rows, nulls.is_null(0)) {
-            (true, _) => nulls,
-            (false, true) => NullBuffer::new_null(rows),
-            (false, false) => NullBuffer::new_valid(rows),
+        nulls.map(|nulls| match nulls.len() == rows {
+            true => nulls,
+            false if nulls.is_null(0) => NullBuffer::new_null(rows),
+            false => NullBuffer::new_valid(rows),
         })
     };
     NullBuffer::union(spread(left).as_ref(), spread(right).as_ref())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Float32Array, Float64Array, Int64Array, new_null_array,
 };
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::{binary, cast, try_binary};
 use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type};
 use datafusion::arrow::error::ArrowError;
@@ -50,7 +51,7 @@ impl Direction {
             Direction::Up => value.ceil(),
             Direction::Zero => value.trunc(),
         };
-        let scale = 10f64.powi(places.unsigned_abs().min(400) as i32);
+        let scale = scale(places) as f64;
         let rounded = match places {
             0 => whole(value),
             1.. => whole(value * scale) / scale,
@@ -62,7 +63,7 @@ impl Direction {
 
     /// The same with the digits that a Float32 has.
     fn single(self, value: f32, places: i64) -> f32 {
-        let scale = 10f32.powi(places.unsigned_abs().min(100) as i32);
+        let scale = scale(places) as f32;
         let rounded = match places {
             0 => self.float(value.into(), 0) as f32,
             1.. => self.float((value * scale).into(), 0) as f32 / scale,
@@ -83,6 +84,11 @@ impl Direction {
             Direction::Zero => value / scale * scale,
         }
     }
+}
+
+/// The power of 10 that so many places of a float are, or the largest integer that ClickHouse has for it.
+fn scale(places: i64) -> u64 {
+    u32::try_from(places.unsigned_abs()).ok().and_then(|places| 10u64.checked_pow(places)).unwrap_or(u64::MAX)
 }
 
 /// `round`, `floor`, `ceil` or `trunc`.
@@ -162,8 +168,13 @@ impl ScalarUDFImpl for Rounding {
                 let signed = values.data_type().is_signed_integer();
                 let wide = |bits: u64| if signed { i128::from(bits as i64) } else { i128::from(bits) };
                 let (low, high) = range(to);
-                let all = bits.iter().zip(places.values());
-                let rounded = |(&bits, &places): (&u64, &i64)| {
+                let nulls = NullBuffer::union(values.logical_nulls().as_ref(), places.nulls());
+                let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+                let all = bits.iter().zip(places.values()).enumerate();
+                let rounded = |(row, (&bits, &places)): (usize, (&u64, &i64))| {
+                    if is_null(row) {
+                        return Ok(0);
+                    }
                     let rounded = self.direction.integer(wide(bits), places);
                     match (low..=high).contains(&rounded) {
                         true => Ok(rounded as u64),
@@ -174,7 +185,7 @@ impl ScalarUDFImpl for Rounding {
                     }
                 };
                 let rounded = all.map(rounded).collect::<Result<Vec<u64>>>()?;
-                from_bits(rounded.into(), values.logical_nulls(), to)
+                from_bits(rounded.into(), nulls.clone(), to)
                     .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {to}")))?
             }
             None if let DataType::Decimal128(precision, scale) = *to => {

@@ -1,6 +1,6 @@
 //! The type that values of several types have in common, by ClickHouse's rules: the smallest that holds all of them.
 
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use granary_dict::{DataType as ClickHouseType, Element};
 
 use crate::types::type_name;
@@ -13,97 +13,205 @@ pub fn type_of(field: &Field) -> Option<ClickHouseType> {
 
 /// Returns the type of all these, or `None` if they have none in common.
 pub fn supertype(types: &[ClickHouseType]) -> Option<ClickHouseType> {
-    if let Some(time) = finest(types) {
-        return Some(time);
+    let fields: Vec<Field> = types.iter().map(|data_type| data_type.to_field("")).collect();
+    common_type(&fields.iter().collect::<Vec<_>>())
+}
+
+/// Returns the type of all fields, without Nullable, or `None` if they have none in common. NULL, and the items of an
+/// empty array, are of any type. All types are looked at together: of three, two alone may have a wider one in common.
+pub fn common_type(fields: &[&Field]) -> Option<ClickHouseType> {
+    let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
+    let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
+    if let Some([first, others @ ..]) = types.as_deref()
+        && others.iter().all(|other| other == first)
+    {
+        return Some(first.clone());
     }
-    let (first, rest) = types.split_first()?;
-    rest.iter().try_fold(first.clone(), |common, next| of_two(&common, next))
+    match known.first()?.data_type() {
+        DataType::List(_) => {
+            let items = known.iter().map(|field| item(field)).collect::<Option<Vec<_>>>()?;
+            Some(ClickHouseType::Array(Box::new(of_items(&items)?)))
+        }
+        DataType::Map(..) => {
+            let entries = known.iter().map(|field| entry(field)).collect::<Option<Vec<_>>>()?;
+            let part =
+                |at: usize| of_items(&entries.iter().map(|entry| entry[at].as_ref()).collect::<Vec<_>>());
+            Some(ClickHouseType::map(part(0)?, part(1)?))
+        }
+        DataType::Struct(_) => of_tuples(&known),
+        _ => of_plain(&types?),
+    }
+}
+
+fn item(field: &Field) -> Option<&Field> {
+    match field.data_type() {
+        DataType::List(item) => Some(item),
+        _ => None,
+    }
+}
+
+/// A map's key and value.
+fn entry(field: &Field) -> Option<&Fields> {
+    match field.data_type() {
+        DataType::Map(entry, _) => elements(entry),
+        _ => None,
+    }
+}
+
+fn elements(field: &Field) -> Option<&Fields> {
+    match field.data_type() {
+        DataType::Struct(fields) => Some(fields),
+        _ => None,
+    }
+}
+
+/// Elements have names where all tuples have the same.
+fn of_tuples(known: &[&Field]) -> Option<ClickHouseType> {
+    let tuples = known.iter().map(|field| elements(field)).collect::<Option<Vec<_>>>()?;
+    let (first, others) = tuples.split_first()?;
+    if others.iter().any(|other| other.len() != first.len()) {
+        return None;
+    }
+    let names = |fields: &Fields| fields.iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+    let is_place = |(at, name): (usize, &String)| *name == (at + 1).to_string();
+    let is_named = !names(first).iter().enumerate().any(is_place)
+        && others.iter().all(|other| names(other) == names(first));
+    let element = |at: usize| {
+        let name = is_named.then(|| first[at].name().clone());
+        let parts: Vec<&Field> = tuples.iter().map(|tuple| tuple[at].as_ref()).collect();
+        Some(Element { name, data_type: of_items(&parts)? })
+    };
+    Some(ClickHouseType::Tuple((0..first.len()).map(element).collect::<Option<_>>()?))
+}
+
+/// The type of what lies within an array, a map or a tuple, which may be Nullable.
+fn of_items(fields: &[&Field]) -> Option<ClickHouseType> {
+    let common = common_type(fields)?;
+    match fields.iter().any(|field| field.is_nullable() && !field.data_type().is_nested()) {
+        false => Some(common),
+        true if common.to_arrow().is_nested() => None,
+        true => Some(ClickHouseType::Nullable(Box::new(common))),
+    }
+}
+
+/// The type of values that are made of nothing else, of several types.
+fn of_plain(types: &[ClickHouseType]) -> Option<ClickHouseType> {
+    use ClickHouseType::{Date, Date32, DateTime, DateTime64, Decimal};
+    let all = |is_one: fn(&ClickHouseType) -> bool| types.iter().all(is_one);
+    if types.iter().any(|other| matches!(other, Decimal { .. })) {
+        return of_decimals(types);
+    }
+    if all(|other| matches!(other, Date | Date32)) {
+        return Some(Date32);
+    }
+    // The first zone counts.
+    if all(|other| matches!(other, Date | DateTime { .. })) {
+        return types.iter().find(|other| matches!(other, DateTime { .. })).cloned();
+    }
+    match all(|other| matches!(other, Date | DateTime { .. } | DateTime64 { .. })) {
+        true => finest(types),
+        false => of_numbers(types),
+    }
 }
 
 /// Of times of which one is a DateTime64: that with the most digits, and of several such the last; the first, if all have
 /// as many.
 fn finest(types: &[ClickHouseType]) -> Option<ClickHouseType> {
-    use ClickHouseType::{Date, DateTime, DateTime64};
     let digits = |time: &ClickHouseType| match time {
-        DateTime64 { precision, .. } => Some(*precision),
+        ClickHouseType::DateTime64 { precision, .. } => Some(*precision),
         _ => None,
     };
-    let are_times = types.iter().all(|time| matches!(time, Date | DateTime { .. } | DateTime64 { .. }));
-    let last = types.iter().max_by_key(|time| digits(time)).filter(|_| are_times)?;
+    let last = types.iter().max_by_key(|time| digits(time))?;
     let is_same = types.iter().all(|time| digits(time) == digits(last));
-    let found = if is_same { types.first()? } else { last };
-    digits(found).map(|_| found.clone())
+    if is_same { types.first().cloned() } else { Some(last.clone()) }
 }
 
-/// The same for all but the first, which may be wider than those before it: integers of several widths and signs have to
-/// be looked at together.
-fn of_two(one: &ClickHouseType, other: &ClickHouseType) -> Option<ClickHouseType> {
-    use ClickHouseType::{Array, Date, Date32, DateTime, DateTime64, Decimal, Float32, Float64, Map, Tuple};
-    if one == other {
-        return Some(one.clone());
-    }
-    if let (Some(one), Some(other)) = (Whole::of(one), Whole::of(other)) {
-        return one.with(other);
-    }
-    match (one, other) {
-        (Float32, Float64) | (Float64, Float32) => Some(Float64),
-        (Float32 | Float64, whole) | (whole, Float32 | Float64) if Whole::of(whole).is_some() => {
-            let is_single = [one, other].contains(&&Float32);
-            match Whole::of(whole)?.bits {
-                ..=16 if is_single => Some(Float32),
-                ..=32 => Some(Float64),
-                _ => None,
+/// A Decimal with the most digits behind the point, and room for the widest integer before it.
+fn of_decimals(types: &[ClickHouseType]) -> Option<ClickHouseType> {
+    let (mut width, mut scale, mut digits, mut bits) = (9, 0, 0, 0);
+    for data_type in types {
+        match data_type {
+            ClickHouseType::Decimal { precision, scale: places } => {
+                (width, scale) = (width.max(*precision), scale.max(*places));
+            }
+            whole => {
+                let whole = Whole::of(whole)?;
+                (digits, bits) = (digits.max(whole.digits()?), bits.max(whole.bits));
             }
         }
-        (Decimal { precision, scale }, Decimal { precision: other_precision, scale: other_scale }) => {
-            decimal(*precision.max(other_precision), *scale.max(other_scale))
-        }
-        (Decimal { precision, scale }, whole) | (whole, Decimal { precision, scale }) => {
-            decimal((*precision).max(Whole::of(whole)?.digits()? + scale), *scale)
-        }
-        (Date, Date32) | (Date32, Date) => Some(Date32),
-        (Date, time @ (DateTime { .. } | DateTime64 { .. }))
-        | (time @ (DateTime { .. } | DateTime64 { .. }), Date) => Some(time.clone()),
-        (DateTime { .. }, time @ DateTime64 { .. }) | (time @ DateTime64 { .. }, DateTime { .. }) => {
-            Some(time.clone())
-        }
-        // The first zone counts, or that of the time with more digits.
-        (DateTime { .. }, DateTime { .. }) => Some(one.clone()),
-        (DateTime64 { precision, .. }, DateTime64 { precision: longer, .. }) if longer > precision => {
-            Some(other.clone())
-        }
-        (DateTime64 { .. }, DateTime64 { .. }) => Some(one.clone()),
-        (Map(one), Map(other)) => Some(Map(Box::new(of_two(one, other)?))),
-        (Array(one), Array(other)) => Some(Array(Box::new(of_items(one, other)?))),
-        (Tuple(one), Tuple(other)) if one.len() == other.len() => {
-            let element = |(one, other): (&Element, &Element)| {
-                // Elements have names where both have the same.
-                let name = one.name.clone().filter(|name| other.name.as_ref() == Some(name));
-                Some(Element { name, data_type: of_items(&one.data_type, &other.data_type)? })
-            };
-            Some(Tuple(one.iter().zip(other).map(element).collect::<Option<_>>()?))
-        }
-        _ => None,
     }
-}
-
-/// The same of types that may be Nullable.
-fn of_items(one: &ClickHouseType, other: &ClickHouseType) -> Option<ClickHouseType> {
-    let common = of_two(one.inner(), other.inner())?;
-    let nullable = one.is_nullable() || other.is_nullable();
-    Some(if nullable { ClickHouseType::Nullable(Box::new(common)) } else { common })
-}
-
-/// A Decimal of the width that so many digits need.
-fn decimal(precision: u8, scale: u8) -> Option<ClickHouseType> {
-    let precision = [9, 18, 38, 76].into_iter().find(|width| *width >= precision)?;
+    let is_alike = |other: &ClickHouseType| {
+        matches!(other, ClickHouseType::Decimal { precision, scale: places }
+            if *places == scale && decimal_width(*precision) == decimal_width(width))
+    };
+    if types.iter().all(is_alike) {
+        return types.first().cloned();
+    }
+    let is_signed =
+        |whole: &ClickHouseType| Whole::of(whole).is_some_and(|whole| whole.signed && whole.bits == bits);
+    let are_signed =
+        types.iter().filter(|other| Whole::of(other).is_some_and(|whole| whole.bits == bits)).all(is_signed);
+    // ClickHouse takes a Decimal of as many bytes for an Int32 and an Int64, though it has a digit less.
+    let needed = match (scale, bits) {
+        (0, 32) if are_signed => 9,
+        (0, 64) if are_signed => 18,
+        _ => digits + scale,
+    };
+    let precision = decimal_width(width.max(needed))?;
     Some(ClickHouseType::Decimal { precision, scale })
 }
 
+/// The digits of the narrowest Decimal that has so many.
+fn decimal_width(precision: u8) -> Option<u8> {
+    [9, 18, 38, 76].into_iter().find(|width| *width >= precision)
+}
+
+/// The narrowest type that has all bits of the integers, with a sign if one has, and of the floats' mantissas.
+fn of_numbers(types: &[ClickHouseType]) -> Option<ClickHouseType> {
+    use ClickHouseType::{
+        Float32, Float64, Int8, Int16, Int32, Int64, Int128, Int256, UInt8, UInt16, UInt32, UInt64, UInt128,
+    };
+    let (mut signed, mut unsigned, mut mantissa) = (0, 0, 0);
+    for data_type in types {
+        match data_type {
+            Float32 => mantissa = mantissa.max(f32::MANTISSA_DIGITS),
+            Float64 => mantissa = mantissa.max(f64::MANTISSA_DIGITS),
+            whole => match Whole::of(whole)? {
+                Whole { bits, signed: true } => signed = signed.max(bits),
+                Whole { bits, signed: false } => unsigned = unsigned.max(bits),
+            },
+        }
+    }
+    let widest = signed.max(unsigned);
+    // A sign takes a bit.
+    let needed = if signed > 0 && signed <= unsigned { widest + 1 } else { widest };
+    if mantissa > 0 {
+        return match needed.max(mantissa) {
+            ..=24 => Some(Float32),
+            ..=53 => Some(Float64),
+            _ => None,
+        };
+    }
+    Some(match (needed, signed > 0) {
+        (..=8, false) => UInt8,
+        (..=16, false) => UInt16,
+        (..=32, false) => UInt32,
+        (..=64, false) => UInt64,
+        (..=128, false) => UInt128,
+        (..=8, true) => Int8,
+        (..=16, true) => Int16,
+        (..=32, true) => Int32,
+        (..=64, true) => Int64,
+        (..=128, true) if widest == 128 => Int128,
+        (129..=256, true) => Int256,
+        _ => return None,
+    })
+}
+
 /// An integer.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 struct Whole {
-    bits: u16,
+    bits: u32,
     signed: bool,
 }
 
@@ -127,31 +235,6 @@ impl Whole {
             _ => return None,
         };
         Some(Whole { bits, signed })
-    }
-
-    /// The type that holds both: of twice the width, where one of the two has a sign and the other is as wide. There is
-    /// none for 64 bits.
-    fn with(self, other: Whole) -> Option<ClickHouseType> {
-        use ClickHouseType::{
-            Int8, Int16, Int32, Int64, Int128, Int256, UInt8, UInt16, UInt32, UInt64, UInt128,
-        };
-        let signed = self.signed || other.signed;
-        let needed =
-            |whole: Whole| if signed && !whole.signed { whole.bits.saturating_mul(2) } else { whole.bits };
-        Some(match (needed(self).max(needed(other)), signed) {
-            (8, false) => UInt8,
-            (16, false) => UInt16,
-            (32, false) => UInt32,
-            (64, false) => UInt64,
-            (8, true) => Int8,
-            (16, true) => Int16,
-            (32, true) => Int32,
-            (64, true) => Int64,
-            (128, false) => UInt128,
-            (128, true) if self.bits.max(other.bits) == 128 => Int128,
-            (256, true) => Int256,
-            _ => return None,
-        })
     }
 
     /// Digits that it may have beside those of a Decimal, which are not of more than 64 bits.
@@ -190,6 +273,9 @@ mod tests {
             (&["UInt16", "Float32"], Some("Float32")),
             (&["Int32", "Float32"], Some("Float64")),
             (&["Int64", "Float64"], None),
+            (&["UInt16", "Int8", "Float32"], Some("Float32")),
+            (&["UInt32", "Int8", "Float64"], Some("Float64")),
+            (&["UInt32", "Int8"], Some("Int64")),
             (&["Bool", "UInt8"], None),
             (&["Date", "DateTime"], Some("DateTime")),
             (&["DateTime", "DateTime('Asia/Tokyo')"], Some("DateTime")),
@@ -197,7 +283,25 @@ mod tests {
             (&["DateTime64(3)", "DateTime64(6, 'Asia/Tokyo')"], Some("DateTime64(6, 'Asia/Tokyo')")),
             (&["Map(String, UInt8)", "Map(String, UInt16)"], Some("Map(String, UInt16)")),
             (&["Decimal(9, 2)", "UInt8"], Some("Decimal(9, 2)")),
+            (&["Decimal(9, 7)", "UInt8"], Some("Decimal(18, 7)")),
+            (&["UInt32", "Decimal(9, 2)", "Decimal(9, 9)"], Some("Decimal(38, 9)")),
+            (&["Decimal(9, 2)", "Decimal(9, 5)"], Some("Decimal(9, 5)")),
+            (&["Decimal(5, 2)", "Decimal(7, 2)"], Some("Decimal(5, 2)")),
+            (&["Decimal(9, 0)", "Int32"], Some("Decimal(9, 0)")),
+            (&["Decimal(9, 0)", "UInt32"], Some("Decimal(18, 0)")),
+            (&["Decimal(18, 0)", "Int64"], Some("Decimal(18, 0)")),
+            (&["Decimal(9, 0)", "Int64", "UInt64"], Some("Decimal(38, 0)")),
+            (&["Decimal(9, 2)", "Float64"], None),
+            (&["Decimal(9, 2)", "Int128"], None),
             (&["String", "UInt8"], None),
+            (
+                &[
+                    "Array(DateTime64(3, 'UTC'))",
+                    "Array(DateTime('Asia/Tokyo'))",
+                    "Array(DateTime64(3, 'Asia/Kolkata'))",
+                ],
+                Some("Array(DateTime64(3, 'Asia/Kolkata'))"),
+            ),
             (&["Array(UInt8)", "Array(Int8)"], Some("Array(Int16)")),
             (
                 &["Tuple(v UInt64, n Nullable(String))", "Tuple(UInt8, String)"],

@@ -1,22 +1,20 @@
 //! `x IN (1, 'a')`: what is listed is what `x` is, as in ClickHouse, also within tuples. DataFusion brings both to one
 //! type, and there is none for a time and a number.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, StringArray};
-use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
-use datafusion::common::tree_node::TreeNode;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Cast, InList, ScalarFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit, when};
-use granary_dict::digits_of;
+use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
+use granary_dict::DataType as ClickHouseType;
 
+use super::listed_numbers::{Listed, is_constant, is_rounded, number};
+use super::meaning::ARRAY;
 use crate::error::Error;
-use crate::functions::as_type::{AsType, DAYS, MOMENTS};
-use crate::functions::{Convert, MATERIALIZE, NEGATE, TUPLE, exact, number_of};
-use crate::text::texts;
-use crate::types::{declared, is_address, is_time, is_wide, plain_field_name, type_name};
+use crate::functions::as_type::AsType;
+use crate::functions::{Convert, TUPLE, exact, number_of, type_of};
+use crate::types::{declared, is_address, is_wide, plain_field_name, type_name};
 
 /// Gives what is listed its type, before DataFusion looks for one. What `x` cannot be is left out.
 pub fn of_one_type(list: InList, schema: &DFSchema) -> Result<InList> {
@@ -78,13 +76,19 @@ fn is_strict(data_type: &DataType) -> bool {
 }
 
 /// Whether a time would be cut to be of another type: ClickHouse does that with constants, and not for a DateTime.
-fn is_finer(given: &DataType, wanted: &DataType) -> bool {
-    match (given, wanted) {
+fn is_finer(given: &Field, wanted: &Field) -> bool {
+    match (given.data_type(), wanted.data_type()) {
         (DataType::Timestamp(..), DataType::Date32) => true,
-        (DataType::Timestamp(given, _), DataType::Timestamp(wanted, _)) => {
-            digits_of(*given) > digits_of(*wanted)
-        }
+        (DataType::Timestamp(..), DataType::Timestamp(..)) => precision(given) > precision(wanted),
         _ => false,
+    }
+}
+
+/// The digits of a DateTime64 behind the point, which may be none; `None`: it is no DateTime64.
+fn precision(field: &Field) -> Option<u8> {
+    match type_of(field) {
+        Some(ClickHouseType::DateTime64 { precision, .. }) => Some(precision),
+        _ => None,
     }
 }
 
@@ -94,23 +98,42 @@ fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Option<Expr>>
     let given = given_field.data_type();
     let is_number = field.data_type().is_numeric() && declared(field).is_none();
     if given.is_string() && (is_number || field.data_type() == &DataType::Date32) {
-        return number_of(item, field.data_type()).map(Some);
+        return number_of(item, field).map(Some);
     }
     if is_address(&given_field) && !is_address(field) && field.data_type().is_numeric() && is_constant(&item)?
     {
         return Err(mismatch(&given_field, field).into());
     }
-    let is_cut = is_finer(given, field.data_type());
-    let is_moment = matches!(field.data_type(), DataType::Timestamp(TimeUnit::Second, _));
-    if is_cut && (is_moment || !is_constant(&item)?) {
+    let are_bytes = [given, field.data_type()].iter().all(|bytes| **bytes == DataType::FixedSizeBinary(16));
+    if are_bytes && plain_field_name(&given_field) != plain_field_name(field) {
         return Err(mismatch(&given_field, field).into());
     }
-    if given == field.data_type() || given.is_null() {
+    let is_cut = is_finer(&given_field, field);
+    let is_whole = precision(field).is_none() && precision(&given_field).is_some();
+    if is_cut && (is_whole || !is_constant(&item)?) {
+        return Err(mismatch(&given_field, field).into());
+    }
+    if given == field.data_type() && !is_cut || given.is_null() {
         return Ok(Some(item));
     }
-    let is_number = given.is_numeric() && !is_wide(&given_field);
-    if is_number && let Some(found) = number(&item, &given_field, field)? {
-        return Ok(found);
+    if given.is_numeric() && !is_wide(&given_field) {
+        match number(&item, &given_field, field)? {
+            Listed::AsItIs => {}
+            Listed::Never => return Ok(None),
+            Listed::As(value) => return Ok(Some(value)),
+        }
+    }
+    if let (DataType::List(field), Expr::ScalarFunction(ScalarFunction { func, args })) =
+        (field.data_type(), &item)
+        && func.name() == ARRAY
+    {
+        let args = args.iter().map(|item| of_type(item.clone(), field, schema));
+        let Some(args) = args.collect::<Result<Option<_>>>()? else { return Ok(None) };
+        return Ok(Some(Expr::ScalarFunction(ScalarFunction { func: Arc::clone(func), args })));
+    }
+    let is_tuple = matches!(&item, Expr::ScalarFunction(call) if call.name() == TUPLE);
+    if !is_tuple && has_other_numbers(given, field.data_type()) {
+        return Err(mismatch(&given_field, field).into());
     }
     if !is_strict(field.data_type()) {
         return Ok(Some(item));
@@ -133,85 +156,23 @@ fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Option<Expr>>
     }))
 }
 
-/// What a number is among times and decimals, or a decimal among other numbers: `None` if DataFusion finds what ClickHouse
-/// does; or else its value, if it is one. Of a column's numbers ClickHouse makes what CAST does.
-fn number(item: &Expr, given: &Field, field: &Field) -> Result<Option<Option<Expr>>> {
-    let (from, to) = (given.data_type(), field.data_type());
-    let (written, is_constant) = (written(item), is_constant(item)?);
-    let is_literal = written.is_some();
-    let is_beyond = |to: &DataType| match to {
-        DataType::Timestamp(TimeUnit::Second, _) if !is_literal => !from.is_unsigned_integer(),
-        to if is_time(to) => !from.is_integer(),
-        to => from.is_decimal() && !to.is_decimal(),
+/// Whether arrays, maps or tuples have floats where others have numbers that DataFusion would round to compare them.
+pub fn has_other_numbers(given: &DataType, wanted: &DataType) -> bool {
+    let within = |given: &Field, wanted: &Field| {
+        let (given, wanted) = (given.data_type(), wanted.data_type());
+        is_rounded(given, wanted) || has_other_numbers(given, wanted)
     };
-    if is_constant && is_beyond(to) || !is_literal && from.is_floating() && to.is_decimal() {
-        return Err(mismatch(given, field).into());
-    }
-    match (&written, to) {
-        (Some(value), DataType::Date32 | DataType::Timestamp(..)) => {
-            let number = value.to_string().parse().unwrap_or(i64::MAX);
-            if number < 0 && matches!(to, DataType::Timestamp(TimeUnit::Second, _)) {
-                return Err(mismatch(given, field).into());
-            }
-            let is_one = numbers_of(field).contains(&number);
-            Ok(Some(is_one.then(|| AsType::exact(item.clone(), type_name(field)))))
+    match (given, wanted) {
+        (DataType::List(given), DataType::List(wanted))
+        | (DataType::Map(given, _), DataType::Map(wanted, _)) => within(given, wanted),
+        (DataType::Struct(given), DataType::Struct(wanted)) => {
+            given.iter().zip(wanted).any(|(given, wanted)| within(given, wanted))
         }
-        (None, DataType::Date32 | DataType::Timestamp(..)) if is_constant => {
-            let (low, high) = numbers_of(field).into_inner();
-            let value = AsType::exact(item.clone(), type_name(field));
-            Ok(Some(Some(when(item.clone().between(lit(low), lit(high)), value).end()?)))
-        }
-        (Some(value), DataType::Decimal128(..)) if declared(field).is_none() && !from.is_decimal() => {
-            Ok(Some(decimal(value, field)?))
-        }
-        _ => Ok(None),
+        _ => false,
     }
 }
 
-/// Whether ClickHouse knows the item's value before it reads a row.
-fn is_constant(item: &Expr) -> Result<bool> {
-    let is_call = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if call.name() == MATERIALIZE);
-    Ok(!item.any_column_refs() && !item.exists(|expr| Ok(is_call(expr)))?)
-}
-
-/// The number that is written in a query, whatever type it was given there.
-fn written(item: &Expr) -> Option<ScalarValue> {
-    match item {
-        Expr::Literal(value, _) => Some(value.clone()),
-        Expr::Cast(cast) => written(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
-        Expr::ScalarFunction(call) if call.name() == NEGATE => {
-            written(&call.args[0])?.arithmetic_negate().ok()
-        }
-        _ => None,
-    }
-}
-
-fn mismatch(given: &Field, field: &Field) -> Error {
+pub fn mismatch(given: &Field, field: &Field) -> Error {
     let (to, from) = (type_name(field), type_name(given));
     Error::type_mismatch(format!("Type mismatch in IN or VALUES section. Expected: {to}. Got: {from}"))
-}
-
-/// The days or seconds that a time may be.
-fn numbers_of(field: &Field) -> RangeInclusive<i64> {
-    match field.data_type() {
-        DataType::Date32 if plain_field_name(field) == "Date32" => DAYS,
-        DataType::Date32 => 0..=u16::MAX.into(),
-        DataType::Timestamp(TimeUnit::Second, _) => 0..=u32::MAX.into(),
-        _ => MOMENTS,
-    }
-}
-
-/// A number as a decimal of the field's type; `None`: it has other digits.
-fn decimal(value: &ScalarValue, field: &Field) -> Result<Option<Expr>> {
-    let float = match value {
-        ScalarValue::Float64(float) => *float,
-        ScalarValue::Float32(float) => float.map(f64::from),
-        _ => None,
-    };
-    let written = float.map_or_else(|| value.to_string(), |float| float.to_string());
-    let written: ArrayRef = Arc::new(StringArray::from(vec![written]));
-    let decimal = exact(&Field::new("", DataType::Utf8, true), &written, field)?;
-    let read = texts(field, &decimal)?.value(0).parse::<f64>().ok();
-    let is_same = float.is_none() || read == float;
-    Ok(is_same.then_some(lit(ScalarValue::try_from_array(&decimal, 0)?)))
 }

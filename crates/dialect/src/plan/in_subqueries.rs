@@ -4,20 +4,22 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::expr::{Cast, InSubquery, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, lit, when,
 };
 
+use super::in_lists::has_other_numbers;
+use super::listed_numbers::is_rounded;
 use super::meaning::{differ_in_zone, in_one_zone};
 use super::{has_expression, has_node, schema_below};
 use crate::error::Error;
 use crate::functions::text_of;
-use crate::types::{is_address, plain_field_name, type_name};
+use crate::types::{is_address, is_wide, plain_field_name, type_name};
 
 /// Changes such expressions, before DataFusion brings both sides to one type.
 pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -34,7 +36,8 @@ pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
             let changed = expr.transform_up(|expr| match expr {
                 Expr::InSubquery(within) => {
                     check_alike(&within, &schema)?;
-                    let within = without_nulls(as_moments(compared_as_texts(within, &schema)?, &schema)?)?;
+                    let within = compared_as_texts(as_numbers(within, &schema)?, &schema)?;
+                    let within = without_nulls(as_moments(within, &schema)?)?;
                     Ok(Transformed::yes(Expr::InSubquery(within)))
                 }
                 other => Ok(Transformed::no(other)),
@@ -78,14 +81,18 @@ fn null_of_null(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Refuses a number that is looked for among addresses, where ClickHouse finds none, and a UUID among those of IPv6.
+/// Refuses a number that is looked for among addresses, where ClickHouse finds none, a UUID among those of IPv6, and a
+/// float among decimals, also within tuples and arrays; of these also other numbers that DataFusion would round.
 fn check_alike(within: &InSubquery, schema: &DFSchema) -> Result<()> {
     let (_, given) = within.expr.to_field(schema)?;
     let Some(selected) = within.subquery.subquery.schema().fields().first() else { return Ok(()) };
-    let are_bytes =
-        [&*given, selected].iter().all(|field| field.data_type() == &DataType::FixedSizeBinary(16));
-    let is_other = are_bytes && plain_field_name(&given) != plain_field_name(selected);
-    match is_other || is_address(selected) && !is_address(&given) && given.data_type().is_numeric() {
+    let is_float = |field: &Field| field.data_type().is_floating();
+    let is_mixed =
+        is_float(&given) && selected.data_type().is_decimal() || is_wide(&given) && is_float(selected);
+    match is_mixed
+        || are_unlike(&given, selected)
+        || has_other_numbers(given.data_type(), selected.data_type())
+    {
         true => Err(Error::type_mismatch(format!(
             "A {} is not looked for among values of {}: convert one to the other's type",
             type_name(&given),
@@ -94,6 +101,45 @@ fn check_alike(within: &InSubquery, schema: &DFSchema) -> Result<()> {
         .into()),
         false => Ok(()),
     }
+}
+
+fn are_unlike(given: &Field, selected: &Field) -> bool {
+    match (given.data_type(), selected.data_type()) {
+        (DataType::List(given), DataType::List(selected))
+        | (DataType::Map(given, _), DataType::Map(selected, _)) => are_unlike(given, selected),
+        (DataType::Struct(given), DataType::Struct(selected)) => {
+            given.iter().zip(selected).any(|(given, selected)| are_unlike(given, selected))
+        }
+        (DataType::FixedSizeBinary(16), DataType::FixedSizeBinary(16)) => {
+            plain_field_name(given) != plain_field_name(selected)
+        }
+        (number, _) => is_address(selected) && !is_address(given) && number.is_numeric(),
+    }
+}
+
+/// Numbers are looked for as they are: DataFusion would round integers of more bits than a float has, and decimals.
+fn as_numbers(mut within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {
+    let selected = Arc::clone(&within.subquery.subquery);
+    let Some(field) = selected.schema().fields().first() else { return Ok(within) };
+    let (given, other) = (within.expr.get_type(schema)?, field.data_type().clone());
+    if !is_rounded(&given, &other) {
+        return Ok(within);
+    }
+    if given.is_decimal() {
+        within.expr = Box::new(Expr::Cast(Cast::new(within.expr, other)));
+        return Ok(within);
+    }
+    // What is no number of the other type is not found.
+    let inner = Expr::Column(selected.schema().columns().swap_remove(0));
+    let cast = |number: Expr, to: &DataType| Expr::TryCast(TryCast::new(Box::new(number), to.clone()));
+    let number = cast(inner.clone(), &given);
+    let is_same = cast(number.clone(), &other).eq(inner);
+    let known = LogicalPlanBuilder::from(selected.as_ref().clone())
+        .filter(is_same)?
+        .project([number.alias(field.name())])?
+        .build()?;
+    within.subquery.subquery = Arc::new(known);
+    Ok(within)
 }
 
 /// Whatever is looked for among texts is looked for by its own.

@@ -2,11 +2,13 @@
 
 mod below_joins;
 mod comparisons;
+mod computed_once;
 mod distinct_rows;
 mod in_lists;
 mod in_order;
 mod in_subqueries;
 mod join_keys;
+mod listed_numbers;
 mod marks;
 mod meaning;
 mod multisets;

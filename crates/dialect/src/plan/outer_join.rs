@@ -11,12 +11,12 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, Result, TableReference};
 use datafusion::functions::core::expr_fn::coalesce;
-use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, ScalarUDF, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::type_names::with_type_names;
 use super::{QuerySettings, has_node, map_named_expressions, schema_below};
-use crate::functions::{default_value, of_known};
+use crate::functions::{ToNullable, default_value, of_known};
 
 /// Puts the defaults above each outer join that a query has. It runs before DataFusion makes joins of its own (of
 /// subqueries), which need their NULLs.
@@ -51,9 +51,22 @@ fn with_defaults_of_nothing(node: LogicalPlan) -> Result<Transformed<LogicalPlan
     let schema = schema_below(&node);
     let node = map_named_expressions(node, |mut expr| {
         let Expr::AggregateFunction(call) = &mut expr else { return Ok(Transformed::no(expr)) };
-        let argument = call.params.args.first();
-        let known =
-            of_known(&call.func).filter(|_| argument.is_some_and(|value| !may_be_null(value, &schema)));
+        let is_by_null = call.params.order_by.iter().any(|by| may_be_null(&by.expr, &schema));
+        let value = match call.params.args.first_mut() {
+            Some(value) if !is_by_null && ToNullable::without_other(value).is_some() => {
+                *value = ToNullable::without_other(value).cloned().unwrap_or_default();
+                Some(value)
+            }
+            value => value,
+        };
+        let known = match value.filter(|value| !may_be_null(value, &schema)) {
+            // Of argMin(value, by), NULL is what there is where all of the second are NULL.
+            Some(value) if is_by_null && !value.get_type(&schema)?.is_nested() => {
+                *value = ScalarUDF::from(ToNullable::by_other()).call(vec![std::mem::take(value)]);
+                return Ok(Transformed::yes(expr));
+            }
+            value => of_known(&call.func).filter(|_| value.is_some()),
+        };
         let changed = known.is_some();
         call.func = known.unwrap_or_else(|| Arc::clone(&call.func));
         Ok(Transformed::new_transformed(expr, changed))

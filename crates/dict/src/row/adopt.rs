@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 impl DataType {
     /// The same values as an array of this type's Arrow type, NULL where they are NULL. A text is read as ClickHouse
-    /// reads it, a number as seconds where a moment is wanted; digits that a moment does not have are cut.
+    /// reads it, a number as seconds where a moment is wanted; digits that a moment does not have are cut, towards 1970.
     ///
     /// # Errors
     /// A value that this type does not have.
@@ -137,7 +137,7 @@ fn moments(array: &ArrayRef, data_type: &DataType, precision: u8) -> Result<Arra
     let in_unit = |number: i64| -> Result<i64, DictError> {
         let scaled = match kept >= digits {
             true => number.checked_mul(10i64.pow((kept - digits).into())),
-            false => Some(number.div_euclid(10i64.pow((digits - kept).into()))),
+            false => Some(number / 10i64.pow((digits - kept).into())),
         };
         let scaled = scaled
             .filter(|scaled| is_moment || (first..=last).contains(scaled))
@@ -215,8 +215,8 @@ mod tests {
         let micros =
             |array: ArrayRef| array.as_primitive::<TimestampMicrosecondType>().iter().collect::<Vec<_>>();
         let zone = "DateTime64(4, 'Asia/Tokyo')";
-        let nanos = TimestampNanosecondArray::from(vec![Some(1_234_567_890), None, Some(-1)]);
-        assert_eq!(micros(adopted(zone, nanos).unwrap()), [Some(1_234_500), None, Some(-100)]);
+        let nanos = TimestampNanosecondArray::from(vec![Some(1_234_567_890), None, Some(-1), Some(-100_001)]);
+        assert_eq!(micros(adopted(zone, nanos).unwrap()), [Some(1_234_500), None, Some(0), Some(-100)]);
         let seconds = TimestampSecondArray::from(vec![7]).with_timezone("Europe/Moscow");
         assert_eq!(micros(adopted(zone, seconds).unwrap()), [Some(7_000_000)]);
         assert_eq!(micros(adopted(zone, Date32Array::from(vec![1])).unwrap()), [Some(86_400_000_000)]);

@@ -42,9 +42,9 @@ fn finer(precision: u8) -> i64 {
     10i64.pow((kept_digits(precision) - precision).into())
 }
 
-/// Without the digits that the type does not have.
+/// Without the digits that the type does not have: before 1970 that is a later moment, as in ClickHouse.
 pub(crate) fn truncate(kept: i64, precision: u8) -> i64 {
-    kept.div_euclid(finer(precision)) * finer(precision)
+    kept / finer(precision) * finer(precision)
 }
 
 /// `2024-02-29 12:34:56.789`, or Unix seconds with or without a fraction, in Arrow's unit. Digits beyond the precision
@@ -168,7 +168,8 @@ mod tests {
             assert_eq!(truncate(kept, precision), kept);
             assert_eq!(from_text(&to_text(kept, precision, None), precision, None), Some(kept));
         }
-        assert_eq!(truncate(-1, 4), -100);
+        assert_eq!(truncate(-1, 4), 0);
+        assert_eq!(truncate(-199, 4), -100);
         assert_eq!(from_ticks(i64::MAX, 7), None);
     }
 }

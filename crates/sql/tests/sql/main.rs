@@ -2,6 +2,7 @@
 //! minute to compile.
 
 mod conformance;
+mod empty_lambdas;
 mod errors;
 mod formats;
 mod parquet_files;

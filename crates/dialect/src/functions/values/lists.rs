@@ -7,10 +7,10 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, ListArray, Scalar, StringArray, StringBuilder, UInt32Array,
     UInt64Array,
 };
-use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::buffer::{OffsetBuffer, ScalarBuffer};
 use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::compute::{SortOptions, cast, is_null, take};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::{DataFusionError, Result};
 
@@ -19,7 +19,7 @@ use super::texts::{Texts, add_bytes, all_texts};
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::default_value::default_value;
-use crate::functions::numbers::wrapped;
+use crate::functions::numbers::{array_bits, wrapped};
 use crate::functions::{supertype, type_of};
 
 /// Some of the items of an array, in some order.
@@ -211,6 +211,11 @@ pub(super) fn picked(
 fn slice(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
     let numbers: Vec<Int64Array> = given[1..].iter().map(wrapped).collect();
     let number = |at: usize, row| numbers.get(at).map(|numbers| numbers.value(row));
+    if numbers.get(1).is_some_and(|lengths| lengths.iter().flatten().any(|length| length == i64::MIN)) {
+        return Err(
+            Error::argument_out_of_bound("Overflow in the length argument of function arraySlice").into()
+        );
+    }
     picked(&given[0], field, |row, items| {
         let count = i64::from(items.end - items.start);
         let start = match number(0, row).unwrap_or_default() {
@@ -250,20 +255,20 @@ const RANGE_ITEMS_MAX: usize = 1 << 24;
 
 /// `range(end)`, `range(start, end)`, `range(start, end, step)`.
 fn range(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
-    let columns = given.iter().map(|array| cast(array, &DataType::Int64)).collect::<Result<Vec<_>, _>>()?;
-    let at = |column: usize, row: usize| columns[column].as_primitive::<Int64Type>().value(row);
+    let columns: Vec<Wholes> = given.iter().map(Wholes::of).collect();
+    let at = |column: usize, row: usize| columns[column].at(row);
     let DataType::List(item) = field.data_type() else {
         return Err(DataFusionError::Internal(format!("{} is no array", field.data_type())));
     };
     let (mut items, mut lengths) = (Vec::new(), Vec::new());
-    let is_null = |row: usize| columns.iter().any(|column| column.is_null(row));
+    let is_null = |row: usize| given.iter().any(|array| array.is_null(row));
     for row in 0..given[0].len() {
         if columns.len() == 1 && !is_null(row) && at(0, row) < 0 {
             return Err(
                 Error::argument_out_of_bound("A call to function range wants fewer than no items").into()
             );
         }
-        let (mut next, end, step) = match columns.len() {
+        let (start, end, step) = match columns.len() {
             _ if is_null(row) => (0, 0, 1),
             1 => (0, at(0, row), 1),
             2 => (at(0, row), at(1, row), 1),
@@ -272,17 +277,31 @@ fn range(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
         if step == 0 {
             return Err(Error::argument_out_of_bound("The step of function range is 0").into());
         }
-        let before = items.len();
-        while if step > 0 { next < end } else { next > end } {
-            if items.len() == RANGE_ITEMS_MAX {
-                let what = format!("A call to function range would make more than {RANGE_ITEMS_MAX} items");
-                return Err(Error::argument_out_of_bound(what).into());
-            }
-            items.push(next as u64);
-            let Some(following) = next.checked_add(step) else { break };
-            next = following;
+        let distance = if step > 0 { end - start } else { start - end };
+        let count = usize::try_from((distance.max(0) + step.abs() - 1) / step.abs()).unwrap_or(usize::MAX);
+        if count > RANGE_ITEMS_MAX - items.len() {
+            let what = format!("A call to function range would make more than {RANGE_ITEMS_MAX} items");
+            return Err(Error::argument_out_of_bound(what).into());
         }
-        lengths.push(items.len() - before);
+        items.extend((0..count).map(|at| (start + at as i128 * step) as u64));
+        lengths.push(count);
     }
     list_of(field, lengths.into_iter(), numbers(items, item)?)
+}
+
+/// Integers of any type as the numbers that they are.
+struct Wholes {
+    bits: ScalarBuffer<u64>,
+    is_signed: bool,
+}
+
+impl Wholes {
+    fn of(array: &ArrayRef) -> Wholes {
+        let is_signed = array.data_type().is_signed_integer();
+        Wholes { bits: array_bits(array).unwrap_or_default(), is_signed }
+    }
+
+    fn at(&self, row: usize) -> i128 {
+        if self.is_signed { i128::from(self.bits[row] as i64) } else { i128::from(self.bits[row]) }
+    }
 }

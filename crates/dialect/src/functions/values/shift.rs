@@ -11,7 +11,7 @@ use super::local::{DAY, Missing, Moments, is_date, is_moment, ticks_per_second};
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::as_type::MOMENTS;
-use crate::types::{is_bounded, is_wide, type_name};
+use crate::types::{is_bounded, type_name};
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -50,7 +50,8 @@ pub(super) const FUNCTIONS: &[Function] = ALL.as_flattened();
 
 /// The type of the time itself; a date moved by hours is a time.
 fn shifted_type(given: &[FieldRef], unit: Unit) -> Option<Field> {
-    if !is_moment(&given[0]) || !given[1].data_type().is_numeric() || is_wide(&given[1]) {
+    let count = given[1].data_type();
+    if !is_moment(&given[0]) || !(count.is_integer() || count.is_floating()) {
         return None;
     }
     match unit {

@@ -182,7 +182,7 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
         ("first_value", [value]) if !params.order_by.is_empty() => {
             let by = params.order_by[0].clone();
             if nullable(&by.expr) && !nullable(value) && !value.get_type(schema)?.is_nested() {
-                *value = ScalarUDF::from(ToNullable::default()).call(vec![std::mem::take(value)]);
+                *value = ScalarUDF::from(ToNullable::by_other()).call(vec![std::mem::take(value)]);
                 call.func = of_nullable(&call.func).unwrap_or(call.func);
             }
             if is_float(&by.expr, schema) {

@@ -13,7 +13,8 @@ use super::comparisons;
 use super::declared::declare;
 use crate::error::Error;
 use crate::functions::as_type::AsType;
-use crate::functions::{ToNullable, is_plain, supertype, type_of};
+use crate::functions::{ToNullable, common_type, is_plain, type_of};
+use crate::plan::listed_numbers::{Listed, float_among_decimals, is_constant};
 use crate::types::{fixed_bytes, type_name};
 
 /// `CASE x WHEN 1 ..` compares, and all branches are of one type, which is Nullable if one of them is or there is no ELSE.
@@ -35,6 +36,18 @@ pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
             || may_be_null(operand) && may_be_null(when)
     };
     let operand = match expr {
+        Some(operand) if !has_null && are_floats_among_decimals(&operand, &when_then_expr, schema)? => {
+            let (_, field) = operand.to_field(schema)?;
+            for (when, _) in &mut when_then_expr {
+                let equal = |when: Expr| operand.as_ref().clone().eq(when);
+                **when = match float_among_decimals(when, &field)? {
+                    Some(Listed::As(decimal)) => equal(decimal),
+                    Some(Listed::Never) => lit(false),
+                    _ => equal(std::mem::take(when.as_mut())),
+                };
+            }
+            None
+        }
         Some(operand) if has_null || when_then_expr.iter().any(|(when, _)| is_compared(&operand, when)) => {
             for (when, _) in &mut when_then_expr {
                 // NULL is found where it is looked for.
@@ -78,6 +91,36 @@ pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
     let case = declare(case, &branches, schema)?;
     let is_known = nullable && !case.nullable(schema)?;
     Ok(if is_known { ScalarUDF::from(ToNullable::default()).call(vec![case]) } else { case })
+}
+
+/// Whether decimals are chosen by constants of which one is a float: these are cut as those of IN are, unless what is
+/// chosen is no constant, or an array.
+fn are_floats_among_decimals(
+    operand: &Expr,
+    branches: &[(Box<Expr>, Box<Expr>)],
+    schema: &DFSchema,
+) -> Result<bool> {
+    let (_, field) = operand.to_field(schema)?;
+    let mut are_floats = false;
+    let mut are_computed = false;
+    for (when, then) in branches {
+        if !is_constant(when)? || !is_constant(then)? || then.get_type(schema)?.is_nested() {
+            return Ok(false);
+        }
+        let is_cut = float_among_decimals(when, &field)?.is_some();
+        are_floats |= is_cut;
+        are_computed |= field.data_type().is_decimal() && comparisons::is_float(when, schema) && !is_cut;
+    }
+    match are_computed {
+        true => {
+            let name = type_name(&field);
+            let what = format!(
+                "CASE does not find {name} by a float that is computed: write the number, or convert it"
+            );
+            Err(Error::not_implemented(what).into())
+        }
+        false => Ok(are_floats),
+    }
 }
 
 fn is_nullable(field: &Field) -> bool {
@@ -124,27 +167,11 @@ pub fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     }
     let name = |field: &&Field| type_name(&(*field).clone().with_nullable(false));
     let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
-    let empty_array =
-        |field: &&Field| matches!(field.data_type(), DataType::List(item) if item.data_type().is_null());
-    let others: Vec<&Field> = known.iter().copied().filter(|field| !empty_array(field)).collect();
-    let names: Vec<String> = others.iter().map(name).collect();
-    if names.windows(2).all(|pair| pair[0] == pair[1]) {
-        // An empty array is one of the others' type, and one of NULL of its Nullable.
-        let of_null =
-            |field: &&Field| matches!(field.data_type(), DataType::List(item) if item.is_nullable());
-        let has_null = known.iter().filter(|field| empty_array(field)).any(of_null);
-        let other = others.first().filter(|_| others.len() < known.len()).and_then(|other| type_of(other));
-        return Ok(match other {
-            Some(ClickHouseType::Array(item))
-                if has_null && !item.is_nullable() && !item.to_arrow().is_nested() =>
-            {
-                Some(ClickHouseType::Array(Box::new(ClickHouseType::Nullable(item))))
-            }
-            other => other,
-        });
+    let names: Vec<String> = known.iter().map(name).collect();
+    if names.windows(2).all(|pair| pair[0] == pair[1]) || known.iter().all(|field| is_of_nothing(field)) {
+        return Ok(None);
     }
-    let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
-    match types.and_then(|types| supertype(&types)) {
+    match common_type(&known) {
         Some(common) if differ_within(fields, &common) => Err(comparisons::zones_within().into()),
         Some(common) => Ok(Some(common)),
         None => {
@@ -154,6 +181,14 @@ pub fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
             );
             Err(Error::no_common_type(what).into())
         }
+    }
+}
+
+/// Whether a type is that of arrays of which no item has a type.
+fn is_of_nothing(field: &Field) -> bool {
+    match field.data_type() {
+        DataType::List(item) => item.data_type().is_null() || is_of_nothing(item),
+        _ => false,
     }
 }
 

@@ -13,7 +13,7 @@ use granary_dict::DataType as ClickHouseType;
 
 use super::choices::{differ_within, null_of_type, of_type};
 use crate::error::Error;
-use crate::functions::{ToNullable, supertype, type_of};
+use crate::functions::{ToNullable, common_type};
 use crate::plan::has_node;
 use crate::types::{is_time, plain_field_name};
 
@@ -206,8 +206,7 @@ fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>, String> {
     if is_one && known.len() == fields.len() {
         return Ok(None);
     }
-    let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
-    match types.and_then(|types| supertype(&types)) {
+    match common_type(fields) {
         Some(common) if !differ_within(&known, &common) => Ok(Some(common)),
         // NULL beside what is no type of a column is left to DataFusion.
         _ if is_one => Ok(None),

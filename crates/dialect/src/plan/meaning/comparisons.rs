@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use datafusion::arrow::datatypes::{DataType, Field, Fields, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Between, Cast, InList};
@@ -136,11 +136,11 @@ fn of_numbers(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
     Ok(BinaryExpr::new(left, op, right))
 }
 
-/// The type of an expression, if texts beside it are read as values of it, whole: numbers that Arrow has, and days.
-fn read_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+/// The field of an expression, if texts beside it are read as values of it, whole: numbers that Arrow has, and days.
+fn read_type(expr: &Expr, schema: &DFSchema) -> Option<FieldRef> {
     let (_, field) = expr.to_field(schema).ok()?;
     let is_number = field.data_type().is_numeric() && declared(&field).is_none();
-    (is_number || field.data_type() == &DataType::Date32).then(|| field.data_type().clone())
+    (is_number || field.data_type() == &DataType::Date32).then_some(field)
 }
 
 /// Whether one of two is a number or a day, and the other a text of one.

@@ -49,11 +49,10 @@ fn is_of(field: &Arc<Field>, found: &ClickHouseType) -> bool {
 
 /// The type of which all are; times have as many digits as the longest of them.
 fn common(types: Vec<ClickHouseType>) -> Option<ClickHouseType> {
-    types.into_iter().map(Some).reduce(|one, other| match (one?, other?) {
-        (one, other) if one == other => Some(one),
-        (one @ ClickHouseType::DateTime64 { .. }, other @ ClickHouseType::DateTime64 { .. }) => {
-            supertype(&[one, other])
-        }
-        _ => None,
-    })?
+    let is_time = |data_type: &ClickHouseType| matches!(data_type, ClickHouseType::DateTime64 { .. });
+    let (first, others) = types.split_first()?;
+    match others.iter().all(|other| other == first) || types.iter().all(is_time) {
+        true => supertype(&types),
+        false => None,
+    }
 }

@@ -96,7 +96,9 @@ pub fn brought_to_one_type(
         let is_signed = DataType::is_signed_integer;
         let is_mixed = has(has_time)
             || are_numbers_mixed(&fields)
+            || fields.iter().any(|field| has_within(field.data_type(), DataType::is_decimal))
             || has(|item| item == &DataType::UInt64) && has(is_signed)
+            || fields.iter().all(|field| field.data_type().is_list()) && has(has_nothing)
             || fields.iter().any(|field| is_wide(field));
         let mixed = if is_mixed { common(&fields)? } else { None };
         wanted.push(mixed.or(beside_null(&fields)?));
@@ -119,6 +121,9 @@ fn beside_null(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
     check_alike(&known)?;
     let Some(first) = known.first().filter(|_| known.len() < fields.len()) else { return Ok(None) };
+    if first.data_type().is_list() {
+        return Err(no_common_type(fields, ": an array is not NULL").into());
+    }
     let name = plain_field_name(first);
     if name == plain_name(first.data_type()) && name != "UUID"
         || known.iter().any(|field| plain_field_name(field) != name)
@@ -165,6 +170,11 @@ fn are_numbers_mixed(fields: &[&Field]) -> bool {
     let has =
         |wanted: fn(&DataType) -> bool| fields.iter().any(|field| has_within(field.data_type(), wanted));
     has(DataType::is_integer) && has(|number| number.is_floating() || number.is_decimal())
+}
+
+/// Whether arrays have no items whose type is known.
+fn has_nothing(data_type: &DataType) -> bool {
+    has_within(data_type, DataType::is_null)
 }
 
 fn has_within(data_type: &DataType, wanted: fn(&DataType) -> bool) -> bool {

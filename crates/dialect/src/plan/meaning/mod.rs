@@ -74,7 +74,7 @@ fn is_concerned(expr: &Expr) -> bool {
 }
 
 /// The functions that make arrays and maps.
-const ARRAY: &str = "array";
+pub const ARRAY: &str = "array";
 const MAP: &str = "mapOf";
 
 const CHOICES: &[&str] = &["coalesce", "nvl"];

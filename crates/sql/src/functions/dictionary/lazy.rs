@@ -26,6 +26,9 @@ use super::function::{
 use super::keys::keys;
 use crate::catalogue::Catalogue;
 
+/// The function that gives an attribute of any type.
+const GET_OR_DEFAULT: &str = "dictGetOrDefault";
+
 const VALUE: &str = "value";
 const FOUND: &str = "found";
 
@@ -52,15 +55,15 @@ impl AnalyzerRule for LazyDefaults {
     }
 }
 
-/// The arguments of a call whose default, which is the last, has to be computed.
-fn lazy(expr: &Expr) -> Option<&[Expr]> {
+/// The function and the arguments of a call whose default, which is the last, has to be computed.
+fn lazy(expr: &Expr) -> Option<(&str, &[Expr])> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let name = call.name();
     let is_default = name.starts_with("dictGet") && name.ends_with("OrDefault");
     // What depends on no column is computed once.
     let is_computed = |default: &Expr| default.any_column_refs() && !is_at_hand(default);
     let default = call.args.last().filter(|_| is_default && (4..=5).contains(&call.args.len()))?;
-    is_computed(default).then_some(&call.args)
+    is_computed(default).then_some((name, &call.args))
 }
 
 /// Whether a value is there, or costs nothing to make and cannot fail.
@@ -75,10 +78,10 @@ fn is_at_hand(expr: &Expr) -> bool {
 
 impl LazyDefaults {
     fn chosen(&self, expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-        let Some(arguments) = lazy(&expr).filter(|arguments| !self.is_wanted_everywhere(arguments, schema))
-        else {
+        let Some((function, arguments)) = lazy(&expr) else { return Transformed::no(expr) };
+        if self.is_wanted_everywhere(function, arguments, schema) {
             return Transformed::no(expr);
-        };
+        }
         let key_arguments = &arguments[2..arguments.len() - 1];
         // A call of constants must not run while it is planned.
         let volatility = if key_arguments.iter().any(Expr::any_column_refs) {
@@ -104,21 +107,29 @@ impl LazyDefaults {
 
 impl LazyDefaults {
     /// Whether a default that may be NULL is to be looked at in all rows: the attribute cannot be, and the NULL of a row
-    /// that needs no default is an error as well.
-    fn is_wanted_everywhere(&self, arguments: &[Expr], schema: &DFSchema) -> bool {
+    /// that needs no default is an error as well. A function that names the type takes no such default at all.
+    fn is_wanted_everywhere(&self, function: &str, arguments: &[Expr], schema: &DFSchema) -> bool {
         let constant = |expr: &Expr| match expr {
             Expr::Literal(value, _) => Some(value.clone()),
             _ => None,
         };
         let names: Vec<Option<ScalarValue>> = arguments[..2].iter().map(constant).collect();
         let names: Vec<Option<&ScalarValue>> = names.iter().map(Option::as_ref).collect();
-        // Without a key there is NULL, whatever the default is.
         let (keys, default) = (&arguments[2..arguments.len() - 1], &arguments[arguments.len() - 1]);
         let may_be_null = |value: &Expr| value.nullable(schema).unwrap_or(true);
-        may_be_null(default)
-            && !keys.iter().any(may_be_null)
-            && call_of(&self.catalogue, &names, "dictGetOrDefault")
-                .is_ok_and(|call| (0..call.attributes.len()).any(|place| !call.is_nullable(place)))
+        if function != GET_OR_DEFAULT {
+            return may_be_null(default);
+        }
+        let default_type = default.get_type(schema).ok();
+        let default_may_be_null = |place: usize| match &default_type {
+            Some(DataType::Struct(fields)) => fields.get(place).is_none_or(|field| field.is_nullable()),
+            _ => may_be_null(default),
+        };
+        // Without a key there is NULL, whatever the default is.
+        !keys.iter().any(may_be_null)
+            && call_of(&self.catalogue, &names, GET_OR_DEFAULT).is_ok_and(|call| {
+                (0..call.attributes.len()).any(|place| !call.is_nullable(place) && default_may_be_null(place))
+            })
     }
 }
 
@@ -164,7 +175,7 @@ impl DefaultPart {
     }
 
     fn call(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
-        let function = "dictGetOrDefault";
+        let function = GET_OR_DEFAULT;
         let call = call_of(&self.catalogue, constants, function)?;
         let given = constants.len() + usize::from(self.part == Part::Found);
         check_count(&call, Kind::GetOrDefault, given, function)?;
@@ -197,7 +208,7 @@ impl DefaultPart {
 /// What the dictionary has for all rows of a batch.
 fn look_up_part(call: &Call, answer: FieldRef, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let arguments = &args.args[2..];
-    call.check_key("dictGetOrDefault", &arguments[0])?;
+    call.check_key(GET_OR_DEFAULT, &arguments[0])?;
     let rows = rows(arguments, args.number_rows);
     let found = look_up(call, keys(call, &args.arg_fields[2..], arguments, rows)?)?;
     let columns = found.columns.iter().map(|column| with_nulls(Arc::clone(column), &found.nulls));

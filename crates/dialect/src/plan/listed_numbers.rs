@@ -1,0 +1,199 @@
+//! Numbers in `x IN (1, 0.5)`, each of which is a value of the type of `x`, or is never found. DataFusion brings all of
+//! them to one type, in which a small float is 0 and a large integer another one.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, AsArray, StringArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::TryCast;
+use datafusion::logical_expr::{Expr, Operator, ScalarUDF, lit, when};
+use granary_dict::DataType as ClickHouseType;
+
+use super::in_lists::mismatch;
+use crate::error::Error;
+use crate::functions::as_type::{AsType, DAYS, MOMENTS};
+use crate::functions::{Comparison, MATERIALIZE, NEGATE, exact, range, to_decimal, type_of};
+use crate::types::{is_time, is_wide, plain_field_name, type_name};
+
+/// What becomes of a number in a list.
+pub enum Listed {
+    /// It stays as it is: DataFusion finds what ClickHouse does.
+    AsItIs,
+    /// No value of the type is this number.
+    Never,
+    As(Expr),
+}
+
+impl Listed {
+    fn of(value: Option<ScalarValue>) -> Listed {
+        value.map_or(Listed::Never, |value| Listed::As(lit(value)))
+    }
+}
+
+/// What a number of type `given` is among values of the type of `field`.
+///
+/// # Errors
+/// TYPE_MISMATCH if it is looked for by what CAST makes of it, as ClickHouse does with a column's numbers.
+pub fn number(item: &Expr, given: &Field, field: &Field) -> Result<Listed> {
+    let (from, to) = (given.data_type(), field.data_type());
+    let (written, is_constant) = (written(item), is_constant(item)?);
+    let is_literal = written.is_some();
+    let is_seconds = is_moment_of_seconds(field);
+    let is_beyond = match to {
+        _ if is_seconds && !is_literal => !from.is_unsigned_integer(),
+        to if is_time(to) => !from.is_integer(),
+        to => from.is_decimal() && !to.is_decimal(),
+    };
+    let is_converted = from.is_floating() && to.is_integer() || to.is_floating() && is_rounded(from, to);
+    let is_cut = from.is_floating() && to.is_decimal() && !is_literal || is_converted && !is_constant;
+    if is_constant && is_beyond || is_cut {
+        return Err(mismatch(given, field).into());
+    }
+    Ok(match (written, to) {
+        (Some(value), DataType::Date32 | DataType::Timestamp(..)) => {
+            let number = value.to_string().parse().unwrap_or(i64::MAX);
+            if number < 0 && is_seconds {
+                return Err(mismatch(given, field).into());
+            }
+            match numbers_of(field).contains(&number) {
+                true => Listed::As(AsType::exact(item.clone(), type_name(field))),
+                false => Listed::Never,
+            }
+        }
+        (None, DataType::Date32 | DataType::Timestamp(..)) if is_constant => {
+            let (low, high) = numbers_of(field).into_inner();
+            let value = AsType::exact(item.clone(), type_name(field));
+            Listed::As(when(item.clone().between(lit(low), lit(high)), value).end()?)
+        }
+        (Some(value), to) if is_wide(field) || to.is_decimal() && !from.is_decimal() => {
+            Listed::of(decimal(&value, field)?)
+        }
+        (Some(value), to) if to.is_integer() || to.is_floating() => Listed::of(same(&value, to)?),
+        (None, to) if is_converted => {
+            let number = Expr::TryCast(TryCast::new(Box::new(item.clone()), to.clone()));
+            let equal = ScalarUDF::from(Comparison::of_floats(Operator::Eq));
+            Listed::As(when(equal.call(vec![item.clone(), number.clone()]), number).end()?)
+        }
+        _ => Listed::AsItIs,
+    })
+}
+
+/// Whether one type is of floats and the other of numbers with more digits than these have.
+pub fn is_rounded(one: &DataType, other: &DataType) -> bool {
+    let bytes = |integer: &DataType| integer.primitive_width().unwrap_or(0);
+    match (one, other) {
+        (DataType::Float32, other) | (other, DataType::Float32) if other.is_integer() => bytes(other) >= 4,
+        (DataType::Float64, other) | (other, DataType::Float64) if other.is_integer() => bytes(other) >= 8,
+        (one, other) => one.is_floating() && other.is_decimal() || one.is_decimal() && other.is_floating(),
+    }
+}
+
+/// Whether ClickHouse knows the item's value before it reads a row.
+pub fn is_constant(item: &Expr) -> Result<bool> {
+    let is_call = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if call.name() == MATERIALIZE);
+    Ok(!item.any_column_refs() && !item.exists(|expr| Ok(is_call(expr)))?)
+}
+
+/// Whether a field is of DateTime, which has no digits behind the point: a DateTime64 may have none, too.
+pub fn is_moment_of_seconds(field: &Field) -> bool {
+    matches!(field.data_type(), DataType::Timestamp(..))
+        && !matches!(type_of(field), Some(ClickHouseType::DateTime64 { .. }))
+}
+
+/// The number that is written in a query, whatever type it was given there.
+fn written(item: &Expr) -> Option<ScalarValue> {
+    match item {
+        Expr::Literal(value, _) => Some(value.clone()),
+        Expr::Cast(cast) => written(&cast.expr)?.cast_to(cast.field.data_type()).ok(),
+        Expr::ScalarFunction(call) if call.name() == NEGATE => {
+            written(&call.args[0])?.arithmetic_negate().ok()
+        }
+        _ => None,
+    }
+}
+
+/// The days or seconds that a time may be.
+fn numbers_of(field: &Field) -> RangeInclusive<i64> {
+    match field.data_type() {
+        DataType::Date32 if plain_field_name(field) == "Date32" => DAYS,
+        DataType::Date32 => 0..=u16::MAX.into(),
+        _ if is_moment_of_seconds(field) => 0..=u32::MAX.into(),
+        _ => MOMENTS,
+    }
+}
+
+/// The same integer or float in another type of these, if that has it.
+fn same(value: &ScalarValue, to: &DataType) -> Result<Option<ScalarValue>> {
+    let is_same = match float_of(value) {
+        Some(float) if to == &DataType::Float32 => float.is_nan() || f64::from(float as f32) == float,
+        Some(_) if to.is_floating() => true,
+        Some(float) => {
+            let (low, high) = range(to);
+            // Both bounds are exact, or one more than what there is.
+            float.trunc() == float && (low as f64..=high as f64).contains(&float) && float as i128 <= high
+        }
+        None => {
+            let whole: Option<i128> = value.to_string().parse().ok();
+            let as_float = |whole: i128| match to {
+                DataType::Float32 => whole as f32 as i128,
+                _ => whole as f64 as i128,
+            };
+            whole.is_some_and(|whole| match to.is_floating() {
+                true => as_float(whole) == whole,
+                false => (range(to).0..=range(to).1).contains(&whole),
+            })
+        }
+    };
+    is_same.then(|| value.cast_to(to)).transpose()
+}
+
+fn float_of(value: &ScalarValue) -> Option<f64> {
+    match value {
+        ScalarValue::Float64(float) => *float,
+        ScalarValue::Float32(float) => float.map(f64::from),
+        _ => None,
+    }
+}
+
+/// What a float that is written in a query is among decimals; `None`: the value is no such float, or these are none.
+///
+/// # Errors
+/// The float is too large for a decimal of this type.
+pub fn float_among_decimals(item: &Expr, field: &Field) -> Result<Option<Listed>> {
+    let float = written(item).filter(|value| float_of(value).is_some());
+    let Some(float) = float.filter(|_| field.data_type().is_decimal() && !is_wide(field)) else {
+        return Ok(None);
+    };
+    Ok(Some(Listed::of(decimal(&float, field)?)))
+}
+
+/// A number as a decimal or a wide integer of the field's type, of a float as CAST cuts it; `None`: it has other digits.
+fn decimal(value: &ScalarValue, field: &Field) -> Result<Option<ScalarValue>> {
+    let read = |text: String| {
+        let text: ArrayRef = Arc::new(StringArray::from(vec![text]));
+        exact(&Field::new("", DataType::Utf8, true), &text, field)
+    };
+    let number = match float_of(value) {
+        None => match is_wide(field) {
+            true => read(value.to_string()).ok(),
+            false => Some(read(value.to_string())?),
+        },
+        Some(float) if is_wide(field) => {
+            let is_whole = float.is_finite() && float.trunc() == float;
+            is_whole.then(|| read(format!("{float:.0}")).ok()).flatten()
+        }
+        Some(float) => {
+            let too_large = || Error::argument_out_of_bound(format!("{float} is no {}", type_name(field)));
+            let float_array = ScalarValue::Float64(Some(float)).to_array()?;
+            let fitted = to_decimal(&float_array, field.data_type()).map_err(|_| too_large())?;
+            let fitted = fitted.ok_or_else(too_large)?;
+            let again = cast(&fitted, &DataType::Float64)?;
+            (again.as_primitive::<Float64Type>().value(0) == float).then_some(fitted)
+        }
+    };
+    number.map(|number| ScalarValue::try_from_array(&number, 0)).transpose()
+}
