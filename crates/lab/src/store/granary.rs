@@ -168,6 +168,11 @@ impl Run<'_> {
         keys.filter(|_| name != "seekrandom").ok_or_else(|| StoreError::Wrong(format!("no workload {name}")))
     }
 
+    /// Bytes that the process had the device read, but for the single reads by themselves.
+    fn bytes_read(&self) -> u64 {
+        of_process("io", "read_bytes:").saturating_sub(self.device.bytes())
+    }
+
     fn warm_up(&mut self, name: &str) -> Result<(), StoreError> {
         let apart = if self.reading.is_rehearsed { 0 } else { WARM_UP_SEEDS_APART };
         let mut keys = self.keys(name, self.reading.seed + apart)?;
@@ -186,9 +191,9 @@ impl Run<'_> {
         let (mut latencies, mut windows, mut hits) = (Latencies::default(), Vec::new(), 0);
         let mut wanted = vec![0; self.contents.value_bytes as usize];
         let mut found = Vec::with_capacity(wanted.len());
-        let mut done = 0;
+        let (mut done, device_every) = (0, self.reading.operations_per_device_read());
         for window in 1..=self.reading.windows {
-            let (before, bytes) = (self.cache.stats().reads, of_process("io", "read_bytes:"));
+            let (before, bytes) = (self.cache.stats().reads, self.bytes_read());
             let mut time = Duration::ZERO;
             let end = operations * window / self.reading.windows;
             for number in keys.by_ref().take((end - done) as usize) {
@@ -209,15 +214,16 @@ impl Run<'_> {
                     return Err(StoreError::Wrong(format!("the value of key {number} is wrong")));
                 }
                 hits += u64::from(is_hit);
+                done += 1;
+                if device_every.is_some_and(|every| done % every == 0) {
+                    let failed = |why: std::io::Error| {
+                        StoreError::Process("a read of the device".to_owned(), why.to_string())
+                    };
+                    self.device.read().map_err(failed)?;
+                }
             }
-            done = end;
             let reads = self.cache.stats().reads - before;
-            let bytes = of_process("io", "read_bytes:") - bytes;
-            windows.push(Window(time.as_secs_f64() * 1e6, Some(reads), bytes));
-            let count = u64::from(self.reading.device_reads) / self.reading.windows;
-            self.device
-                .read(count as u32)
-                .map_err(|why| StoreError::Process("a read of the device".to_owned(), why.to_string()))?;
+            windows.push(Window(time.as_secs_f64() * 1e6, Some(reads), self.bytes_read() - bytes));
         }
         if hits * 1000 < operations * FOUND_IN_THOUSAND {
             return Err(StoreError::Wrong(format!("{name}: of {operations} keys {hits} were found")));
