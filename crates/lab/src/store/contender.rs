@@ -127,7 +127,7 @@ impl Programs {
     /// Measures a contender on a store that was loaded.
     ///
     /// # Errors
-    /// The process fails, or a value is wrong.
+    /// The process fails, or a value is wrong; it is to be held to its RAM, and cannot be.
     pub fn read(
         &self,
         contender: &Contender,
@@ -169,7 +169,8 @@ impl Programs {
             }
         };
         let wants_limit = contender.is_limited && self.can_limit;
-        let limit = wants_limit.then(|| MemoryLimit::new(limit_bytes(contents, reading))).flatten();
+        let limit = wants_limit.then(|| MemoryLimit::new(limit_bytes(contents, reading))).transpose();
+        let limit = limit.map_err(StoreError::Limit)?;
         run(&arguments, limit.as_ref())
     }
 

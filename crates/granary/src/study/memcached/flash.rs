@@ -60,7 +60,7 @@ fn on_flash(contender: usize, server: &Server) -> Result<[u64; 2]> {
 pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Flash> {
     let items = Items { keys: size.flash_keys, value_bytes: VALUE_BYTES };
     let given = Given { memory_bytes: size.flash_memory_bytes, flash_bytes: size.flash_bytes, threads: 4 };
-    let limit = MemoryLimit::new(given.memory_bytes + BESIDE_ITEMS_BYTES);
+    let limit = MemoryLimit::new(given.memory_bytes + BESIDE_ITEMS_BYTES).ok();
     let is_limited = limit.is_some();
     let folder = scratch.join("flash");
     // What leaves RAM goes to the device, as in extstore.
