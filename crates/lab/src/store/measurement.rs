@@ -25,6 +25,19 @@ impl Contents {
     }
 }
 
+/// How caches are filled before a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WarmUp {
+    /// They begin cold.
+    Cold,
+    /// So many operations of the workload.
+    Operations(u64),
+    /// Each key that the workload may read, once, in scattered order.
+    Pass,
+    /// The very operations that are measured, so that all keys have been read; Granary only.
+    Rehearsal,
+}
+
 /// One measurement: what is read, and with which caches.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reading {
@@ -38,10 +51,10 @@ pub struct Reading {
     pub blocks_percent: Option<u8>,
     /// Operations, of each phase.
     pub operations: u64,
-    /// Operations before these, many at a time, that are not measured.
-    pub warm_up: u64,
-    /// Whether the operations before are the measured ones, so that all keys have been read; Granary only.
-    pub is_rehearsed: bool,
+    /// What is read before, many keys at a time, and not measured.
+    pub warm_up: WarmUp,
+    /// Keys that are known at once and asked for together; 1: one after the other.
+    pub keys_at_once: u64,
     /// The most seconds that a warm-up, and a window, take in a peer; `None`: as long as they take.
     pub seconds_max: Option<u64>,
     /// Single reads of the device by themselves, spread evenly between the operations; Granary only.

@@ -2,6 +2,7 @@
 
 use super::contender::{Engine, GRANARY};
 use super::error::StoreError;
+use super::measurement::WarmUp;
 use super::page::{add_runs, number, reached, size_name};
 use super::run::{Job, Runner, Runs, median, samples};
 use super::study::{Size, VALUE_BYTES, job};
@@ -92,8 +93,7 @@ impl Model {
             job
         };
         let mut all = of(WORKLOAD, 4 * contents.bytes());
-        all.reading.is_rehearsed = true;
-        all.reading.warm_up = size.medium_operations;
+        all.reading.warm_up = WarmUp::Rehearsal;
         let misses = of(MISSES_WORKLOAD, MISSES_CACHE);
         let caches = size.model_caches.iter().map(|cache| of(WORKLOAD, *cache));
         let jobs: Vec<Job> = [all, misses].into_iter().chain(caches).collect();

@@ -1,6 +1,6 @@
 //! Measurements in turns.
 
-use super::contender::{Contender, Engine, Programs, limit_bytes};
+use super::contender::{Contender, Engine, Programs};
 use super::error::StoreError;
 use super::measurement::{Contents, Loaded, Measured, Phase, Reading};
 use crate::Samples;
@@ -138,27 +138,6 @@ pub fn samples(runs: &[Measured], figure: impl Fn(&Measured) -> f64) -> Samples 
 /// The median of a figure of a phase; NaN: it was not measured.
 pub fn median(runs: &Runs, phase: usize, figure: impl Fn(&Phase) -> f64) -> f64 {
     runs.as_ref().map_or(f64::NAN, |runs| samples(runs, |measured| figure(&measured.phases[phase])).median())
-}
-
-/// How many operations fill the caches, before any is measured: twice what they have room for, but no more than five
-/// times what there is to be read.
-pub fn warm_up(contender: &Contender, contents: &Contents, reading: &Reading) -> u64 {
-    let entry_bytes = 16 + contents.value_bytes;
-    let part = if reading.workload == "readhot" { 100 } else { 1 };
-    match (contender.engine, &reading.workload[..]) {
-        (_, "readseq" | "phases") => 0,
-        (Engine::Granary, _) => (2 * reading.cache_bytes / entry_bytes).min(5 * contents.keys.div_ceil(part)),
-        _ => {
-            let blocks = limit_bytes(contents, reading) / contents.block_bytes;
-            let rows = reading.row_cache_bytes / entry_bytes;
-            let all = if reading.row_cache_bytes > 0 {
-                contents.keys.div_ceil(part)
-            } else {
-                (contents.bytes() / part).div_ceil(contents.block_bytes)
-            };
-            (2 * (blocks + rows)).min(5 * all)
-        }
-    }
 }
 
 #[cfg(test)]
