@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_division_is_judged_by_the_best_fixed_one() {
         let said = |least, own, wanted| verdict(least, own, wanted).1;
-        assert_eq!([said(100.0, 105.0, 5.0), said(100.0, 105.1, 5.0)], ["yes", "no"]);
+        assert_eq!([said(100.0, 104.9, 5.0), said(100.0, 105.1, 5.0)], ["yes", "no"]);
         assert_eq!([said(9.34, 9.34, 0.0), said(9.34, 11.17, 0.0)], ["yes", "no"]);
         assert_eq!(said(100.0, f64::NAN, 5.0), "-");
     }
