@@ -72,6 +72,20 @@ class RocksStore : public Store {
         if (!status.IsNotFound()) check(status);
         return status.ok();
     }
+    bool get_many(const std::vector<std::string> &keys, std::vector<std::string> &values) override {
+        slices_.assign(keys.begin(), keys.end());
+        found_.resize(keys.size());
+        statuses_.resize(keys.size());
+        db_->MultiGet(rocksdb::ReadOptions(), db_->DefaultColumnFamily(), keys.size(), slices_.data(), found_.data(), statuses_.data());
+        bool all = true;
+        for (size_t i = 0; i < keys.size(); i++) {
+            if (!statuses_[i].IsNotFound()) check(statuses_[i]);
+            all &= statuses_[i].ok();
+            values[i].assign(found_[i].data(), found_[i].size());
+            found_[i].Reset();
+        }
+        return all;
+    }
     std::unique_ptr<Cursor> cursor() override {
         return std::make_unique<RocksCursor>(db_->NewIterator(rocksdb::ReadOptions()));
     }
@@ -87,6 +101,10 @@ class RocksStore : public Store {
     }
     rocksdb::WriteBatch batch_;
     int batched_ = 0;
+    // Of get_many, which one thread calls.
+    std::vector<rocksdb::Slice> slices_;
+    std::vector<rocksdb::PinnableSlice> found_;
+    std::vector<rocksdb::Status> statuses_;
     std::unique_ptr<rocksdb::DB> db_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 struct Settings {
     std::string folder;
@@ -35,6 +36,12 @@ class Store {
     virtual void put(const std::string &key, const std::string &value) = 0;  // In batches.
     virtual void finish() = 0;                                               // Writes the last batch, compacts.
     virtual bool get(const std::string &key, std::string &value) = 0;        // False: it is not there.
+    // Several at once where the store can; else one after the other. False: one is not there.
+    virtual bool get_many(const std::vector<std::string> &keys, std::vector<std::string> &values) {
+        bool all = true;
+        for (size_t i = 0; i < keys.size(); i++) all &= get(keys[i], values[i]);
+        return all;
+    }
     virtual std::unique_ptr<Cursor> cursor() = 0;
     virtual DeviceReads device_reads() = 0;  // Of the calling thread.
 };

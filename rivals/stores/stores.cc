@@ -2,11 +2,14 @@
 //   stores load leveldb|rocksdb DIR KEYS VALUE_BYTES [--order random|keys] [--values half|random] [--block-size N]
 //               [--compression none|snappy]
 //   stores read leveldb|rocksdb DIR KEYS VALUE_BYTES --workload NAME --cache BYTES [--row-cache BYTES] --operations N
-//               [--warm-up N] [--windows N] [--seed N] [--values half|random] [--file-reads direct|buffered|mmap]
-//               [--cold yes] [--seconds N]
+//               [--warm-up N|pass] [--windows N] [--seed N] [--values half|random] [--file-reads direct|buffered|mmap]
+//               [--cold yes|no|fill] [--at-once N] [--seconds N]
 // A workload is one of workload.hh, or `phases`: zipf, neighbours and scan after each other, N operations each.
 // --seconds: the warm-up ends after so long, and so does each window, however few operations it has done by then.
-// --cold drops the store's files from the page cache first. Wrong or missing values end it with an error.
+// --warm-up: operations of the workload before those that are measured, or a pass: each key that it may read, once, in
+// scattered order. --cold drops the store's files from the page cache first (yes), or reads all of them into it (fill).
+// --at-once: keys of each call; times are of a key then, the call's divided by their number. Wrong or missing values end
+// it with an error.
 #include <fcntl.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -33,10 +36,10 @@ constexpr int warm_up_threads = 8;
 struct Arguments {
     std::string command, engine;
     Settings settings;
-    uint64_t keys = 0, value_bytes = 0, operations = 0, warm_up = 0, windows = 1, seed = 1;
+    uint64_t keys = 0, value_bytes = 0, operations = 0, warm_up = 0, windows = 1, seed = 1, at_once = 1;
     uint64_t seconds = 1'000'000;  // For each window.
-    std::string workload, order = "random";
-    bool compressible = true, cold = false;
+    std::string workload, order = "random", cold = "no";
+    bool compressible = true, warm_up_by_pass = false;
 };
 
 // All of the text, or an error: no size is cut silently.
@@ -80,12 +83,14 @@ Arguments parse(int count, char **words) {
         else if (name == "--cache") a.settings.cache_bytes = number(name, value);
         else if (name == "--row-cache") a.settings.row_cache_bytes = number(name, value);
         else if (name == "--operations") a.operations = number(name, value);
+        else if (name == "--warm-up" && value == "pass") a.warm_up_by_pass = true;
         else if (name == "--warm-up") a.warm_up = number(name, value);
+        else if (name == "--at-once") a.at_once = std::clamp<uint64_t>(number(name, value), 1, 1000);
         else if (name == "--windows") a.windows = std::max<uint64_t>(number(name, value), 1);
         else if (name == "--seconds") a.seconds = std::min<uint64_t>(number(name, value), 1'000'000);
         else if (name == "--seed") a.seed = number(name, value);
         else if (name == "--file-reads") a.settings.file_reads = one_of(name, value, {"direct", "buffered", "mmap"});
-        else if (name == "--cold") a.cold = one_of(name, value, {"yes", "no"}) == "yes";
+        else if (name == "--cold") a.cold = one_of(name, value, {"yes", "no", "fill"});
         else throw std::runtime_error("no option is called " + name);
     }
     return a;
@@ -113,6 +118,16 @@ void drop_page_cache(const std::string &folder) {
     }
 }
 
+void fill_page_cache(const std::string &folder) {
+    std::vector<char> piece(1 << 20);
+    for (const auto &entry : std::filesystem::directory_iterator(folder)) {
+        const int file = open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
+        if (file < 0) continue;
+        while (::read(file, piece.data(), piece.size()) > 0) {}
+        close(file);
+    }
+}
+
 void load(const Arguments &a) {
     const auto start = Clock::now();
     auto store = open_store(a);
@@ -135,14 +150,17 @@ void load(const Arguments &a) {
 // Reads without being timed, many at a time: only what lies in the caches afterwards counts.
 void warm_up(const Arguments &a, Store &store, const std::string &name) {
     const auto deadline = Clock::now() + std::chrono::seconds(a.seconds);
+    const uint64_t all = workload::keys_of(name, a.keys), count = a.warm_up_by_pass ? all : a.warm_up;
     std::vector<std::thread> threads;
     std::vector<std::exception_ptr> errors(warm_up_threads);
     for (int t = 0; t < warm_up_threads; t++)
         threads.emplace_back([&, t] {
             try {
                 workload::Keys keys(name, a.keys, a.seed + 1000 + t);
+                const workload::Permutation pass(all, workload::pass_seed);
                 std::string value;
-                for (uint64_t i = 0; i < a.warm_up / warm_up_threads && Clock::now() < deadline; i++) store.get(workload::key_of(keys.next()), value);
+                for (uint64_t i = t; i < count && Clock::now() < deadline; i += warm_up_threads)
+                    store.get(workload::key_of(a.warm_up_by_pass ? pass(i) : keys.next()), value);
             } catch (...) {
                 errors[t] = std::current_exception();
             }
@@ -227,19 +245,56 @@ void phase(const Arguments &a, Store &store, const std::string &name) {
     print_phase(name, done, ns, windows);
 }
 
+// The same with several keys for each call. Gets only.
+void phase_of_calls(const Arguments &a, Store &store, const std::string &name) {
+    if (name == "seekrandom" || name == "readseq") throw std::runtime_error("--at-once: not for " + name);
+    workload::Keys keys(name, a.keys, a.seed);
+    std::vector<uint32_t> ns;
+    std::vector<Window> windows;
+    std::vector<std::string> texts(a.at_once), values(a.at_once), wanted(a.at_once, std::string(a.value_bytes, ' '));
+    uint64_t done = 0;
+    for (uint64_t w = 0; w < a.windows; w++) {
+        const auto deadline = Clock::now() + std::chrono::seconds(a.seconds);
+        const uint64_t end = a.operations * (w + 1) / a.windows;
+        const uint64_t bytes = of_process("io", "read_bytes: ");
+        const int64_t reads = store.device_reads().blocks;
+        Window window;
+        while (done < end && Clock::now() < deadline) {
+            for (size_t i = 0; i < a.at_once; i++) {
+                const uint64_t number = keys.next();
+                texts[i] = workload::key_of(number);
+                workload::value_of(number, a.compressible, wanted[i]);
+            }
+            const auto start = Clock::now();
+            const bool good = store.get_many(texts, values);
+            const int64_t took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+            window.us += took / 1000.0;
+            ns.push_back(static_cast<uint32_t>(std::min<int64_t>(took / static_cast<int64_t>(a.at_once), UINT32_MAX)));
+            if (!good || values != wanted) throw std::runtime_error("a key is not there, or its value is wrong");
+            done += a.at_once;
+        }
+        window.bytes = of_process("io", "read_bytes: ") - bytes;
+        if (reads >= 0) window.reads = store.device_reads().blocks - reads;
+        windows.push_back(window);
+    }
+    print_phase(name, done, ns, windows);
+}
+
 void read(const Arguments &a) {
     if (a.operations == 0) throw std::runtime_error("--operations: at least 1");
-    if (a.cold) drop_page_cache(a.settings.folder);
+    if (a.cold == "yes") drop_page_cache(a.settings.folder);
+    if (a.cold == "fill") fill_page_cache(a.settings.folder);
     auto store = open_store(a);
     std::vector<std::string> names = {a.workload};
     if (a.workload == "phases") names = {"zipf", "neighbours", "scan"};
     // Names are checked before anything is printed.
     for (const auto &name : names) workload::Keys(name, a.keys, a.seed);
-    if (a.warm_up > 0) warm_up(a, *store, names[0]);
+    if (a.warm_up > 0 || a.warm_up_by_pass) warm_up(a, *store, names[0]);
     printf("{\"phases\": [");
     for (size_t i = 0; i < names.size(); i++) {
         if (i > 0) printf(", ");
-        phase(a, *store, names[i]);
+        if (a.at_once > 1) phase_of_calls(a, *store, names[i]);
+        else phase(a, *store, names[i]);
     }
     printf("], \"memory_bytes\": %" PRIu64 "}\n", of_process("status", "VmHWM:") * 1024);
 }

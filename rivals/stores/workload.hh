@@ -86,9 +86,12 @@ class Zipf {
     double n_, first_, last_, near_;
 };
 
-// Seeds of the orders in which keys are loaded and popular ones are scattered.
-constexpr uint64_t load_seed = 1, scatter_seed = 2;
+// Seeds of the orders in which keys are loaded, popular ones are scattered, and all are read to fill the caches.
+constexpr uint64_t load_seed = 1, scatter_seed = 2, pass_seed = 3;
 constexpr uint64_t run_length = 50;
+
+// Keys that a workload may read: those below this number.
+inline uint64_t keys_of(const std::string &name, uint64_t keys) { return name == "readhot" ? (keys + 99) / 100 : keys; }
 
 // Numbers of keys, in the order in which a workload reads them.
 class Keys {
@@ -101,7 +104,7 @@ class Keys {
             throw std::runtime_error("no workload is called " + name);
     }
     uint64_t next() {
-        if (name_ == "readhot") return random_.below((keys_ + 99) / 100);
+        if (name_ == "readhot") return random_.below(keys_of(name_, keys_));
         if (name_ == "zipf") return scatter_(zipf_.rank(random_));
         if (name_ == "neighbours") {
             const uint64_t at = count_++ % run_length;

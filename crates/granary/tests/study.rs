@@ -57,9 +57,17 @@ fn the_study_of_caches_runs() {
         std::fs::read_to_string(out.join("cache.md")).unwrap()
     };
     let page = study(&rivals, &[]);
-    for words in
-        ["Made with `--quick`", "LevelDB, pread", "not possible", "predicted, us", "Granary, divides itself"]
-    {
+    for words in [
+        "Made with `--quick`",
+        "LevelDB, pread",
+        "not possible",
+        "The median operation",
+        "predicted, us",
+        "By time:",
+        "Granary, divides itself",
+        "with as large caches",
+        "32 keys known at once",
+    ] {
         assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
     assert!(!page.contains("Not measured"), "all parts are there:\n{page}");
@@ -105,7 +113,8 @@ fn the_study_of_memcached_runs() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let page = std::fs::read_to_string(out.join("memcached.md")).unwrap();
-    for words in ["Made with `--quick`", "Items in RAM", "memcached extstore", "slab_automove"] {
+    for words in ["Made with `--quick`", "Items in RAM", "memcached extstore", "slab_automove", "16, one get"]
+    {
         assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
     assert!(std::fs::read_to_string(out.join("memcached.csv")).unwrap().lines().count() > 6);

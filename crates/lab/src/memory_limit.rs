@@ -1,8 +1,17 @@
 //! A bound on the RAM of a process and of the page cache that it fills: a control group of its own.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The file with the limit, in version 1 and in version 2 of control groups.
+const VERSIONS: [(&str, &str); 2] =
+    [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+
+/// Groups of this process so far. A group that could not be removed is in nobody's way.
+static GROUPS: AtomicU64 = AtomicU64::new(0);
 
 /// Removed when this is dropped, after its process has ended.
 pub struct MemoryLimit {
@@ -10,15 +19,22 @@ pub struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// A group for `bytes`; `None`: the system does not let us make any.
-    pub fn new(bytes: u64) -> Option<Self> {
-        let name = format!("granary-study-{}", std::process::id());
-        let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
-        versions.into_iter().find_map(|(root, limit)| {
-            let this = Self { group: Path::new(root).join(&name) };
-            fs::create_dir(&this.group).ok()?;
-            fs::write(this.group.join(limit), bytes.to_string()).ok()?;
-            Some(this)
+    /// A new group for `bytes`.
+    ///
+    /// # Errors
+    /// The system does not let us make any.
+    pub fn new(bytes: u64) -> io::Result<Self> {
+        let name = format!("granary-study-{}-{}", std::process::id(), GROUPS.fetch_add(1, Ordering::Relaxed));
+        let make = |(root, limit): (&str, &str)| {
+            let group = Path::new(root).join(&name);
+            fs::create_dir(&group)?;
+            let this = Self { group };
+            fs::write(this.group.join(limit), bytes.to_string())?;
+            Ok(this)
+        };
+        make(VERSIONS[0]).or_else(|first: io::Error| {
+            // Of two failures the one of the version that is there says more.
+            make(VERSIONS[1]).map_err(|second| if Path::new(VERSIONS[0].0).exists() { first } else { second })
         })
     }
 
@@ -37,5 +53,17 @@ impl Drop for MemoryLimit {
     fn drop(&mut self) {
         // An empty group left behind harms nobody.
         let _ = fs::remove_dir(&self.group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_groups_of_their_own() {
+        let [Ok(one), Ok(other)] = [1 << 30, 1 << 30].map(MemoryLimit::new) else { return };
+        assert_ne!(one.group, other.group);
+        assert!(one.command("true").status().unwrap().success());
     }
 }

@@ -61,7 +61,7 @@ fn request(folder: &Path, reading: &str) -> String {
 fn reading(workload: &str, division: &str) -> String {
     format!(
         r#"{{"workload": "{workload}", "cache_bytes": 4194304, "row_cache_bytes": 0, "blocks_percent": {division},
-            "operations": 4000, "warm_up": 0, "is_rehearsed": false, "seconds_max": null, "device_reads": 100, "windows": 4, "seed": 1}}"#
+            "operations": 4000, "warm_up": "Cold", "keys_at_once": 1, "seconds_max": null, "device_reads": 100, "windows": 4, "seed": 1}}"#
     )
 }
 
@@ -87,6 +87,17 @@ fn granary_loads_a_store_and_reads_it() {
         let is_once = reads < 2 * blocks;
         assert_eq!(is_once, division != "0", "{division}: {reads} reads of {blocks} blocks");
         assert!(measured["device_us"].as_f64().unwrap() > 0.0);
+    }
+    // After a pass there is nothing left to be read, and keys that are asked for together are found as well.
+    for (keys_at_once, device_reads) in [("1", "100"), ("32", "0")] {
+        let reading = reading("readrandom", "null")
+            .replace(r#""warm_up": "Cold""#, r#""warm_up": "Pass""#)
+            .replace(r#""device_reads": 100"#, &format!(r#""device_reads": {device_reads}"#))
+            .replace(r#""keys_at_once": 1"#, &format!(r#""keys_at_once": {keys_at_once}"#));
+        let measured = ask(&reading);
+        let phase = &measured["phases"][0];
+        assert_eq!((&phase["hits"], &phase["reads"]), (&4000.into(), &0.into()), "{phase}");
+        assert_eq!(measured["device_us"].is_null(), device_reads == "0");
     }
     let scan = ask(&reading("readseq", "null"));
     assert!(scan["phases"][0]["hits"].as_u64().unwrap() >= 4000, "{scan}");

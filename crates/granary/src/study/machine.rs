@@ -1,7 +1,7 @@
 //! What a study ran on.
 
 use std::os::linux::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Lines such as `kernel: 6.1.0`, of what can be seen.
 pub fn describe(data: &Path) -> Vec<String> {
@@ -16,6 +16,7 @@ pub fn describe(data: &Path) -> Vec<String> {
     line("cores", std::thread::available_parallelism().ok().map(|cores| cores.to_string()));
     line("RAM", field("/proc/meminfo", "MemTotal"));
     line("device", device(data));
+    line("read_ahead_kb", disk(data).and_then(|disk| first_line(&disk.join("queue/read_ahead_kb"))));
     line("file system", file_system(data));
     lines
 }
@@ -30,15 +31,24 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// The block device under a folder and its model, where the system tells them.
-fn device(path: &Path) -> Option<String> {
+/// What /sys has of the block device under a folder.
+fn block_device(path: &Path) -> Option<PathBuf> {
     let number = std::fs::metadata(path).ok()?.st_dev();
     let (major, minor) = (number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xfff00);
-    let place = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
-    let name = place.file_name()?.to_string_lossy().into_owned();
-    // A partition's disk is the folder above it.
-    let model =
-        [place.join("device/model"), place.parent()?.join("device/model")].iter().find_map(|p| first_line(p));
+    std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()
+}
+
+/// The same of the disk: of a partition it is the folder above.
+fn disk(path: &Path) -> Option<PathBuf> {
+    let place = block_device(path)?;
+    let above = place.parent()?.to_owned();
+    [place, above].into_iter().find(|place| place.join("queue").is_dir())
+}
+
+/// The block device under a folder and its model, where the system tells them.
+fn device(path: &Path) -> Option<String> {
+    let name = block_device(path)?.file_name()?.to_string_lossy().into_owned();
+    let model = disk(path).and_then(|disk| first_line(&disk.join("device/model")));
     Some(match model {
         Some(model) => format!("{name} ({model})"),
         None => format!("{name} (model not told)"),
@@ -63,5 +73,8 @@ mod tests {
     fn something_is_seen() {
         let lines = super::describe(std::path::Path::new("/"));
         assert!(lines.iter().any(|line| line.starts_with("kernel: ")), "{lines:?}");
+        // What is a disk's, and not its partitions', is found of both.
+        let has = |name: &str| lines.iter().any(|line| line.starts_with(name));
+        assert_eq!(has("device: "), has("read_ahead_kb: "), "{lines:?}");
     }
 }

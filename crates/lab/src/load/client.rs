@@ -11,17 +11,20 @@ use std::time::Instant;
 /// Bytes that there is room for in each read.
 const READ_BYTES: usize = 64 << 10;
 
-const MISS: &[u8] = b"END\r\n";
+/// What ends the reply to each get.
+const END: &[u8] = b"END\r\n";
 
 pub(super) struct Client {
     stream: TcpStream,
     asking: Asking,
-    /// Of a hit: what comes before the key, between key and value, and after the value.
+    /// Of a value: what comes before the key, between key and value, and after the value.
     parts: [Vec<u8>; 3],
     value_bytes: usize,
     /// Keys whose replies have not come, and when they were asked for.
     asked: VecDeque<(u64, Instant)>,
     request: Vec<u8>,
+    /// Of the keys of the reply that is looked at: whether it has their values.
+    found: Vec<bool>,
     /// Room for replies, zeroed once; those between `at` and `filled` were not looked at.
     replies: Vec<u8>,
     filled: usize,
@@ -41,7 +44,7 @@ impl Client {
         stream.set_nonblocking(true)?;
         let mut stream = TcpStream::from_std(stream);
         registry.register(&mut stream, token, Interest::READABLE)?;
-        let parts = [b"VALUE ".to_vec(), format!(" 0 {value_bytes}\r\n").into(), b"\r\nEND\r\n".to_vec()];
+        let parts = [b"VALUE ".to_vec(), format!(" 0 {value_bytes}\r\n").into(), b"\r\n".to_vec()];
         Ok(Self {
             stream,
             asking,
@@ -49,6 +52,7 @@ impl Client {
             value_bytes,
             asked: VecDeque::new(),
             request: Vec::new(),
+            found: Vec::new(),
             replies: Vec::new(),
             filled: 0,
             at: 0,
@@ -64,12 +68,15 @@ impl Client {
         }
         self.request.clear();
         let now = Instant::now();
-        for _ in 0..more {
-            let key = keys();
-            self.asked.push_back((key, now));
-            for part in [b"get ".as_slice(), &Items::key(key), b"\r\n"] {
-                self.request.extend_from_slice(part);
+        for _ in 0..more / self.asking.keys_of_a_get() {
+            self.request.extend_from_slice(b"get");
+            for _ in 0..self.asking.keys_of_a_get() {
+                let key = keys();
+                self.asked.push_back((key, now));
+                self.request.push(b' ');
+                self.request.extend_from_slice(&Items::key(key));
             }
+            self.request.extend_from_slice(b"\r\n");
         }
         // Requests are far shorter than a socket's buffer, in which few others are.
         self.stream.write_all(&self.request)
@@ -107,34 +114,52 @@ impl Client {
 
     /// Looks at the replies that are whole.
     fn look(&mut self, figures: &mut LoadFigures) -> io::Result<()> {
-        let [before, between, after] = &self.parts;
-        let hit = before.len() + KEY_BYTES + between.len() + self.value_bytes + after.len();
         let now = Instant::now();
-        while let Some((key, sent)) = self.asked.front() {
-            let rest = &self.replies[self.at..self.filled];
-            let is_hit = if rest.starts_with(MISS) {
-                self.at += MISS.len();
-                false
-            } else if rest.len() >= hit && rest.starts_with(before) {
-                let (value_at, key) = (before.len() + KEY_BYTES + between.len(), Items::key(*key));
-                let whole = rest[before.len()..].starts_with(&key)
-                    && rest[value_at..].starts_with(&key)
-                    && rest[..hit].ends_with(after);
-                if !whole {
-                    let [key, reply] = [&key, &rest[..hit.min(200)]].map(String::from_utf8_lossy);
-                    return Err(io::Error::other(format!("asked for {key}, got {reply}")));
-                }
-                self.at += hit;
-                true
-            } else if rest.len() >= hit || (!rest.is_empty() && !b"VE".contains(&rest[0])) {
-                let reply = String::from_utf8_lossy(&rest[..rest.len().min(200)]).into_owned();
-                return Err(io::Error::other(format!("no reply to a get: {reply}")));
-            } else {
-                break;
-            };
-            figures.add(is_hit, now - *sent);
-            self.asked.pop_front();
+        while !self.asked.is_empty() {
+            let Some(end) = self.reply()? else { break };
+            self.at = end;
+            for (is_hit, (_, sent)) in
+                self.found.drain(..).zip(self.asked.drain(..self.asking.keys_of_a_get()))
+            {
+                figures.add(is_hit, now - sent);
+            }
         }
         Ok(())
+    }
+
+    /// Finds what the reply to the first get has, and returns where it ends; `None`: it is not whole. Values come in
+    /// the order of the keys, without those that are missing.
+    fn reply(&mut self) -> io::Result<Option<usize>> {
+        let [before, between, after] = &self.parts;
+        let value_at = before.len() + KEY_BYTES + between.len();
+        let whole = value_at + self.value_bytes + after.len();
+        let asked = self.asking.keys_of_a_get();
+        self.found.clear();
+        let mut at = self.at;
+        loop {
+            let rest = &self.replies[at..self.filled];
+            if rest.starts_with(END) {
+                self.found.resize(asked, false);
+                return Ok(Some(at + END.len()));
+            }
+            if rest.len() < whole && (rest.is_empty() || b"VE".contains(&rest[0])) {
+                return Ok(None);
+            }
+            let text = |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+            if rest.len() < whole || !rest.starts_with(before) {
+                return Err(io::Error::other(format!("no reply to a get: {}", text(rest))));
+            }
+            let of = |place: usize| Items::key(self.asked[place].0);
+            let is_of = |place: &usize| rest[before.len()..].starts_with(&of(*place));
+            let place = (self.found.len()..asked).find(is_of);
+            let is_right = |place| rest[value_at..].starts_with(&of(place)) && rest[..whole].ends_with(after);
+            let Some(place) = place.filter(|place| is_right(*place)) else {
+                let key = of(place.unwrap_or(self.found.len().min(asked - 1)));
+                return Err(io::Error::other(format!("asked for {}, got {}", text(&key), text(rest))));
+            };
+            self.found.resize(place, false);
+            self.found.push(true);
+            at += whole;
+        }
     }
 }

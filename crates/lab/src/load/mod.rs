@@ -35,20 +35,30 @@ pub struct Load {
     pub seed: u64,
 }
 
-/// When a connection sends gets.
+/// When a connection sends gets, and in which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asking {
     /// So many at once, and more when it has all replies.
     InTurns(usize),
+    /// So many keys of one get, and the next when it has the whole reply.
+    Together(usize),
     /// A new one for each reply, so that so many are under way always.
     KeepingUp(usize),
 }
 
 impl Asking {
-    /// Gets that are under way at once.
+    /// Keys of each get.
+    fn keys_of_a_get(self) -> usize {
+        match self {
+            Asking::Together(keys) => keys,
+            Asking::InTurns(_) | Asking::KeepingUp(_) => 1,
+        }
+    }
+
+    /// Keys that are under way at once.
     pub fn gets(self) -> usize {
         match self {
-            Asking::InTurns(gets) | Asking::KeepingUp(gets) => gets,
+            Asking::InTurns(gets) | Asking::Together(gets) | Asking::KeepingUp(gets) => gets,
         }
     }
 }
@@ -158,19 +168,22 @@ mod tests {
                 std::thread::spawn(move || {
                     let lines = BufReader::new(stream.try_clone().unwrap()).lines();
                     for line in lines.map_while(Result::ok) {
-                        let Some(key) = line.strip_prefix("get ") else {
+                        let Some(keys) = line.strip_prefix("get ") else {
                             if line.starts_with("key-") {
                                 stream.write_all(b"STORED\r\n").unwrap();
                             }
                             continue;
                         };
-                        let number: u64 = key[4..].parse().unwrap();
-                        let value = Items::key(number + u64::from(wrong == Some(number)));
-                        let value = String::from_utf8_lossy(&value);
-                        let reply = match number % 2 {
-                            0 => format!("VALUE {key} 0 30\r\n{value:v<30}\r\nEND\r\n"),
-                            _ => "END\r\n".to_owned(),
-                        };
+                        let mut reply = String::new();
+                        for key in keys.split(' ') {
+                            let number: u64 = key[4..].parse().unwrap();
+                            let value = Items::key(number + u64::from(wrong == Some(number)));
+                            let value = String::from_utf8_lossy(&value);
+                            if number.is_multiple_of(2) {
+                                reply += &format!("VALUE {key} 0 30\r\n{value:v<30}\r\n");
+                            }
+                        }
+                        reply += "END\r\n";
                         // In two pieces.
                         stream.write_all(&reply.as_bytes()[..3]).unwrap();
                         stream.write_all(&reply.as_bytes()[3..]).unwrap();
@@ -190,7 +203,7 @@ mod tests {
         let items = Items { keys: 100, value_bytes: 30 };
         let server = serve(None);
         items.fill(server, 1e9).unwrap();
-        for asking in [Asking::InTurns(4), Asking::KeepingUp(4)] {
+        for asking in [Asking::InTurns(4), Asking::Together(4), Asking::KeepingUp(4)] {
             let load = load(2000, asking);
             let figures = items.ask(server, &load).unwrap();
             let gets = figures.operations_per_second() * load.time.as_secs_f64();
@@ -204,9 +217,10 @@ mod tests {
 
     #[test]
     fn a_value_of_another_key_is_an_error() {
-        let error = Items { keys: 20, value_bytes: 30 }
-            .ask(serve(Some(4)), &load(10_000, Asking::InTurns(4)))
-            .unwrap_err();
-        assert!(error.to_string().contains("asked for key-0000000004"), "{error}");
+        for asking in [Asking::InTurns(4), Asking::Together(4)] {
+            let error =
+                Items { keys: 20, value_bytes: 30 }.ask(serve(Some(4)), &load(10_000, asking)).unwrap_err();
+            assert!(error.to_string().contains("asked for key-0000000004"), "{error}");
+        }
     }
 }

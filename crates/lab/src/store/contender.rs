@@ -1,7 +1,7 @@
 //! What is compared, each measurement in a process of its own.
 
 use super::error::StoreError;
-use super::measurement::{Contents, Loaded, Measured, Reading, Request};
+use super::measurement::{Contents, Loaded, Measured, Reading, Request, WarmUp};
 use crate::memory_limit::MemoryLimit;
 use serde::de::DeserializeOwned;
 use std::ffi::OsString;
@@ -127,7 +127,7 @@ impl Programs {
     /// Measures a contender on a store that was loaded.
     ///
     /// # Errors
-    /// The process fails, or a value is wrong.
+    /// The process fails, or a value is wrong; it is to be held to its RAM, and cannot be.
     pub fn read(
         &self,
         contender: &Contender,
@@ -144,19 +144,29 @@ impl Programs {
                     FileReads::Mapped => "mmap",
                 };
                 // What other processes have put into the page cache would not count for its limit.
-                let is_cold = if contender.is_limited { "yes" } else { "no" };
+                // Without a limit it is to hold the store, whatever read it before and how.
+                let cold = if contender.is_limited { "yes" } else { "fill" };
+                let warm_up = match reading.warm_up {
+                    WarmUp::Cold => "0".to_owned(),
+                    WarmUp::Operations(count) => count.to_string(),
+                    WarmUp::Pass => "pass".to_owned(),
+                    WarmUp::Rehearsal => {
+                        return Err(StoreError::Wrong("peers do not rehearse".to_owned()));
+                    }
+                };
                 let numbers = [
                     ("--cache", reading.cache_bytes),
                     ("--row-cache", reading.row_cache_bytes),
                     ("--operations", reading.operations),
-                    ("--warm-up", reading.warm_up),
+                    ("--at-once", reading.keys_at_once),
                     ("--windows", reading.windows),
                     ("--seed", reading.seed),
                 ];
                 let names = [
                     ("--workload", &reading.workload[..]),
                     ("--file-reads", file_reads),
-                    ("--cold", is_cold),
+                    ("--cold", cold),
+                    ("--warm-up", &warm_up),
                 ];
                 words.extend(names.iter().flat_map(|(name, value)| [name, value]).map(OsString::from));
                 let seconds = reading.seconds_max.map(|seconds| ("--seconds", seconds));
@@ -169,7 +179,8 @@ impl Programs {
             }
         };
         let wants_limit = contender.is_limited && self.can_limit;
-        let limit = wants_limit.then(|| MemoryLimit::new(limit_bytes(contents, reading))).flatten();
+        let limit = wants_limit.then(|| MemoryLimit::new(limit_bytes(contents, reading))).transpose();
+        let limit = limit.map_err(StoreError::Limit)?;
         run(&arguments, limit.as_ref())
     }
 

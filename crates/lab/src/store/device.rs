@@ -35,17 +35,20 @@ impl DeviceReads {
         Ok(Self { file, blocks, block_bytes, buffer, random, took: Duration::ZERO, reads: 0 })
     }
 
-    /// Reads so many blocks, one after the other.
-    pub fn read(&mut self, count: u32) -> io::Result<()> {
+    /// Reads one block, with no other read under way.
+    pub fn read(&mut self) -> io::Result<()> {
         let start = self.buffer.as_ptr().align_offset(ALIGNMENT);
-        for _ in 0..count {
-            let place = self.random.below(self.blocks) * self.block_bytes as u64;
-            let begun = Instant::now();
-            self.file.read_exact_at(&mut self.buffer[start..start + self.block_bytes], place)?;
-            self.took += begun.elapsed();
-        }
-        self.reads += count;
+        let place = self.random.below(self.blocks) * self.block_bytes as u64;
+        let begun = Instant::now();
+        self.file.read_exact_at(&mut self.buffer[start..start + self.block_bytes], place)?;
+        self.took += begun.elapsed();
+        self.reads += 1;
         Ok(())
+    }
+
+    /// Bytes that were read so far.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.reads) * self.block_bytes as u64
     }
 
     /// The mean time of a read, in microseconds; `None` before the first.

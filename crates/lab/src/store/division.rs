@@ -19,6 +19,9 @@ const BLOCK_PERCENTS: [u8; 5] = [0, 25, 50, 75, 100];
 /// How far above the best fixed division, in percent, the measured one may be.
 const WANTED_PERCENT: f64 = 5.0;
 
+/// How far above it the whole may be.
+const WANTED_OF_WHOLE_PERCENT: f64 = 0.0;
+
 /// Granary that divides itself is the first of the jobs, these many fixed ones follow.
 const FIXED: std::ops::Range<usize> = 1..1 + BLOCK_PERCENTS.len();
 
@@ -94,9 +97,9 @@ impl Division {
         report
     }
 
-    /// The fixed division with the fewest reads by `reads`, and these.
-    fn best(&self, reads: impl Fn(&Runs) -> f64) -> (usize, f64) {
-        let all = FIXED.map(|place| (place, reads(&self.runs[place])));
+    /// The fixed division with the least of a figure, and this.
+    fn best(&self, figure: impl Fn(&Runs) -> f64) -> (usize, f64) {
+        let all = FIXED.map(|place| (place, figure(&self.runs[place])));
         all.min_by(|one, other| one.1.total_cmp(&other.1)).expect("there are fixed divisions")
     }
 
@@ -117,28 +120,59 @@ impl Division {
             let (best, least) = self.best(reads);
             let own = reads(&self.runs[0]);
             let until = self.bytes_until_near(phase, best);
-            report.row(self.difference(name, best, least, own, WANTED_PERCENT).into_iter().chain([
+            report.row(self.difference(name, [least, own], 4, best, WANTED_PERCENT).into_iter().chain([
                 number(until / 1e6, 1),
                 format!("{} %", number(until / self.budget as f64 * 100.0, 0)),
             ]));
         }
         let reads = |runs: &Runs| Self::whole(runs, Phase::reads_per_operation);
         let (best, least) = self.best(reads);
-        let whole = self.difference("whole", best, least, reads(&self.runs[0]), 0.0);
+        let own = reads(&self.runs[0]);
+        let whole = self.difference("whole", [least, own], 4, best, WANTED_OF_WHOLE_PERCENT);
         report.row(whole.into_iter().chain(["-".to_owned(), "-".to_owned()]));
         report
     }
 
-    fn difference(&self, name: &str, best: usize, least: f64, own: f64, wanted: f64) -> Vec<String> {
-        let percent = (own / least - 1.0) * 100.0;
+    /// The same by time, which has in it what a division costs beside reads.
+    fn differences_of_time(&self) -> Report {
+        let mut report = Report::new(&[
+            "phase",
+            "fastest fixed",
+            "us",
+            "Granary, divides itself",
+            "difference",
+            "wanted",
+            "reached",
+        ]);
+        for (phase, name) in PHASES.iter().enumerate() {
+            let us = |runs: &Runs| median(runs, phase, |phase| phase.mean_us);
+            let (best, least) = self.best(us);
+            report.row(self.difference(name, [least, us(&self.runs[0])], 2, best, WANTED_PERCENT));
+        }
+        let us = |runs: &Runs| Self::whole(runs, |phase| phase.mean_us);
+        let (best, least) = self.best(us);
+        report.row(self.difference("whole", [least, us(&self.runs[0])], 2, best, WANTED_OF_WHOLE_PERCENT));
+        report
+    }
+
+    /// The cells of a comparison with the best fixed division: its figure, and the one of the division that follows.
+    fn difference(
+        &self,
+        name: &str,
+        [least, own]: [f64; 2],
+        digits: usize,
+        best: usize,
+        wanted: f64,
+    ) -> Vec<String> {
+        let (percent, verdict) = verdict(least, own, wanted);
         vec![
             name.to_owned(),
             Self::name(&self.jobs[best]),
-            number(least, 4),
-            number(own, 4),
+            number(least, digits),
+            number(own, digits),
             format!("{percent:+.1} %"),
             format!("{wanted:+.0} %"),
-            reached(percent, percent <= wanted),
+            verdict,
         ]
     }
 
@@ -155,7 +189,8 @@ impl Division {
 
     /// Its tables.
     pub fn text(&self) -> String {
-        let (table, differences) = (self.table().markdown(), self.differences().markdown());
+        let table = self.table().markdown();
+        let (by_reads, by_time) = (self.differences().markdown(), self.differences_of_time().markdown());
         let block_bytes: Vec<String> = (0..PHASES.len())
             .map(|phase| {
                 let share = |runs: &Vec<super::measurement::Measured>| {
@@ -169,7 +204,8 @@ impl Division {
             })
             .collect();
         format!(
-            "{} of RAM. Reads of the device and microseconds, both an operation:\n\n{table}\n\n{differences}\n\n\
+            "{} of RAM. Reads of the device and microseconds, both an operation:\n\n{table}\n\n\
+             By reads of the device:\n\n{by_reads}\n\nBy time:\n\n{by_time}\n\n\
              What blocks have of the RAM that divides itself: {}.\n",
             size_name(self.budget),
             block_bytes.join(", ")
@@ -196,6 +232,12 @@ impl Division {
     }
 }
 
+/// By how many percent `own` is above `least`, and whether that is no more than wanted.
+fn verdict(least: f64, own: f64, wanted_percent: f64) -> (f64, String) {
+    let percent = (own / least - 1.0) * 100.0;
+    (percent, reached(percent, percent <= wanted_percent))
+}
+
 fn bytes_until_near(own: &[Window], fixed: &[Window]) -> f64 {
     let reads = |windows: &[Window]| windows.iter().map(|window| window.1.unwrap_or(0)).sum::<u64>() as f64;
     let is_near =
@@ -207,6 +249,14 @@ fn bytes_until_near(own: &[Window], fixed: &[Window]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_division_is_judged_by_the_best_fixed_one() {
+        let said = |least, own, wanted| verdict(least, own, wanted).1;
+        assert_eq!([said(100.0, 104.9, 5.0), said(100.0, 105.1, 5.0)], ["yes", "no"]);
+        assert_eq!([said(9.34, 9.34, 0.0), said(9.34, 11.17, 0.0)], ["yes", "no"]);
+        assert_eq!(said(100.0, f64::NAN, 5.0), "-");
+    }
 
     #[test]
     fn adaptation_ends_where_the_rest_is_as_good_as_fixed() {

@@ -12,6 +12,9 @@ pub enum StoreError {
     /// A file or process failed.
     #[error("{0}: {1}")]
     Process(String, String),
+    /// A process cannot be held to its RAM, though others were.
+    #[error("no memory cgroup for a process: {0}")]
+    Limit(std::io::Error),
     /// A store does not hold what was put.
     #[error("{0}")]
     Wrong(String),

@@ -2,8 +2,8 @@
 
 use super::device::DeviceReads;
 use super::error::StoreError;
-use super::measurement::{Contents, Latencies, Loaded, Measured, Phase, Reading, Request, Window};
-use super::workload::{Keys, PHASES, key_of, load_order, value_of};
+use super::measurement::{Contents, Latencies, Loaded, Measured, Phase, Reading, Request, WarmUp, Window};
+use super::workload::{Keys, PHASES, key_of, load_order, pass, value_of};
 use granary_cache::{Cache, Entry, FlashOptions, Io, Key, MemoryDivision, Options, Outcome, Scan};
 use std::time::{Duration, Instant};
 
@@ -154,6 +154,13 @@ fn read(contents: &Contents, reading: &Reading) -> Result<Measured, StoreError> 
     Ok(Measured { phases, memory_bytes: of_process("status", "VmHWM:") << 10, device_us, block_bytes })
 }
 
+/// What was found of a key.
+#[derive(Clone, Default)]
+struct Found {
+    is_hit: bool,
+    value: Vec<u8>,
+}
+
 struct Run<'a> {
     cache: &'a Cache,
     contents: &'a Contents,
@@ -168,61 +175,104 @@ impl Run<'_> {
         keys.filter(|_| name != "seekrandom").ok_or_else(|| StoreError::Wrong(format!("no workload {name}")))
     }
 
+    /// Bytes that the process had the device read, but for the single reads by themselves.
+    fn bytes_read(&self) -> u64 {
+        of_process("io", "read_bytes:").saturating_sub(self.device.bytes())
+    }
+
     fn warm_up(&mut self, name: &str) -> Result<(), StoreError> {
-        let apart = if self.reading.is_rehearsed { 0 } else { WARM_UP_SEEDS_APART };
-        let mut keys = self.keys(name, self.reading.seed + apart)?;
-        for first in (0..self.reading.warm_up).step_by(BATCH as usize) {
-            let count = (self.reading.warm_up - first).min(BATCH) as usize;
-            let bytes: Vec<[u8; 16]> = keys.by_ref().take(count).map(key_of).collect();
-            let batch: Vec<Key<'_>> = bytes.iter().map(|key| self.cache.key(key)).collect();
-            self.cache.get_many(&mut self.io, &batch, 1, |_, _| {});
+        let Reading { seed, operations, warm_up, .. } = *self.reading;
+        match warm_up {
+            WarmUp::Cold => {}
+            WarmUp::Operations(count) => {
+                let keys = self.keys(name, seed + WARM_UP_SEEDS_APART)?;
+                self.read_many(keys.take(count as usize));
+            }
+            WarmUp::Pass => self.read_many(pass(name, self.contents.keys)),
+            WarmUp::Rehearsal => {
+                let keys = self.keys(name, seed)?;
+                self.read_many(keys.take(operations as usize));
+            }
         }
         Ok(())
     }
 
+    fn read_many(&mut self, mut numbers: impl Iterator<Item = u64>) {
+        loop {
+            let bytes: Vec<[u8; 16]> = numbers.by_ref().take(BATCH as usize).map(key_of).collect();
+            if bytes.is_empty() {
+                return;
+            }
+            let batch: Vec<Key<'_>> = bytes.iter().map(|key| self.cache.key(key)).collect();
+            self.cache.get_many(&mut self.io, &batch, 1, |_, _| {});
+        }
+    }
+
     fn phase(&mut self, name: &str) -> Result<Phase, StoreError> {
         let mut keys = self.keys(name, self.reading.seed)?;
-        let operations = self.reading.operations;
+        let (operations, at_once) = (self.reading.operations, self.reading.keys_at_once.max(1));
         let (mut latencies, mut windows, mut hits) = (Latencies::default(), Vec::new(), 0);
-        let mut wanted = vec![0; self.contents.value_bytes as usize];
-        let mut found = Vec::with_capacity(wanted.len());
-        let mut done = 0;
+        let mut found = vec![Found::default(); at_once as usize];
+        let (mut done, device_every) = (0, self.reading.operations_per_device_read());
         for window in 1..=self.reading.windows {
-            let (before, bytes) = (self.cache.stats().reads, of_process("io", "read_bytes:"));
+            let (before, bytes) = (self.cache.stats().reads, self.bytes_read());
             let mut time = Duration::ZERO;
             let end = operations * window / self.reading.windows;
-            for number in keys.by_ref().take((end - done) as usize) {
-                let key = key_of(number);
-                value_of(number, COMPRESSIBLE, &mut wanted);
-                found.clear();
-                let mut is_hit = false;
-                let start = Instant::now();
-                self.cache.get_many(&mut self.io, &[self.cache.key(&key)], 1, |_, outcome| {
-                    if let Outcome::Hit { value, .. } = outcome {
-                        (is_hit, _) = (true, found.extend_from_slice(value));
-                    }
-                });
-                let took = start.elapsed();
+            while done < end {
+                let count = at_once.min(end - done);
+                let numbers: Vec<u64> = keys.by_ref().take(count as usize).collect();
+                let took = self.get(&numbers, &mut found);
                 time += took;
-                latencies.push(took);
-                if is_hit && found != wanted {
-                    return Err(StoreError::Wrong(format!("the value of key {number} is wrong")));
+                latencies.push(took / count as u32);
+                hits += self.check(&numbers, &found)?;
+                done += count;
+                if device_every.is_some_and(|every| done % every == 0) {
+                    let failed = |why: std::io::Error| {
+                        StoreError::Process("a read of the device".to_owned(), why.to_string())
+                    };
+                    self.device.read().map_err(failed)?;
                 }
-                hits += u64::from(is_hit);
             }
-            done = end;
             let reads = self.cache.stats().reads - before;
-            let bytes = of_process("io", "read_bytes:") - bytes;
-            windows.push(Window(time.as_secs_f64() * 1e6, Some(reads), bytes));
-            let count = u64::from(self.reading.device_reads) / self.reading.windows;
-            self.device
-                .read(count as u32)
-                .map_err(|why| StoreError::Process("a read of the device".to_owned(), why.to_string()))?;
+            windows.push(Window(time.as_secs_f64() * 1e6, Some(reads), self.bytes_read() - bytes));
         }
         if hits * 1000 < operations * FOUND_IN_THOUSAND {
             return Err(StoreError::Wrong(format!("{name}: of {operations} keys {hits} were found")));
         }
         Ok(finish(name, operations, hits, latencies, windows))
+    }
+
+    /// Asks for keys at once, and returns the time that it took until their values were copied.
+    fn get(&mut self, numbers: &[u64], found: &mut [Found]) -> Duration {
+        let bytes: Vec<[u8; 16]> = numbers.iter().map(|number| key_of(*number)).collect();
+        for of in &mut *found {
+            of.is_hit = false;
+            of.value.clear();
+        }
+        let mut batch = Vec::with_capacity(numbers.len());
+        let start = Instant::now();
+        batch.extend(bytes.iter().map(|key| self.cache.key(key)));
+        self.cache.get_many(&mut self.io, &batch, 1, |i, outcome| {
+            if let Outcome::Hit { value, .. } = outcome {
+                found[i].is_hit = true;
+                found[i].value.extend_from_slice(value);
+            }
+        });
+        start.elapsed()
+    }
+
+    /// Returns how many of the keys were found, with their values as they were put.
+    fn check(&self, numbers: &[u64], found: &[Found]) -> Result<u64, StoreError> {
+        let mut wanted = vec![0; self.contents.value_bytes as usize];
+        let mut hits = 0;
+        for (number, found) in numbers.iter().zip(found).filter(|(_, found)| found.is_hit) {
+            value_of(*number, COMPRESSIBLE, &mut wanted);
+            if found.value != wanted {
+                return Err(StoreError::Wrong(format!("the value of key {number} is wrong")));
+            }
+            hits += 1;
+        }
+        Ok(hits)
     }
 
     /// Visits entries in the order of the log, as many as there are operations.

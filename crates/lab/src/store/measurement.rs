@@ -25,6 +25,19 @@ impl Contents {
     }
 }
 
+/// How caches are filled before a measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WarmUp {
+    /// They begin cold.
+    Cold,
+    /// So many operations of the workload.
+    Operations(u64),
+    /// Each key that the workload may read, once, in scattered order.
+    Pass,
+    /// The very operations that are measured, so that all keys have been read; Granary only.
+    Rehearsal,
+}
+
 /// One measurement: what is read, and with which caches.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reading {
@@ -38,18 +51,25 @@ pub struct Reading {
     pub blocks_percent: Option<u8>,
     /// Operations, of each phase.
     pub operations: u64,
-    /// Operations before these, many at a time, that are not measured.
-    pub warm_up: u64,
-    /// Whether the operations before are the measured ones, so that all keys have been read; Granary only.
-    pub is_rehearsed: bool,
+    /// What is read before, many keys at a time, and not measured.
+    pub warm_up: WarmUp,
+    /// Keys that are known at once and asked for together; 1: one after the other.
+    pub keys_at_once: u64,
     /// The most seconds that a warm-up, and a window, take in a peer; `None`: as long as they take.
     pub seconds_max: Option<u64>,
-    /// Single reads of the device by themselves, some after each window; Granary only.
+    /// Single reads of the device by themselves, spread evenly between the operations; Granary only.
     pub device_reads: u32,
     /// Parts of a phase that are reported one by one.
     pub windows: u64,
     /// The seed of the stream of keys.
     pub seed: u64,
+}
+
+impl Reading {
+    /// After how many operations the device is read once by itself; `None`: it is not.
+    pub fn operations_per_device_read(&self) -> Option<u64> {
+        (self.device_reads > 0).then(|| (self.operations / u64::from(self.device_reads)).max(1))
+    }
 }
 
 /// What Granary's process is asked to do.
@@ -115,7 +135,7 @@ pub struct Measured {
     pub phases: Vec<Phase>,
     /// The most RAM that the process had, in bytes.
     pub memory_bytes: u64,
-    /// Granary: the mean time of a single read of a block from its file, between the windows of the workload.
+    /// Granary: the mean time of a single read of a block from its file, between operations of the workload.
     #[serde(default)]
     pub device_us: Option<f64>,
     /// Granary: of the bytes of the RAM tier, those of blocks at the end of each phase.

@@ -15,6 +15,7 @@ mod random;
 mod run;
 mod skewed;
 mod study;
+mod warm_up;
 mod workload;
 
 pub use contender::Programs;

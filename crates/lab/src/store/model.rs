@@ -1,7 +1,8 @@
-//! Latency as it follows from hits and from the device, beside what was measured.
+//! Latency as it follows from hits, misses and the device, beside what was measured.
 
 use super::contender::{Engine, GRANARY};
 use super::error::StoreError;
+use super::measurement::WarmUp;
 use super::page::{add_runs, number, reached, size_name};
 use super::run::{Job, Runner, Runs, median, samples};
 use super::study::{Size, VALUE_BYTES, job};
@@ -11,72 +12,104 @@ use std::path::Path;
 const BLOCK_BYTES: u64 = 4096;
 const WORKLOAD: &str = "zipf";
 
+/// What a miss takes beside the read of the device is measured with reads that nearly all miss: any key, and a RAM
+/// tier of this size.
+const MISSES_WORKLOAD: &str = "readrandom";
+const MISSES_CACHE: u64 = 1 << 20;
+
 /// How far from the model, in percent, latency may be.
 const WANTED_PERCENT: f64 = 10.0;
 
-/// Single reads of the device, which take turns with parts of the operations.
+/// Single reads of the device, spread evenly between the operations.
 const DEVICE_READS: u32 = 2000;
 const WINDOWS: u64 = 50;
 
-/// One cache size.
-struct Prediction {
-    cache: u64,
-    reads: f64,
-    device_us: f64,
-    predicted_us: f64,
-    measured_us: f64,
+/// What an operation takes beside the device. Both are measured in runs that are not predicted.
+#[derive(Clone, Copy)]
+struct Costs {
+    /// The time of an operation whose key is in RAM.
+    hit_us: f64,
+    /// The time of an operation that reads the device once, without that read: to ask for it and to be told of its
+    /// end, to look for the key in the block, to keep the entry in RAM in another's place.
+    miss_us: f64,
 }
 
-impl Prediction {
-    fn difference_percent(&self) -> f64 {
-        (self.measured_us / self.predicted_us - 1.0) * 100.0
+impl Costs {
+    /// The costs, by the mean time of an operation that hits, and by a run with so many reads an operation.
+    fn new(hit_us: f64, of_misses: Run) -> Self {
+        let Run { reads, device_us, mean_us } = of_misses;
+        Self { hit_us, miss_us: (mean_us - (1.0 - reads) * hit_us) / reads - device_us }
+    }
+
+    /// The mean time of an operation of a run with so many reads an operation.
+    fn predicted_us(self, reads: f64, device_us: f64) -> f64 {
+        (1.0 - reads) * self.hit_us + reads * (device_us + self.miss_us)
+    }
+
+    /// The same as if a miss took nothing but a hit and a read of the device.
+    fn hits_and_device_us(self, reads: f64, device_us: f64) -> f64 {
+        self.hit_us + reads * device_us
     }
 }
 
-/// Figures of each cache size; the first job has room for all.
+/// The figures of a job: reads of the device for each operation, the mean time of a single read of the device, and of
+/// an operation.
+#[derive(Clone, Copy)]
+struct Run {
+    reads: f64,
+    device_us: f64,
+    mean_us: f64,
+}
+
+impl Run {
+    fn of(runs: &Runs) -> Self {
+        let device = |runs: &Vec<_>| samples(runs, |run| run.device_us.unwrap_or(f64::NAN)).median();
+        Self {
+            reads: median(runs, 0, |phase| phase.reads_per_operation()),
+            device_us: runs.as_ref().map_or(f64::NAN, device),
+            mean_us: median(runs, 0, |phase| phase.mean_us),
+        }
+    }
+}
+
+fn difference_percent(measured_us: f64, predicted_us: f64) -> f64 {
+    (measured_us / predicted_us - 1.0) * 100.0
+}
+
+/// Figures of each cache size. The first job has room for all; nearly all operations of the second miss.
 pub struct Model {
     jobs: Vec<Job>,
     runs: Vec<Runs>,
 }
 
 impl Model {
-    /// Loads a store and reads it with each cache, and with one that holds all.
+    /// Loads a store and reads it with each cache, with one that holds all, and with one that holds next to nothing.
     pub fn run(runner: &Runner<'_>, size: &Size) -> Result<Self, StoreError> {
         let contents = runner.contents(Engine::Granary, size.medium_keys, VALUE_BYTES, BLOCK_BYTES, false);
         runner.load(Engine::Granary, &contents)?;
-        let of = |cache| {
-            let mut job = job(&GRANARY, contents.clone(), WORKLOAD, [cache, 0], size.medium_operations);
+        let of = |workload, cache| {
+            let mut job = job(&GRANARY, contents.clone(), workload, [cache, 0], size.medium_operations);
             (job.reading.windows, job.reading.device_reads) = (WINDOWS, DEVICE_READS);
             job
         };
-        let mut all = of(4 * contents.bytes());
-        all.reading.is_rehearsed = true;
-        all.reading.warm_up = size.medium_operations;
-        let jobs: Vec<Job> =
-            [all].into_iter().chain(size.model_caches.iter().map(|cache| of(*cache))).collect();
+        let mut all = of(WORKLOAD, 4 * contents.bytes());
+        all.reading.warm_up = WarmUp::Rehearsal;
+        let misses = of(MISSES_WORKLOAD, MISSES_CACHE);
+        let caches = size.model_caches.iter().map(|cache| of(WORKLOAD, *cache));
+        let jobs: Vec<Job> = [all, misses].into_iter().chain(caches).collect();
         let runs = runner.measure(&jobs)?;
         runner.remove(&[Engine::Granary]);
         Ok(Self { jobs, runs })
     }
 
-    fn hit_us(&self) -> f64 {
-        median(&self.runs[0], 0, |phase| phase.mean_us)
+    fn costs(&self) -> Costs {
+        Costs::new(Run::of(&self.runs[0]).mean_us, Run::of(&self.runs[1]))
     }
 
-    fn predictions(&self) -> Vec<Prediction> {
-        let predict = |(job, runs): (&Job, &Runs)| {
-            let reads = median(runs, 0, |phase| phase.reads_per_operation());
-            let device = |runs: &Vec<_>| samples(runs, |run| run.device_us.unwrap_or(f64::NAN)).median();
-            let device_us = runs.as_ref().map_or(f64::NAN, device);
-            Prediction {
-                cache: job.reading.cache_bytes,
-                reads,
-                device_us,
-                predicted_us: self.hit_us() + reads * device_us,
-                measured_us: median(runs, 0, |phase| phase.mean_us),
-            }
-        };
-        self.jobs.iter().zip(&self.runs).skip(1).map(predict).collect()
+    /// The sizes of the caches to be predicted, with what was measured.
+    fn rows(&self) -> impl Iterator<Item = (u64, Run)> {
+        let row = |(job, runs): (&Job, &Runs)| (job.reading.cache_bytes, Run::of(runs));
+        self.jobs.iter().zip(&self.runs).skip(2).map(row)
     }
 
     /// Its table.
@@ -85,28 +118,40 @@ impl Model {
             "RAM tier",
             "reads an operation",
             "device, us",
-            "predicted, us",
             "measured, us",
+            "predicted, us",
             "difference",
             "within 10 %",
+            "hit ratio x device, us",
+            "difference",
         ]);
-        for prediction in self.predictions() {
-            let difference = prediction.difference_percent();
+        let costs = self.costs();
+        for (cache, run) in self.rows() {
+            let predicted_us = costs.predicted_us(run.reads, run.device_us);
+            let naive_us = costs.hits_and_device_us(run.reads, run.device_us);
+            let difference = difference_percent(run.mean_us, predicted_us);
             report.row([
-                size_name(prediction.cache),
-                number(prediction.reads, 3),
-                number(prediction.device_us, 1),
-                number(prediction.predicted_us, 2),
-                number(prediction.measured_us, 2),
+                size_name(cache),
+                number(run.reads, 3),
+                number(run.device_us, 1),
+                number(run.mean_us, 2),
+                number(predicted_us, 2),
                 format!("{difference:+.1} %"),
                 reached(difference, difference.abs() <= WANTED_PERCENT),
+                number(naive_us, 2),
+                format!("{:+.1} %", difference_percent(run.mean_us, naive_us)),
             ]);
         }
-        let reads = median(&self.runs[0], 0, |phase| phase.reads_per_operation());
+        let [all, misses] = [0, 1].map(|place: usize| Run::of(&self.runs[place]));
         format!(
-            "With all in RAM an operation takes {} us ({} reads of the device an operation).\n\n{}\n",
-            number(self.hit_us(), 2),
-            number(reads, 4),
+            "A hit takes {} us ({} reads of the device an operation, all being in RAM). A miss takes {} us beside \
+             its read of the device ({} reads an operation, {} us each, in {} us).\n\n{}\n",
+            number(costs.hit_us, 2),
+            number(all.reads, 4),
+            number(costs.miss_us, 2),
+            number(misses.reads, 3),
+            number(misses.device_us, 1),
+            number(misses.mean_us, 2),
             report.markdown()
         )
     }
@@ -118,10 +163,35 @@ impl Model {
         }
     }
 
-    /// Draws both.
+    /// Draws all three.
     pub fn plot(&self, path: &Path) -> Result<(), PlotError> {
-        let group = |of: Prediction| (size_name(of.cache), vec![of.predicted_us, of.measured_us]);
-        let groups: Vec<(String, Vec<f64>)> = self.predictions().into_iter().map(group).collect();
-        bars(path, "Latency of skewed reads", "us an operation", &["predicted", "measured"], &groups)
+        let costs = self.costs();
+        let group = |(cache, run): (u64, Run)| {
+            let naive_us = costs.hits_and_device_us(run.reads, run.device_us);
+            let predicted_us = costs.predicted_us(run.reads, run.device_us);
+            (size_name(cache), vec![naive_us, predicted_us, run.mean_us])
+        };
+        let groups: Vec<(String, Vec<f64>)> = self.rows().map(group).collect();
+        let names = ["hit ratio x device", "predicted", "measured"];
+        bars(path, "Latency of skewed reads", "us an operation", &names, &groups)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latency_follows_from_hits_misses_and_the_device() {
+        let misses = Run { reads: 0.9, device_us: 50.0, mean_us: 49.6 };
+        let costs = Costs::new(1.0, misses);
+        assert!((costs.miss_us - 5.0).abs() < 1e-9, "{}", costs.miss_us);
+        // What the costs were measured by is what they predict.
+        assert!((costs.predicted_us(misses.reads, misses.device_us) - misses.mean_us).abs() < 1e-9);
+        // Another device time and other hits: 3 of 4 hit, the fourth takes 40 us and 5.
+        assert!((costs.predicted_us(0.25, 40.0) - 12.0).abs() < 1e-9);
+        assert!((costs.hits_and_device_us(0.25, 40.0) - 11.0).abs() < 1e-9);
+        assert!((costs.predicted_us(0.0, 40.0) - costs.hit_us).abs() < 1e-9);
+        assert!((difference_percent(11.0, 10.0) - 10.0).abs() < 1e-9);
     }
 }

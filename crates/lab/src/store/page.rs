@@ -46,6 +46,16 @@ pub fn add_runs(report: &mut Report, part: &str, name: &str, job: &Job, runs: &R
     let Some(runs) = runs else { return };
     let (contents, reading) = (&job.contents, &job.reading);
     let phases = runs.first().map_or(0, |measured| measured.phases.len());
+    let mut add = |phase: usize, figure: &str, samples: crate::Samples| {
+        let numbers = [samples.median(), samples.min(), samples.max()];
+        if numbers[0].is_nan() {
+            return;
+        }
+        let sizes = [contents.keys, contents.block_bytes, reading.cache_bytes, reading.row_cache_bytes];
+        let words = [part, name, &runs[0].phases[phase].name, figure].map(str::to_owned);
+        let sizes = sizes.map(|size| size.to_string());
+        report.row(words.into_iter().chain(sizes).chain(numbers.map(|number| number.to_string())));
+    };
     for phase in 0..phases {
         let figures: [(&str, Figure); 5] = [
             ("mean us", |phase| phase.mean_us),
@@ -55,16 +65,11 @@ pub fn add_runs(report: &mut Report, part: &str, name: &str, job: &Job, runs: &R
             ("bytes read an operation", |phase| phase.read_bytes as f64 / phase.operations as f64),
         ];
         for (figure, of) in figures {
-            let samples = samples(runs, |measured| of(&measured.phases[phase]));
-            let numbers = [samples.median(), samples.min(), samples.max()];
-            if numbers[0].is_nan() {
-                continue;
-            }
-            let sizes = [contents.keys, contents.block_bytes, reading.cache_bytes, reading.row_cache_bytes];
-            let words = [part, name, &runs[0].phases[phase].name, figure].map(str::to_owned);
-            let sizes = sizes.map(|size| size.to_string());
-            report.row(words.into_iter().chain(sizes).chain(numbers.map(|number| number.to_string())));
+            add(phase, figure, samples(runs, |measured| of(&measured.phases[phase])));
         }
+    }
+    if phases > 0 {
+        add(0, "device us", samples(runs, |measured| measured.device_us.unwrap_or(f64::NAN)));
     }
 }
 

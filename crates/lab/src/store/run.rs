@@ -1,6 +1,6 @@
 //! Measurements in turns.
 
-use super::contender::{Contender, Engine, Programs, limit_bytes};
+use super::contender::{Contender, Engine, Programs};
 use super::error::StoreError;
 use super::measurement::{Contents, Loaded, Measured, Phase, Reading};
 use crate::Samples;
@@ -67,12 +67,13 @@ impl Runner<'_> {
     /// Runs jobs in turns, each as often as there are repetitions.
     ///
     /// # Errors
-    /// Granary fails.
+    /// Granary fails, or a process cannot be held to its RAM.
     pub fn measure(&self, jobs: &[Job]) -> Result<Vec<Runs>, StoreError> {
         let mut all: Vec<Runs> =
             jobs.iter().map(|job| self.programs.can_run(&job.contender).then(Vec::new)).collect();
         for repetition in 1..=self.repetitions {
-            for (job, runs) in jobs.iter().zip(&mut all) {
+            for place in turns(jobs.len(), repetition, self.repetitions) {
+                let (job, runs) = (&jobs[place], &mut all[place]);
                 let Some(list) = runs else { continue };
                 let mut reading = job.reading.clone();
                 reading.seed = repetition;
@@ -96,13 +97,20 @@ impl Runner<'_> {
     ) -> Result<Option<T>, StoreError> {
         match result {
             Ok(value) => Ok(Some(value)),
-            Err(why) if engine != Engine::Granary => {
+            Err(why) if engine != Engine::Granary && !matches!(why, StoreError::Limit(_)) => {
                 (self.say)(&format!("{} is left out: {why}", engine.name()));
                 Ok(None)
             }
             Err(why) => Err(why),
         }
     }
+}
+
+/// The order of the jobs in a repetition. Each repetition begins with another job, and none with the first one: no
+/// job always comes right after the stores were loaded, or right after the same neighbour's end of the list.
+fn turns(jobs: usize, repetition: u64, repetitions: u64) -> impl Iterator<Item = usize> {
+    let first = (2 * repetition - 1) * jobs as u64 / (2 * repetitions);
+    (0..jobs).map(move |place| (first as usize + place) % jobs)
 }
 
 fn line(job: &Job, measured: &Measured) -> String {
@@ -132,23 +140,38 @@ pub fn median(runs: &Runs, phase: usize, figure: impl Fn(&Phase) -> f64) -> f64 
     runs.as_ref().map_or(f64::NAN, |runs| samples(runs, |measured| figure(&measured.phases[phase])).median())
 }
 
-/// How many operations fill the caches, before any is measured: twice what they have room for, but no more than five
-/// times what there is to be read.
-pub fn warm_up(contender: &Contender, contents: &Contents, reading: &Reading) -> u64 {
-    let entry_bytes = 16 + contents.value_bytes;
-    let part = if reading.workload == "readhot" { 100 } else { 1 };
-    match (contender.engine, &reading.workload[..]) {
-        (_, "readseq" | "phases") => 0,
-        (Engine::Granary, _) => (2 * reading.cache_bytes / entry_bytes).min(5 * contents.keys.div_ceil(part)),
-        _ => {
-            let blocks = limit_bytes(contents, reading) / contents.block_bytes;
-            let rows = reading.row_cache_bytes / entry_bytes;
-            let all = if reading.row_cache_bytes > 0 {
-                contents.keys.div_ceil(part)
-            } else {
-                (contents.bytes() / part).div_ceil(contents.block_bytes)
-            };
-            (2 * (blocks + rows)).min(5 * all)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_job_has_the_same_turn_in_each_repetition() {
+        let turns = |jobs, repetition, repetitions| turns(jobs, repetition, repetitions).collect::<Vec<_>>();
+        assert_eq!(turns(4, 1, 1), [2, 3, 0, 1]);
+        for (jobs, repetitions) in [(1, 3), (2, 3), (11, 1), (11, 3), (96, 5)] {
+            let mut firsts = Vec::new();
+            for repetition in 1..=repetitions {
+                let mut order = turns(jobs, repetition, repetitions);
+                firsts.push(order[0]);
+                order.sort_unstable();
+                assert_eq!(order, (0..jobs).collect::<Vec<_>>());
+            }
+            if jobs as u64 >= 2 * repetitions {
+                firsts.dedup();
+                assert_eq!((firsts.len() as u64, firsts.contains(&0)), (repetitions, false));
+            }
         }
+    }
+
+    #[test]
+    fn a_peer_that_fails_is_left_out_but_not_a_limit_that_cannot_be_made() {
+        let programs = Programs { granary: Vec::new(), peers: None, can_limit: true };
+        let runner = Runner { programs: &programs, folder: PathBuf::new(), repetitions: 1, say: &|_| {} };
+        let failed = |engine, why| runner.unless_peer_fails::<()>(engine, Err(why));
+        let wrong = || StoreError::Wrong(String::new());
+        assert!(failed(Engine::RocksDb, wrong()).unwrap().is_none());
+        assert!(failed(Engine::Granary, wrong()).is_err());
+        let limit = StoreError::Limit(std::io::ErrorKind::OutOfMemory.into());
+        assert!(matches!(failed(Engine::RocksDb, limit), Err(StoreError::Limit(_))));
     }
 }

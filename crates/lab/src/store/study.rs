@@ -5,10 +5,11 @@ use super::contender::{Contender, Programs};
 use super::division::Division;
 use super::error::StoreError;
 use super::large::Large;
-use super::measurement::{Contents, Reading};
+use super::measurement::{Contents, Reading, WarmUp};
 use super::model::Model;
-use super::run::{Job, Runner, warm_up};
+use super::run::{Job, Runner};
 use super::skewed::Skewed;
+use super::warm_up::warm_up;
 use std::path::Path;
 
 /// Bytes of each value.
@@ -195,8 +196,8 @@ pub(super) fn job(
         row_cache_bytes: caches[1],
         blocks_percent: None,
         operations,
-        warm_up: 0,
-        is_rehearsed: false,
+        warm_up: WarmUp::Cold,
+        keys_at_once: 1,
         seconds_max: (workload != "phases").then_some(PEER_SECONDS_MAX),
         device_reads: 0,
         windows: 1,

@@ -8,6 +8,9 @@ const LOAD_SEED: u64 = 1;
 /// The seed of the order in which popular keys, and runs, are scattered among the others.
 const SCATTER_SEED: u64 = 2;
 
+/// The seed of the order in which all keys are read to fill caches.
+const PASS_SEED: u64 = 3;
+
 /// Consecutive keys that `neighbours` reads after each other.
 pub const RUN_LENGTH: u64 = 50;
 
@@ -65,7 +68,7 @@ impl Iterator for Keys {
         self.count += 1;
         Some(match self.kind {
             Kind::Random => self.random.below(self.keys),
-            Kind::Hot => self.random.below(self.keys.div_ceil(100)),
+            Kind::Hot => self.random.below(keys_of("readhot", self.keys)),
             Kind::Zipf => self.scatter.at(self.zipf.rank(&mut self.random)),
             Kind::Neighbours => {
                 let place = count % RUN_LENGTH;
@@ -77,6 +80,17 @@ impl Iterator for Keys {
             Kind::InOrder => count % self.keys,
         })
     }
+}
+
+/// Returns how many of the keys a workload may read: the first ones.
+pub fn keys_of(name: &str, keys: u64) -> u64 {
+    if name == "readhot" { keys.div_ceil(100) } else { keys }
+}
+
+/// Returns each key that a workload may read, once, in scattered order.
+pub fn pass(name: &str, keys: u64) -> impl Iterator<Item = u64> + use<> {
+    let order = Permutation::new(keys_of(name, keys), PASS_SEED);
+    (0..keys_of(name, keys)).map(move |place| order.at(place))
 }
 
 /// The order in which keys are loaded at random.
@@ -122,6 +136,16 @@ mod tests {
         popular.dedup();
         assert!((2000..5000).contains(&popular.len()), "{} keys", popular.len());
         assert!(Keys::new("nothing", 1, 1).is_none());
+    }
+
+    #[test]
+    fn a_pass_has_each_key_of_a_workload_once() {
+        for (name, count) in [("readrandom", 10_000), ("readhot", 100)] {
+            let mut all: Vec<u64> = pass(name, 10_000).collect();
+            assert!(!all.is_sorted());
+            all.sort_unstable();
+            assert_eq!(all, (0..count).collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn programs(rivals: &Path) -> Programs {
     if peers.is_none() {
         say!("LevelDB and RocksDB are left out: rivals/stores/setup.sh compiles their driver");
     }
-    let can_limit = MemoryLimit::new(SOME_RAM_BYTES).is_some();
+    let can_limit = MemoryLimit::new(SOME_RAM_BYTES).is_ok();
     if !can_limit {
         say!("No memory cgroup can be made, which takes root: nobody is held to some RAM");
     }

@@ -1,6 +1,6 @@
 //! The page that the study leaves behind.
 
-use granary_lab::Samples;
+use granary_lab::{Asking, Samples};
 
 use super::Size;
 use super::flash::{self, Flash};
@@ -24,6 +24,25 @@ pub fn ratio(ours: &Samples, theirs: &Samples) -> f64 {
 /// Whether it was.
 pub fn reached(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
+}
+
+/// How keys are asked for, after their number.
+pub fn form(asking: Asking) -> &'static str {
+    match asking {
+        Asking::InTurns(1) => "",
+        Asking::InTurns(_) => ", a get each",
+        Asking::Together(_) => ", one get",
+        Asking::KeepingUp(_) => ", kept up",
+    }
+}
+
+/// Which of the loads are judged: of those with as many keys under way on as many connections the one in whose form
+/// memcached is fastest. Of each load: connections and keys, and memcached's figure.
+pub fn judged(loads: &[((usize, usize), f64)]) -> Vec<bool> {
+    let best = |of: &((usize, usize), f64)| {
+        loads.iter().filter(|other| other.0 == of.0).all(|other| other.1 <= of.1)
+    };
+    loads.iter().map(best).collect()
 }
 
 impl Page<'_> {
@@ -59,10 +78,17 @@ granary study memcached                                         # writes this pa
 {notes}
 
 One program loads all servers in the same way: one thread, so many connections, each of which sends its gets and \
-waits for all replies before the next; where they are `kept up`, a new get follows each reply, so that as many are \
-under way always, as from a proxy with many clients. Keys are drawn uniformly, the key and the length of every value are checked. Times are \
-those of each get, from its sending to its reply. Each figure is the median of {repetitions} runs of {seconds} s; \
-the servers took turns.
+waits for all replies before the next. Keys that are asked for at once are asked for in several forms: `a get each`, \
+a line for each key, sent together; `one get` with all keys, `get k1 k2 ...`; and `kept up`, where a new get of one key \
+follows each reply, so that as many are under way always, as from a proxy with many clients. Keys are drawn uniformly, \
+the key and the length of every value are checked. Times are those of each key, from the sending of its get to the end \
+of the reply. Each figure is the median of {repetitions} runs of {seconds} s; the servers took turns.
+
+The form matters more to memcached than to Granary. memcached answers each get by a system call of its own, and a \
+connection whose get waits for the device gets no further command looked at until the read is done: of gets in a \
+pipeline it reads one at a time on each connection, where Granary has all of them read at once. Of the keys of one \
+get both have all read at once, and answer them together. Therefore `wanted` is judged, of the loads with as many keys \
+on as many connections, in that form in which memcached is fastest; both servers are then asked in it.
 
 ## Items in RAM
 {memory_keys} items of {memory_value} bytes, {connections} connections, a thread for each server. Granary runs as \
@@ -98,5 +124,16 @@ memcached's options: `-m {given} -t 4 -o {extstore}`
     /// docs/studies/memcached.csv: both tables.
     pub fn csv(&self) -> String {
         format!("{}\n{}", self.memory.report().csv(), self.flash.report().csv())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judged;
+
+    #[test]
+    fn loads_are_judged_in_the_form_that_is_best_for_memcached() {
+        let loads = [((64, 1), 9.0), ((4, 16), 5.0), ((4, 16), 8.0), ((4, 16), 4.0), ((8, 16), 1.0)];
+        assert_eq!(judged(&loads), [true, false, true, false, true]);
     }
 }

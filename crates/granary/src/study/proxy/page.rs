@@ -30,6 +30,17 @@ fn of(runs: &[Runs; CONTENDERS.len()], contender: Contender) -> &Runs {
     &runs[place.expect("all are listed")]
 }
 
+/// How many times fewer rows ours are, and whether that is as wanted. No row at all is no multiple of any.
+fn fewer_rows(theirs: &Samples, ours: &Samples) -> (String, String) {
+    match (theirs.median(), ours.median()) {
+        (theirs, 0.0) if theirs > 0.0 => ("0 rows".to_owned(), "yes".to_owned()),
+        _ => {
+            let ratio = ratio(theirs, ours);
+            (times(ratio), reached(ratio, Some(FEWER_WANTED)))
+        }
+    }
+}
+
 /// Thousands apart; `-` without runs.
 fn number(samples: &Samples) -> String {
     let median = samples.median();
@@ -83,17 +94,14 @@ impl Page<'_> {
         let ours = of(self.runs, Contender::DirectOnGranary);
         let (pass, life) = AFTER_RESTART;
         let faster = ratio(&theirs.seconds[pass], &ours.seconds[pass]);
-        // No row at all is infinitely fewer.
-        let fewer =
-            Some(theirs.rows[life].median() / ours.rows[life].median().max(1.0)).filter(|r| r.is_finite());
-        let lines = [("seconds", faster, FASTER_WANTED), ("rows of PostgreSQL", fewer, FEWER_WANTED)];
-        for (what, ratio, wanted) in lines {
-            report.row([
-                format!("{what}: ClickHouse's SSD_CACHE / DIRECT on Granary"),
-                times(ratio),
-                times(Some(wanted)),
-                reached(ratio, Some(wanted)),
-            ]);
+        let (fewer, is_fewer) = fewer_rows(&theirs.rows[life], &ours.rows[life]);
+        let lines = [
+            ("seconds", times(faster), FASTER_WANTED, reached(faster, Some(FASTER_WANTED))),
+            ("rows of PostgreSQL", fewer, FEWER_WANTED, is_fewer),
+        ];
+        for (what, ratio, wanted, verdict) in lines {
+            let what = format!("{what}: ClickHouse's SSD_CACHE / DIRECT on Granary");
+            report.row([what, ratio, times(Some(wanted)), verdict]);
         }
         report
     }
@@ -178,5 +186,27 @@ impl Page<'_> {
             ((*name).to_owned(), medians.map(|m| if m.is_nan() { 0.0 } else { m }).collect())
         });
         (CONTENDERS.iter().map(|contender| contender.name()).collect(), groups.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rows_are_no_multiple() {
+        let samples = |value: Option<f64>| {
+            let mut samples = Samples::default();
+            value.into_iter().for_each(|value| samples.push(value));
+            samples
+        };
+        let said = |theirs, ours| {
+            let (ratio, verdict) = fewer_rows(&samples(Some(theirs)), &samples(ours));
+            [ratio, verdict]
+        };
+        assert_eq!(said(566_426.0, Some(0.0)), ["0 rows", "yes"]);
+        assert_eq!(said(100.0, Some(50.0)), ["2.0x", "no"]);
+        assert_eq!(said(100.0, Some(10.0)), ["10x", "yes"]);
+        assert_eq!([said(0.0, Some(0.0)), said(100.0, None)], [["-", "-"], ["-", "-"]]);
     }
 }

@@ -73,11 +73,13 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
         let replayed = write(&folder, &config, left)?;
         let mut seconds = Samples::default();
         for _ in 0..context.size.repetitions {
-            // Not of the machine's page cache, where we may say so.
-            let dropped = Command::new("sh").args(["-c", "echo 3 > /proc/sys/vm/drop_caches"]).status();
-            is_cold = is_cold && dropped.is_ok_and(|status| status.success());
             let copy = folder.with_extension("state");
             save(&folder, &copy)?;
+            // Not of the machine's page cache, where we may say so. Copying read and wrote what is opened, and what is
+            // yet to be written stays.
+            let command = "sync && echo 3 > /proc/sys/vm/drop_caches";
+            let dropped = Command::new("sh").args(["-c", command]).status();
+            is_cold = is_cold && dropped.is_ok_and(|status| status.success());
             let began = Instant::now();
             let volume = Volume::open(&folder, "volume", &mut |_, _| {})?;
             seconds.push(began.elapsed().as_secs_f64());
