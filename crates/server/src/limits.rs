@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Bytes of a request's body. The keys of a ClickHouse block, 65 409, take half a megabyte as numbers.
 pub const BODY_BYTES_MAX: usize = 256 << 20;
 
+/// Bytes of the longest blocks that the frames of a body of LZ4 may have, all together: each frame makes room for one.
+pub const LZ4_BLOCK_BYTES_ALL_MAX: usize = 16 * BODY_BYTES_MAX;
+
 /// Bytes of a body that are read, or unpacked, before it is asked whether there is memory for more.
 pub const BODY_STEP_BYTES: usize = 1 << 20;
 

@@ -3,22 +3,31 @@
 
 use granary_dict::tokenize;
 
+use super::size::too_long;
 use super::split::Statement;
 use crate::error::{Error, Result};
+use crate::limits::QUERY_BYTES_MAX;
 
 /// The statement and its rows, if a text is an INSERT with a FORMAT. VALUES are SQL.
 pub fn insert_with_data(text: &[u8]) -> Result<Option<Statement>> {
     let Some(parts) = parts(text) else { return Ok(None) };
+    check_head(&parts)?;
     statement(&text[..parts.head], text[parts.data..].to_vec()).map(Some)
 }
 
 /// The same, or the text if it is none. The rows stay where they are: there may be as many as a body holds.
 pub(super) fn into_insert_with_data(mut text: Vec<u8>) -> Result<std::result::Result<Statement, Vec<u8>>> {
     let Some(parts) = parts(&text) else { return Ok(Err(text)) };
+    check_head(&parts)?;
     let mut insert = statement(&text[..parts.head], Vec::new())?;
     text.drain(..parts.data);
     insert.data = text;
     Ok(Ok(insert))
+}
+
+/// Refuses a statement that is too long, before it is cut into tokens.
+fn check_head(parts: &Parts) -> Result<()> {
+    if parts.head > QUERY_BYTES_MAX { Err(too_long()) } else { Ok(()) }
 }
 
 fn statement(head: &[u8], data: Vec<u8>) -> Result<Statement> {
@@ -115,6 +124,17 @@ impl<'a> Scanner<'a> {
                 })?;
                 self.at += end + 2;
                 Some(Piece::Quoted)
+            }
+            b'$' => {
+                // A string between two of `$tag$`.
+                let tag = rest[1..].iter().take_while(|byte| is_letter(byte)).count() + 2;
+                let mut end = None;
+                if rest.get(tag - 1) == Some(&b'$') {
+                    let (fence, behind) = rest.split_at(tag);
+                    end = Some(behind.windows(tag).position(|part| part == fence)? + 2 * tag);
+                }
+                self.at += end.unwrap_or(1);
+                Some(if end.is_some() { Piece::Quoted } else { Piece::Other(b'$') })
             }
             first if is_letter(&first) => {
                 let length = rest.iter().take_while(|byte| is_letter(byte)).count();

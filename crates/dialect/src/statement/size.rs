@@ -46,12 +46,16 @@ fn count(text: &str) -> Counted {
         let begin = scanner.at;
         scanner.skip_blanks();
         counted.blanks += scanner.at - begin;
-        if scanner.piece().is_none() {
-            // What is not closed here may be for the tokenizer, which may find a token in each byte of the rest.
-            counted.tokens += text.len() - scanner.at;
-            return counted;
-        }
-        counted.tokens += 1;
+        counted.tokens += match scanner.piece() {
+            // A letter that is not ASCII is a token of its own.
+            Some(Piece::Word(word)) => 1 + 2 * word.iter().filter(|byte| **byte >= 0xC0).count(),
+            Some(Piece::Quoted | Piece::Other(_)) => 1,
+            None => {
+                // What is not closed here may be for the tokenizer, which may find a token in each byte of the rest.
+                counted.tokens += text.len() - scanner.at;
+                return counted;
+            }
+        };
     }
 }
 
@@ -115,7 +119,7 @@ fn has_rows(tokens: &[Token]) -> bool {
         && words.skip(3).find(ends).is_some_and(|token| is_word(token, "VALUES"))
 }
 
-fn too_long() -> Error {
+pub(super) fn too_long() -> Error {
     Error::syntax_error(format!(
         "Syntax error: failed at position {QUERY_BYTES_MAX}: Max query size exceeded ({QUERY_BYTES_MAX} bytes)"
     ))
@@ -205,6 +209,12 @@ mod tests {
             "SELECT 1 + 22,'a;b', `x y`  -- it's\n;/* /* */ , */ SELECT $$'$$, 1, 2, 3;",
             "INSERT INTO t VALUES ($$'$$),(1),(1),(1),(1),(1),(1)",
             "1;1;1",
+            "INSERT INTO t VALUES ($$'$$),(1),(1),(1),(1),($$'$$)",
+            "SELECT $a$ $b$ ' $a$, 1, 2, 3, 4, '5'",
+            "SELECT éé, ñ1é, 'é'",
+            "SELECT \"a\\\", 1, 2, 3, 4, 5, 6, \"b\"",
+            "SELECT `a\\`, 1, 2, 3, 4, 5, 6, `b`",
+            "SELECT 'a\\', 1, 2, 3, 4, 5, 6, 'b'",
         ] {
             let Counted { tokens, blanks } = count(text);
             let all = tokenize(text).unwrap();

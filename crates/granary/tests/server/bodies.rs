@@ -101,8 +101,11 @@ fn gzipped(folder: &Path, text: &str) -> Vec<u8> {
     Command::new("gzip").arg("-c").arg(file).output().unwrap().stdout
 }
 
-/// A frame of LZ4 with one block, which is not compressed.
+/// A frame of LZ4 with one block, which is not compressed, or with none.
 fn stored(text: &str) -> Vec<u8> {
+    if text.is_empty() {
+        return b"\x04\x22\x4d\x18\x60\x70\x73\0\0\0\0".to_vec();
+    }
     let len = u32::try_from(text.len()).unwrap() | 1 << 31;
     [&b"\x04\x22\x4d\x18\x60\x70\x73"[..], &len.to_le_bytes(), text.as_bytes(), &[0; 4]].concat()
 }

@@ -2,7 +2,7 @@
 //! knows by then from whom it is. Several members, or frames, in a row are one body: logs that are appended to and files of
 //! bgzip are such. And whether an answer is packed: always by gzip, by a layer.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 
 use async_compression::tokio::bufread::GzipDecoder;
@@ -13,15 +13,15 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use granary_sql::Error;
-use lz4_flex::frame::FrameDecoder;
 use tokio_stream::StreamExt;
 use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::App;
 use super::body::read_whole;
 use super::exception::Exception;
+use super::lz4::unpacked;
 use super::waiting::{Work, may_wait};
-use crate::limits::{BODY_BYTES_MAX, BODY_STEP_BYTES, CHUNK_BYTES};
+use crate::limits::CHUNK_BYTES;
 
 /// Unpacks the body of a request as its header says, and refuses what nobody here can unpack.
 pub async fn unpack(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -54,7 +54,8 @@ fn gunzipped(body: Body) -> Body {
 fn unpacked_once_read(app: Arc<App>, body: Body) -> Body {
     Body::from_stream(futures::stream::once(async move {
         let packed = read_whole(&app, body).await?;
-        may_wait(Work::Lookup, move || unpacked(&app, &packed)).await.map(Bytes::from)
+        let check_memory = move |bytes| app.session.check_memory(bytes);
+        may_wait(Work::Lookup, move || unpacked(&packed, check_memory)).await.map(Bytes::from)
     }))
 }
 
@@ -89,46 +90,6 @@ fn prefers_gzip(headers: &HeaderMap) -> bool {
         }
     }
     gzip > plain
-}
-
-/// What frames of LZ4 hold, one after the other.
-fn unpacked(app: &App, packed: &[u8]) -> Result<Vec<u8>, Error> {
-    let wrong = |what: &dyn std::fmt::Display| Error::cannot_decompress(format!("Cannot decompress: {what}"));
-    let mut plain = Vec::new();
-    if packed.is_empty() {
-        return Ok(plain);
-    }
-    let mut frames = FrameDecoder::new(Packed { left: packed, is_short: false });
-    loop {
-        app.session.check_memory(BODY_STEP_BYTES)?;
-        let step = frames.by_ref().take(BODY_STEP_BYTES as u64).read_to_end(&mut plain);
-        let read = step.map_err(|error| wrong(&error))?;
-        if plain.len() > BODY_BYTES_MAX {
-            return Err(wrong(&format!("the body holds more than {BODY_BYTES_MAX} bytes")));
-        }
-        if read < BODY_STEP_BYTES {
-            // The end of a frame, or of what there is of one.
-            match frames.get_ref() {
-                Packed { is_short: true, .. } => return Err(wrong(&"the body ends within a frame")),
-                Packed { left: [], .. } => return Ok(plain),
-                Packed { .. } => {}
-            }
-        }
-    }
-}
-
-/// Bytes that know whether more of them were asked for than there are: a frame that breaks off between two blocks ends for
-/// its decoder as one that is whole, but its decoder has looked for its end.
-struct Packed<'a> {
-    left: &'a [u8],
-    is_short: bool,
-}
-
-impl Read for Packed<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.is_short |= self.left.is_empty();
-        self.left.read(buffer)
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod dictionary;
 mod encoding;
 mod exception;
 mod identity;
+mod lz4;
 mod metrics;
 mod patience;
 mod pieces;

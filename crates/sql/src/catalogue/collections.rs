@@ -13,7 +13,7 @@ impl Catalogue {
     /// CREATE, ALTER or DROP NAMED COLLECTION. Dictionaries that are open keep what they were opened with.
     pub fn change_collection(&self, name: &str, change: CollectionChange) -> Result<()> {
         // Whoever changes one sees what others changed.
-        let _databases = self.write();
+        let _changing = self.changing();
         let collections = &self.environment.collections;
         let known = collections.get(name).ok();
         let collection = match (change, known) {

@@ -118,13 +118,14 @@ impl Catalogue {
             .as_ref()
             .map_or(Ok(()), |old| self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets()));
         let kept = noted.and_then(|()| self.store.put(database, name, &sql));
-        let mut databases = self.write();
-        let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
         match (kept, closed) {
             (Ok(()), _) => {
+                let mut databases = self.write();
+                let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
                 // What a file describes is marked as that behind this.
                 self.origins.forget(database, name);
                 let old = entries.insert(name.clone(), entry);
+                drop(databases);
                 if let (Some(_), Some(Entry::Open(old))) = (leaves, &old) {
                     // Those that stay are tried again with the note.
                     let _ = old.remove_files();
@@ -135,8 +136,10 @@ impl Catalogue {
                 if let Entry::Open(dictionary) = entry {
                     dictionary.remove();
                 }
-                if let Some(old) = closed {
-                    entries.insert(name.clone(), open_entry(&old, &self.environment));
+                if let Some(old) = closed.map(|old| open_entry(&old, &self.environment))
+                    && let Some(entries) = self.write().get_mut(database)
+                {
+                    entries.insert(name.clone(), old);
                 }
                 Err(error)
             }

@@ -155,6 +155,7 @@ impl Catalogue {
 
     /// DROP TABLE; a dictionary must not go by mistake.
     pub fn drop_table(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+        let _changing = self.changing();
         match self.entry(database, name) {
             Some(Entry::Table(_)) => {
                 let mut databases = self.write();
