@@ -293,10 +293,10 @@ fn a_check_finds_places_that_are_not_what_the_map_says() {
     type Change = fn(&dyn Map);
     let changes: [(Change, u64); 5] = [
         (|_| {}, 0),
-        (|map| drop(map.set(5, map.get(9).unwrap())), 1),
-        (|map| drop(map.set(5, Place::of_block(map.get(5).unwrap().block() / 64 * 64).unwrap())), 1),
-        (|map| drop(map.set(300, map.get(9).unwrap())), 1),
-        (|map| drop(map.remove(5)), 0),
+        (|map| _ = map.set(5, map.get(9).unwrap()), 1),
+        (|map| _ = map.set(5, Place::of_block(map.get(5).unwrap().block() / 64 * 64).unwrap()), 1),
+        (|map| _ = map.set(300, map.get(9).unwrap()), 1),
+        (|map| _ = map.remove(5), 0),
     ];
     for (number, (change, wrong)) in changes.into_iter().enumerate() {
         std::fs::write(&path, &right).unwrap();
