@@ -99,7 +99,7 @@ fn qemu_finds_what_a_file_has_while_segments_are_cleaned() {
     std::fs::File::create(&raw).unwrap().set_len(size).unwrap();
     let mut random = Random(1);
     let mut left = operations();
-    let mut cleaned = 0;
+    let (mut cleaned, mut closed, mut killed) = (0, 0, 0);
     while left > 0 {
         let part = left.min(operations().div_ceil(4));
         left -= part;
@@ -132,17 +132,22 @@ fn qemu_finds_what_a_file_has_while_segments_are_cleaned() {
         run(folder.path(), "qemu-img", &["compare", "-f", "raw", "-F", "raw", "raw", &uri]);
         cleaned += volume.stats().segments_cleaned;
         let alone = alone(serving, volume);
-        match left % 2 {
-            0 => alone.close().unwrap(),
-            _ => {
-                alone.commit().unwrap();
-                alone.abandon();
-            }
+        if killed > closed {
+            alone.close().unwrap();
+            closed += 1;
+        } else {
+            alone.commit().unwrap();
+            alone.abandon();
+            killed += 1;
         }
         volume = open(folder.path());
         assert_eq!(volume.check_map(&mut |_| {}), 0);
     }
+    assert!(closed > 0 && killed > 0, "{closed} ends of one kind, {killed} of the other");
     assert!(cleaned > 0 || operations() < 20_000, "segments were cleaned");
+    let serving = Serving::new(export(&volume));
+    run(folder.path(), "qemu-img", &["compare", "-f", "raw", "-F", "raw", "raw", &serving.tcp()]);
+    alone(serving, volume).close().unwrap();
 }
 
 /// The pattern that a difference would show: the oracle itself is tried.

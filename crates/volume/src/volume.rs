@@ -383,8 +383,8 @@ impl Volume {
         self.shared.log.is_behind()
     }
 
-    /// Compares the map with what the segments say, and returns the number of logical blocks of which they say something
-    /// else. `progress` is told of segments that are done.
+    /// Looks for what the map says in what the segments say, and returns the number of logical blocks that are not where the
+    /// map has them. Of blocks that it does not have, the segments cannot tell. `progress` is told of segments that are done.
     pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
         self.shared.check_map(progress)
     }

@@ -5,7 +5,8 @@
 mod skip;
 
 use granary_log::device::VolatileDevice;
-use granary_volume::{Config, Error, Io, Volume};
+use granary_volume::map::{Map, MapKind, Place};
+use granary_volume::{Config, Error, Io, Volume, checkpoint};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -276,6 +277,43 @@ fn a_log_that_is_another_is_refused() {
         std::fs::rename(&elsewhere, &log).unwrap();
         has_its_content(folder.path());
     }
+}
+
+/// A map that is whole and says something else than the segments. Of a block that it says nothing of, the segments cannot tell:
+/// the one that said that it was trimmed may be gone.
+#[test]
+fn a_check_finds_places_that_are_not_what_the_map_says() {
+    let folder = tempfile::tempdir().unwrap();
+    Volume::create(folder.path(), "v", &Config::new(SIZE)).unwrap();
+    let (volume, mut io) = (open(folder.path()).unwrap(), Io::new());
+    volume.write(&mut io, 0, &[7; 100 * BLOCK as usize]).unwrap();
+    volume.close().unwrap();
+    let path = folder.path().join("v.map");
+    let right = std::fs::read(&path).unwrap();
+    type Change = fn(&dyn Map);
+    let changes: [(Change, u64); 5] = [
+        (|_| {}, 0),
+        (|map| _ = map.set(5, map.get(9).unwrap()), 1),
+        (|map| _ = map.set(5, Place::of_block(map.get(5).unwrap().block() / 64 * 64).unwrap()), 1),
+        (|map| _ = map.set(300, map.get(9).unwrap()), 1),
+        (|map| _ = map.remove(5), 0),
+    ];
+    for (number, (change, wrong)) in changes.into_iter().enumerate() {
+        std::fs::write(&path, &right).unwrap();
+        let (map, header) = (map_of(&path), checkpoint::read(&path).unwrap().unwrap().header);
+        change(&*map);
+        checkpoint::write(&path, &header, &*map, &mut |_| {}).unwrap();
+        let volume = open(folder.path()).unwrap();
+        assert_eq!(volume.check_map(&mut |_| {}), wrong, "change {number}");
+        volume.abandon();
+    }
+}
+
+/// The map that was written down.
+fn map_of(path: &Path) -> Box<dyn Map> {
+    let mut map = MapKind::Flat.create(SIZE / BLOCK).unwrap();
+    checkpoint::read(path).unwrap().unwrap().restore(&mut *map, &mut |_| {}).unwrap();
+    map
 }
 
 /// Whoever has a volume open keeps it, whatever of it is missing.

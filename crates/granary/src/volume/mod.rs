@@ -18,9 +18,10 @@ pub const EXAMPLES: &str = "\
 Examples:
   Make a disk of 8 GiB that takes space as it is written, and serve it:
     granary volume create scratch --size 8GiB
-    granary server --nbd 127.0.0.1:10809
+    granary server --nbd 127.0.0.1:10809 &
 
   Use it, without the kernel or with it:
+    truncate -s 8G image.raw
     nbdcopy --flush image.raw nbd://127.0.0.1/scratch
     nbd-client 127.0.0.1 -N scratch /dev/nbd0 && mkfs.ext4 /dev/nbd0
 

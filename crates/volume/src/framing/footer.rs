@@ -9,7 +9,7 @@
 //! | 16..20 | number of this block in the footer |
 //! | 20..24 | blocks of the footer |
 //! | 24..28 | entries in this block |
-//! | 28..32 | position in the segment of the first block that the footer is about; in the header, how many segments it and those before it are that the checkpoint did not have, or 0 |
+//! | 28..32 | position in the segment of the first block that the footer is about; in the header, this segment's number less that of the first segment that the newest checkpoint lacked, plus 1; 0 if there was none |
 //! | 32..40 | sequence number up to which everything was synced when this was written |
 //! | 40..48 | `GRVOLUME` |
 //! | 48.. | entries of 16 bytes |
@@ -52,8 +52,9 @@ pub struct Header {
     pub blocks: u32,
     /// The entries in this block.
     pub entries: u32,
-    /// The position in the segment of the first block that the footer is about. In a segment's header, how many segments the
-    /// checkpoint did not have then, this one among them; 0: there was none, or the segment is from before this was noted.
+    /// The position in the segment of the first block that the footer is about. In a segment's header, its number less that of
+    /// the first segment that the newest checkpoint lacked, plus 1; 0 if there was no checkpoint. So each header tells how new
+    /// the map must be.
     pub position: u32,
     /// The sequence number up to which everything was synced.
     pub synced: u64,
