@@ -73,9 +73,10 @@ pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u6
 pub(crate) fn newest_begun<F: Framing>(framing: &F, source: &Source<'_>) -> u64 {
     let geometry = source.geometry;
     let mut bytes = AlignedBuffer::zeroed(geometry.block_size());
-    let mut sequence_of = |block| {
-        source.device.read_at(geometry.offset(block), &mut bytes).ok()?;
-        framing.sequence_of_block(source, block, &bytes)
+    let mut sequence_of = |block| match source.device.read_at(geometry.offset(block), &mut bytes) {
+        Ok(()) => framing.sequence_of_block(source, block, &bytes),
+        // It may be any: that it cannot be read is told of by whoever needs it.
+        Err(_) => Some(u64::MAX),
     };
     (0..geometry.segments())
         .map(|slot| geometry.first_block_of_slot(slot))

@@ -15,6 +15,8 @@ pub(crate) struct Hold {
     files: Files,
     /// Locked as long as it is open.
     file: File,
+    /// The folder that it is in.
+    folder: Identity,
     claim: OnceLock<OwnedFd>,
 }
 
@@ -31,7 +33,8 @@ impl Hold {
             match lock_file(&file).map_err(|errno| Error::io("lock", &path)(errno.into()))? {
                 Lock::InUse => return Err(Error::InUse { path: files.config() }),
                 Lock::Taken if is_at(&file, &path).map_err(Error::io("lock", &path))? => {
-                    return Ok(Self { files: files.clone(), file, claim: OnceLock::new() });
+                    let folder = identity(folder_of(&path)).map_err(Error::io("look at", &path))?;
+                    return Ok(Self { files: files.clone(), file, folder, claim: OnceLock::new() });
                 }
                 // Who had it before deleted the volume, and this file with it.
                 Lock::Taken => {}
@@ -61,18 +64,23 @@ impl Hold {
         Ok(())
     }
 
-    /// Checks that the volume's files are where its paths lead: another folder may have been put in the place of its own,
-    /// with a copy of it that another process uses.
+    /// Checks that no other folder was put in the place of the volume's, with a copy of it that another process uses. A
+    /// folder that has been moved away has the volume's files still.
     ///
     /// # Errors
-    /// They are not, or it cannot be told.
+    /// There is another one, or another file in place of the one that is locked.
     pub fn check_folder(&self) -> io::Result<()> {
         let path = self.files.lock();
-        if is_at(&self.file, &path)? {
+        let is_own = match identity(&path) {
+            Ok(there) => self.file.metadata().map_or(true, |here| there == (here.dev(), here.ino())),
+            // Nobody has locked it there, so far: whose folder is it?
+            Err(_) => identity(folder_of(&path)).map_or(true, |there| there == self.folder),
+        };
+        if is_own {
             return Ok(());
         }
         let text = format!(
-            "{} is not the file that this process has locked: another folder was put in the place of the volume's, or the file was removed",
+            "{} is not the file that this process has locked: another folder was put in the place of the volume's",
             path.display()
         );
         Err(io::Error::other(text))
@@ -95,11 +103,22 @@ impl Drop for Hold {
     }
 }
 
+/// What tells a file or folder from others: the numbers of its device and of it there.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> io::Result<Identity> {
+    std::fs::metadata(path).map(|there| (there.dev(), there.ino()))
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Whether a path still leads to a file.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let here = file.metadata()?;
-    match std::fs::metadata(path) {
-        Ok(there) => Ok((there.dev(), there.ino()) == (here.dev(), here.ino())),
+    match identity(path) {
+        Ok(there) => Ok(there == (here.dev(), here.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }

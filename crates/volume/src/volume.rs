@@ -12,7 +12,9 @@ use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::write::Patience;
 use granary_log::device::Device;
-use granary_log::{Consumer, CrashPolicy, Extent, Failed, Io, Log, Newest, OpenError, Opened, Options};
+use granary_log::{
+    Consumer, CrashPolicy, Extent, Failed, Io, Log, Newest, OpenError, Opened, Options, sync_folder,
+};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -130,6 +132,8 @@ impl Volume {
                 }
                 framing.entries_from.store(header.sequence + 1, Ordering::Release);
                 framing.checkpoint.store(header.sequence + 1, Ordering::Release);
+                // A process that was killed may have put it in place and not made that last: slots are used again by it.
+                sync_folder(&path).map_err(Error::io("sync the folder of", &path))?;
                 read.restore(&mut *map, &mut |_| {}).map_err(Error::Checkpoint)?;
                 Some(header)
             }
