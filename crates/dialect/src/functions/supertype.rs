@@ -188,7 +188,7 @@ fn of_numbers(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     if mantissa > 0 {
         return match needed.max(mantissa) {
             ..=24 => Some(Float32),
-            ..=53 => Some(Float64),
+            25..=53 => Some(Float64),
             _ => None,
         };
     }
@@ -202,7 +202,7 @@ fn of_numbers(types: &[ClickHouseType]) -> Option<ClickHouseType> {
         (..=16, true) => Int16,
         (..=32, true) => Int32,
         (..=64, true) => Int64,
-        (..=128, true) if widest == 128 => Int128,
+        (65..=128, true) if widest == 128 => Int128,
         (129..=256, true) => Int256,
         _ => return None,
     })

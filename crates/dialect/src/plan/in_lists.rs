@@ -9,7 +9,7 @@ use datafusion::logical_expr::expr::{Cast, InList, ScalarFunction};
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
 use granary_dict::DataType as ClickHouseType;
 
-use super::listed_numbers::{Listed, is_constant, is_rounded, number};
+use super::listed_numbers::{Listed, is_constant, is_rounded, number, written};
 use super::meaning::ARRAY;
 use crate::error::Error;
 use crate::functions::as_type::AsType;
@@ -58,8 +58,10 @@ fn as_text(item: Expr, schema: &DFSchema) -> Result<Expr> {
     if given.is_string() || given.is_null() {
         return Ok(item);
     }
+    // Of a whole float that is a constant ClickHouse has another text there: `2.`.
+    let has_text = !given.is_floating() || !is_constant(&item)? || is_fraction(&item);
     let is_plain = declared(&field).is_none() && (given.is_integer() || given.is_floating());
-    if !is_plain {
+    if !is_plain || !has_text {
         return Err(Error::type_mismatch(format!(
             "A {} is not looked for among texts here: write it as a text",
             type_name(&field)
@@ -67,6 +69,11 @@ fn as_text(item: Expr, schema: &DFSchema) -> Result<Expr> {
         .into());
     }
     Ok(ScalarUDF::from(Convert::new("toString", DataType::Utf8)).call(vec![item]))
+}
+
+/// Whether a float that is written in a query has digits behind its point.
+fn is_fraction(item: &Expr) -> bool {
+    matches!(written(item), Some(ScalarValue::Float64(Some(float))) if float.fract() != 0.0)
 }
 
 /// Whether DataFusion would not find a number or a text in a column of the type.
@@ -96,6 +103,9 @@ fn precision(field: &Field) -> Option<u8> {
 fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Option<Expr>> {
     let (_, given_field) = item.to_field(schema)?;
     let given = given_field.data_type();
+    if field.data_type().is_string() {
+        return as_text(item, schema).map(Some);
+    }
     let is_number = field.data_type().is_numeric() && declared(field).is_none();
     if given.is_string() && (is_number || field.data_type() == &DataType::Date32) {
         return number_of(item, field).map(Some);

@@ -105,7 +105,7 @@ pub fn is_moment_of_seconds(field: &Field) -> bool {
 }
 
 /// The number that is written in a query, whatever type it was given there.
-fn written(item: &Expr) -> Option<ScalarValue> {
+pub fn written(item: &Expr) -> Option<ScalarValue> {
     match item {
         Expr::Literal(value, _) => Some(value.clone()),
         Expr::Cast(cast) => written(&cast.expr)?.cast_to(cast.field.data_type()).ok(),

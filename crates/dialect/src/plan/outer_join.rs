@@ -51,25 +51,31 @@ fn with_defaults_of_nothing(node: LogicalPlan) -> Result<Transformed<LogicalPlan
     let schema = schema_below(&node);
     let node = map_named_expressions(node, |mut expr| {
         let Expr::AggregateFunction(call) = &mut expr else { return Ok(Transformed::no(expr)) };
-        let is_by_null = call.params.order_by.iter().any(|by| may_be_null(&by.expr, &schema));
-        let value = match call.params.args.first_mut() {
-            Some(value) if !is_by_null && ToNullable::without_other(value).is_some() => {
-                *value = ToNullable::without_other(value).cloned().unwrap_or_default();
-                Some(value)
+        let params = &mut call.params;
+        let is_by_null = params.order_by.iter().any(|by| may_be_null(&by.expr, &schema));
+        let is_known =
+            |value: &Expr| !may_be_null(ToNullable::without_other(value).unwrap_or(value), &schema);
+        match params.args.as_mut_slice() {
+            [] => return Ok(Transformed::no(expr)),
+            values if !is_by_null && values.iter().all(is_known) => {
+                for value in values {
+                    if let Some(known) = ToNullable::without_other(value).cloned() {
+                        *value = known;
+                    }
+                }
+                call.func = of_known(&call.func).unwrap_or_else(|| Arc::clone(&call.func));
             }
-            value => value,
-        };
-        let known = match value.filter(|value| !may_be_null(value, &schema)) {
             // Of argMin(value, by), NULL is what there is where all of the second are NULL.
-            Some(value) if is_by_null && !value.get_type(&schema)?.is_nested() => {
-                *value = ScalarUDF::from(ToNullable::by_other()).call(vec![std::mem::take(value)]);
-                return Ok(Transformed::yes(expr));
-            }
-            value => of_known(&call.func).filter(|_| value.is_some()),
-        };
-        let changed = known.is_some();
-        call.func = known.unwrap_or_else(|| Arc::clone(&call.func));
-        Ok(Transformed::new_transformed(expr, changed))
+            [value, ..] if is_by_null && !may_be_null(value, &schema) => match value
+                .get_type(&schema)?
+                .is_nested()
+            {
+                true => call.func = of_known(&call.func).unwrap_or_else(|| Arc::clone(&call.func)),
+                false => *value = ScalarUDF::from(ToNullable::by_other()).call(vec![std::mem::take(value)]),
+            },
+            _ => return Ok(Transformed::no(expr)),
+        }
+        Ok(Transformed::yes(expr))
     })?;
     node.map_data(LogicalPlan::recompute_schema)
 }
