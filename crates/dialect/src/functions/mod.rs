@@ -88,7 +88,6 @@ pub use numbers::{check_bytes, rows, shaped};
 pub use parse::range;
 pub use planner::constant_text;
 pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, text_as, text_of, type_spelling};
-pub(crate) use rand::is_random;
 pub(crate) use supertype::{common_type, is_plain, supertype, type_of};
 pub(crate) use tuple::TUPLE;
 pub use tuple_element::TupleElement;

@@ -6,7 +6,7 @@ use datafusion::arrow::array::{UInt32Array, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::arguments::{self, check_count};
@@ -23,11 +23,6 @@ pub enum Width {
 pub struct Rand {
     width: Width,
     signature: Signature,
-}
-
-/// Whether an expression is a call of one of both.
-pub fn is_random(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(call) if call.func.inner().downcast_ref::<Rand>().is_some())
 }
 
 impl Rand {

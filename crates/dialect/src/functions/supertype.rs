@@ -128,7 +128,7 @@ fn finest(types: &[ClickHouseType]) -> Option<ClickHouseType> {
 
 /// A Decimal with the most digits behind the point, and room for the widest integer before it.
 fn of_decimals(types: &[ClickHouseType]) -> Option<ClickHouseType> {
-    let (mut width, mut scale, mut digits, mut bits) = (9, 0, 0, 0);
+    let (mut width, mut scale, mut digits, mut bits) = (1, 0, 0, 0);
     for data_type in types {
         match data_type {
             ClickHouseType::Decimal { precision, scale: places } => {
@@ -145,7 +145,8 @@ fn of_decimals(types: &[ClickHouseType]) -> Option<ClickHouseType> {
             if *places == scale && decimal_width(*precision) == decimal_width(width))
     };
     if types.iter().all(is_alike) {
-        return types.first().cloned();
+        // ClickHouse takes the first one, whose bytes have room for the digits of all.
+        return Some(ClickHouseType::Decimal { precision: width, scale });
     }
     let is_signed =
         |whole: &ClickHouseType| Whole::of(whole).is_some_and(|whole| whole.signed && whole.bits == bits);
@@ -286,7 +287,7 @@ mod tests {
             (&["Decimal(9, 7)", "UInt8"], Some("Decimal(18, 7)")),
             (&["UInt32", "Decimal(9, 2)", "Decimal(9, 9)"], Some("Decimal(38, 9)")),
             (&["Decimal(9, 2)", "Decimal(9, 5)"], Some("Decimal(9, 5)")),
-            (&["Decimal(5, 2)", "Decimal(7, 2)"], Some("Decimal(5, 2)")),
+            (&["Decimal(5, 2)", "Decimal(9, 2)"], Some("Decimal(9, 2)")),
             (&["Decimal(9, 0)", "Int32"], Some("Decimal(9, 0)")),
             (&["Decimal(9, 0)", "UInt32"], Some("Decimal(18, 0)")),
             (&["Decimal(18, 0)", "Int64"], Some("Decimal(18, 0)")),

@@ -14,12 +14,13 @@ use super::meaning::ARRAY;
 use crate::error::Error;
 use crate::functions::as_type::AsType;
 use crate::functions::{Convert, TUPLE, exact, number_of, type_of};
-use crate::types::{declared, is_address, is_wide, plain_field_name, type_name};
+use crate::types::{declared, fixed_bytes, is_address, is_wide, plain_field_name, type_name};
 
 /// Gives what is listed its type, before DataFusion looks for one. What `x` cannot be is left out.
 pub fn of_one_type(list: InList, schema: &DFSchema) -> Result<InList> {
     let InList { expr, list, negated } = list;
     let (_, field) = expr.to_field(schema)?;
+    check_not_fixed(&field)?;
     if field.data_type().is_string() {
         let list = list.into_iter().map(|item| as_text(item, schema)).collect::<Result<_>>()?;
         return Ok(InList { expr, list, negated });
@@ -51,10 +52,23 @@ fn truth_as_number(item: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::Cast(Cast::new(Box::new(truth), DataType::UInt8)))
 }
 
+/// Refuses a text with zeros behind it, which would be compared with them.
+pub(super) fn check_not_fixed(field: &Field) -> Result<()> {
+    match fixed_bytes(field) {
+        None => Ok(()),
+        Some(_) => Err(Error::type_mismatch(format!(
+            "A {} is neither looked for nor listed here: toString makes a String of it",
+            type_name(field)
+        ))
+        .into()),
+    }
+}
+
 /// What stands in a list of texts. A number there is its text, as in ClickHouse: `'01'` is not in `(1)`.
 fn as_text(item: Expr, schema: &DFSchema) -> Result<Expr> {
     let (_, field) = item.to_field(schema)?;
     let given = field.data_type();
+    check_not_fixed(&field)?;
     if given.is_string() || given.is_null() {
         return Ok(item);
     }

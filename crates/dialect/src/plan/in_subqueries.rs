@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, lit, when,
 };
 
-use super::in_lists::has_other_numbers;
+use super::in_lists::{check_not_fixed, has_other_numbers};
 use super::listed_numbers::is_rounded;
 use super::meaning::{differ_in_zone, in_one_zone};
 use super::{has_expression, has_node, schema_below};
@@ -86,6 +86,8 @@ fn null_of_null(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn check_alike(within: &InSubquery, schema: &DFSchema) -> Result<()> {
     let (_, given) = within.expr.to_field(schema)?;
     let Some(selected) = within.subquery.subquery.schema().fields().first() else { return Ok(()) };
+    check_not_fixed(&given)?;
+    check_not_fixed(selected)?;
     let is_float = |field: &Field| field.data_type().is_floating();
     let is_mixed =
         is_float(&given) && selected.data_type().is_decimal() || is_wide(&given) && is_float(selected);

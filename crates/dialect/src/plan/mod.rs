@@ -2,7 +2,6 @@
 
 mod below_joins;
 mod comparisons;
-mod computed_once;
 mod distinct_rows;
 mod in_lists;
 mod in_order;

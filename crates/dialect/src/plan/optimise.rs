@@ -12,7 +12,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
 use super::comparisons::{check_comparisons, is_comparison};
-use super::computed_once::computed_once;
 use super::distinct_rows::grouped;
 use super::in_order::sorts_within;
 use super::in_subqueries::in_subqueries;
@@ -23,7 +22,7 @@ use super::outer_join::Unmatched;
 use super::result_names::named;
 use super::scalar_subqueries::nullable_subqueries;
 use crate::functions::as_type::AS_TYPE;
-use crate::functions::{TO_TIME_ZONE, constant_text, is_random};
+use crate::functions::{TO_TIME_ZONE, constant_text};
 use crate::limits::CONSTANT_BYTES_WANTED;
 
 /// What a plan consists of, as far as rules ask for it.
@@ -38,8 +37,6 @@ struct Nodes {
     distinct: bool,
     /// Values are compared.
     comparison: bool,
-    /// A number is random.
-    random: bool,
     /// A constant is a time in a zone.
     zone: bool,
     /// Anything that rules turn into other nodes: joins, unions, subqueries, DISTINCT and what is rare.
@@ -108,7 +105,6 @@ fn analysed(
         check_comparisons(&plan)?;
     }
     let plan = if nodes.other { nullable_subqueries(numbered(plan)?)? } else { plan };
-    let plan = if nodes.random || nodes.other { computed_once(plan)? } else { plan };
     let plan = meaning(plan)?;
     if nodes.other {
         let plan = joins(plan, Unmatched::of(OptimizerConfig::options(state).as_ref()))?;
@@ -166,7 +162,6 @@ impl Nodes {
                 expr.apply(|expr| {
                     nodes.other |= is_subquery(expr);
                     nodes.comparison |= is_comparison(expr);
-                    nodes.random |= is_random(expr);
                     nodes.zone |= is_constant_in_zone(expr);
                     nodes.distinct |= matches!(expr, Expr::AggregateFunction(call) if call.params.distinct);
                     Ok(TreeNodeRecursion::Continue)
