@@ -1,33 +1,15 @@
-//! Granary at the work: loads a store, and reads it one key at a time, as the peers do.
+//! Granary at the work: reads a store one key at a time, as the peers do, or several at once.
 
 use super::device::DeviceReads;
 use super::error::StoreError;
-use super::measurement::{Contents, Latencies, Loaded, Measured, Phase, Reading, Request, WarmUp, Window};
-use super::workload::{Keys, PHASES, key_of, load_order, pass, value_of};
-use granary_cache::{Cache, Entry, FlashOptions, Io, Key, MemoryDivision, Options, Outcome, Scan};
+use super::load::{BATCH, COMPRESSIBLE, FOUND_IN_THOUSAND, load, options};
+use super::measurement::{Contents, Latencies, Measured, Phase, Reading, Request, WarmUp, Window};
+use super::workload::{Keys, PHASES, key_of, pass, value_of};
+use granary_cache::{Cache, Io, Key, MemoryDivision, Outcome, Scan};
 use std::time::{Duration, Instant};
-
-/// Values that compress to about half.
-const COMPRESSIBLE: bool = true;
-
-/// Keys that are put, or looked up before the measurement, at once.
-const BATCH: u64 = 1024;
-
-/// Bytes of a record beside key and value, at most, with its share of blocks that are not full and of summaries.
-const BESIDE_BYTES: u64 = 24;
 
 /// Of the entries that a scan visits, one in so many is compared with what was put.
 const CHECKED_ONE_IN: u64 = 256;
-
-const SEGMENT_BYTES: u64 = 1 << 20;
-
-const PUT_WAIT: Duration = Duration::from_secs(60);
-
-/// Times that a store is looked through for keys that are missing.
-const PASSES: u32 = 4;
-
-/// Of a thousand keys, so many have to be found: a cache may lose some.
-const FOUND_IN_THOUSAND: u64 = 999;
 
 /// The seed of the warm-up is the measurement's and this.
 const WARM_UP_SEEDS_APART: u64 = 1000;
@@ -42,86 +24,6 @@ pub fn serve(request: &str) -> Result<String, StoreError> {
         None => serde_json::to_string(&load(&request.contents)?)?,
         Some(reading) => serde_json::to_string(&read(&request.contents, reading)?)?,
     })
-}
-
-fn options(contents: &Contents, memory_bytes: u64, division: MemoryDivision) -> Options {
-    let bytes = contents.bytes() + contents.keys * BESIDE_BYTES;
-    // A block that is not full is a part of the record that found no room.
-    let bytes = bytes + bytes / (contents.block_bytes / contents.value_bytes.max(1)).clamp(2, 32);
-    let file_size = bytes.next_multiple_of(SEGMENT_BYTES) + 8 * SEGMENT_BYTES;
-    let mut flash = FlashOptions::new(contents.folder.join("granary"), file_size);
-    flash.block_size = contents.block_bytes;
-    Options { flash: Some(flash), memory_bytes, memory_division: division, ..Options::default() }
-}
-
-fn load(contents: &Contents) -> Result<Loaded, StoreError> {
-    let start = Instant::now();
-    std::fs::create_dir_all(&contents.folder)
-        .map_err(|why| StoreError::Process(contents.folder.display().to_string(), why.to_string()))?;
-    let cache = Cache::open(options(contents, 0, MemoryDivision::Measured))?;
-    let order = load_order(contents.keys);
-    let number = |place| if contents.in_key_order { place } else { order.at(place) };
-    let batches = || {
-        let firsts = (0..contents.keys).step_by(BATCH as usize);
-        firsts.map(|first| (first..contents.keys.min(first + BATCH)).map(number).collect::<Vec<u64>>())
-    };
-    batches().try_for_each(|numbers| put(&cache, contents, &numbers))?;
-    // Of keys that look alike to the index the last is there. Whoever misses one of the others and puts it again has
-    // them side by side.
-    let mut io = Io::new();
-    for _ in 0..PASSES {
-        let mut missing = 0;
-        for numbers in batches() {
-            let absent = absent(&cache, &mut io, &numbers);
-            missing += absent.len();
-            put(&cache, contents, &absent)?;
-        }
-        if missing == 0 {
-            break;
-        }
-    }
-    let failed = |why: granary_cache::Error| StoreError::Wrong(why.to_string());
-    cache.flush().map_err(failed)?;
-    let stats = cache.stats();
-    cache.close().map_err(failed)?;
-    if stats.entries * 1000 < contents.keys * FOUND_IN_THOUSAND || stats.evicted_flash > 0 {
-        return Err(StoreError::Wrong(format!("of {} keys {} are there", contents.keys, stats.entries)));
-    }
-    let disk_bytes = stats.flash_bytes_used();
-    Ok(Loaded { keys: stats.entries, disk_bytes, seconds: start.elapsed().as_secs_f64() })
-}
-
-/// Puts keys with their values.
-fn put(cache: &Cache, contents: &Contents, numbers: &[u64]) -> Result<(), StoreError> {
-    let length = contents.value_bytes as usize;
-    let keys: Vec<[u8; 16]> = numbers.iter().map(|number| key_of(*number)).collect();
-    let mut values = vec![0; numbers.len() * length];
-    for (i, number) in numbers.iter().enumerate() {
-        value_of(*number, COMPRESSIBLE, &mut values[i * length..(i + 1) * length]);
-    }
-    let entry = |(i, key)| {
-        let value = Some(&values[i * length..(i + 1) * length]);
-        Entry { key: cache.key(key), value, expires_at: 0 }
-    };
-    let entries: Vec<Entry<'_>> = keys.iter().map(|key| &key[..]).enumerate().map(entry).collect();
-    let mut refused = Ok(());
-    cache.put_many_waiting(&entries, PUT_WAIT, |_, why| {
-        refused = Err(StoreError::Wrong(format!("a key was not stored: {why}")));
-    });
-    refused
-}
-
-/// Returns those of the keys that are not there.
-fn absent(cache: &Cache, io: &mut Io, numbers: &[u64]) -> Vec<u64> {
-    let bytes: Vec<[u8; 16]> = numbers.iter().map(|number| key_of(*number)).collect();
-    let keys: Vec<Key<'_>> = bytes.iter().map(|key| cache.key(key)).collect();
-    let mut absent = Vec::new();
-    cache.get_many(io, &keys, 1, |i, outcome| {
-        if outcome == Outcome::Miss {
-            absent.push(numbers[i]);
-        }
-    });
-    absent
 }
 
 /// A number after a name in a file of `/proc/self`; 0: the system does not say.

@@ -8,6 +8,7 @@ mod division;
 mod error;
 mod granary;
 mod large;
+mod load;
 mod measurement;
 mod model;
 mod page;
