@@ -60,6 +60,10 @@ pub(crate) struct Journal {
     /// As in [`Content`], and what of it the files say.
     emptied: u64,
     emptied_noted: u64,
+    /// The greatest durable mark that the files say.
+    durable_noted: u64,
+    /// Whether what the files say has to survive a loss of power once it is synced.
+    pub serves_older: bool,
     /// The files may have entries of another instance: what is behind them would not be found.
     awaits_clear: bool,
 }
@@ -115,6 +119,8 @@ impl Journal {
             bytes: Vec::new(),
             emptied: 0,
             emptied_noted: 0,
+            durable_noted: 0,
+            serves_older: false,
             awaits_clear: false,
         };
         this.note_emptied(emptied, 0)?;
@@ -150,21 +156,29 @@ impl Journal {
     fn write(&mut self, sequence: u64, durable: u64, entries: &[u64]) -> io::Result<()> {
         self.prepare()?;
         self.write_one(Kind::Changes, sequence, durable, entries)?;
+        self.durable_noted = durable.max(self.durable_noted);
         let newest = &mut self.files[self.current].newest;
         *newest = sequence.max(*newest);
         self.take_turns(durable)
     }
 
-    /// Empties the other file if all of it is on the device, and makes it the current one if this one is full. Only when
-    /// `durable` is on record: what is dropped here is missed if its segment is.
+    /// Empties the other file if all of it is on the device, and makes it the current one if this one is full. First the
+    /// mark is on record by which it is superfluous: what is dropped here is missed if its segment is.
     fn take_turns(&mut self, durable: u64) -> io::Result<()> {
         let full = self.files[self.current].len > JOURNAL_BYTES_MAX;
         let other = &self.files[1 - self.current];
         if (full || other.len > 0) && other.newest <= durable {
-            if other.len > 0 && self.emptied > 0 {
-                // It may be the only one that says so, and what it said may be synced.
+            let has_something = other.len > 0;
+            if self.durable_noted < durable {
+                self.write_one(Kind::Changes, durable, durable, &[])?;
+                self.durable_noted = durable;
+            }
+            if has_something && self.emptied > 0 {
+                // It may be the only one that says so.
                 self.write_emptied()?;
-                self.files[self.current].file.sync_data()?;
+                if self.serves_older {
+                    self.files[self.current].file.sync_data()?;
+                }
             }
             self.files[1 - self.current].empty()?;
             if full {
@@ -174,11 +188,23 @@ impl Journal {
         Ok(())
     }
 
-    /// Prepares a clean stop: what was emptied is found after it, whatever becomes of the machine.
-    pub fn prepare_stop(&mut self) -> io::Result<()> {
+    /// Prepares a clean stop: what was emptied is found after it, whatever becomes of the machine. `is_void`: nobody reads
+    /// the changes, as they are not whole.
+    pub fn prepare_stop(&mut self, is_void: bool) -> io::Result<()> {
         if self.emptied == 0 {
             return Ok(());
         }
+        match self.sync_emptied() {
+            // Where there is no room for more, there is for this alone.
+            Err(_) if is_void => {
+                self.awaits_clear = true;
+                self.sync_emptied()
+            }
+            synced => synced,
+        }
+    }
+
+    fn sync_emptied(&mut self) -> io::Result<()> {
         self.prepare()?;
         if self.emptied != self.emptied_noted {
             self.write_emptied()?;
@@ -195,7 +221,7 @@ impl Journal {
     fn prepare(&mut self) -> io::Result<()> {
         if self.awaits_clear {
             self.files.iter_mut().try_for_each(JournalFile::empty)?;
-            (self.awaits_clear, self.emptied_noted) = (false, 0);
+            (self.awaits_clear, self.emptied_noted, self.durable_noted) = (false, 0, 0);
         }
         Ok(())
     }
@@ -327,6 +353,24 @@ mod tests {
             let whole = [48, 88, 128].iter().filter(|end| len >= **end).count();
             assert_eq!(parse(&bytes[..len], 9).count(), whole, "cut to {len} bytes");
         }
+    }
+
+    /// Entries are dropped by a mark that the files have.
+    #[test]
+    #[cfg_attr(miri, ignore = "it writes megabytes, and nothing unsafe is in it")]
+    fn a_note_of_what_was_emptied_drops_nothing_without_its_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d");
+        let mut journal = Journal::create(&path, 9, &Record::default(), 0).unwrap();
+        let many = vec![7; JOURNAL_BYTES_MAX as usize / 8 + 1];
+        journal.append(48, 45, &many).unwrap();
+        journal.append(49, 45, &[8]).unwrap();
+        assert!(read(&path, 9).unwrap().changes.iter().any(|record| record.sequence == 48));
+        journal.note_emptied(20, 49).unwrap();
+        let content = read(&path, 9).unwrap();
+        let marks = content.changes.iter().map(|record| record.durable).max();
+        let dropped = content.changes.iter().all(|record| record.sequence != 48);
+        assert_eq!((dropped, marks, content.emptied), (true, Some(49), 20));
     }
 
     /// A file that can be written and not be cut.

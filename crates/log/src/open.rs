@@ -322,6 +322,7 @@ impl<F: Framing> Log<F> {
         // Numbers above the head are given out again.
         let mut journal =
             Journal::create(state_path, instance, &carried, emptied.min(head)).map_err(state_error)?;
+        journal.serves_older = *crash_policy == CrashPolicy::ServeOlder;
         if *crash_policy == CrashPolicy::ServeOlder {
             // Files that are not found after a loss of power would be taken for empty ones.
             sync_folder(state_path).map_err(state_error)?;

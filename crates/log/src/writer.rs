@@ -190,7 +190,9 @@ impl<'a, F: Framing> Writer<'a, F> {
 
     /// See [`Journal::prepare_stop`].
     pub(crate) fn prepare_stop(&mut self) -> io::Result<()> {
-        self.state.journal.prepare_stop()
+        let must_invalidate = self.log.synced.must_invalidate.load(Ordering::Acquire);
+        let is_void = self.state.journal_fails && !must_invalidate;
+        self.state.journal.prepare_stop(is_void)
     }
 
     /// See [`Journal::stop`].

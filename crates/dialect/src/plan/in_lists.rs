@@ -21,6 +21,7 @@ pub fn of_one_type(list: InList, schema: &DFSchema) -> Result<InList> {
     let InList { expr, list, negated } = list;
     let (_, field) = expr.to_field(schema)?;
     check_not_fixed(&field)?;
+    list.iter().try_for_each(|item| check_not_fixed(&item.to_field(schema)?.1))?;
     if field.data_type().is_string() {
         let list = list.into_iter().map(|item| as_text(item, schema)).collect::<Result<_>>()?;
         return Ok(InList { expr, list, negated });
@@ -52,11 +53,13 @@ fn truth_as_number(item: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::Cast(Cast::new(Box::new(truth), DataType::UInt8)))
 }
 
-/// Refuses a text with zeros behind it, which would be compared with them.
+/// Refuses a text with zeros behind it, which would be compared with them, also within tuples, arrays and maps.
 pub(super) fn check_not_fixed(field: &Field) -> Result<()> {
-    match fixed_bytes(field) {
-        None => Ok(()),
-        Some(_) => Err(Error::type_mismatch(format!(
+    match (fixed_bytes(field), field.data_type()) {
+        (None, DataType::List(item) | DataType::Map(item, _)) => check_not_fixed(item),
+        (None, DataType::Struct(fields)) => fields.iter().try_for_each(|field| check_not_fixed(field)),
+        (None, _) => Ok(()),
+        (Some(_), _) => Err(Error::type_mismatch(format!(
             "A {} is neither looked for nor listed here: toString makes a String of it",
             type_name(field)
         ))
@@ -68,7 +71,6 @@ pub(super) fn check_not_fixed(field: &Field) -> Result<()> {
 fn as_text(item: Expr, schema: &DFSchema) -> Result<Expr> {
     let (_, field) = item.to_field(schema)?;
     let given = field.data_type();
-    check_not_fixed(&field)?;
     if given.is_string() || given.is_null() {
         return Ok(item);
     }

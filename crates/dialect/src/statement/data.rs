@@ -127,14 +127,13 @@ impl<'a> Scanner<'a> {
             }
             b'$' => {
                 // A string between two of `$tag$`.
-                let tag = rest[1..].iter().take_while(|byte| is_letter(byte)).count() + 2;
-                let mut end = None;
-                if rest.get(tag - 1) == Some(&b'$') {
-                    let (fence, behind) = rest.split_at(tag);
-                    end = Some(behind.windows(tag).position(|part| part == fence)? + 2 * tag);
-                }
-                self.at += end.unwrap_or(1);
-                Some(if end.is_some() { Piece::Quoted } else { Piece::Other(b'$') })
+                let Some(fence) = fence(rest) else {
+                    self.at += 1;
+                    return Some(Piece::Other(b'$'));
+                };
+                let behind = &rest[fence.len()..];
+                self.at += behind.windows(fence.len()).position(|part| part == fence)? + 2 * fence.len();
+                Some(Piece::Quoted)
             }
             first if is_letter(&first) => {
                 let length = rest.iter().take_while(|byte| is_letter(byte)).count();
@@ -164,6 +163,14 @@ impl<'a> Scanner<'a> {
             };
         }
     }
+}
+
+/// `$tag$`, if the bytes begin with that: letters, digits and underscores of any script.
+fn fence(bytes: &[u8]) -> Option<&[u8]> {
+    let tag = bytes[1..].iter().position(|byte| *byte == b'$' || byte.is_ascii_whitespace())?;
+    let text = std::str::from_utf8(&bytes[1..=tag]).ok()?;
+    let is_tag = bytes[tag + 1] == b'$' && text.chars().all(|char| char.is_alphanumeric() || char == '_');
+    is_tag.then(|| &bytes[..tag + 2])
 }
 
 #[cfg(test)]

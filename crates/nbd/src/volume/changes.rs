@@ -11,9 +11,10 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
-/// How often a change that waits for room gives way to trims: then they wait for it.
-const GIVE_WAYS_MAX: u32 = 8;
+/// How long a change that waits for room gives way to trims: then they wait for it.
+const GIVES_WAY_MAX: Duration = ROOM_WAIT_MAX.saturating_mul(2);
 
 /// What is to be changed.
 pub(super) enum Change<'a> {
@@ -46,8 +47,8 @@ struct Waiting {
     tag: Tag,
     change: Change<'static>,
     is_forced: bool,
-    /// How often it gave way to trims while it waited for room.
-    gave_way: u32,
+    /// When it was put here.
+    since: Instant,
 }
 
 impl Waiting {
@@ -145,7 +146,7 @@ impl Changes {
 
     /// Leaves a change to the thread, which is [ready](Self::is_ready).
     pub fn put(&self, tag: Tag, change: Change<'_>, is_forced: bool) {
-        let waiting = Waiting { tag, change: change.into_owned(), is_forced, gave_way: 0 };
+        let waiting = Waiting { tag, change: change.into_owned(), is_forced, since: Instant::now() };
         let mut queue = self.shared.lock();
         queue.left += 1;
         if waiting.is_trim() {
@@ -173,13 +174,13 @@ fn serve(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
     let mut io = Io::new();
     while let Some(waiting) = shared.next() {
         let patience = Patience::long(ROOM_WAIT_MAX).unless(&shared.are_given_up);
-        let gives_way = !waiting.is_trim() && waiting.gave_way < GIVE_WAYS_MAX;
+        let gives_way = !waiting.is_trim() && waiting.since.elapsed() < GIVES_WAY_MAX;
         let patience = if gives_way { patience.until(&shared.has_trims) } else { patience };
         let made = waiting.change.make(volume, &mut io, patience);
         if gives_way && made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             // Made anew as a whole: nobody was told of a part of it. It waits as long as if it had just come, for the trims
             // may make the room.
-            shared.lock().then.push_front(Waiting { gave_way: waiting.gave_way + 1, ..waiting });
+            shared.lock().then.push_front(waiting);
             continue;
         }
         let Waiting { tag, is_forced, .. } = waiting;

@@ -97,7 +97,9 @@ fn frame(bytes: &[u8]) -> Option<Frame> {
         at = at.checked_add(len + block_checksum)?;
     }
     at += content_checksum;
-    let block_bytes_max = 256usize << (2 * (block >> 4 & 7));
+    // Shorter ones there are none.
+    let code = Some(block >> 4 & 7).filter(|code| *code >= 4)?;
+    let block_bytes_max = 256usize << (2 * code);
     (at <= bytes.len()).then_some(Frame { len: at, block_bytes_max, is_skippable: false })
 }
 
