@@ -215,9 +215,9 @@ mod tests {
             "SELECT $€$ 1, 2, 3, 4, 5, 6, 7 $€$",
             "SELECT $é$ ' $é$, 1, 2, 3, 4, 5, 6, 7, '8'",
             "SELECT $1, $a, 1, 2, $b$ ' $b$, 3",
-            "SELECT \"a\\\", 1, 2, 3, 4, 5, 6, \"b\"",
-            "SELECT `a\\`, 1, 2, 3, 4, 5, 6, `b`",
-            "SELECT 'a\\', 1, 2, 3, 4, 5, 6, 'b'",
+            "SELECT \"a\\\", 1, 2, 3, 4, 5\", 6",
+            "SELECT `a\\`, 1, 2, 3, 4, 5`, 6",
+            "SELECT 'a\\', 1, 2, 3, 4, 5', 6",
         ] {
             let Counted { tokens, blanks } = count(text);
             let all = tokenize(text).unwrap();
