@@ -216,9 +216,16 @@ fn a_copy_in_place_of_the_folder_stays_as_it_is() {
     // A folder that is put back before the process ends is the volume's again.
     let elsewhere = parent.path().join("elsewhere");
     std::fs::rename(&old, &elsewhere).unwrap();
+    // It has the volume's files on its way, too.
+    volume.commit().unwrap();
+    std::fs::create_dir(&old).unwrap();
     assert!(volume.commit().is_err());
+    std::fs::remove_dir(&old).unwrap();
     std::fs::rename(&elsewhere, &old).unwrap();
     volume.write(&mut io, 5 * BLOCK, &[10; BLOCK as usize]).unwrap();
+    volume.commit().unwrap();
+    // Nor does it lose anything that somebody cleaned up.
+    std::fs::remove_file(old.join("v.lock")).unwrap();
     volume.commit().unwrap();
     volume.close().unwrap();
 }
