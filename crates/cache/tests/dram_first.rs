@@ -155,8 +155,7 @@ fn what_is_hot_on_flash_outlives_the_ring() {
     cache.validate();
 }
 
-/// What is put again after its segment was emptied, and before another has overwritten that, is no part of what was
-/// emptied: a kill leaves it.
+/// A kill loses no entry that was put again after its old segment was emptied and before that segment was overwritten.
 #[test]
 fn what_is_written_anew_while_its_old_segment_waits_outlives_a_kill() {
     const BYTES: usize = 20_000;

@@ -5,24 +5,18 @@
 mod room;
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
+#[path = "../../log/tests/common/worker.rs"]
+mod worker;
 
 use granary_cache::admission::Admission;
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
 use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, OpenError, Options, Outcome, PowerLoss};
 use std::collections::HashSet;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use worker::Worker;
 
 const KEYS: u64 = 3000;
-
-/// The variable that tells the process to be killed its folder, kind, seed and first operation.
-const WORK: &str = "GRANARY_TEST_KILLED_WORK";
-
-/// Where the process says how far it has come: twice the number of the operation that is under way, and one more when it is
-/// done.
-const PROGRESS: &str = "progress";
 
 /// What a cache is like.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -147,44 +141,17 @@ fn read(cache: &Cache) -> Vec<Option<u64>> {
 /// The process that is killed; a test only by its form.
 #[test]
 fn worker() {
-    let Ok(work) = std::env::var(WORK) else { return };
-    let mut work = work.split('|');
-    let folder = Path::new(work.next().unwrap());
-    let mut number = || work.next().unwrap().parse::<u64>().unwrap();
-    let (kind, seed, from) = (KINDS[number() as usize], number(), number());
-    let progress = std::fs::File::options().write(true).open(folder.join(PROGRESS)).unwrap();
-    let (cache, mut io) = (open(folder, kind), Io::new());
-    for n in from.. {
-        progress.write_all_at(&(2 * n).to_le_bytes(), 0).unwrap();
-        carry_out(&cache, seed, n);
-        progress.write_all_at(&(2 * n + 1).to_le_bytes(), 0).unwrap();
-        // What is read often is in RAM, too.
+    let Some((folder, [kind, seed, from])) = worker::told() else { return };
+    let (cache, mut io) = (open(&folder, KINDS[kind as usize]), Io::new());
+    // What is read often is in RAM, too.
+    let read_some = |n| {
         let mut random = random(n, 1);
         for _ in 0..20 {
             let name = random.u64(..KEYS).min(random.u64(..KEYS)).to_le_bytes();
             cache.get_many(&mut io, &[cache.key(&name)], 1, |_, _| {});
         }
-    }
-}
-
-fn start(folder: &Path, kind: usize, seed: u64, from: u64) -> Child {
-    let work = format!("{}|{kind}|{seed}|{from}", folder.display());
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker"]).env(WORK, work).stdout(Stdio::null()).spawn().unwrap()
-}
-
-/// How far the process has come; 0: it starts.
-fn reached(progress: &Path) -> u64 {
-    u64::from_le_bytes(std::fs::read(progress).unwrap().try_into().unwrap())
-}
-
-fn wait_for_progress(progress: &Path, child: &mut Child) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while reached(progress) == 0 {
-        assert!(child.try_wait().unwrap().is_none(), "the process has ended by itself");
-        assert!(Instant::now() < until, "the process does not start");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    };
+    worker::carry_out(&folder, from, |n| carry_out(&cache, seed, n), read_some);
 }
 
 fn kill_often(kind: usize) {
@@ -195,28 +162,24 @@ fn kill_often(kind: usize) {
     let kills: u64 = std::env::var("GRANARY_KILLS").map_or(40, |n| n.parse().expect("a number"));
     let seed: u64 = std::env::var("GRANARY_MODEL_SEED").map_or(1, |n| n.parse().expect("a number"));
     let folder = tempfile::tempdir().unwrap();
-    let progress = folder.path().join(PROGRESS);
     let mut random = random(seed, kind as u64);
     // What may be there of each key: versions, or `None`.
     let mut allowed: Vec<HashSet<Option<u64>>> = vec![HashSet::from([None]); KEYS as usize];
     let (mut next, mut done, mut while_starting, mut working, mut missing) = (1, 0, 0, 0, 0);
     while done < kills {
         for _ in 0..random.u8(1..5) {
-            std::fs::write(&progress, 0u64.to_le_bytes()).unwrap();
-            let mut child = start(folder.path(), kind, seed, next);
+            let mut worker = Worker::start(folder.path(), &[kind as u64, seed, next]);
             // Some are killed while they start, the others once they have begun to change something.
             let most = if random.bool() {
                 20_000
             } else {
-                wait_for_progress(&progress, &mut child);
+                worker.wait_for_progress();
                 working += 1;
                 100_000
             };
             std::thread::sleep(Duration::from_micros(random.u64(..most)));
-            child.kill().unwrap();
-            child.wait().unwrap();
+            let reached = worker.kill();
             done += 1;
-            let reached = reached(&progress);
             while_starting += u64::from(reached == 0);
             for n in next..=reached / 2 {
                 let (changed, puts) = operation(seed, n);

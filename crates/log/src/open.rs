@@ -88,8 +88,12 @@ pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
 /// # Errors
 /// The folder cannot be opened or synced.
 pub fn sync_folder(file: &Path) -> io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+    File::open(folder_of(file))?.sync_all()
+}
+
+/// The folder that a file is in; of a bare name the current one.
+pub fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl<F: Framing> Log<F> {

@@ -40,7 +40,7 @@ fn content(lba: u64, version: u64) -> Vec<u8> {
     [lba, version].map(u64::to_le_bytes).concat().repeat(BLOCK as usize / 16)
 }
 
-/// What was done to a block. Versions are counted by its one writer.
+/// The newest versions of a block, which its one writer counts: begun, and answered.
 #[derive(Default)]
 struct Block {
     begun: AtomicU64,

@@ -2,7 +2,7 @@
 
 use crate::config::{Error, Files};
 use crate::raw_device::claim;
-use granary_log::{Lock, lock_file};
+use granary_log::{Lock, folder_of, lock_file};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -108,10 +108,6 @@ type Identity = (u64, u64);
 
 fn identity(path: &Path) -> io::Result<Identity> {
     std::fs::metadata(path).map(|there| (there.dev(), there.ino()))
-}
-
-fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Whether a path still leads to a file.

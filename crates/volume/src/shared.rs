@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Shared {
     pub files: Files,
     pub hold: Arc<Hold>,
-    /// The volume's files were not where its paths lead when that was last checked: nothing is appended until they are.
-    pub has_moved: AtomicBool,
+    /// Another folder was in the place of the volume's when that was last checked: nothing is appended while it is.
+    pub is_replaced: AtomicBool,
     pub config: Config,
     pub log: Log<Blocks>,
     /// Changed under the log's writer lock only, so that the order of the log is the order of the map.
@@ -207,28 +207,28 @@ impl Shared {
         self.log.head().saturating_sub(synced.max(self.head_at_open))
     }
 
-    /// Checks that the volume's files are where its paths lead.
+    /// Checks that no other folder is in the place of the volume's.
     ///
     /// # Errors
-    /// They are not, or it cannot be told. Nothing is appended until they are.
+    /// There is one. Nothing is appended while it is there.
     pub fn check_folder(&self) -> io::Result<()> {
         let checked = self.hold.check_folder();
-        self.has_moved.store(checked.is_err(), Ordering::Release);
+        self.is_replaced.store(checked.is_err(), Ordering::Release);
         checked
     }
 
-    /// As [`check_folder`](Self::check_folder), if they were not there when that was last checked.
+    /// As [`check_folder`](Self::check_folder), if there was one when that was last checked.
     ///
     /// # Errors
     /// As [`check_folder`](Self::check_folder).
     pub fn check_folder_again(&self) -> io::Result<()> {
-        if self.has_moved.load(Ordering::Acquire) { self.check_folder() } else { Ok(()) }
+        if self.is_replaced.load(Ordering::Acquire) { self.check_folder() } else { Ok(()) }
     }
 
     /// Makes everything durable that was written before the call.
     ///
     /// # Errors
-    /// The device refuses a write or a sync, or the volume's files are not where its paths lead.
+    /// The device refuses a write or a sync, or another folder is in the place of the volume's.
     pub fn commit(&self) -> io::Result<()> {
         let emptied = std::mem::take(&mut *self.emptied.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.

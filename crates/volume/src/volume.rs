@@ -177,7 +177,7 @@ impl Volume {
             no_room: AtomicBool::new(false),
             files,
             hold,
-            has_moved: AtomicBool::new(false),
+            is_replaced: AtomicBool::new(false),
             config,
             log,
             map,

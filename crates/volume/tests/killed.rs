@@ -1,23 +1,18 @@
 //! `kill -9` of a process that has a volume in a file open, its start among the moments: each block is as it was flushed, or
 //! as something later wrote it, and the same at the next start.
 
+#[path = "../../log/tests/common/worker.rs"]
+mod worker;
+
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Error, Io, Volume};
 use std::collections::HashSet;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use worker::Worker;
 
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 1024;
-
-/// The variable that tells the process to be killed its folder, seed and first operation.
-const WORK: &str = "GRANARY_TEST_KILLED_WORK";
-
-/// Where the process says how far it has come: twice the number of the operation that is under way, and one more when it is
-/// done.
-const PROGRESS: &str = "progress";
 
 fn open(folder: &Path) -> Volume {
     // A process that was killed may have its files locked for a while: until the kernel has ended its reads.
@@ -95,38 +90,9 @@ fn read(volume: &Volume, what: &str) -> Vec<u64> {
 /// The process that is killed; a test only by its form.
 #[test]
 fn worker() {
-    let Ok(work) = std::env::var(WORK) else { return };
-    let mut work = work.split('|');
-    let folder = Path::new(work.next().unwrap());
-    let mut number = || work.next().unwrap().parse::<u64>().unwrap();
-    let (seed, from) = (number(), number());
-    let progress = std::fs::File::options().write(true).open(folder.join(PROGRESS)).unwrap();
-    let (volume, mut io) = (open(folder), Io::new());
-    for n in from.. {
-        progress.write_all_at(&(2 * n).to_le_bytes(), 0).unwrap();
-        carry_out(&volume, &mut io, seed, n);
-        progress.write_all_at(&(2 * n + 1).to_le_bytes(), 0).unwrap();
-    }
-}
-
-fn start(folder: &Path, seed: u64, from: u64) -> Child {
-    let work = format!("{}|{seed}|{from}", folder.display());
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "worker"]).env(WORK, work).stdout(Stdio::null()).spawn().unwrap()
-}
-
-/// How far the process has come; 0: it starts.
-fn reached(progress: &Path) -> u64 {
-    u64::from_le_bytes(std::fs::read(progress).unwrap().try_into().unwrap())
-}
-
-fn wait_for_progress(progress: &Path, child: &mut Child) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while reached(progress) == 0 {
-        assert!(child.try_wait().unwrap().is_none(), "the process has ended by itself");
-        assert!(Instant::now() < until, "the process does not start");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let Some((folder, [seed, from])) = worker::told() else { return };
+    let (volume, mut io) = (open(&folder), Io::new());
+    worker::carry_out(&folder, from, |n| carry_out(&volume, &mut io, seed, n), |_| {});
 }
 
 /// What a block may be.
@@ -164,27 +130,23 @@ fn kill_often(map: MapKind) {
     let seed: u64 = std::env::var("GRANARY_MODEL_SEED").map_or(1, |n| n.parse().expect("a number"));
     let folder = tempfile::tempdir().unwrap();
     Volume::create(folder.path(), "v", &Config { map, ..Config::new(BLOCKS * BLOCK) }).unwrap();
-    let progress = folder.path().join(PROGRESS);
     let mut random = random(seed, map as u64);
     let block = || Block { settled: HashSet::from([0]), since: Vec::new() };
     let mut blocks: Vec<Block> = (0..BLOCKS).map(|_| block()).collect();
     let (mut next, mut done, mut while_starting) = (1, 0, 0);
     while done < kills {
         for _ in 0..random.u8(1..5) {
-            std::fs::write(&progress, 0u64.to_le_bytes()).unwrap();
-            let mut child = start(folder.path(), seed, next);
+            let mut worker = Worker::start(folder.path(), &[seed, next]);
             // Some are killed while they start, the others once they have begun to change something.
             let most = if random.u8(..3) == 0 {
                 20_000
             } else {
-                wait_for_progress(&progress, &mut child);
+                worker.wait_for_progress();
                 150_000
             };
             std::thread::sleep(Duration::from_micros(random.u64(..most)));
-            child.kill().unwrap();
-            child.wait().unwrap();
+            let reached = worker.kill();
             done += 1;
-            let reached = reached(&progress);
             while_starting += u64::from(reached == 0);
             note(&mut blocks, seed, next, reached);
             next = next.max(reached / 2 + 1);

@@ -106,7 +106,7 @@ fn content(lba: u64, number: u64) -> Vec<u8> {
     }
 }
 
-/// What was done, and when.
+/// The changes and flushes of a volume, each with the operation that made it.
 struct History {
     /// Of each block: (operation, what it wrote), from its first content on.
     versions: Vec<Vec<(u64, u64)>>,

@@ -6,6 +6,7 @@
 use super::version::Version;
 use crate::limits::DICTIONARY_BYTES_MAX;
 use granary_log::sync::sync::Arc;
+use granary_log::sync_folder;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -124,8 +125,7 @@ impl DictionaryFile {
         }
         file.sync_all()?;
         std::fs::rename(&new, path)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder)?.sync_all()
+        sync_folder(path)
     }
 
     fn header(&self) -> [u8; FILE_HEADER_SIZE] {

@@ -126,7 +126,7 @@ fn numbers_of(field: &Field) -> RangeInclusive<i64> {
     }
 }
 
-/// The same integer or float in another type of these, if that has it.
+/// Returns an integer or float as a value of another such type, or `None` if that type does not have it exactly.
 fn same(value: &ScalarValue, to: &DataType) -> Result<Option<ScalarValue>> {
     let is_same = match float_of(value) {
         Some(float) if to == &DataType::Float32 => float.is_nan() || f64::from(float as f32) == float,

@@ -15,7 +15,8 @@ pub fn insert_with_data(text: &[u8]) -> Result<Option<Statement>> {
     statement(&text[..parts.head], text[parts.data..].to_vec()).map(Some)
 }
 
-/// The same, or the text if it is none. The rows stay where they are: there may be as many as a body holds.
+/// As [`insert_with_data`]; the text comes back where it is no such INSERT. The rows are not copied: there may be as many as
+/// a body holds.
 pub(super) fn into_insert_with_data(mut text: Vec<u8>) -> Result<std::result::Result<Statement, Vec<u8>>> {
     let Some(parts) = parts(&text) else { return Ok(Err(text)) };
     check_head(&parts)?;

@@ -38,7 +38,7 @@ fn block_device(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()
 }
 
-/// The same of the disk: of a partition it is the folder above.
+/// The folder in /sys of the disk that a path is on. A partition's is within it.
 fn disk(path: &Path) -> Option<PathBuf> {
     let place = block_device(path)?;
     let above = place.parent()?.to_owned();

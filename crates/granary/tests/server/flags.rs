@@ -27,7 +27,7 @@ fn connect(socket: &Path) -> UnixStream {
     stream
 }
 
-/// What is answered to memcached's commands.
+/// Sends commands of memcached's protocol and `quit`, and returns the replies.
 fn say(socket: &Path, commands: &str) -> String {
     let mut stream = connect(socket);
     stream.write_all(format!("{commands}quit\r\n").as_bytes()).unwrap();

@@ -133,7 +133,7 @@ impl Division {
         report
     }
 
-    /// The same by time, which has in it what a division costs beside reads.
+    /// How the division that follows compares by time with the fastest fixed one: time has in it what dividing costs.
     fn differences_of_time(&self) -> Report {
         let mut report = Report::new(&[
             "phase",

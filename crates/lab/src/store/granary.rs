@@ -56,7 +56,7 @@ fn read(contents: &Contents, reading: &Reading) -> Result<Measured, StoreError> 
     Ok(Measured { phases, memory_bytes: of_process("status", "VmHWM:") << 10, device_us, block_bytes })
 }
 
-/// What was found of a key.
+/// The outcome of looking up a key.
 #[derive(Clone, Default)]
 struct Found {
     is_hit: bool,

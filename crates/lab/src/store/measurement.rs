@@ -51,7 +51,7 @@ pub struct Reading {
     pub blocks_percent: Option<u8>,
     /// Operations, of each phase.
     pub operations: u64,
-    /// What is read before, many keys at a time, and not measured.
+    /// What is read before the measurement, many keys at a time.
     pub warm_up: WarmUp,
     /// Keys that are known at once and asked for together; 1: one after the other.
     pub keys_at_once: u64,

@@ -46,7 +46,7 @@ impl Costs {
         (1.0 - reads) * self.hit_us + reads * (device_us + self.miss_us)
     }
 
-    /// The same as if a miss took nothing but a hit and a read of the device.
+    /// The prediction, in microseconds, where a miss takes no more than a hit and a read of the device.
     fn hits_and_device_us(self, reads: f64, device_us: f64) -> f64 {
         self.hit_us + reads * device_us
     }

@@ -29,7 +29,7 @@ pub(super) struct Ring {
     is_registered: bool,
     /// Reads were given up that the kernel may still be at.
     refused: bool,
-    /// What is being read into a frame, or into it and its neighbours: each at its first frame.
+    /// The reads in flight, each at the first of the frames that it fills.
     flights: [Option<Flight>; READ_DEPTH],
     frames: Frames,
     /// Flights that there are.

@@ -25,8 +25,7 @@ pub(crate) fn path_of(folder: &Path, state_path: &Path, partition: u64) -> PathB
 
 /// The path without links and dots in the folder's name.
 fn absolute(state_path: &Path) -> PathBuf {
-    let parent = state_path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or(Path::new("."));
+    let parent = granary_log::folder_of(state_path);
     let parent = std::fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
     parent.join(state_path.file_name().unwrap_or_default())
 }

@@ -1,0 +1,85 @@
+//! A process that works in a folder until it is killed, and says how far it has come. It is the test's own program, which
+//! runs a test by the name of `worker`.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The variable that tells the process its folder and its numbers.
+const WORK: &str = "GRANARY_TEST_KILLED_WORK";
+
+/// Where the process says how far it has come: twice the number of the operation that is under way, and one more when it is
+/// done; 0: it starts.
+const PROGRESS: &str = "progress";
+
+/// What the process is told: its folder and `N` numbers. `None`: this is no such process.
+pub fn told<const N: usize>() -> Option<(PathBuf, [u64; N])> {
+    let work = std::env::var(WORK).ok()?;
+    let (folder, numbers) = work.split_once('|').unwrap();
+    let numbers: Vec<u64> = numbers.split('|').map(|number| number.parse().unwrap()).collect();
+    Some((folder.into(), numbers.try_into().unwrap()))
+}
+
+/// Carries out operations, from the one of number `from` on, until the process is killed.
+pub fn carry_out(folder: &Path, from: u64, mut operation: impl FnMut(u64), mut then: impl FnMut(u64)) {
+    let progress = File::options().write(true).open(folder.join(PROGRESS)).unwrap();
+    let say = |reached: u64| progress.write_all_at(&reached.to_le_bytes(), 0).unwrap();
+    for n in from.. {
+        say(2 * n);
+        operation(n);
+        say(2 * n + 1);
+        then(n);
+    }
+}
+
+/// The process, killed at the latest when this is dropped.
+pub struct Worker {
+    child: Child,
+    progress: PathBuf,
+}
+
+impl Worker {
+    /// Starts it.
+    pub fn start(folder: &Path, numbers: &[u64]) -> Self {
+        let progress = folder.join(PROGRESS);
+        std::fs::write(&progress, 0u64.to_le_bytes()).unwrap();
+        let numbers: String = numbers.iter().map(|number| format!("|{number}")).collect();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "worker"]).env(WORK, format!("{}{numbers}", folder.display()));
+        Self { child: command.stdout(Stdio::null()).spawn().unwrap(), progress }
+    }
+
+    /// How far it has come.
+    fn reached(&self) -> u64 {
+        u64::from_le_bytes(std::fs::read(&self.progress).unwrap().try_into().unwrap())
+    }
+
+    /// Waits until it has begun an operation.
+    pub fn wait_for_progress(&mut self) {
+        let until = Instant::now() + Duration::from_secs(60);
+        while self.reached() == 0 {
+            assert!(self.child.try_wait().unwrap().is_none(), "the process has ended by itself");
+            assert!(Instant::now() < until, "the process does not start");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Kills it, and returns how far it had come.
+    pub fn kill(mut self) -> u64 {
+        self.end();
+        self.reached()
+    }
+
+    fn end(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
