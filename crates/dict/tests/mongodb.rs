@@ -491,6 +491,31 @@ fn updates(server: &Server) {
         assert_eq!(dictionary.take_updates().unwrap(), 1, "{field}");
         assert_eq!(values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), [2]);
     }
+    // Numbers are times if they are as large as those since 1970 are, by their size in seconds or milliseconds.
+    for units in [1, 1000] {
+        let source = "COLLECTION 'numbers' UPDATE_FIELD 'at' UPDATE_LAG 1";
+        let dictionary = open(server, "id UInt64, v UInt64", "id", source, CACHE);
+        let write = |rows: [(i32, i64); 2]| {
+            let document = |id: i32, (v, at): (i32, i64)| doc! { "id": id, "v": v, "at": at };
+            server.replace("numbers", [document(1, rows[0]), document(2, rows[1])]);
+        };
+        let now = 1_700_000_000 * units;
+        write([(10, now), (20, now)]);
+        assert_eq!(dictionary.take_updates().unwrap(), 0);
+        assert_eq!(values(&dictionary.get(&[0], &u64s([1, 2])).unwrap().columns[0]), [10, 20]);
+        write([(10, now), (21, now + 10 * units)]);
+        assert_eq!(dictionary.take_updates().unwrap(), 2);
+        // Committed behind the one that says a later time.
+        write([(11, now + 10 * units - units / 2), (21, now + 10 * units)]);
+        assert_eq!(dictionary.take_updates().unwrap(), 2);
+        assert_eq!(values(&dictionary.get(&[0], &u64s([1, 2])).unwrap().columns[0]), [11, 21]);
+    }
+    server.replace("news", [doc! { "id": 1, "at": 7 }]);
+    let error = dictionary.take_updates().unwrap_err();
+    assert!(
+        error.message().contains("UPDATE_FIELD at is 7: UPDATE_LAG 2 cannot be taken from a number"),
+        "{error}"
+    );
     server.replace("news", [doc! { "id": 1, "at": "yesterday" }]);
     let error = dictionary.take_updates().unwrap_err();
     assert!(error.message().contains("UPDATE_FIELD at must be a date, a number or an ObjectId"), "{error}");

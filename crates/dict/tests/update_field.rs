@@ -133,6 +133,8 @@ fn a_column_that_the_lag_cannot_be_taken_from_is_refused() {
     for (data_type, at, lag, said) in [
         (text, "'1700000000'", "", "UPDATE_LAG 2 cannot be taken from a number; say UPDATE_LAG 0"),
         (text, "'12345'", "", "UPDATE_LAG 2 cannot be taken from a number; say UPDATE_LAG 0"),
+        ("INTEGER", "12345", "", "UPDATE_LAG 2 cannot be taken from a number; say UPDATE_LAG 0"),
+        ("INTEGER", "20261127100030", "", "UPDATE_LAG 2 cannot be taken from a number; say UPDATE_LAG 0"),
         (text, "'10:00:30'", "", "can be taken only from times"),
         (text, "'yesterday'", "", "can be taken only from times"),
         (text, "'2026-11-27 10:00:30-05:00'", "", "keep them in UTC"),
@@ -146,6 +148,35 @@ fn a_column_that_the_lag_cannot_be_taken_from_is_refused() {
         let error = dictionary.take_updates().unwrap_err();
         assert!(error.message().contains(said), "{at}: {error}");
         assert_eq!(dictionary.status().element_count, 3);
+    }
+}
+
+/// A transaction may be committed behind a later one: what it says is found again, whatever the column counts.
+#[test]
+fn a_change_that_is_committed_late_is_found_for_as_long_as_the_lag() {
+    for (data_type, first, late, latest) in [
+        ("INTEGER", "1700000000", "1700000009", "1700000010"),
+        ("INTEGER", "1700000000000", "1700000009001", "1700000010000"),
+        ("INTEGER", "1700000000000000", "1700000009000001", "1700000010000000"),
+        ("REAL", "1700000000.5", "1700000009.25", "1700000010.125"),
+        (
+            "REAL",
+            "julianday('2026-11-27 10:00:00')",
+            "julianday('2026-11-27 10:00:09.2')",
+            "julianday('2026-11-27 10:00:10')",
+        ),
+        ("TEXT", "'2026-11-27 10:00:00'", "'2026-11-27 10:00:09'", "'2026-11-27 10:00:10'"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = table(folder.path(), data_type, [first; 3]);
+        let (dictionary, _) = open(folder.path(), "UPDATE_LAG 1", CACHE);
+        dictionary.take_updates().unwrap();
+        assert_eq!(shown(&dictionary), [10, 20, 30]);
+        set(&connection, 2, 21, latest);
+        assert!(dictionary.take_updates().unwrap() > 0, "{first}");
+        set(&connection, 3, 31, late);
+        assert_eq!(dictionary.take_updates().unwrap(), 2, "{first}");
+        assert_eq!(shown(&dictionary), [10, 21, 31], "{first}");
     }
 }
 

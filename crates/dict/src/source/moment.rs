@@ -7,6 +7,10 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 /// Numbers from here on are taken for seconds since 1970, or something finer.
 const FIRST_FINE_NUMBER: f64 = 1e9;
+/// The years of numbers that are taken for times since 1970: 2001 to 2286.
+pub(super) const UNIX_SECONDS: [i64; 2] = [1_000_000_000, 10_000_000_000];
+/// What such numbers may count: as many of it are a second.
+pub(super) const UNIX_UNITS: [i64; 3] = [1, 1000, 1_000_000];
 
 /// A value of UPDATE_FIELD, looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +71,20 @@ fn unit(clock: NaiveTime) -> u64 {
 pub(super) fn number(text: &str) -> Option<f64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     text.parse::<f64>().ok().filter(|number| is_plain && number.is_finite())
+}
+
+/// How many of what it counts are a second, if a number is a time since 1970 in seconds, milliseconds or microseconds.
+#[cfg_attr(not(feature = "mongodb"), expect(dead_code, reason = "SQLite does it in SQL"))]
+pub(super) fn unix_units(number: f64) -> Option<i64> {
+    let [first, end] = UNIX_SECONDS;
+    UNIX_UNITS.into_iter().find(|units| ((first * units) as f64..(end * units) as f64).contains(&number))
+}
+
+/// What is said of a number that UPDATE_LAG cannot be taken from.
+pub(super) fn no_lag(lag_seconds: u64) -> String {
+    format!(
+        "UPDATE_LAG {lag_seconds} cannot be taken from a number; say UPDATE_LAG 0, or name a column of times"
+    )
 }
 
 /// Whether a time has an offset that is not that of UTC. Texts of such times are not in the order of the times.
@@ -130,6 +148,22 @@ mod tests {
             (at("1970-01-02 00:00:07"), at("1970-01-02"), at("7")),
             (Some(86_407), Some(86_400), None)
         );
+    }
+
+    #[test]
+    fn a_number_of_a_time_tells_what_a_second_is() {
+        for (number, units) in [
+            (1_700_000_000.25, Some(1)),
+            (1_700_000_000_000.0, Some(1000)),
+            (1_700_000_000_000_000.0, Some(1_000_000)),
+            (7.0, None),
+            (20_261_127.0, None),
+            (20_261_127_100_030.0, None),
+            (1_700_000_000_000_000_000.0, None),
+            (f64::NAN, None),
+        ] {
+            assert_eq!(unix_units(number), units, "{number}");
+        }
     }
 
     #[test]

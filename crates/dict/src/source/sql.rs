@@ -26,6 +26,9 @@ pub(super) enum Dialect {
 /// Stands for the condition on the keys in QUERY.
 const PLACEHOLDER: &str = "{condition}";
 
+/// Those of the years 1900 to 2200.
+const JULIAN_DAYS: [u32; 2] = [2_415_020, 2_524_594];
+
 /// One column of the SELECT: an expression, and the name it goes by.
 pub(super) struct SelectColumn {
     pub expression: String,
@@ -124,8 +127,9 @@ impl UpdateStatements {
             // What is read as another time than it is sorted by has no earlier one.
             (_, Dialect::Sqlite) => {
                 let earlier = format!("datetime({latest}, '-{lag} seconds')");
+                let number = earlier_number(&latest, lag);
                 format!(
-                    "CASE WHEN typeof({latest}) <> 'text' THEN {latest} - {lag} WHEN {earlier} <= {latest} THEN {earlier} END"
+                    "CASE WHEN typeof({latest}) <> 'text' THEN {number} WHEN {earlier} <= {latest} THEN {earlier} END"
                 )
             }
             (_, Dialect::Standard) => format!("{latest} - interval '{lag} seconds'"),
@@ -199,9 +203,7 @@ impl UpdateStatements {
                 "times with an offset are not in the order of their texts; keep them in UTC".to_string()
             }
             Some(next) if *lag_seconds == 0 || is_number(next) || !is_number(latest) => return Ok(()),
-            _ if is_number(latest) => {
-                format!("UPDATE_LAG {lag_seconds} cannot be taken from a number; say UPDATE_LAG 0")
-            }
+            _ if is_number(latest) => moment::no_lag(*lag_seconds),
             _ => format!("UPDATE_LAG {lag_seconds} can be taken only from times such as 2026-01-31 12:30:00"),
         };
         let text = format!("UPDATE_FIELD {field} is '{latest}': {problem}");
@@ -223,6 +225,22 @@ impl UpdateStatements {
             false => Ok(Changes::Keys(rows.take()?)),
         }
     }
+}
+
+/// A number of SQLite's, so many seconds earlier: a time since 1970 or a Julian day. NULL if it is neither, for nobody
+/// knows what a second is of it.
+fn earlier_number(number: &str, seconds: u64) -> String {
+    let [first, end] = moment::UNIX_SECONDS;
+    let unix = moment::UNIX_UNITS.map(|units| {
+        let (first, end) = (first * units, end * units);
+        format!("WHEN {number} >= {first} AND {number} < {end} THEN {number} - {seconds} * {units} ")
+    });
+    let [first, end] = JULIAN_DAYS;
+    format!(
+        "CASE WHEN typeof({number}) NOT IN ('integer', 'real') THEN NULL {}WHEN typeof({number}) = 'real' AND {number} \
+         >= {first} AND {number} < {end} THEN {number} - {seconds} / 86400.0 END",
+        unix.concat()
+    )
 }
 
 /// A type of moments without its time zone: as a session in UTC writes what has a zone.

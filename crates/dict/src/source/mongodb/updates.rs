@@ -4,8 +4,8 @@ use super::client::{Mongodb, Most, Rest, fill, left};
 use super::fields::{Fields, find};
 use super::server::error;
 use crate::error::{Code, DictError};
-use crate::limits::{CHANGES_MAX, RESIDENT_BATCH_ROWS};
-use crate::source::moment::Moment;
+use crate::limits::{CHANGES_MAX, FIRST_WATERMARK_SECONDS, RESIDENT_BATCH_ROWS};
+use crate::source::moment::{self, Moment};
 use crate::source::rows::Rows;
 use crate::source::select::Updates;
 use crate::source::{Changes, Tail};
@@ -16,6 +16,11 @@ use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
 pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>) -> Result<Tail, DictError> {
     let (deadline, field) = (source.deadline(), updates.field.as_str());
     let since = watermark.map(|watermark| since(field, watermark)).transpose()?;
+    let lag_seconds = match (updates.lag_seconds, watermark) {
+        // What is read while the first watermark is looked for may change before that is there.
+        (lag @ 1.., None) => lag + FIRST_WATERMARK_SECONDS,
+        (lag, _) => lag,
+    };
     let collection = source.connected.collection::<RawDocumentBuf>(&source.server.collection);
     source.ask(deadline, async {
         let last =
@@ -33,7 +38,10 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>)
                 collection.count_documents(since).max_time(left(deadline)).await.map_err(|e| error(&e))?
             }
         };
-        let next = latest.earlier(updates.lag_seconds);
+        let next = latest.earlier(lag_seconds).ok_or_else(|| {
+            let (latest, problem) = (latest.value(), moment::no_lag(updates.lag_seconds));
+            DictError::new(Code::TypeMismatch, format!("UPDATE_FIELD {field} is {latest}: {problem}"))
+        })?;
         let Moment { at, unit_seconds } = latest.moment(count > 1);
         let text = |watermark: Watermark| Some(watermark.text());
         let count = Some(count.to_string());
@@ -134,21 +142,28 @@ impl Watermark {
         }
     }
 
-    fn earlier(self, seconds: u64) -> Watermark {
+    /// So many seconds before; `None`: it is a number of which nobody knows what a second is.
+    fn earlier(self, seconds: u64) -> Option<Watermark> {
         let lag = i64::try_from(seconds).unwrap_or(i64::MAX);
-        match self {
+        Some(match self {
+            any if lag == 0 => any,
             Watermark::Date(milliseconds) => {
                 Watermark::Date(milliseconds.saturating_sub(lag.saturating_mul(1000)))
             }
-            Watermark::Whole(number) => Watermark::Whole(number.saturating_sub(lag)),
-            Watermark::Double(number) => Watermark::Double(number - lag as f64),
-            Watermark::Id(id) if lag == 0 => Watermark::Id(id),
+            Watermark::Whole(number) => {
+                let units = moment::unix_units(number as f64)?;
+                Watermark::Whole(number.saturating_sub(lag.saturating_mul(units)))
+            }
+            Watermark::Double(number) => {
+                let units = moment::unix_units(number)?;
+                Watermark::Double(number - lag as f64 * units as f64)
+            }
             // It begins with the second in which it was made.
             Watermark::Id(id) => {
                 let made = (id.timestamp().timestamp_millis() / 1000).saturating_sub(lag);
                 Watermark::Id(ObjectId::from_parts(u32::try_from(made).unwrap_or(0), [0; 5], [0; 3]))
             }
-        }
+        })
     }
 }
 
@@ -162,13 +177,18 @@ mod tests {
         for (watermark, earlier) in [
             (Watermark::Date(-1), Watermark::Date(-2001)),
             (Watermark::Date(i64::MIN), Watermark::Date(i64::MIN)),
-            (Watermark::Whole(7), Watermark::Whole(5)),
-            (Watermark::Double(0.1), Watermark::Double(-1.9)),
+            (Watermark::Whole(1_700_000_000), Watermark::Whole(1_699_999_998)),
+            (Watermark::Whole(1_700_000_000_000), Watermark::Whole(1_699_999_998_000)),
+            (Watermark::Double(1_700_000_000_000.5), Watermark::Double(1_699_999_998_000.5)),
             (id(10, 9), id(8, 0)),
             (id(1, 9), id(0, 0)),
         ] {
             assert_eq!(Watermark::read(&watermark.text()), Some(watermark));
-            assert_eq!((watermark.earlier(0), watermark.earlier(2)), (watermark, earlier));
+            assert_eq!((watermark.earlier(0), watermark.earlier(2)), (Some(watermark), Some(earlier)));
+        }
+        for number in [Watermark::Whole(7), Watermark::Double(0.1), Watermark::Double(20_260_131.0)] {
+            assert_eq!(Watermark::read(&number.text()), Some(number));
+            assert_eq!((number.earlier(0), number.earlier(2)), (Some(number), None));
         }
         for text in ["", "5", "date", "date x", "whole 1.5", "id 12", "2026-01-01 00:00:00"] {
             assert_eq!(Watermark::read(text), None, "{text}");
