@@ -6,12 +6,12 @@ mod updates;
 use crate::answer::{Answer, AnswerRows};
 use crate::config::LayoutKind;
 use crate::definition::Definition;
-use crate::environment::Environment;
+use crate::environment::{Environment, Place};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{
-    Backoff, Batch, Claim, Connections, Flight, Freshness, Loaded, Loader, Pace, Pool, Refused, Remake, Turn,
-    lock, unique,
+    Backoff, Batch, Claim, Connections, Flight, FlightTable, Freshness, Loaded, Loader, Pace, Pool, Refused,
+    Remake, Turn, lock, unique,
 };
 use crate::lookup_key::LookupKey;
 use crate::resident::{Columns, Resident, Times};
@@ -108,7 +108,7 @@ impl Dictionary {
             row_format,
             lifetime: definition.lifetime,
             clock: environment.clock.clone(),
-            waiting: environment.waiting.clone(),
+            waiting: environment.waiting.of_one(),
             counters: environment.totals.counters(),
             connections,
             storage,
@@ -194,10 +194,10 @@ impl Dictionary {
             Storage::Nothing => {
                 let (unique, places) = unique(&batch.keys, &rows);
                 let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
-                let deadline = self.deadline();
+                let (place, deadline) = (self.place()?, self.deadline());
                 let claim = direct_claim(self.launch(keys, &chosen, deadline)?);
                 loader.counters.keys_missed.add(rows.len());
-                let found = self.fetch(&mut batch, claim, &rows, &places, deadline)?;
+                let found = self.fetch(&mut batch, &place, claim, &rows, &places, deadline)?;
                 loader.counters.keys_found_at_source.add(found);
             }
         }
@@ -346,10 +346,11 @@ impl Dictionary {
             let wanted: Vec<u32> = batch.missing.iter().chain(&batch.stale).copied().collect();
             let (unique, places) = unique(&batch.keys, &wanted);
             let unless_completed = (probe < PROBES_MAX).then_some(completed);
-            let deadline = self.deadline();
+            // Whoever may not wait begins nothing either.
+            let (place, deadline) = (self.place()?, self.deadline());
             if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_completed, deadline)? {
                 loader.counters.keys_missed.add(batch.missing.len());
-                let found = self.fetch(batch, claim, &wanted, &places, deadline)?;
+                let found = self.fetch(batch, &place, claim, &wanted, &places, deadline)?;
                 loader.counters.keys_found_at_source.add(found);
                 return Ok(());
             }
@@ -390,14 +391,26 @@ impl Dictionary {
         if unless_completed.is_some_and(|completed| completed != loader.completed.load(Ordering::SeqCst)) {
             return Ok(None);
         }
-        let claim = table.claim(keys, unique, deadline, |mine| {
-            loader.may_ask()?;
-            loader.may_ask_for(mine.iter().map(|&row| keys.get(row as usize))).map_err(|e| self.failed(e))?;
-            self.launch(arrays, mine, deadline)
-        })?;
+        let claim = self.claim_in(&mut table, keys, arrays, unique, deadline)?;
         let joined = claim.tickets.iter().filter(|(flight, _)| !claim.mine.contains(&(*flight as usize)));
         loader.counters.keys_joined.add(joined.count());
         Ok(Some(claim))
+    }
+
+    fn claim_in(
+        &self,
+        table: &mut FlightTable,
+        keys: &KeyBatch,
+        arrays: &[ArrayRef],
+        unique: &[(u32, u64)],
+        deadline: Instant,
+    ) -> Result<Claim, DictError> {
+        let loader = &*self.core.loader;
+        table.claim(keys, unique, deadline, |mine| {
+            loader.may_ask()?;
+            loader.may_ask_for(mine.iter().map(|&row| keys.get(row as usize))).map_err(|e| self.failed(e))?;
+            self.launch(arrays, mine, deadline)
+        })
     }
 
     /// Makes the flights that bring `rows` of `keys`.
@@ -446,14 +459,26 @@ impl Dictionary {
                 self.definition.layout.update.update_queue_push_timeout_ms
             ),
             Refused::Closed => format!("Dictionary {name} is being dropped"),
+            Refused::NoThread(e) => {
+                format!("Dictionary {name} cannot ask its source, for no thread can be started: {e}")
+            }
         };
         DictError::new(Code::CacheDictionaryUpdateFail, message)
+    }
+
+    /// A place to wait for the source.
+    ///
+    /// # Errors
+    /// 510 if too many wait already.
+    fn place(&self) -> Result<Place<'_>, DictError> {
+        self.core.loader.waiting.place().ok_or_else(|| self.too_many_waiting())
     }
 
     /// Starts what is ours, waits for everything until `deadline`, shows it. How many of `rows` the source has.
     fn fetch(
         &self,
         batch: &mut Batch<'_>,
+        place: &Place<'_>,
         claim: Claim,
         rows: &[u32],
         places: &[u32],
@@ -461,13 +486,11 @@ impl Dictionary {
     ) -> Result<usize, DictError> {
         self.start(&claim)?;
         let mut loaded = Vec::with_capacity(claim.flights.len());
-        let outcomes = self.core.loader.waiting.wait(|| {
+        let outcomes = place.wait(|| {
             let outcomes = claim.flights.iter().map(|flight| flight.wait(deadline));
             outcomes.collect::<Vec<_>>()
         });
-        // What has begun goes on, and will be found in the cache.
-        let outcomes = outcomes.ok_or_else(|| self.too_many_waiting())?;
-        for outcome in outcomes {
+        for outcome in outcomes.ok_or_else(|| self.core.loader.not_started())? {
             match outcome {
                 Some(Ok(rows)) => loaded.push(rows),
                 Some(Err(error)) => return Err(self.failed(error)),
@@ -494,8 +517,10 @@ impl Dictionary {
         DictError::new(
             Code::CacheDictionaryUpdateFail,
             format!(
-                "Dictionary {} is missing keys, and {} lookups are waiting for sources already",
+                "Dictionary {} is missing keys, and as many lookups are waiting for sources already as may \
+                 ({} of one dictionary, {} of all)",
                 self.core.loader.name,
+                limits::LOOKUPS_WAITING_OF_ONE_MAX,
                 limits::LOOKUPS_WAITING_MAX
             ),
         )

@@ -80,48 +80,92 @@ pub struct ParquetWanted<'a> {
 }
 
 /// How lookups wait for sources: on their own thread, but no more of them at once than
-/// [`LOOKUPS_WAITING_MAX`](limits::LOOKUPS_WAITING_MAX), so that threads are left for those that need not wait.
-/// Clones count together.
+/// [`LOOKUPS_WAITING_MAX`](limits::LOOKUPS_WAITING_MAX), so that threads are left for those that need not wait, and of one
+/// dictionary no more than [`LOOKUPS_WAITING_OF_ONE_MAX`](limits::LOOKUPS_WAITING_OF_ONE_MAX), so that places are left for
+/// others. Clones count together.
 #[derive(Clone, Debug)]
 pub struct Waiting {
-    waiting: Arc<AtomicUsize>,
-    places: usize,
+    places: Places,
+    /// Those of one dictionary, which are among the others.
+    own: Option<Places>,
     run: fn(&mut dyn FnMut()),
+}
+
+/// How many wait, and how many may.
+#[derive(Clone, Debug)]
+struct Places {
+    taken: Arc<AtomicUsize>,
+    most: usize,
 }
 
 impl Waiting {
     /// `run` is given each wait and calls it once: for whoever has to know that this thread will be of no use for
     /// a while.
     pub fn new(run: fn(&mut dyn FnMut())) -> Self {
-        Self { waiting: Arc::default(), places: limits::LOOKUPS_WAITING_MAX, run }
+        Self { places: Places::of(limits::LOOKUPS_WAITING_MAX), own: None, run }
     }
 
     /// How others wait that take no lookup its place: so many of them at once.
     pub fn beside(&self, places: usize) -> Self {
-        Self { waiting: Arc::default(), places, run: self.run }
+        Self { places: Places::of(places), own: None, run: self.run }
+    }
+
+    /// How lookups of one dictionary wait.
+    pub(crate) fn of_one(&self) -> Self {
+        Self { own: Some(Places::of(limits::LOOKUPS_WAITING_OF_ONE_MAX)), ..self.clone() }
+    }
+
+    /// A place to wait at; `None`: too many are waiting already.
+    pub(crate) fn place(&self) -> Option<Place<'_>> {
+        let own = match &self.own {
+            Some(own) => Some(own.take()?),
+            None => None,
+        };
+        Some(Place { _taken: [Some(self.places.take()?), own], run: self.run })
     }
 
     /// What `wait` gives; `None`: too many are waiting already.
     pub fn wait<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
-        let _place = Place::take(&self.waiting, self.places)?;
+        self.place()?.wait(wait)
+    }
+}
+
+/// A place among the threads that wait.
+pub(crate) struct Place<'a> {
+    _taken: [Option<Taken<'a>>; 2],
+    run: fn(&mut dyn FnMut()),
+}
+
+impl Place<'_> {
+    /// That of a thread which nobody else needs: it takes none of the others.
+    pub fn of_own_thread() -> Place<'static> {
+        Place { _taken: [None, None], run: |wait| wait() }
+    }
+
+    /// What `wait` gives; `None`: it was not called.
+    pub fn wait<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
         let (mut wait, mut result) = (Some(wait), None);
         (self.run)(&mut || result = wait.take().map(|wait| wait()));
         result
     }
 }
 
-/// A place among the threads that wait.
-struct Place<'a>(&'a AtomicUsize);
+impl Places {
+    fn of(most: usize) -> Self {
+        Self { taken: Arc::default(), most }
+    }
 
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize, places: usize) -> Option<Self> {
+    fn take(&self) -> Option<Taken<'_>> {
         // Given back at once if there is none left.
-        let place = Self(waiting);
-        (waiting.fetch_add(1, Ordering::Relaxed) < places).then_some(place)
+        let place = Taken(&self.taken);
+        (self.taken.fetch_add(1, Ordering::Relaxed) < self.most).then_some(place)
     }
 }
 
-impl Drop for Place<'_> {
+/// One place, until it is dropped.
+struct Taken<'a>(&'a AtomicUsize);
+
+impl Drop for Taken<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -262,6 +306,14 @@ mod tests {
         assert_eq!(waiting.wait(|| 5), Some(5), "places are given back");
         let others = waiting.beside(1);
         assert_eq!(others.wait(|| (others.wait(|| 5), waiting.wait(|| 6))), Some((None, Some(6))));
+        let (one, another) = (waiting.of_one(), waiting.of_one());
+        let share = limits::LOOKUPS_WAITING_OF_ONE_MAX;
+        let held: Vec<_> = (0..share).map(|_| one.place().unwrap()).collect();
+        assert!(one.clone().place().is_none());
+        let others = (0..most - share).map(|_| another.place().unwrap());
+        assert_eq!(others.collect::<Vec<_>>().len(), most - share);
+        drop(held);
+        assert_eq!(nested(&one, share), Some(share), "places are given back");
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub const BSON_NESTING_MAX: usize = 128;
 pub const KEYS_PER_LOOKUP_MAX: usize = 1 << 30;
 /// Lookups that wait for sources at once, of all dictionaries of an environment; each holds threads.
 pub const LOOKUPS_WAITING_MAX: usize = 200;
+/// The same, of one dictionary: a source that is silent leaves the others half of them.
+pub const LOOKUPS_WAITING_OF_ONE_MAX: usize = LOOKUPS_WAITING_MAX / 2;
 /// Rows of one batch of `Dictionary::resident`, but for what one step of the cache or of a source gives at once.
 pub const RESIDENT_BATCH_ROWS: usize = 1 << 13;
 /// Bytes of its values, after which no step is made for the same batch.
@@ -96,12 +98,16 @@ pub const TIMEOUT_MS_MAX: u64 = 86_400_000;
 pub const REQUESTS_PER_SECOND_MAX: u64 = 10_000;
 /// Requests waiting for a source thread.
 pub const QUEUE_MAX: u64 = 10_000_000;
+/// Keys of requests that wait for a source thread, of one dictionary, after which no request is added.
+pub const QUEUE_KEYS_MAX: usize = 1 << 25;
 
 const _: () = assert!(REGEXP_BYTES_MAX < REGEXPS_BYTES_MAX);
 const _: () = assert!(STDERR_TAIL_BYTES < ROW_BYTES_MAX);
 const _: () = assert!(KEYS_PER_REQUEST_MAX < KEYS_PER_LOOKUP_MAX);
 const _: () = assert!(KEYS_PER_STATEMENT_MAX <= KEYS_PER_REQUEST_MAX);
 const _: () = assert!(MONGODB_TUPLES_MAX <= MONGODB_KEYS_MAX && MONGODB_KEYS_MAX <= KEYS_PER_REQUEST_MAX);
+const _: () = assert!(LOOKUPS_WAITING_OF_ONE_MAX < LOOKUPS_WAITING_MAX);
+const _: () = assert!(KEYS_PER_REQUEST_MAX < QUEUE_KEYS_MAX);
 const _: () = assert!(LIFETIME_SECONDS_MAX < (u32::MAX / 2) as u64);
 
 /// Blocks of a partition of an SSD_CACHE: 16 GiB of 4 KiB each.

@@ -165,6 +165,42 @@ fn a_lookup_of_many_requests_waits_for_room_once() {
     fake.open_gate();
 }
 
+/// Whoever is refused leaves no request behind, and takes no place of who asks another source.
+#[test]
+fn lookups_that_may_not_wait_ask_for_nothing() {
+    const WAIT: usize = 100;
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    for layout in ["CACHE(SIZE_IN_CELLS 1000", "DIRECT("] {
+        let (silent, fake) = (Arc::new(Fake::default()), Arc::new(Fake::default()));
+        let layout = format!("{layout} MAX_THREADS_FOR_UPDATES 1)");
+        let dictionary = open(&silent, &layout, &environment);
+        let other = open(&fake, &layout, &environment);
+        silent.close_gate();
+        std::thread::scope(|scope| {
+            let dictionary = &dictionary;
+            let waiting: Vec<_> =
+                (0..WAIT as u64).map(|key| scope.spawn(move || get(dictionary, [key * 10 + 1]))).collect();
+            silent.await_waiting(1);
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while dictionary.status().source_queue_keys < WAIT as u64 - 1 {
+                assert!(Instant::now() < deadline, "{} wait", dictionary.status().source_queue_keys);
+                std::thread::yield_now();
+            }
+            for key in 5001..5010 {
+                assert_eq!(get(dictionary, [key]), Err(510));
+                assert_eq!(dictionary.refresh(&u64s([key])).unwrap_err().code(), 510);
+            }
+            assert_eq!(dictionary.status().source_queue_keys, WAIT as u64 - 1, "{layout}");
+            assert_eq!(get(&other, [7]), Ok(vec![70]), "another source is there for who asks it");
+            silent.open_gate();
+            assert!(waiting.into_iter().all(|waits| waits.join().unwrap().is_ok()));
+        });
+        assert_eq!(get(&dictionary, [5001]), Ok(vec![50010]), "places are given back");
+        assert_eq!(silent.keys(), WAIT as u64 + 1, "{layout}");
+    }
+}
+
 #[test]
 fn bounds_are_written_and_read_back() {
     for layout in ["DIRECT()", "CACHE(SIZE_IN_CELLS 8)", "SSD_CACHE(PATH 'p')"] {

@@ -1,15 +1,16 @@
 //! Freshness on demand: entries are forgotten or asked for anew before their lifetime is over.
 
 use super::{Dictionary, direct_claim};
+use crate::environment::Place;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::lookup::{Batch, lock, unique};
+use crate::lookup::{Batch, FlightTable, lock, unique};
 use crate::row::KeyBatch;
 use crate::store::Store;
 use arrow::array::ArrayRef;
 use granary_cache::Key;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
 impl Dictionary {
     /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept. A
@@ -88,6 +89,11 @@ impl Dictionary {
     /// The errors of [`get`](Self::get) and [`invalidate`](Self::invalidate).
     pub fn refresh(&self, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.refuse_keys_of_full_load()?;
+        self.refresh_at(&self.place()?, keys)
+    }
+
+    /// The same, waiting at this place.
+    pub(super) fn refresh_at(&self, place: &Place<'_>, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.core.note_use();
         let encoded = self.core.loader.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
@@ -99,20 +105,20 @@ impl Dictionary {
         let deadline = self.deadline();
         let claim = match self.core.loader.storage.store() {
             Some(_) => {
-                // Joining a request that began earlier would bring what was true then.
-                self.forget_requests_of(&batch.keys);
-                let claim = self.claim(&batch.keys, keys, &unique, None, deadline)?;
-                claim.iter().flat_map(|claim| &claim.flights).for_each(|flight| flight.renew());
+                // Joining a request that began earlier would bring what was true then, and one that began between the two
+                // may be keeping its rows already: nobody else has the table meanwhile.
+                let mut table = self.forget_under_way(&batch.keys);
+                let claim = self.claim_in(&mut table, &batch.keys, keys, &unique, deadline)?;
+                debug_assert_eq!(claim.mine, 0..claim.flights.len(), "none is joined");
+                claim.flights.iter().for_each(|flight| flight.renew());
                 claim
             }
             None => {
                 let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
-                Some(direct_claim(self.launch(keys, &chosen, deadline)?))
+                direct_claim(self.launch(keys, &chosen, deadline)?)
             }
         };
-        if let Some(claim) = claim {
-            self.fetch(&mut batch, claim, &rows, &places, deadline)?;
-        }
+        self.fetch(&mut batch, place, claim, &rows, &places, deadline)?;
         self.core.loader.storage.store().map_or(Ok(()), Store::sync_changes)?;
         Ok(batch.finish().found().true_count())
     }
@@ -120,11 +126,18 @@ impl Dictionary {
     /// What is under way for these keys is answered, but neither kept nor joined: it may be older than the moment this
     /// is called. Those that the source was asked for in vain may be asked for again.
     pub(super) fn forget_requests_of(&self, keys: &KeyBatch) {
+        drop(self.forget_under_way(keys));
+    }
+
+    /// The same; whoever has the table locked still knows that nothing else is under way.
+    fn forget_under_way(&self, keys: &KeyBatch) -> MutexGuard<'_, FlightTable> {
         lock(&self.core.loader.refused_keys).remove((0..keys.len()).map(|row| keys.get(row)));
         let table = lock(&self.core.loader.table);
         // Whoever puts rows has done so, or will see what is forgotten.
-        let _epoch = self.core.loader.epoch.write().unwrap_or_else(PoisonError::into_inner);
+        let epoch = self.core.loader.epoch.write().unwrap_or_else(PoisonError::into_inner);
         table.forget(keys);
+        drop(epoch);
+        table
     }
 
     /// The same for all keys.

@@ -2,6 +2,7 @@
 
 use super::Dictionary;
 use crate::config::Expired;
+use crate::environment::Place;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{call_source, caught, lock};
@@ -186,7 +187,7 @@ impl Dictionary {
                 .collect::<Result<_, _>>()
                 .map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?;
             let deadline = self.deadline();
-            match self.refresh(&keys) {
+            match self.refresh_at(&Place::of_own_thread(), &keys) {
                 Ok(_) => renewed += cached.len(),
                 // They have changed, and may not stay as they were: whoever asks for them next asks the source. To begin
                 // with them again at the next look would take as long as this did, or fail for the same row.

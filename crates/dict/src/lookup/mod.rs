@@ -18,7 +18,7 @@ mod totals;
 pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
 pub(crate) use connections::{Connections, Remake};
-pub(crate) use flight::{Claim, Flight, Loaded, lock, unique};
+pub(crate) use flight::{Claim, Flight, FlightTable, Loaded, lock, unique};
 pub(crate) use load::Loader;
 pub(crate) use pace::Pace;
 pub(crate) use panics::caught;

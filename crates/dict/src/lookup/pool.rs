@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::limits;
 use crate::source::Source;
 
 /// A request. It runs on a source thread with that thread's connection, if there is one already; or is told
@@ -26,6 +27,7 @@ pub(crate) struct Pool {
     handles: Mutex<Vec<JoinHandle<()>>>,
     threads_max: usize,
     queue_max: usize,
+    keys_max: usize,
 }
 
 struct Shared {
@@ -40,6 +42,8 @@ struct Shared {
 struct Queue {
     /// Each with the number of keys that it asks for.
     jobs: VecDeque<(Job, usize)>,
+    /// The keys of all of them.
+    keys: usize,
     threads: usize,
     idle: usize,
     /// Counts when connections were to be dropped.
@@ -81,6 +85,8 @@ pub(crate) enum Refused {
     /// So many requests were waiting for all of the time allowed.
     Full(usize),
     Closed,
+    /// There is no thread for it, and none can be started.
+    NoThread(String),
 }
 
 impl Pool {
@@ -91,7 +97,8 @@ impl Pool {
             room: Condvar::new(),
             ended: Condvar::new(),
         };
-        Pool { shared: Arc::new(shared), handles: Mutex::default(), threads_max, queue_max }
+        let keys_max = limits::QUEUE_KEYS_MAX;
+        Pool { shared: Arc::new(shared), handles: Mutex::default(), threads_max, queue_max, keys_max }
     }
 
     /// Queues a job that asks for so many keys, waiting for room at most `patience`.
@@ -104,7 +111,7 @@ impl Pool {
                 job(Turn::Closed);
                 return Err(Refused::Closed);
             }
-            if queue.jobs.len() < self.queue_max {
+            if queue.jobs.len() < self.queue_max && queue.keys < self.keys_max {
                 break;
             }
             let Some(left) = deadline.checked_duration_since(Instant::now()) else {
@@ -116,6 +123,7 @@ impl Pool {
             queue = self.shared.room.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         queue.jobs.push_back((job, keys));
+        queue.keys += keys;
         if queue.jobs.len() > queue.idle && queue.threads < self.threads_max {
             let shared = self.shared.clone();
             let thread = std::thread::Builder::new().name("granary-source".into());
@@ -126,11 +134,12 @@ impl Pool {
                 }
                 // Whoever is running already will get to it; with nobody running it must not wait for ever.
                 Err(_) if queue.threads > 0 => {}
-                Err(_) => {
+                Err(e) => {
                     let refused = queue.jobs.pop_back();
+                    queue.keys -= keys;
                     drop(queue);
                     refused.into_iter().for_each(|(job, _)| job(Turn::Closed));
-                    return Err(Refused::Closed);
+                    return Err(Refused::NoThread(e.to_string()));
                 }
             }
         }
@@ -150,7 +159,7 @@ impl Pool {
         let queue = lock(&self.shared.queue);
         PoolFigures {
             waiting: queue.jobs.len() as u64,
-            waiting_keys: queue.jobs.iter().map(|(_, keys)| *keys as u64).sum(),
+            waiting_keys: queue.keys as u64,
             threads: queue.threads as u64,
             active: (queue.threads - queue.idle) as u64,
         }
@@ -163,6 +172,7 @@ impl Pool {
         let mut queue = lock(&self.shared.queue);
         queue.state = State::Closed;
         let waiting = std::mem::take(&mut queue.jobs);
+        queue.keys = 0;
         drop(queue);
         waiting.into_iter().for_each(|(job, _)| job(Turn::Closed));
         self.shared.work.notify_all();
@@ -209,7 +219,8 @@ impl Shared {
                 queue = lock(&self.queue);
                 continue;
             }
-            if let Some((job, _)) = queue.jobs.pop_front() {
+            if let Some((job, keys)) = queue.jobs.pop_front() {
+                queue.keys -= keys;
                 return Some(job);
             }
             if queue.state == State::Closed {
@@ -255,6 +266,29 @@ mod tests {
         go.send(()).unwrap();
         pool.close(Duration::from_secs(10));
         assert_eq!(lock(&pool.shared.queue).threads, 0);
+    }
+
+    #[test]
+    fn so_many_keys_wait_and_then_no_more_requests() {
+        let pool = Pool { keys_max: 10, ..Pool::new(1, 100) };
+        let (go, may_go) = channel::<()>();
+        let (started, is_started) = channel();
+        let hold = move |_: Turn<'_>| {
+            started.send(()).unwrap();
+            let _ = may_go.recv();
+        };
+        pool.push(Box::new(hold), 500, Duration::ZERO).unwrap();
+        is_started.recv().unwrap();
+        let nothing = || -> Job { Box::new(|_| ()) };
+        for keys in [9, 500] {
+            pool.push(nothing(), keys, Duration::ZERO).unwrap();
+        }
+        assert_eq!(pool.push(nothing(), 1, Duration::from_millis(20)), Err(Refused::Full(2)));
+        assert_eq!(pool.figures().waiting_keys, 509);
+        go.send(()).unwrap();
+        pool.push(nothing(), 1, Duration::from_secs(20)).unwrap();
+        pool.close(Duration::from_secs(10));
+        assert_eq!(pool.figures(), PoolFigures::default());
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! Calls of the source that are no lookup: on a source thread, waited for.
 
 use super::load::Loader;
-use super::pool::{Pool, Turn};
+use super::pool::{Pool, Refused, Turn};
 use crate::config::UpdateSettings;
+use crate::environment::Place;
 use crate::error::DictError;
 use crate::source::Source;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Calls the source, and waits for it as long as a lookup would. Whatever comes of it, lookups go on asking: what was
-/// asked is not what they ask.
+/// Calls the source, and waits for it as long as a lookup would, on a thread that nobody else needs. Whatever comes of
+/// it, lookups go on asking: what was asked is not what they ask.
 pub(crate) fn call_source<T: Send + 'static>(
     pool: &Pool,
     loader: &Arc<Loader>,
@@ -23,7 +24,7 @@ pub(crate) fn call_source<T: Send + 'static>(
         let _ = answer.send(loader.ask_apart(connection, call));
     })?;
     let patience = deadline.saturating_duration_since(Instant::now());
-    receive(loader, &answers, patience, update.query_wait_timeout_ms)?
+    receive(loader, &Place::of_own_thread(), &answers, patience, update.query_wait_timeout_ms)?
 }
 
 /// Has a thread of `pool` do a job with its connection when its turn has come, unless that is later than a lookup
@@ -44,19 +45,21 @@ pub(crate) fn begin(
         }
     };
     let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
-    pool.push(Box::new(job), 0, patience).map_err(|_| loader.unavailable("its queue is full or closed"))?;
+    pool.push(Box::new(job), 0, patience).map_err(|refused| match refused {
+        Refused::Full(_) | Refused::Closed => loader.unavailable("its queue is full or closed"),
+        Refused::NoThread(e) => loader.unavailable(&format!("no thread can be started: {e}")),
+    })?;
     Ok(deadline)
 }
 
 /// Waits for what a job sends, so long; the error speaks of `timeout_ms`.
 pub(crate) fn receive<T: Send>(
     loader: &Loader,
+    place: &Place<'_>,
     answers: &Receiver<T>,
     patience: Duration,
     timeout_ms: u64,
 ) -> Result<T, DictError> {
-    let answer = loader.waiting.wait(|| answers.recv_timeout(patience));
-    answer
-        .ok_or_else(|| loader.unavailable("too many queries are waiting for sources already"))?
-        .map_err(|_| loader.timed_out(timeout_ms))
+    let answer = place.wait(|| answers.recv_timeout(patience));
+    answer.ok_or_else(|| loader.not_started())?.map_err(|_| loader.timed_out(timeout_ms))
 }

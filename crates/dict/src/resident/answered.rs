@@ -40,7 +40,11 @@ impl Answered {
         if let Ok(answer) = self.batches.try_recv() {
             return answer;
         }
-        receive(&self.loader, &self.batches, Duration::from_millis(self.timeout_ms), self.timeout_ms)?
+        let place = self.loader.waiting.place();
+        let place = place
+            .ok_or_else(|| self.loader.unavailable("too many queries are waiting for sources already"))?;
+        let patience = Duration::from_millis(self.timeout_ms);
+        receive(&self.loader, &place, &self.batches, patience, self.timeout_ms)?
     }
 }
 
