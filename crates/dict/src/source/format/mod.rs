@@ -118,8 +118,10 @@ pub(super) fn pass_rows(
     take: &mut Take<'_>,
 ) -> Result<(), DictError> {
     let mut reader = Reader::new(format);
-    // What has come and was not read, for it ends in the middle of a row.
+    // What has come and was not read, for it ends in the middle of a row or a block.
     let mut bytes = Vec::new();
+    // How much of it there is to be before it is looked at again: see `RowReader`.
+    let mut enough = 0;
     loop {
         let piece = input.by_ref().take(limits::ANSWER_PIECE_BYTES).read_to_end(&mut bytes).map_err(|e| {
             let code = match e.kind() {
@@ -128,16 +130,19 @@ pub(super) fn pass_rows(
             };
             DictError::new(code, format!("The answer of the source breaks off: {e}"))
         })?;
-        let end = if piece == 0 { End::Here } else { End::Later };
-        let read = reader.read(&bytes, end, &mut rows)?;
-        bytes.drain(..read);
+        if piece == 0 || bytes.len() >= enough {
+            let end = if piece == 0 { End::Here } else { End::Later };
+            let read = reader.read(&bytes, end, &mut rows)?;
+            bytes.drain(..read);
+            enough = if read == 0 { 2 * bytes.len() } else { 0 };
+            if bytes.len() > limits::ROW_BYTES_MAX {
+                let text = format!("A row or block of more than {} bytes", limits::ROW_BYTES_MAX);
+                return Err(DictError::new(Code::LimitExceeded, text));
+            }
+        }
         rows.pour(if piece == 0 { 1 } else { limits::RESIDENT_BATCH_ROWS }, take)?;
         if piece == 0 {
             return Ok(());
-        }
-        if bytes.len() > limits::ROW_BYTES_MAX {
-            let text = format!("A row of more than {} bytes", limits::ROW_BYTES_MAX);
-            return Err(DictError::new(Code::LimitExceeded, text));
         }
     }
 }

@@ -465,6 +465,16 @@ fn a_row_that_never_ends_is_refused() {
     }
 }
 
+/// A block is looked at a few times while it comes, and not once for each piece.
+#[test]
+fn a_block_that_never_ends_is_refused() {
+    let head = b"\x01\xff\xff\xff\x7f\x01s\x06String";
+    let rows = Rows::of_columns(&[("s".to_string(), DataType::String)]);
+    let endless = head.chain(std::io::repeat(0));
+    let error = pass_rows(Format::Native, endless, rows, &mut |_| Ok(())).unwrap_err();
+    assert!(error.message().contains("A row or block of more than 67108864 bytes"), "{error}");
+}
+
 /// Rows of an id and a text, read in pieces of several lengths.
 fn texts_by_pieces(format: &str, bytes: &str) -> Result<Vec<String>, DictError> {
     let format = Format::named(format).unwrap();
