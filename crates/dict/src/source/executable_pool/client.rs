@@ -185,7 +185,8 @@ impl Source for ExecutablePool {
             KeyEcho::Repeated => (Rows::new(&self.structure), &[][..]),
             KeyEcho::Implicit => (Rows::of_attributes(&self.structure), keys),
         };
-        let mut incoming = Incoming { format: program.format, rows, rest: Vec::new(), count };
+        let (format, reader) = (program.format, Reader::new(program.format));
+        let mut incoming = Incoming { format, reader, rows, rest: Vec::new(), count };
         let mut borrowed = self.processes.borrow()?;
         let process = borrowed.process.as_mut().expect("there is one until it is given back");
         process.exchange(&input, self.timeouts, |bytes| incoming.take(bytes))?;
@@ -206,6 +207,8 @@ impl Source for ExecutablePool {
 /// Rows as they come.
 struct Incoming {
     format: Format,
+    /// Of one answer: the next one begins anew, with a bracket of its own where there is one around the rows.
+    reader: Reader,
     rows: Rows,
     /// The beginning of a row.
     rest: Vec<u8>,
@@ -215,14 +218,18 @@ struct Incoming {
 impl Incoming {
     fn take(&mut self, bytes: &[u8]) -> Result<Answer, DictError> {
         self.rest.extend_from_slice(bytes);
-        let whole = read_whole_rows(self.format, &self.rest, &mut self.rows)?;
+        let whole = self.reader.read(whole_lines(self.format, &self.rest), End::Later, &mut self.rows)?;
         self.rest.drain(..whole);
         if self.rest.len() > limits::ROW_BYTES_MAX {
-            let text = format!("A row of more than {} bytes", limits::ROW_BYTES_MAX);
+            let text = format!("A row or block of more than {} bytes", limits::ROW_BYTES_MAX);
             return Err(DictError::new(Code::LimitExceeded, text));
         }
         match self.rows.len() {
             rows if rows < self.count => Ok(Answer::Unfinished),
+            // The bracket around the rows is still to come.
+            rows if rows == self.count && self.rest.is_empty() && self.reader.is_open() => {
+                Ok(Answer::Unfinished)
+            }
             rows if rows == self.count && self.rest.is_empty() => Ok(Answer::Whole),
             _ => Err(DictError::new(
                 Code::IncorrectData,
@@ -232,13 +239,11 @@ impl Incoming {
     }
 }
 
-/// Reads the whole rows at the beginning of `bytes`, which end with a line end where the format has lines; where
-/// they end. The format has no head.
-fn read_whole_rows(format: Format, bytes: &[u8], rows: &mut Rows) -> Result<usize, DictError> {
-    let bytes = match format {
+/// What can be read of the beginning of `bytes`: where the format has lines, whole ones.
+fn whole_lines(format: Format, bytes: &[u8]) -> &[u8] {
+    match format {
         // An object is whole before its line end has come; which would then be more than was asked for.
         Format::Json(_) => &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)],
         _ => bytes,
-    };
-    Reader::new(format).read(bytes, End::Later, rows)
+    }
 }

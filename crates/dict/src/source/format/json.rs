@@ -83,6 +83,12 @@ impl Stream {
         Stream { shape, values, head, order: None, brackets: Brackets::Unknown }
     }
 
+    /// Whether there is a bracket around the rows that is not closed yet.
+    #[cfg_attr(not(feature = "executable-pool"), expect(dead_code, reason = "others read to the end"))]
+    pub fn is_open(&self) -> bool {
+        self.brackets == Brackets::Open
+    }
+
     /// Reads the whole rows at the beginning of `bytes`, and says where they end.
     pub fn read(&mut self, bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, DictError> {
         let mut read = 0;

@@ -83,6 +83,12 @@ impl Reader {
         Reader { name: format.name(), state, is_new: true }
     }
 
+    /// Whether there is a bracket around the rows that is not closed yet.
+    #[cfg_attr(not(feature = "executable-pool"), expect(dead_code, reason = "others read to the end"))]
+    pub fn is_open(&self) -> bool {
+        matches!(&self.state, State::Json(stream) if stream.is_open())
+    }
+
     /// Reads the whole rows at the beginning of `bytes`, and says how many bytes they took: what is behind them must
     /// come again, before what follows.
     ///
