@@ -38,6 +38,29 @@ fn empty_fields_of_csv() {
     assert_eq!(values(&answer.columns[1]), [5, 9, 9, 7]);
 }
 
+/// Whoever opens a pipe waits until somebody writes.
+#[test]
+fn what_is_no_regular_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("user_files")).unwrap();
+    let pipe = folder.path().join("user_files/pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::fs::create_dir(folder.path().join("user_files/folder")).unwrap();
+    for path in ["pipe", "folder"] {
+        let source = format!("PATH '{path}' FORMAT CSV");
+        let dictionary = open(folder.path(), "id UInt64", "id", &source, "DIRECT()").unwrap();
+        let error = dictionary.has(&u64s([1])).unwrap_err();
+        assert!(error.message().contains("it is no regular file"), "{path}: {error}");
+    }
+    let sql = format!(
+        "CREATE DICTIONARY s (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH '{}' TABLE 't')) LAYOUT(DIRECT())",
+        pipe.display()
+    );
+    let dictionary = Dictionary::open(definition(&sql), &Environment::new(folder.path())).unwrap();
+    let error = dictionary.has(&u64s([1])).unwrap_err();
+    assert!(error.message().contains("it is no regular file"), "{error}");
+}
+
 #[test]
 fn finds_keys_in_each_format() {
     let folder = tempfile::tempdir().unwrap();

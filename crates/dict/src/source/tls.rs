@@ -2,12 +2,14 @@
 
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
+use crate::source::file::open_regular;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,7 +57,8 @@ impl Trusted {
                 format!("TLS: there are no certificates to trust; name a file of them in {TRUSTED_VARIABLE}");
             DictError::new(Code::NetworkError, text)
         })?;
-        let pem = std::fs::read(&path).map_err(|e| failed(&path, &e))?;
+        let mut pem = Vec::new();
+        open_regular(&path).and_then(|mut file| file.read_to_end(&mut pem)).map_err(|e| failed(&path, &e))?;
         Ok(Trusted { path, pem })
     }
 

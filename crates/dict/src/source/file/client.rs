@@ -12,9 +12,11 @@ use crate::source::rows::Rows;
 use crate::source::{Source, Take};
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
+use rustix::fs::OFlags;
 use std::collections::HashSet;
 use std::fs::File as Handle;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// How the rows lie in a file.
@@ -66,6 +68,8 @@ impl File {
                     let text = "FILE: Parquet is read by `granary local` and `granary server` alone";
                     return Err(DictError::new(Code::NotImplemented, text));
                 };
+                // The reader opens it by itself, and waits where it is a pipe.
+                open_regular(&self.path).map_err(|e| unreadable(&self.path, &e))?;
                 let columns: Vec<String> =
                     (0..rows.width()).map(|column| rows.name(column).to_owned()).collect();
                 let wanted = ParquetWanted { columns: &columns, keys: keys.and_then(<[_]>::first) };
@@ -83,11 +87,26 @@ impl File {
     }
 }
 
+/// Opens a regular file to read it. A pipe would be waited for until somebody writes, and be empty at the next request;
+/// a device may have no end.
+pub(in crate::source) fn open_regular(path: &Path) -> io::Result<Handle> {
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = Handle::options().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+fn unreadable(path: &Path, e: &io::Error) -> DictError {
+    DictError::new(Code::CannotOpenFile, format!("File {}: {e}", path.display()))
+}
+
 /// All bytes of a file, if they are not too many: `advice` is for whoever has more.
 pub(in crate::source) fn contents(path: &Path, advice: &str) -> Result<Vec<u8>, DictError> {
-    let failed = |e: io::Error| DictError::new(Code::CannotOpenFile, format!("File {}: {e}", path.display()));
+    let failed = |e| unreadable(path, &e);
     let mut bytes = Vec::new();
-    let file = Handle::open(path).map_err(failed)?;
+    let file = open_regular(path).map_err(failed)?;
     file.take(limits::SOURCE_FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
     match bytes.len() as u64 > limits::SOURCE_FILE_BYTES_MAX {
         false => Ok(bytes),

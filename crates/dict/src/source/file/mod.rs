@@ -3,7 +3,7 @@
 
 mod client;
 
-pub(super) use self::client::contents;
+pub(super) use self::client::{contents, open_regular};
 
 use self::client::{File, FileFormat};
 use super::format::names::{Format, read_format};

@@ -2,7 +2,7 @@
 
 use super::client::Sqlite;
 use crate::definition::Structure;
-use crate::error::DictError;
+use crate::error::{Code, DictError};
 use crate::source::select::Select;
 use crate::source::{Changes, Source, Tail, Take};
 use arrow::array::{ArrayRef, RecordBatch};
@@ -35,14 +35,14 @@ type FileId = (u64, u64);
 impl Current {
     pub fn open(database: Database) -> Result<Current, DictError> {
         // Before it is opened: what is replaced in between is opened once more.
-        let file = database.file();
+        let file = database.file()?;
         let Database { path, select, structure, patience } = &database;
         let sqlite = Sqlite::open(path, select, structure, *patience)?;
         Ok(Current { database, file, sqlite })
     }
 
     fn sqlite(&mut self) -> Result<&mut Sqlite, DictError> {
-        if self.database.file() != self.file {
+        if self.database.file()? != self.file {
             *self = Current::open(self.database.clone())?;
         }
         Ok(&mut self.sqlite)
@@ -51,8 +51,17 @@ impl Current {
 
 impl Database {
     /// The file that is there; `None`: there is none.
-    fn file(&self) -> Option<FileId> {
-        fs::metadata(&self.path).ok().map(|found| (found.dev(), found.ino()))
+    ///
+    /// # Errors
+    /// It is no regular file: SQLite would wait for whoever opens the other end of a pipe.
+    fn file(&self) -> Result<Option<FileId>, DictError> {
+        match fs::metadata(&self.path).ok() {
+            Some(found) if !found.is_file() => {
+                let text = format!("SQLite database {}: it is no regular file", self.path.display());
+                Err(DictError::new(Code::SqliteEngineError, text))
+            }
+            found => Ok(found.map(|found| (found.dev(), found.ino()))),
+        }
     }
 }
 
