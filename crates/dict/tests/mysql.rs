@@ -32,6 +32,30 @@ fn open(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -
     Dictionary::open(definition(&sql), &Environment::new(std::env::temp_dir())).unwrap()
 }
 
+/// `SELECT * FROM direct LIMIT 10`, and a row that cannot be read: what is behind is not read.
+fn an_answer_that_nobody_takes_ends(server: &Server) {
+    let endless = "SELECT a.seq AS id, if(a.seq = 5 AND b.seq = 1, %s, 7) AS v FROM seq_1_to_1000000 AS b, seq_1_to_100000 AS a";
+    let ends = |what: &str| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while server.running().iter().any(|sql| sql.contains("seq_1_to_1000000")) {
+            assert!(Instant::now() < deadline, "{what}: it goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let open = |value: &str| {
+        let source = format!("QUERY '{}'", endless.replace("%s", value));
+        open(server, "id UInt64, v UInt64", "id", &source, "DIRECT()")
+    };
+    let direct = open("7");
+    let mut rows = direct.resident().unwrap();
+    assert!(rows.next().unwrap().unwrap().num_rows() > 0);
+    drop(rows);
+    ends("nobody takes it");
+    let wrong = open("-1");
+    assert!(wrong.resident().unwrap().any(|rows| rows.is_err()));
+    ends("a row is wrong");
+}
+
 #[test]
 fn mysql() {
     let mut server = Server::start();
@@ -57,6 +81,7 @@ fn mysql() {
     types_beyond_arrow(&server);
     local_times(&server);
     zero_dates_and_bad_bytes(&server);
+    an_answer_that_nobody_takes_ends(&server);
     many_keys(&server);
     composite(&server);
     floats(&server);

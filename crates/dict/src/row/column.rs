@@ -71,6 +71,17 @@ impl Column {
         self.len
     }
 
+    /// The bytes of its values, and of where they end.
+    pub fn bytes(&self) -> usize {
+        match &self.values {
+            Values::Fixed { bytes, .. } => bytes.len(),
+            Values::Bits(bits) => bits.len() / 8,
+            Values::Text { ends, bytes, .. } => size_of_val(&ends[..]) + bytes.len(),
+            Values::Lists { ends, items, .. } => size_of_val(&ends[..]) + items.bytes(),
+            Values::Tuples(elements) => elements.iter().map(Column::bytes).sum(),
+        }
+    }
+
     /// Adds a fixed-width value; `raw` holds at least the type's width.
     #[inline]
     pub fn push_fixed(&mut self, raw: &[u8]) {

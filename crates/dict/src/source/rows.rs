@@ -3,6 +3,7 @@
 use super::Take;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
+use crate::limits;
 use crate::row::Column;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
@@ -184,6 +185,24 @@ impl Rows {
         error.within(format_args!("Column {} of the source", self.names[column]))
     }
 
+    /// Refuses more bytes than an answer may have that is read whole. Whoever pours rows out begins anew with each batch.
+    ///
+    /// # Errors
+    /// `LIMIT_EXCEEDED`.
+    pub fn check_bytes(&self) -> Result<(), DictError> {
+        self.check_bytes_of(limits::ANSWER_BYTES_MAX)
+    }
+
+    fn check_bytes_of(&self, most: u64) -> Result<(), DictError> {
+        match self.columns.iter().map(Column::bytes).sum::<usize>() as u64 > most {
+            false => Ok(()),
+            true => {
+                let text = format!("The source: an answer of more than {most} bytes");
+                Err(DictError::new(Code::LimitExceeded, text))
+            }
+        }
+    }
+
     /// Counts a row as read.
     pub fn end_row(&mut self) {
         self.ended += 1;
@@ -251,5 +270,26 @@ fn nullable(data_type: DataType) -> DataType {
     match data_type {
         DataType::Nullable(_) => data_type,
         plain => DataType::Nullable(Box::new(plain)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_has_so_many_bytes() {
+        let types = ["UInt64", "Nullable(String)", "Array(UInt32)", "Tuple(UInt8, String)", "Bool"];
+        for (text, data_type) in ["7", "seven", "[1,2,3]", "(1,'seven')", "true"].into_iter().zip(types) {
+            let mut rows = Rows::of_columns(&[("v".into(), DataType::parse(data_type).unwrap())]);
+            let mut count = 0;
+            while rows.check_bytes_of(1000).is_ok() {
+                rows.push_parsed(0, Some(text)).unwrap();
+                count += 1;
+            }
+            assert!((50..=8010).contains(&count), "{count} of {data_type}");
+            rows.take().unwrap();
+            assert!(rows.check_bytes_of(1000).is_ok(), "poured out");
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::types::{DataType, text_to_fixed};
 use arrow::array::{ArrayRef, RecordBatch};
 use mysql::consts::ColumnType;
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Value};
+use mysql::{Binary, Conn, Opts, OptsBuilder, QueryResult, Value};
 use std::time::{Duration, Instant};
 
 /// What a session needs, whatever the server's own settings are. The quoting of this crate holds in a sql_mode without
@@ -28,10 +28,18 @@ const SESSION: &str = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = '', a
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The server ends a statement that takes too long; the connection is given up so much later.
 const GRACE: Duration = Duration::from_secs(5);
+/// For how long the rest of an answer is read that nobody wants, before the server is told so.
+const NEAR_END: Duration = Duration::from_millis(100);
+
+/// A connection, and what it takes to make another one like it.
+struct Connection {
+    conn: Conn,
+    options: Opts,
+}
 
 /// One connection.
 pub(super) struct Mysql {
-    connection: Conn,
+    connection: Connection,
     /// The database that tables are in, if one is named.
     database: Option<String>,
     select: Select,
@@ -65,7 +73,8 @@ impl Mysql {
             .write_timeout(Some(patience + GRACE))
             // Statements hold their keys: none comes twice, and each is closed behind its rows.
             .stmt_cache_size(0);
-        let mut connection = Conn::new(options).map_err(|e| {
+        let options = Opts::from(options);
+        let mut connection = Conn::new(options.clone()).map_err(|e| {
             let text = format!("Cannot connect to MySQL at {}:{}: {}", server.host, server.port, said(&e));
             DictError::new(Code::AllConnectionTriesFailed, text)
         })?;
@@ -83,7 +92,7 @@ impl Mysql {
         let mut mysql = Mysql {
             theirs: Vec::new(),
             updates,
-            connection,
+            connection: Connection { conn: connection, options },
             database,
             select: select.clone(),
             structure: structure.clone(),
@@ -91,7 +100,8 @@ impl Mysql {
             patience,
         };
         let (all, database) = (mysql.statement(None), mysql.database.as_deref());
-        mysql.theirs = keys::describe(&mut mysql.connection, structure, &all, of_none(select, database))?;
+        mysql.theirs =
+            keys::describe(&mut mysql.connection.conn, structure, &all, of_none(select, database))?;
         Ok(mysql)
     }
 
@@ -119,31 +129,57 @@ fn of_none<'a>(select: &'a Select, database: Option<&'a str>) -> impl Fn(&str) -
     move |list| sql::statement(Dialect::Mysql, select, database, list, Some("1 = 0"))
 }
 
-fn fill(connection: &mut Conn, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
+fn fill(connection: &mut Connection, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
     pass(connection, statement, &[], rows, |_| Ok(()))
 }
 
 /// The rows of a statement whose keys were written for such columns; `then` is called with each of them behind those that
 /// are there.
 fn pass(
-    connection: &mut Conn,
+    connection: &mut Connection,
     statement: &str,
     written_for: &[Theirs],
     rows: &mut Rows,
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {
-    let statement = connection.prep(statement).map_err(error)?;
-    let answer = connection.exec_iter(&statement, ()).map_err(error)?;
-    keys::check(written_for, answer.columns().as_ref())?;
-    let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
-    for row in answer {
-        for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
-            push(rows, column, types[column], value)?;
+    let Connection { conn, options } = connection;
+    let (statement, number) = (conn.prep(statement).map_err(error)?, conn.connection_id());
+    let mut answer = conn.exec_iter(&statement, ()).map_err(error)?;
+    let mut read = || {
+        keys::check(written_for, answer.columns().as_ref())?;
+        let types: Vec<ColumnType> = answer.columns().as_ref().iter().map(|c| c.column_type()).collect();
+        for row in answer.by_ref() {
+            for (column, value) in row.map_err(error)?.unwrap().into_iter().enumerate() {
+                push(rows, column, types[column], value)?;
+            }
+            rows.check_bytes()?;
+            then(rows)?;
         }
-        then(rows)?;
+        Ok(())
+    };
+    let outcome: Result<(), DictError> = read();
+    if outcome.is_err() {
+        break_off(&mut answer, options, number);
     }
+    drop(answer);
+    outcome?;
     // The client leaves it open, and the server has room for so many for all its clients.
-    connection.close(statement).map_err(error)
+    conn.close(statement).map_err(error)
+}
+
+/// Ends an answer of which no more rows are wanted, for it is read to its end when it is dropped: the server is told to
+/// close the connection of this number, unless the end is near.
+fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, number: u32) {
+    let near = Instant::now() + NEAR_END;
+    while Instant::now() < near {
+        if answer.next().is_none() {
+            return;
+        }
+    }
+    // Where that fails there is nothing but to read on.
+    if let Ok(mut another) = Conn::new(options.clone()) {
+        let _ = another.query_drop(format!("KILL CONNECTION {number}"));
+    }
 }
 
 impl Source for Mysql {
@@ -152,7 +188,7 @@ impl Source for Mysql {
         if !answer.as_ref().is_err_and(DictError::is_lost_connection) {
             // Keys that were written for another character set are found nowhere, or are an error.
             let of_none = of_none(&self.select, self.database.as_deref());
-            keys::check_charsets(&mut self.connection, &self.structure, keys, &self.theirs, of_none)?;
+            keys::check_charsets(&mut self.connection.conn, &self.structure, keys, &self.theirs, of_none)?;
         }
         answer
     }
