@@ -248,6 +248,24 @@ fn nulls_in_arrays_masks_and_infinity(server: &Server) {
         let (name, _) = column.split_once(' ').unwrap();
         assert!(error.contains(&format!("Column {name}")) && error.contains("infinity"), "{column}: {error}");
     }
+    // So is one before our era, of which ClickHouse has none.
+    server.execute(
+        "CREATE TABLE ancient (id int, at timestamptz, local timestamp, day date);
+         INSERT INTO ancient VALUES (1, '1999-01-01 BC', '1999-01-01 BC', '1999-01-01 BC'), \
+             (2, '1999-01-01 00:00:00+00', '1999-01-01', '1999-01-01');",
+    );
+    for name in ["at", "local", "day"] {
+        for data_type in ["DateTime", "DateTime64(3)", "DateTime64(6)", "Date", "Date32"] {
+            if name == "day" && data_type.starts_with("DateTime") {
+                continue;
+            }
+            let columns = format!("id UInt64, {name} {data_type}");
+            let dictionary = open(server, &columns, "id", "TABLE 'ancient'", "DIRECT()");
+            assert!(dictionary.get(&[0], &u64s([2])).is_ok(), "{name} {data_type}");
+            let error = dictionary.get(&[0], &u64s([1])).unwrap_err().to_string();
+            assert!(error.contains(&format!("Column {name}")), "{name} {data_type}: {error}");
+        }
+    }
 }
 
 /// `char(5)` has its blanks, as in ClickHouse; in keys, too.

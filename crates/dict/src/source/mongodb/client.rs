@@ -94,6 +94,7 @@ pub(super) async fn fill(
     let (mut read, mut bytes) = (0, 0);
     while cursor.advance().await.map_err(|e| error(&e))? {
         fields.push(cursor.current(), rows)?;
+        rows.check_bytes()?;
         read += 1;
         bytes += cursor.current().as_bytes().len();
         let is_enough = match most {

@@ -20,11 +20,13 @@ use crate::source::tls::{self, Check};
 use crate::source::{Changes, Source, Tail, Take};
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
-use futures::future::join;
+use futures::future::try_join;
+use futures::{FutureExt, TryStreamExt};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 use tokio_postgres::types::{Kind, ToSql, Type};
-use tokio_postgres::{Config, NoTls, Row, Statement, config};
+use tokio_postgres::{Client, Config, Error, NoTls, Row, Statement, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// What a session needs, whatever the server, the database and the role say: texts in the form that is read here, and
@@ -164,18 +166,53 @@ fn fill(
 ) -> Result<(), DictError> {
     let Session { client, driver } = session;
     let plain = client.prepare(&described.statement);
-    let answer = driver.wait(async {
+    driver.wait(async {
         // The server takes them in turn: the types are those that the columns have behind the rows.
         let (answer, now) = match client.prepare(statement).await {
-            Ok(statement) => join(client.query(&statement, parameters), plain).await,
+            // What is too much is not taken to its end.
+            Ok(statement) => {
+                let answer = take_in(client, &statement, parameters, rows);
+                match try_join(answer, plain.map(Ok)).await {
+                    Ok(both) => both,
+                    Err(too_much) => return Ok(Err(too_much)),
+                }
+            }
             Err(e) => (Err(e), plain.await),
         };
         match now {
-            Ok(now) if !described.is_true_of(&now) => Ok(None),
-            _ => answer.map(Some),
+            Ok(now) if !described.is_true_of(&now) => Ok(Err(Described::outdated())),
+            _ => answer,
         }
-    })?;
-    answer.ok_or_else(Described::outdated)?.iter().try_for_each(|row| push(row, rows))
+    })?
+}
+
+/// The rows of an answer, as they come. The inner results are what the server says, and what its rows are.
+///
+/// # Errors
+/// There are more than are read at once.
+async fn take_in(
+    client: &Client,
+    statement: &Statement,
+    parameters: &[&(dyn ToSql + Sync)],
+    rows: &mut Rows,
+) -> Result<Result<Result<(), DictError>, Error>, DictError> {
+    let mut answer = match client.query_raw(statement, parameters.iter().copied()).await {
+        Ok(answer) => pin!(answer),
+        Err(e) => return Ok(Err(e)),
+    };
+    let mut pushed = Ok(());
+    loop {
+        match answer.try_next().await {
+            Err(e) => return Ok(Err(e)),
+            Ok(None) => return Ok(Ok(pushed)),
+            Ok(Some(row)) if pushed.is_ok() => {
+                pushed = push(&row, rows);
+                rows.check_bytes()?;
+            }
+            // Whether it was read as what it is by now shows behind the rows.
+            Ok(Some(_)) => {}
+        }
+    }
 }
 
 fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
@@ -324,17 +361,12 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
     match (theirs, ours.inner()) {
         (&Type::BOOL, DataType::String | DataType::Bool) => format!("{expression}::text"),
         (&Type::BOOL, _) => format!("{expression}::int::text"),
-        // Seconds with a fraction would be cut towards 1970. What is infinite is NULL to to_char; its text is refused
-        // with the column's name.
+        // Seconds with a fraction would be cut towards 1970.
         (&Type::TIMESTAMPTZ, DataType::DateTime64 { .. }) => {
-            format!("coalesce(to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US\"Z\"'), {expression}::text)")
+            written(expression, "YYYY-MM-DD HH24:MI:SS.US\"Z\"")
         }
-        (&Type::TIMESTAMP, DataType::DateTime64 { .. }) => {
-            format!("coalesce(to_char({expression}, 'YYYY-MM-DD HH24:MI:SS.US'), {expression}::text)")
-        }
-        (&Type::TIMESTAMP, DataType::DateTime { .. }) => {
-            format!("coalesce(to_char({expression}, 'YYYY-MM-DD HH24:MI:SS'), {expression}::text)")
-        }
+        (&Type::TIMESTAMP, DataType::DateTime64 { .. }) => written(expression, "YYYY-MM-DD HH24:MI:SS.US"),
+        (&Type::TIMESTAMP, DataType::DateTime { .. }) => written(expression, "YYYY-MM-DD HH24:MI:SS"),
         // A cast to text drops the blanks behind it, which COPY, and so ClickHouse, has.
         (&Type::BPCHAR, DataType::String) => format!("textin(bpcharout({expression}))"),
         // Their text is `{..}`, with escapes of its own.
@@ -353,10 +385,19 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
              ELSE {expression}::text END"
         ),
         (&Type::TIMESTAMP | &Type::TIMESTAMPTZ, DataType::Date | DataType::Date32) => {
-            format!("coalesce(to_char({expression}, 'YYYY-MM-DD'), {expression}::text)")
+            written(expression, "YYYY-MM-DD")
         }
         _ => format!("{expression}::text"),
     }
+}
+
+/// A time as `format` has it. What is infinite is NULL to to_char, and what is before our era a year of it: their own text
+/// is refused with the column's name.
+fn written(expression: &str, format: &str) -> String {
+    format!(
+        "CASE WHEN isfinite({expression}) AND {expression} >= '0001-01-01' THEN to_char({expression}, '{format}') \
+         ELSE {expression}::text END"
+    )
 }
 
 fn text(data_type: &DataType, value: Raw<'_>) -> Option<String> {

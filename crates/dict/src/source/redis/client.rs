@@ -49,6 +49,24 @@ pub(super) struct Redis {
     patience: Duration,
     /// The deadline of the request that runs.
     deadline: Instant,
+    /// Keys of the next request.
+    batch: Batch,
+}
+
+/// How many keys are asked for at once: an answer is read whole, and nobody knows how long values are before they come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Batch(usize);
+
+impl Batch {
+    const FIRST: Batch = Batch(512);
+
+    /// More behind a short answer, fewer behind a long one.
+    fn next(self, answer_bytes: usize) -> Batch {
+        Batch(match answer_bytes > limits::RESIDENT_BATCH_BYTES {
+            true => (self.0 / 2).max(1),
+            false => (self.0 * 2).min(limits::REDIS_KEYS_MAX),
+        })
+    }
 }
 
 impl Redis {
@@ -83,7 +101,8 @@ impl Redis {
             DictError::new(Code::InternalRedisError, text)
         })?;
         let structure = structure.clone();
-        Ok(Redis { connection, storage: server.storage, structure, patience, deadline: Instant::now() })
+        let (deadline, batch) = (Instant::now(), Batch::FIRST);
+        Ok(Redis { connection, storage: server.storage, structure, patience, deadline, batch })
     }
 
     fn ask<T: FromRedisValue>(&mut self, pipeline: &redis::Pipeline) -> Result<Vec<T>, DictError> {
@@ -106,23 +125,35 @@ impl Redis {
         Rows::new(&self.structure)
     }
 
-    /// One MGET for at most so many keys.
-    fn simple(&mut self, keys: &[String], rows: &mut Rows) -> Result<(), DictError> {
-        for keys in keys.chunks(limits::REDIS_KEYS_MAX) {
+    /// One MGET for each batch.
+    fn simple(&mut self, mut left: &[String], rows: &mut Rows) -> Result<(), DictError> {
+        while !left.is_empty() {
+            let keys;
+            (keys, left) = left.split_at(self.batch.0.min(left.len()));
             let mut pipeline = redis::pipe();
             pipeline.cmd("MGET").arg(keys);
             let values: Vec<Vec<Option<Vec<u8>>>> = self.ask(&pipeline)?;
+            self.batch = self.batch.next(values.iter().flatten().flatten().map(Vec::len).sum());
             for (key, value) in keys.iter().zip(values.iter().flatten()) {
                 push(rows, &[key], value.as_deref())?;
             }
+            rows.check_bytes()?;
         }
         Ok(())
     }
 
-    /// One HMGET for each first key, so many keys in a pipeline.
-    fn hashes(&mut self, first: &[String], second: &[String], rows: &mut Rows) -> Result<(), DictError> {
-        let chunks = first.chunks(limits::REDIS_KEYS_MAX).zip(second.chunks(limits::REDIS_KEYS_MAX));
-        for (first, second) in chunks {
+    /// One HMGET for each first key, those of a batch in a pipeline.
+    fn hashes(
+        &mut self,
+        mut keys: &[String],
+        mut names: &[String],
+        rows: &mut Rows,
+    ) -> Result<(), DictError> {
+        while !keys.is_empty() {
+            let count = self.batch.0.min(keys.len());
+            let (first, second);
+            (first, keys) = keys.split_at(count);
+            (second, names) = names.split_at(count);
             let mut fields: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
             for (key, field) in first.iter().zip(second) {
                 fields.entry(key).or_default().push(field);
@@ -134,11 +165,15 @@ impl Redis {
             // Each is answered by itself.
             pipeline.ignore_errors();
             let answers: Vec<RedisResult<Vec<Option<Vec<u8>>>>> = self.ask(&pipeline)?;
+            let mut bytes = 0;
             for ((key, fields), answer) in fields.iter().zip(answers) {
                 for (field, value) in fields.iter().zip(&unless_no_hash(answer)?) {
+                    bytes += value.as_ref().map_or(0, Vec::len);
                     push(rows, &[key, field], value.as_deref())?;
                 }
             }
+            self.batch = self.batch.next(bytes);
+            rows.check_bytes()?;
         }
         Ok(())
     }
@@ -260,4 +295,22 @@ fn key_of(data_type: &DataType, name: Vec<u8>) -> Option<String> {
     }
     text_to_fixed(data_type, &name).ok()?;
     name.parse::<i128>().is_ok_and(|number| number.to_string() == name).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_asked_for_in_small_batches() {
+        let mut batch = Batch::FIRST;
+        for _ in 0..20 {
+            batch = batch.next(100);
+        }
+        assert_eq!(batch, Batch(limits::REDIS_KEYS_MAX));
+        for _ in 0..20 {
+            batch = batch.next(limits::ANSWER_BYTES_MAX as usize);
+        }
+        assert_eq!(batch, Batch(1));
+    }
 }

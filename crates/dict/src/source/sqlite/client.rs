@@ -120,6 +120,7 @@ impl Sqlite {
             for column in 0..rows.width() {
                 push(rows, column, row.get_ref(column).map_err(error)?)?;
             }
+            rows.check_bytes()?;
             then(rows)?;
         }
         Ok(())
