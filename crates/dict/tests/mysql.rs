@@ -42,18 +42,25 @@ fn an_answer_that_nobody_takes_ends(server: &Server) {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
-    let open = |value: &str| {
+    let of_numbers = |value: &str| {
         let source = format!("QUERY '{}'", endless.replace("%s", value));
         open(server, "id UInt64, v UInt64", "id", &source, "DIRECT()")
     };
-    let direct = open("7");
+    let direct = of_numbers("7");
     let mut rows = direct.resident().unwrap();
     assert!(rows.next().unwrap().unwrap().num_rows() > 0);
     drop(rows);
     ends("nobody takes it");
-    let wrong = open("-1");
+    let wrong = of_numbers("-1");
     assert!(wrong.resident().unwrap().any(|rows| rows.is_err()));
     ends("a row is wrong");
+    // Of a lookup, too, and what was wrong is said.
+    let source =
+        format!("QUERY '{}'", endless.replace("%s", "-1").replace("a.seq AS id", "concat(a.seq) AS id"));
+    let wrong = open(server, "id String, v UInt64", "id", &source, "COMPLEX_KEY_DIRECT()");
+    let wrong = wrong.get(&[0], &[strings(&["5"])]).unwrap_err();
+    assert!(wrong.message().contains("Column v"), "{wrong}");
+    ends("a row of a key is wrong");
 }
 
 #[test]

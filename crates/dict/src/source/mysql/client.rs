@@ -35,6 +35,8 @@ const NEAR_END: Duration = Duration::from_millis(100);
 struct Connection {
     conn: Conn,
     options: Opts,
+    /// The server was told to close it.
+    is_broken_off: bool,
 }
 
 /// One connection.
@@ -92,7 +94,7 @@ impl Mysql {
         let mut mysql = Mysql {
             theirs: Vec::new(),
             updates,
-            connection: Connection { conn: connection, options },
+            connection: Connection { conn: connection, options, is_broken_off: false },
             database,
             select: select.clone(),
             structure: structure.clone(),
@@ -142,7 +144,7 @@ fn pass(
     rows: &mut Rows,
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {
-    let Connection { conn, options } = connection;
+    let Connection { conn, options, is_broken_off } = connection;
     let (statement, number) = (conn.prep(statement).map_err(error)?, conn.connection_id());
     let mut answer = conn.exec_iter(&statement, ()).map_err(error)?;
     let mut read = || {
@@ -159,7 +161,7 @@ fn pass(
     };
     let outcome: Result<(), DictError> = read();
     if outcome.is_err() {
-        break_off(&mut answer, options, number);
+        *is_broken_off = break_off(&mut answer, options, number);
     }
     drop(answer);
     outcome?;
@@ -168,24 +170,23 @@ fn pass(
 }
 
 /// Ends an answer of which no more rows are wanted, for it is read to its end when it is dropped: the server is told to
-/// close the connection of this number, unless the end is near.
-fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, number: u32) {
+/// close the connection of this number, unless the end is near. Whether it was told.
+fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, number: u32) -> bool {
     let near = Instant::now() + NEAR_END;
     while Instant::now() < near {
         if answer.next().is_none() {
-            return;
+            return false;
         }
     }
     // Where that fails there is nothing but to read on.
-    if let Ok(mut another) = Conn::new(options.clone()) {
-        let _ = another.query_drop(format!("KILL CONNECTION {number}"));
-    }
+    let another = Conn::new(options.clone());
+    another.is_ok_and(|mut another| another.query_drop(format!("KILL CONNECTION {number}")).is_ok())
 }
 
 impl Source for Mysql {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let answer = self.load_keys(keys);
-        if !answer.as_ref().is_err_and(DictError::is_lost_connection) {
+        if !self.connection.is_broken_off && !answer.as_ref().is_err_and(DictError::is_lost_connection) {
             // Keys that were written for another character set are found nowhere, or are an error.
             let of_none = of_none(&self.select, self.database.as_deref());
             keys::check_charsets(&mut self.connection.conn, &self.structure, keys, &self.theirs, of_none)?;
