@@ -279,8 +279,8 @@ mod tests {
 
     #[test]
     fn an_answer_has_so_many_bytes() {
-        let types = ["UInt64", "Nullable(String)", "Array(UInt32)", "Tuple(UInt8, String)", "Bool"];
-        for (text, data_type) in ["7", "seven", "[1,2,3]", "(1,'seven')", "true"].into_iter().zip(types) {
+        let types = ["UInt64", "Nullable(String)", "Array(UInt32)", "Array(Tuple(UInt8, String))", "Bool"];
+        for (text, data_type) in ["7", "seven", "[1,2,3]", "[(1,'seven')]", "true"].into_iter().zip(types) {
             let mut rows = Rows::of_columns(&[("v".into(), DataType::parse(data_type).unwrap())]);
             let mut count = 0;
             while rows.check_bytes_of(1000).is_ok() {
