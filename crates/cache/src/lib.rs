@@ -84,7 +84,7 @@ pub use codec::{OwnedValue, ValueCodec};
 pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use error::{CodecError, Error};
-pub use granary_log::device::OpenDeviceError;
+pub use granary_log::device::{Device, MemoryDevice, OpenDeviceError};
 pub use granary_log::{Engine, Found, GeometryError, OpenError};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;

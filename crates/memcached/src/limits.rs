@@ -99,6 +99,10 @@ pub const READS_REMEMBERED: usize = 1 << 17;
 /// Numbers (cas) that are reserved at once: the file that says so is written once for as many changes.
 pub const CAS_RESERVED: u64 = 1 << 20;
 
+/// Seconds by which the clock may have been set back between two processes, as leap seconds and corrections do: time then
+/// goes on from where it was. If it was set back by more, the store starts empty.
+pub const CLOCK_SET_BACK_SECONDS_MAX: u32 = 60;
+
 /// Milliseconds that a client's changes wait for write buffers at most, where each is written at once.
 pub const WRITE_STALL_MILLISECONDS: u64 = 1000;
 

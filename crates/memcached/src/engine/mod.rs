@@ -8,6 +8,8 @@ mod pending;
 mod pieces;
 mod reading;
 mod session;
+#[cfg(test)]
+mod stall_tests;
 mod stats;
 mod stepping;
 #[cfg(test)]
@@ -27,6 +29,7 @@ use crate::protocol::Access;
 use crate::store::{Store, ThreadContext, Why};
 use crate::users::Users;
 use pending::PendingReads;
+use session::WriteStall;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -150,12 +153,9 @@ impl Engine {
         let replies_max = waiting(sessions) + REPLY_BYTES_PER_TURN;
         while sessions.iter().any(|session| session.keys_left() > 0) {
             let mut progress = self.read_many(sessions, now);
-            self.stall_writes(sessions);
             progress |= self.set_many(sessions, now);
             for session in &mut *sessions {
                 for _ in 0..STEPS_IN_A_ROW {
-                    // Each change may fill the last write buffer.
-                    self.stall_writes(std::slice::from_mut(session));
                     if !self.step(session, now) {
                         break;
                     }
@@ -178,24 +178,17 @@ impl Engine {
         !self.hurries && self.shared.store.is_behind()
     }
 
-    /// Has changes wait while there are no write buffers for them: each holds up its own client only, for
-    /// [`WRITE_STALL_MILLISECONDS`](crate::limits::WRITE_STALL_MILLISECONDS) at most.
-    fn stall_writes(&self, sessions: &mut [Session]) {
-        if self.is_behind() {
-            let now = Instant::now();
-            sessions.iter_mut().for_each(|session| session.stall_writes(now));
-        }
+    /// Has the next request of a session wait if there is no write buffer for what it stores; whether it waits. It holds up
+    /// its own client only, for [`WRITE_STALL_MILLISECONDS`](crate::limits::WRITE_STALL_MILLISECONDS) at most.
+    fn stall_write(&self, write_stall: &mut WriteStall) -> bool {
+        self.is_behind() && write_stall.begin(Instant::now())
     }
 
-    /// Ends the waits of all changes if there are write buffers again, else those that have lasted long enough.
+    /// Ends the waits of all requests if there are write buffers again, else those that have lasted long enough.
     fn end_stalls(&self, sessions: &mut [Session]) {
-        if !sessions.iter().any(Session::is_stalled) {
-            return;
-        }
-        let now = Instant::now();
-        match self.is_behind() {
-            true => sessions.iter_mut().for_each(|session| session.end_late_stall(now)),
-            false => sessions.iter_mut().for_each(Session::end_stall),
+        if sessions.iter().any(Session::is_stalled) {
+            let (is_behind, now) = (self.is_behind(), Instant::now());
+            sessions.iter_mut().for_each(|session| session.end_stall(is_behind, now));
         }
     }
 

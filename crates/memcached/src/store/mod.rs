@@ -9,11 +9,13 @@ mod fetched;
 mod options;
 mod reads;
 mod stripes;
+mod time_reached;
 
 pub use context::ThreadContext;
 pub use fetched::{Fetching, KeyVersion};
 pub use options::{OpenError, Options};
 
+use crate::clock;
 use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
@@ -23,6 +25,7 @@ use reads::Reads;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stripes::Stripes;
+use time_reached::{Clock, TimeReached};
 
 /// What the lookup of a key yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +113,7 @@ pub struct Store {
     numbers: CasNumbers,
     stripes: Stripes,
     reads: Reads,
+    time: TimeReached,
     item_bytes_max: usize,
     /// The second in which a planned flush failed last.
     flush_failed_at: AtomicU32,
@@ -127,7 +131,20 @@ impl Store {
                 "{path}: the items on SSD are given up, for this start is told to use none (items.bin may be removed)"
             );
         }
-        let cache = Cache::open(options.cache()?)?;
+        Self::over(Cache::open(options.cache()?)?, options)
+    }
+
+    /// Opens the store on a device at hand.
+    #[cfg(test)]
+    pub(crate) fn open_on(
+        device: Box<dyn granary_cache::Device>,
+        options: &Options,
+    ) -> Result<Store, OpenError> {
+        Self::over(Cache::open_on(device, options.cache()?)?, options)
+    }
+
+    fn over(cache: Cache, options: &Options) -> Result<Store, OpenError> {
+        let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         let (numbers, found) = CasNumbers::open(options.numbers_path()).map_err(refused)?;
         if found == Found::Nothing {
             if !cache.is_empty() {
@@ -137,9 +154,22 @@ impl Store {
             // What is there may have been flushed, and its numbers would be given again.
             cache.clear().map_err(|error| refused(error.into()))?;
         }
+        let (time, clock) = TimeReached::open(&options.time_path(), clock::unix_time()).map_err(refused)?;
+        match clock {
+            Clock::Onward => {}
+            Clock::StartFrom(second) => clock::start_from(second),
+            Clock::SetBack(seconds) => {
+                if !cache.is_empty() {
+                    tracing::warn!(
+                        "the clock was set back by {seconds} s since the last stop: the items are given up, for what had expired would be there again"
+                    );
+                }
+                cache.clear().map_err(|error| refused(error.into()))?;
+            }
+        }
         let (stripes, reads) = (Stripes::new(), Reads::new());
         let (item_bytes_max, flush_failed_at) = (options.item_bytes_max, AtomicU32::new(0));
-        Ok(Store { cache, numbers, stripes, reads, item_bytes_max, flush_failed_at })
+        Ok(Store { cache, numbers, stripes, reads, time, item_bytes_max, flush_failed_at })
     }
 
     /// Closes it: it is warm at the next start.
@@ -362,6 +392,7 @@ impl Store {
 
     /// Does what was planned for a second that has come. To be called with each new `now`, first.
     pub fn tick(&self, now: u32) {
+        self.time.note(now);
         self.cache.note_time(now);
         let is_due = || (1..=now).contains(&self.numbers.flush_at());
         // What could not be done is tried again once in a second.

@@ -88,6 +88,10 @@ impl Options {
         self.path.join("items")
     }
 
+    pub(super) fn time_path(&self) -> PathBuf {
+        self.path.join("time")
+    }
+
     pub(super) fn numbers_path(&self) -> PathBuf {
         self.path.join("numbers")
     }
@@ -157,7 +161,14 @@ impl Options {
             ));
         }
         if self.flash_bytes == 0 {
-            return Ok(None);
+            let of_flash =
+                [("synced changes", self.sync_changes), ("a write budget", self.bytes_per_day.is_some())];
+            return match of_flash.iter().find(|(_, is_set)| *is_set) {
+                Some((what, _)) => {
+                    Err(OpenError::Sizes(format!("{what}: for items on flash, and there is no flash")))
+                }
+                None => Ok(None),
+            };
         }
         if let Some(block) = self.block_size
             && !(block.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block))
