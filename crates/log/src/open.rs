@@ -61,12 +61,12 @@ impl Options {
     }
 }
 
-/// Makes a log larger that was stopped cleanly and whose slots are used in any order: it has the segments of `geometry`
-/// from here on.
+/// Writes another geometry into the state file of a log that was stopped cleanly and whose slots are used in any order: from
+/// here on the log has the segments of `geometry`. Does nothing if it has them already.
 ///
 /// # Errors
 /// The log is open, was not stopped cleanly, or its state file cannot be written.
-pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
+pub fn set_geometry(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
     let state = options.lock()?;
     if state.read(geometry, options.fingerprint, options.depends_on).shutdown == LastShutdown::Clean {
         // It was done before.

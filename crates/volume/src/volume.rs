@@ -10,6 +10,7 @@ use crate::limits::CHECKSUM_BYTES;
 use crate::read::{Found, Stored, Verdict};
 use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
+use crate::unfinished::{Resize, finish_resize, present};
 use crate::write::Patience;
 use granary_log::device::Device;
 use granary_log::{
@@ -66,9 +67,11 @@ impl Volume {
 
     /// As [`open`](Self::open), a volume that is held.
     pub(crate) fn open_held(files: Files, hold: &Arc<Hold>, progress: Progress<'_>) -> Result<Self, Error> {
-        crate::unfinished::finish_resize(&files)?;
+        if let Resize::Undone(error) = finish_resize(&files)? {
+            tracing::warn!(%error, volume = files.name(), "a resize that was begun is undone");
+        }
         let config = Config::read(&files)?;
-        crate::unfinished::present(&files, &config)?;
+        present(&files, &config)?;
         config.device.as_deref().map_or(Ok(()), |device| hold.claim(device))?;
         let options = config.log_options(&files, CrashPolicy::Keep(None))?;
         let open = |framing, newest| {

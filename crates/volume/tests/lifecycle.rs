@@ -1,6 +1,11 @@
 //! Volumes are made larger and deleted, and what is there after crashes between the steps.
 
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
+
+use granary_volume::map::MapKind;
 use granary_volume::{Config, Io, Volume};
+use skip::skipped;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -113,6 +118,45 @@ fn a_resize_that_is_cut_short_is_finished_by_whatever_comes_next() {
         is_larger_and_has_its_content(cut.path(), again.unwrap_or(LARGE), &what);
         assert!(!cut.path().join("v.volume.resized").exists(), "{what}");
     }
+}
+
+/// Longer than ext4's longest file.
+const TOO_LARGE: u64 = 20 << 40;
+
+fn has_files_of_any_length(folder: &Path) -> bool {
+    let path = folder.join("long");
+    let made = std::fs::File::create(&path).unwrap().set_len(TOO_LARGE);
+    std::fs::remove_file(path).unwrap();
+    made.is_ok()
+}
+
+#[test]
+fn a_resize_beyond_the_longest_file_is_refused_and_the_volume_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    if has_files_of_any_length(folder.path()) {
+        return skipped("a file system without files of 20 TiB");
+    }
+    // A map that takes no memory for blocks without content.
+    let config = |size| Config { block_size: 16384, map: MapKind::SkipList, ..Config::new(size) };
+    Volume::create(folder.path(), "v", &config(SMALL)).unwrap();
+    let before = files(folder.path());
+    let error = Volume::resize(folder.path(), "v", TOO_LARGE).unwrap_err().to_string();
+    assert!(error.contains("v.log") && error.contains("File too large"), "{error}");
+    assert!(!folder.path().join("v.volume.resized").exists());
+    assert_eq!(open(folder.path()).config().size, SMALL);
+    // One that was begun by a process that was killed.
+    let text = String::from_utf8(before["v.volume"].clone()).unwrap();
+    let note = text.replace(&SMALL.to_string(), &TOO_LARGE.to_string());
+    assert_ne!(note, text);
+    std::fs::write(folder.path().join("v.volume.resized"), note).unwrap();
+    assert_eq!(open(folder.path()).config().size, SMALL, "what was begun is undone");
+    assert_eq!(Volume::resize(folder.path(), "v", LARGE).unwrap(), SMALL);
+    // A volume that cannot be made leaves nothing.
+    let names = || files(folder.path()).into_keys().collect::<Vec<_>>();
+    let before = names();
+    let error = Volume::create(folder.path(), "x", &config(TOO_LARGE)).unwrap_err().to_string();
+    assert!(error.contains("lengthen") && error.contains("x.log"), "{error}");
+    assert_eq!(names(), before);
 }
 
 #[test]

@@ -128,7 +128,8 @@ impl FileDevice {
                 return Err(OpenDeviceError::TooSmall { path: path.to_owned(), has, wants: size });
             }
         } else {
-            reserve(&descriptor, stat.st_size as u64, size, space).map_err(error("reserve the space of"))?;
+            let what = if space == Space::Thin { "lengthen" } else { "reserve the space of" };
+            reserve(&descriptor, stat.st_size as u64, size, space).map_err(error(what))?;
         }
         let is_in_memory = fs::fstatfs(&descriptor).is_ok_and(|found| found.f_type == TMPFS_MAGIC);
         Ok(Self { descriptor, size, access, is_in_memory })

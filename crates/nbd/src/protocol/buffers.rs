@@ -123,10 +123,18 @@ impl Output {
         self.bytes.len()
     }
 
-    /// Gives back what an idle connection does not need.
-    pub fn shrink(&mut self) {
-        if self.start == self.end && self.bytes.len() > BUFFER_BYTES {
-            *self = Self::new();
+    /// Gives back most of the room beyond `bytes`, if more than as much again is there. Places that [`end`](Self::end) gave
+    /// are not valid any more.
+    pub fn shrink(&mut self, bytes: usize) {
+        let pending = self.end - self.start;
+        let len = bytes.max(pending).max(BUFFER_BYTES);
+        if self.bytes.len() > 2 * len {
+            let mut fresh = Self::new();
+            if bytes.max(pending) > BUFFER_BYTES {
+                fresh.grow(len);
+            }
+            fresh.put(self.pending());
+            *self = fresh;
         }
     }
 }
@@ -149,5 +157,22 @@ mod tests {
             assert_eq!(output.capacity(), taken);
         }
         assert_eq!(output.pending()[..100], [7; 100]);
+    }
+
+    #[test]
+    fn what_is_pending_stays_where_room_is_given_back() {
+        let mut output = Output::new();
+        output.put(&[1; 100]);
+        output.put(&[7; 32 << 20]);
+        output.sent(100 + (30 << 20));
+        let has = output.capacity();
+        output.shrink(20 << 20);
+        assert_eq!(output.capacity(), has, "less than as much again");
+        output.shrink(3 << 20);
+        assert!((3 << 20..(3 << 20) + OUTPUT_STEP_BYTES).contains(&output.capacity()));
+        assert_eq!(output.pending(), vec![7; 2 << 20]);
+        output.sent(2 << 20);
+        output.shrink(0);
+        assert_eq!((output.capacity(), output.pending().len()), (0, 0));
     }
 }

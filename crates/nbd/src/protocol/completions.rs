@@ -59,11 +59,6 @@ impl Completions {
         self.commands.len() - self.free.len()
     }
 
-    /// Bytes that the commands in flight transfer.
-    pub(super) fn bytes_in_flight(&self) -> u64 {
-        self.bytes
-    }
-
     /// The bytes that the commands in flight and `more` take at the most: one of them at a time is copied to its reply.
     pub(super) fn memory_in_flight(&self, more: Option<&Request>) -> usize {
         let copied = self.longest_read.max(more.map_or(0, copied_by));

@@ -261,8 +261,11 @@ impl Transmission {
 
     /// As [`memory_in_use`](Self::memory_in_use), with another command.
     fn memory_with(&self, more: Option<&Request>) -> usize {
-        let output = &self.completions.output;
-        let expected = output.pending().len() + self.completions.memory_in_flight(more);
-        expected.max(output.capacity()).saturating_sub(BUFFER_BYTES)
+        self.bytes_expected(more).max(self.completions.output.capacity()).saturating_sub(BUFFER_BYTES)
+    }
+
+    /// The bytes that are under way: replies that are pending, and what commands in flight, with another one, will take.
+    pub fn bytes_expected(&self, more: Option<&Request>) -> usize {
+        self.completions.output.pending().len() + self.completions.memory_in_flight(more)
     }
 }

@@ -132,9 +132,7 @@ impl Connection {
                 Need::Room if has_sent => continue,
                 _ => {}
             }
-            if is_sent {
-                self.conversation.tidy();
-            }
+            self.conversation.tidy();
             let wants_input = need == Need::Input;
             if wants_input && (self.is_busy || self.channel.is_encrypted()) {
                 self.is_busy = self.receive()?;
