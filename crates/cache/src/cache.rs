@@ -3,13 +3,13 @@
 //! A partition is a cache of its own: index, RAM tier, policy and a part of the file. What a block's number takes in
 //! the index is for the blocks of one partition only.
 
-use crate::codec::{self, Codec, Encoded, OwnCodecs, StoredValue};
+use crate::codec::{self, Codec, Compression, Encoded, OwnCodecs, StoredValue};
 use crate::drive::{self, Helpers, Io, Pending};
 use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
 use crate::framing::{Log, Records, block};
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::PATIENCE_MAX;
+use crate::limits::{PATIENCE_MAX, PUT_CHUNK};
 use crate::lookup::Outcome;
 use crate::making::MakingFlights;
 use crate::options::{Builder, Options};
@@ -84,14 +84,23 @@ impl Cache {
         let mut log_options = flash.log_options()?;
         let dictionaries = codec::path_of(&log_options.state_path);
         let dictionaries_error = |source| OpenError::State { path: dictionaries.clone(), source };
-        log_options.depends_on =
+        let compresses = options.compression != Compression::None;
+        if compresses && codec::is_foreign(&dictionaries).map_err(dictionaries_error)? {
+            return Err(OpenError::Foreign { path: dictionaries });
+        }
+        let (number, is_made) =
             codec::file_number(&dictionaries, options.compression).map_err(dictionaries_error)?;
+        log_options.depends_on = number;
         let claims = options.claims(&log_options)?;
         log_options.shared_memory = claims.shared_memory();
         let logs = match open(&log_options) {
             Ok(logs) => logs,
             Err(error) => {
                 claims.abandon();
+                // Who has the cache open may have taken the file for its own.
+                if is_made && !matches!(error, OpenError::InUse { .. }) {
+                    let _ = std::fs::remove_file(&dictionaries);
+                }
                 return Err(error);
             }
         };
@@ -226,12 +235,16 @@ impl Cache {
     /// As [`put_many`](Self::put_many); `refused(i, why)` is told of each entry that was not stored.
     pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         self.encode(entries, |stored| {
-            self.flights.change(
-                stored,
-                |entry| entry.key,
-                |stored| self.put_stored(stored, &mut refused),
-                |keys| self.delete_stored(keys),
-            );
+            for (chunk, stored) in stored.chunks(PUT_CHUNK).enumerate() {
+                let first = chunk * PUT_CHUNK;
+                let deleted = self.flights.change(
+                    stored,
+                    |entry| entry.key,
+                    |stored| self.put_stored(stored, &mut |i, why| refused(first + i, why)),
+                    |keys| self.delete_stored(keys),
+                );
+                deleted.into_iter().for_each(|i| refused(first + i, Refusal::Overtaken));
+            }
         });
     }
 
@@ -239,6 +252,7 @@ impl Cache {
     pub(crate) fn put_made(&self, entry: Entry<'_>) {
         self.flights.note_stored(entry.key.hash());
         self.encode(&[entry], |stored| self.put_stored(stored, &mut |_, _| ()));
+        self.flights.note_end_of_store();
     }
 
     /// Calls `put` with the entries as they are stored, compressed or not.

@@ -41,6 +41,9 @@ pub enum Refusal {
     /// The entry is longer than a write buffer or half of the RAM, or its key is longer than a block.
     #[error("the entry is longer than a write buffer or half of the RAM, or its key than a block")]
     TooLong,
+    /// A value that was made for the key at the same time may have been stored after the entry: the key was deleted.
+    #[error("a value made for the key at the same time may have replaced the entry: the key is deleted")]
+    Overtaken,
 }
 
 /// Is told of each entry that is not kept, by its number.

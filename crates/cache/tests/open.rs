@@ -4,7 +4,7 @@ mod common;
 
 use common::{get, options, put};
 use granary_cache::admission::{Admission, Flashield};
-use granary_cache::{Cache, FlashOptions, OpenError, Options};
+use granary_cache::{Cache, Compression, FlashOptions, OpenError, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -193,4 +193,28 @@ fn options_that_make_no_sense_are_refused_by_their_names() {
         assert!(said.starts_with(option), "{options:?}: {said}");
         assert!(contents(folder.path()).is_empty() && !Path::new(".bin").exists(), "{option}");
     }
+}
+
+#[test]
+fn a_file_that_is_no_caches_dictionaries_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("words");
+    let dictionaries = folder.path().join("words.dictionaries");
+    let options = Options {
+        flash: Some(FlashOptions { memory_folder: None, ..FlashOptions::new(&path, 64 << 20) }),
+        compression: Compression::Zstd,
+        ..Options::default()
+    };
+    std::fs::write(&dictionaries, "of words").unwrap();
+    assert!(matches!(Cache::open(options.clone()), Err(OpenError::Foreign { path }) if path == dictionaries));
+    // Without compression it is none of the cache's files.
+    let plain = Options { compression: Compression::None, ..options.clone() };
+    drop(Cache::open(plain).unwrap());
+    options.flash.as_ref().unwrap().remove_files().unwrap();
+    assert_eq!(std::fs::read(&dictionaries).unwrap(), b"of words");
+    std::fs::remove_file(&dictionaries).unwrap();
+    // An open that fails leaves none of its own.
+    std::fs::write(folder.path().join("words.bin"), "somebody's").unwrap();
+    assert!(matches!(Cache::open(options), Err(OpenError::Foreign { .. })));
+    assert!(!dictionaries.exists());
 }

@@ -20,7 +20,7 @@ mod version;
 mod versions;
 
 pub(crate) use decode::Decoder;
-pub(crate) use dictionary_file::path_of;
+pub(crate) use dictionary_file::{is_foreign, path_of};
 pub(crate) use encode::Encoded;
 pub use measuring::ValueCodec;
 pub(crate) use stored::{CODEC_MASK, Codec, StoredValue};
@@ -297,6 +297,6 @@ impl Codecs {
 ///
 /// # Errors
 /// It cannot be read, or not be made.
-pub(crate) fn file_number(path: &Path, compression: Compression) -> io::Result<u64> {
+pub(crate) fn file_number(path: &Path, compression: Compression) -> io::Result<(u64, bool)> {
     DictionaryFile::number_at(path, compression != Compression::None)
 }

@@ -182,7 +182,7 @@ mod tests {
     fn numbers_are_never_given_again_and_the_last_two_of_an_application_stay() {
         let folder = tempfile::tempdir().unwrap();
         let path = path_of(&folder.path().join("c"));
-        let number = DictionaryFile::number_at(&path, true).unwrap();
+        let number = DictionaryFile::number_at(&path, true).unwrap().0;
         let versions = Versions::open(&path, number).unwrap();
         assert!(versions.current(A).is_none());
         for (application, byte) in [(A, 1), (A, 2), (B, 3), (A, 4)] {

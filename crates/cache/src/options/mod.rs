@@ -228,7 +228,12 @@ impl FlashOptions {
         // Without its journal a content would have again what was deleted from it.
         granary_log::void(&self.log_options()?.state_path, self.partitions)
             .map_err(|source| error(&self.path, source))?;
-        let files = self.files()?;
+        let mut files = self.files()?;
+        let state_path = self.state_path.as_deref().unwrap_or(&self.path);
+        let dictionaries = codec::path_of(state_path);
+        if codec::is_foreign(&dictionaries).map_err(|source| error(&dictionaries, source))? {
+            files.retain(|file| *file != dictionaries);
+        }
         // The states last, the first one behind all others: what lies there without one is taken for somebody else's.
         for file in files.iter().rev() {
             for path in unfinished(file).iter().chain([file]) {

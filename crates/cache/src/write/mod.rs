@@ -37,6 +37,7 @@ impl Shared {
             match why {
                 Refusal::NoRoom => add(&self.counters.puts_dropped, 1),
                 Refusal::TooLong => add(&self.counters.puts_too_large, 1),
+                Refusal::Overtaken => unreachable!("values that are being made are the whole cache's"),
             }
             refused(i, why);
         }
