@@ -38,9 +38,17 @@ pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()>
     for item in &mut select.projection {
         match item {
             SelectItem::ExprWithAlias { expr, alias } => {
-                resolver.within.push(shown_name(&alias.value).to_owned());
-                resolver.visit(expr)?;
-                resolver.within.pop();
+                let name = shown_name(&alias.value);
+                // A column that was shown before, and was given a name of its own for that: `upper(s) AS s, s`.
+                let is_repeated =
+                    name != alias.value && matches!(expr, Expr::Identifier(ident) if ident.value == name);
+                if is_repeated {
+                    resolver.visit(expr)?;
+                } else {
+                    resolver.within.push(name.to_owned());
+                    resolver.visit(expr)?;
+                    resolver.within.pop();
+                }
             }
             // The column itself, or the alias of another: `SELECT number AS n, n`.
             SelectItem::UnnamedExpr(expr) => {

@@ -110,8 +110,10 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         Expr::Cast { expr: inner, data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => {
             let written = functions::type_spelling(data_type);
             // Other names for a type, such as INT and TEXT, are this type, whose values are not converted by Arrow's rules.
+            // So are types of few values, which have no dictionaries here.
+            let has_few_values = data_type.to_string().contains("LowCardinality(");
             if let Ok(known) = granary_dict::DataType::parse(&written).map(|known| known.to_string())
-                && known != written
+                && (known != written || has_few_values)
             {
                 *data_type = statement::data_type(&known)?;
             }

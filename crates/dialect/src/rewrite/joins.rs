@@ -151,7 +151,15 @@ fn keys(side: &TableFactor, constraint: &JoinConstraint) -> Result<Vec<Expr>> {
             let key = |(left, right): (&Expr, &Expr)| {
                 [left, right].into_iter().find(is_ours).cloned().ok_or_else(unclear)
             };
-            compared.into_iter().map(key).collect()
+            let mut keys: Vec<Expr> = Vec::with_capacity(compared.len());
+            for compared in compared {
+                let key = key(compared)?;
+                // Compared twice, it is still one: DISTINCT ON would show its columns in other places.
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
+            }
+            Ok(keys)
         }
         JoinConstraint::Natural | JoinConstraint::None => Err(unclear()),
     }

@@ -155,10 +155,12 @@ impl Named {
     }
 
     fn add(&mut self, join: &Join, before: &[String], own: Option<&str>) {
-        use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
+        use JoinOperator::{Anti, FullOuter, Left, LeftAnti, LeftOuter, Right, RightAnti, RightOuter};
         let (left, right, constraint) = match &join.join_operator {
-            Left(constraint) | LeftOuter(constraint) => (false, true, constraint),
-            Right(constraint) | RightOuter(constraint) => (true, false, constraint),
+            Left(constraint) | LeftOuter(constraint) | Anti(constraint) | LeftAnti(constraint) => {
+                (false, true, constraint)
+            }
+            Right(constraint) | RightOuter(constraint) | RightAnti(constraint) => (true, false, constraint),
             FullOuter(constraint) => (true, true, constraint),
             _ => return,
         };
