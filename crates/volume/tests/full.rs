@@ -78,7 +78,7 @@ fn a_killed_volume_is_read_and_not_written_until_its_map_can_be_written_down() {
         let volume = open(folder.path());
         assert_eq!(volume.stats().checkpoints, 0);
         drop(full);
-        // It is tried again within a second.
+        // The checkpoint is retried within a second.
         wait_until("the map is written down", || write(&volume, 6, 8).is_ok());
         volume.commit().unwrap();
         assert!(volume.stats().checkpoints > 0);
@@ -151,7 +151,7 @@ fn writes_wait_while_the_map_is_written_down() {
         }
     });
     assert!(volume.stats().waits > 0, "{:?}", volume.stats());
-    // It is tried again within a second.
+    // The checkpoint is retried within a second.
     wait_until("the map is written down", || volume.stats().checkpoints > 0);
     volume.close().unwrap();
 }
