@@ -1,4 +1,4 @@
-//! Plain `set`s of many clients at once: all leading ones of all sessions are put into the cache together.
+//! Plain `set`s of many clients at once: those at the front of all sessions' inputs are put into the cache together.
 
 use super::Engine;
 use super::session::{Input, Output, Session};
@@ -7,7 +7,7 @@ use crate::limits::{KEYS_PER_BATCH, WRITTEN_BATCH_BYTES_MAX};
 use crate::protocol::{Mode, Put, Request, Step, Taken, reply};
 use crate::store::NewItem;
 
-/// The items that a session's input begins with; gives how far they reach.
+/// Gathers the plain `set`s that a session's input begins with; returns how far they reach.
 fn gather<'a>(
     session: usize,
     input: &'a Input,
@@ -39,7 +39,7 @@ fn begins_with_set(rest: &[u8]) -> bool {
 }
 
 impl Engine {
-    /// Stores the items that sessions begin with; whether there were any.
+    /// Stores the items of the plain `set`s that sessions begin with; returns whether there were any.
     pub(super) fn set_many(&mut self, sessions: &mut [Session], now: u32) -> bool {
         if !sessions.iter().any(|session| begins_with_set(session.input.rest())) {
             return false;
