@@ -199,7 +199,7 @@ pub const RETURNING_FLASH_PARTS: u64 = 3;
 /// The share of objects without evidence for flash that are written nevertheless.
 pub const UNPROVEN_ADMITTED: f64 = 0.05;
 
-/// The same while there is flash that was never written to.
+/// This share while there is flash that was never written to.
 pub const UNPROVEN_ADMITTED_TO_FREE_FLASH: f64 = 0.5;
 
 /// Objects of an application that are sampled for learning.

@@ -57,7 +57,7 @@ pub(crate) struct Journal {
     files: [JournalFile; 2],
     current: usize,
     bytes: Vec<u8>,
-    /// As in [`Content`].
+    /// Like the field of [`Content`].
     emptied: u64,
     emptied_noted: u64,
     /// The greatest durable mark in the files.

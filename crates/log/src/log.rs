@@ -28,16 +28,16 @@ pub(crate) struct WriterState<F: Framing> {
     pub current: Option<Arc<Segment<F>>>,
 }
 
-/// What becomes of a segment that could not be written.
+/// What to do with a segment that could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// It is taken out of RAM; its content is lost.
+    /// The segment is dropped from RAM; its content is lost.
     Drop,
     /// It stays in RAM and is written again later; the segments after it wait.
     Retry,
 }
 
-/// What the log asks of its user. Called without any lock of the log held.
+/// Callbacks that the log's user implements. Called without any lock of the log held.
 pub trait Consumer<F: Framing>: Send + Sync {
     /// Called before a segment is overwritten: forget its records, or append them again.
     fn reclaim(&self, segment: &F::Summary);
@@ -382,7 +382,7 @@ impl<F: Framing> Log<F> {
     pub fn stats(&self) -> LogStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let idle: usize = self.idle.lock().expect("no panic under the lock").iter().map(|b| b.len()).sum();
-        // Nobody waits for the buffers meanwhile.
+        // No thread waits for the buffers meanwhile.
         let live = self.read_buffers().live.clone();
         let live: u64 = live.into_iter().map(|segment| segment.bytes_allocated()).sum();
         LogStats {

@@ -68,7 +68,7 @@ impl Options {
 pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
     let state = options.lock()?;
     if state.read(geometry, options.fingerprint, options.depends_on).shutdown == LastShutdown::Clean {
-        // It has grown already.
+        // The file has grown already.
         return Ok(());
     }
     let StoredState { shutdown, instance, salt, head, .. } =

@@ -329,7 +329,7 @@ pub(crate) fn new_memory_id() -> u64 {
     random_number().max(CLEAN + 1)
 }
 
-/// A number that nobody can guess: no earlier instance had it.
+/// A random number that cannot be guessed; no earlier instance had it.
 pub(crate) fn random_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -127,7 +127,7 @@ pub const BLOCK_BYTES: u64 = 4 << 10;
 /// Block size in bytes where RAM does not allow that: half as many blocks need half as many partitions.
 pub const MIDDLE_BLOCK_BYTES: u64 = 8 << 10;
 
-/// Flash of up to so many bytes has blocks of one of these two sizes.
+/// Flash of up to this many bytes has blocks of one of the two sizes above.
 pub const SMALL_FLASH_BYTES: u64 = 16 << 30;
 
 /// Block size of larger flash, in bytes, where RAM does not allow [`BLOCK_BYTES`].

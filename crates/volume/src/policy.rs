@@ -1,4 +1,4 @@
-//! What is cleaned, and when: pure functions.
+//! Decides which segments are cleaned, and when: pure functions.
 
 use crate::limits::{CLEAN_DIVISOR, CLEAN_MAX, CLEAN_MIN};
 use std::cmp::Ordering;

@@ -210,7 +210,7 @@ impl Shared {
     /// Checks that the volume's folder was not replaced.
     ///
     /// # Errors
-    /// It was replaced. Nothing is appended while it is.
+    /// The folder was replaced. Nothing is appended as long as it is.
     pub fn check_folder(&self) -> io::Result<()> {
         let checked = self.hold.check_folder();
         self.is_replaced.store(checked.is_err(), Ordering::Release);

@@ -20,13 +20,13 @@ pub(super) const RECORD_AT: usize = 8;
 /// An entry's share of a table: five bytes a slot, of which 44 to 88 % are taken.
 const TABLE_BYTES: usize = 8;
 
-/// It was read since the hand last passed.
+/// The entry was read since the hand last passed.
 pub(super) const READ: u8 = 1;
-/// It is no longer valid.
+/// The entry is no longer valid.
 pub(super) const DEAD: u8 = 2;
-/// It is in RAM only.
+/// The entry is in RAM only.
 pub(super) const DIRTY: u8 = 4;
-/// It was read since it was put.
+/// The entry was read since it was put.
 pub(super) const FETCHED: u8 = 8;
 /// The upper bits of the flags are the entry's stamp.
 pub(super) const STAMP_SHIFT: u32 = 4;

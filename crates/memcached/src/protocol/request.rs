@@ -121,7 +121,7 @@ impl<'a> MetaFlags<'a> {
         super::words::split(self.text).map(|word| Flag { letter: word[0], token: &word[1..] })
     }
 
-    /// The same flags, with a copy of their text that lies elsewhere.
+    /// The same flags with another `text`.
     pub fn with_text<'b>(&self, text: &'b [u8]) -> MetaFlags<'b> {
         MetaFlags {
             text,

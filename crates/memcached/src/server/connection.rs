@@ -21,7 +21,7 @@ enum Readiness {
     Broken,
 }
 
-/// What becomes of a connection after a turn.
+/// What to do with a connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// To be listed for the next turn at once.
@@ -155,7 +155,7 @@ impl Connection {
         !self.has_replies() && !session.is_pending() && !session.is_dumping() && !session.may_step()
     }
 
-    /// What becomes of the connection after this turn.
+    /// What to do with the connection after this turn.
     pub fn fate(&self) -> Fate {
         let session = self.session.as_ref().expect("no turn is under way");
         if self.readiness == Readiness::Broken {
