@@ -1,4 +1,4 @@
-//! Entries as callers put them and as they are stored, and the reasons for which one is refused.
+//! Entries as callers put them and as they are stored, and the reasons for refusing one.
 
 use crate::codec::StoredValue;
 use crate::key::Key;
@@ -46,5 +46,5 @@ pub enum Refusal {
     Overtaken,
 }
 
-/// Is told of each entry that is not kept, by its number.
+/// Called for each entry that is not kept, with its place in the batch.
 pub(crate) type Refused<'a> = dyn FnMut(usize, Refusal) + 'a;

@@ -1,8 +1,8 @@
 //! A log of segments on a device: append, commit, read, reclaim, recover.
 //!
-//! The log knows segments of opaque blocks, sequence numbers and slots. How records lie in blocks, what checks them
-//! and what a segment's summary says is the [`Framing`] of its consumer; what becomes of live records when a segment
-//! is reclaimed is the [`Consumer`]'s affair. It knows no key, no protocol and no async runtime.
+//! The log knows segments of opaque blocks, sequence numbers and slots. How records lie in blocks, what checks them and
+//! what a segment's summary says is the [`Framing`] of its consumer; the [`Consumer`] decides what becomes of live
+//! records when a segment is reclaimed. It knows no key, no protocol and no async runtime.
 
 mod buffer;
 mod commit;

@@ -1,4 +1,4 @@
-//! Reading: where a block lies, and whether what was read is it.
+//! Reading: where a block lies, and whether the bytes read are its content.
 
 use crate::framing::{checksum, content_hash};
 use crate::limits::READ_TRIES_MAX;
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 /// Where the content of a logical block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It has been copied: it was in RAM, or is zero.
+    /// It was in RAM, or is zero, and has been copied.
     Copied,
     /// It lies on the device.
     OnDevice(Stored),
@@ -26,14 +26,14 @@ pub struct Stored {
     pub(crate) sequence: u64,
 }
 
-/// What bytes read from the device are.
+/// The result of checking bytes read from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The content of the logical block.
     Right,
-    /// Something else: the logical block has moved meanwhile. It is to be looked up again.
+    /// Other content, as the logical block was moved meanwhile. Look it up again.
     Moved,
-    /// Not what was written there.
+    /// The block is damaged.
     Damaged,
 }
 
@@ -49,8 +49,8 @@ impl Shared {
                 Location::Device { sequence } => return Found::OnDevice(Stored { place, sequence }),
                 Location::Memory(segment) => {
                     let segment = segment.read();
-                    // The slot may hold another segment than when it was looked up, and another one by now. As long as the
-                    // map points there nobody gives the slot away.
+                    // The slot may have been reused since the lookup. As long as the map points to the block, its slot
+                    // is not freed.
                     if self.map.get(lba) == Some(place)
                         && self.log.sequence_of(place.block().into()) == segment.sequence()
                     {
@@ -68,12 +68,12 @@ impl Shared {
         Extent { offset, len: self.block_size() }
     }
 
-    /// Whether bytes read from the device are a logical block.
+    /// Whether bytes read from the device are the content of a logical block.
     pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> Verdict {
         self.check_hash(lba, stored, content_hash(bytes))
     }
 
-    /// The same of bytes of which the hash is known.
+    /// Like [`check`](Self::check), for bytes with a known hash.
     pub fn check_hash(&self, lba: u64, stored: Stored, hash: u64) -> Verdict {
         let Stored { place, sequence } = stored;
         let sum = checksum(self.log.instance(), sequence, lba, hash) as u32;
@@ -85,19 +85,19 @@ impl Shared {
         if !current {
             return Verdict::Moved;
         }
-        // A bit that flipped on the way may have hidden what the segment says of itself.
+        // A bit flipped while reading the footer may have spoilt the cached checksums: read them again.
         self.checksums.invalidate(self.log.geometry().slot_of_block(place.block().into()) as u32);
         if self.checksum(stored) == Some(sum) { Verdict::Right } else { Verdict::Damaged }
     }
 
-    /// The checksum that a block on the device should have; `None`: its segment does not say so any more.
+    /// The checksum that a block on the device should have; `None`: its segment is no longer there.
     fn checksum(&self, Stored { place, sequence }: Stored) -> Option<u32> {
         let geometry = self.log.geometry();
         let slot = geometry.slot_of_block(place.block().into());
         let index = (u64::from(place.block()) - geometry.first_block_of_slot(slot)) as u32;
         let load = || {
             self.counters.checksum_loads.fetch_add(1, Ordering::Relaxed);
-            // What is not known for want of a read is not to be remembered.
+            // The result of a failed read must not be cached.
             let summary = self.summary_of(slot).filter(|summary| summary.is_read);
             let summary = summary.filter(|summary| summary.sequence == sequence).ok_or(())?;
             let mut sums = vec![0; geometry.blocks_per_segment() as usize].into_boxed_slice();
@@ -145,7 +145,7 @@ impl Shared {
                 }
                 Err(error) => result = Err(error),
             });
-            // What lies elsewhere by now need not be readable here.
+            // A block that was moved meanwhile need not be readable at its old place.
             let verdict = if read { self.check(lba, stored, out) } else { self.check(lba, stored, &[]) };
             match verdict {
                 Verdict::Right => return Ok(()),
@@ -177,13 +177,13 @@ impl Shared {
         }
         let mut wrong = 0;
         for (lba, _) in mapped(&*self.map, 0..self.map.blocks()) {
-            // What was moved meanwhile is looked for once more.
+            // Blocks that were moved meanwhile are checked once more.
             wrong += u64::from(!confirmed.contains(lba as usize) && !self.is_confirmed(lba));
         }
         wrong
     }
 
-    /// Whether the segment that the map points to says that it holds a logical block.
+    /// Whether the segment that the map points to has an entry of the logical block.
     fn is_confirmed(&self, lba: u64) -> bool {
         let Some(place) = self.map.get(lba) else { return true };
         let block = u64::from(place.block());
@@ -219,7 +219,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Reads whole blocks, those that lie side by side on the device at once.
+    /// Reads whole blocks, neighbours on the device in one read.
     fn read_blocks(&self, io: &mut Io, first: u64, out: &mut [u8]) -> io::Result<()> {
         let size = self.block_size();
         let mut blocks: Vec<(usize, Stored)> = Vec::new();

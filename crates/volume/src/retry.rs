@@ -1,4 +1,4 @@
-//! What failed is tried again, later each time.
+//! Retries of failed work, with growing pauses.
 
 use crate::limits::{RETRY, RETRY_MAX};
 use std::io;
@@ -17,12 +17,12 @@ struct Failed {
 }
 
 impl Retry {
-    /// Why it failed when it was last tried.
+    /// The error of the last attempt, if it failed.
     pub fn failure(&self) -> Option<io::Error> {
         self.failed.as_ref().map(|failed| copy_of(&failed.error))
     }
 
-    /// Tries it, unless it failed a moment ago: then that error comes again.
+    /// Calls `work`, unless it failed a moment ago: then returns that error again.
     pub fn attempt(&mut self, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         if let Some(failed) = self.failed.as_ref().filter(|failed| Instant::now() < failed.until) {
             return Err(copy_of(&failed.error));

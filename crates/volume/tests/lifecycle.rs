@@ -1,4 +1,4 @@
-//! Volumes are made larger and deleted, and what is there after crashes between the steps.
+//! Resizing and deleting volumes, with crashes between the steps.
 
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
@@ -34,7 +34,7 @@ fn read(volume: &Volume, offset: u64) -> Vec<u8> {
     found
 }
 
-/// What is in a folder, by name.
+/// The files of a folder, by name.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let read = |entry: std::fs::DirEntry| {
@@ -83,7 +83,7 @@ fn a_volume_grows_and_keeps_its_content() {
     open.close().unwrap();
 }
 
-/// A resize has written some of its files, and not the others: whatever is done next, it is whole.
+/// A resize has written only some of its files: whatever is done next completes it.
 #[test]
 fn a_resize_that_is_cut_short_is_finished_by_whatever_comes_next() {
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn a_resize_that_is_cut_short_is_finished_by_whatever_comes_next() {
             std::fs::write(cut.path().join(name), bytes).unwrap();
         }
         for name in done {
-            // What is written last is what the volume is to be.
+            // `v.volume.resized` has the new shape, which is the last file written.
             let bytes = if *name == "v.volume.resized" { &after["v.volume"] } else { &after[*name] };
             std::fs::write(cut.path().join(name), bytes).unwrap();
         }
@@ -200,7 +200,7 @@ fn what_a_deletion_that_was_cut_short_left_is_not_found_in_a_new_volume() {
     });
 }
 
-/// By the next try, or by whoever wants to know which volumes there are.
+/// By the next deletion, or by a listing of the volumes.
 #[test]
 fn a_deletion_that_was_cut_short_is_finished() {
     after_deletions_that_were_cut_short(|folder, what| {
@@ -214,7 +214,7 @@ fn a_deletion_that_was_cut_short_is_finished() {
         assert_eq!(names, ["w"], "{what}");
         assert!(files(folder).keys().all(|name| name.starts_with("w.")), "{what}");
     });
-    // What somebody has is being made or deleted.
+    // A volume that is held counts as being created or deleted.
     let folder = tempfile::tempdir().unwrap();
     create(folder.path());
     let open = open(folder.path());
@@ -226,8 +226,8 @@ fn a_deletion_that_was_cut_short_is_finished() {
     open.close().unwrap();
 }
 
-/// Making a volume has ended before it had a shape: it is made anew, of any size. Files of somebody else are left alone, and
-/// so are those of a volume whose shape is missing.
+/// The creation of a volume ended before it had a shape: it can be created again, of any size. Foreign files are left
+/// alone, and so are those of a volume whose shape is missing.
 #[test]
 fn making_a_volume_that_was_cut_short_is_done_again() {
     for size in [SMALL, LARGE] {

@@ -1,9 +1,9 @@
-//! What was asked for twice will be asked for again.
+//! A key that was asked for twice will be asked for again.
 //!
-//! DRAM alone is too short a trial where it is a small part of the cache: most objects that are read again
-//! are read after they have left it. Such an object misses, is put again, and leaves a second time; that it
-//! does so within about the time that flash would have kept it is as good a sign as a read. And a few of those
-//! of which nothing is known go to flash, too: of what is read again late there is no other way to find out.
+//! DRAM alone is too short a trial where it is a small part of the cache: most objects that are read again are read
+//! after they have left it. Such an object misses, is put again, and leaves a second time; that it does so within about
+//! the time that flash would have kept it is as good a sign as a read. A few objects without such a sign go to flash,
+//! too: there is no other way to find those that are read again late.
 
 use super::candidate::{Candidate, Verdict};
 use super::lifetime::Lifetime;
@@ -14,7 +14,7 @@ use fastrand::Rng;
 pub(super) struct Reuse {
     returning: Returning,
     lifetime: Lifetime,
-    /// Of flash that nothing was written to yet: there, the unproven take nobody's place.
+    /// Bytes of flash never written: there, unproven objects displace nothing.
     free_bytes: u64,
     random: Rng,
 }

@@ -167,7 +167,7 @@ fn reads_alone_take_no_more_memory() {
     };
     let before = read(&mut samples, 100);
     assert_eq!(read(&mut samples, 10_000), before);
-    // What was remembered ends as before.
+    // Remembered examples end as before.
     samples.on_put(hashes[0], 1 << 30);
     assert_eq!(std::iter::from_fn(|| samples.next(1)).count(), hashes.len() - 1);
 }

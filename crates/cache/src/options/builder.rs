@@ -1,4 +1,4 @@
-//! Options, one after the other.
+//! A builder of options.
 
 use super::{FlashOptions, MemoryDivision, Options, PowerLoss};
 use crate::admission::Admission;
@@ -7,12 +7,12 @@ use crate::drive::Helpers;
 use granary_log::OpenError;
 use std::path::PathBuf;
 
-/// What a cache will be. Sizes are bytes. [`Options`] and [`FlashOptions`] have what is seldom said.
+/// Builds a cache's options. Sizes are bytes. [`Options`] and [`FlashOptions`] have rarely used ones, too.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     options: Options,
     path: Option<(PathBuf, u64)>,
-    /// What is said of flash, whether its path was said before or not.
+    /// Options of flash, which may be set before or after its path.
     said: Vec<Said>,
 }
 
@@ -28,7 +28,7 @@ enum Said {
 }
 
 impl Builder {
-    /// The RAM tier, or all of a cache without flash, everything counted.
+    /// The size of the RAM tier, or of a whole cache without flash, everything counted.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.options.memory_bytes = bytes;
@@ -42,27 +42,27 @@ impl Builder {
         self
     }
 
-    /// How the RAM tier is divided between entries and blocks: as measured, unless it is said.
+    /// How the RAM tier is divided between entries and blocks. Default: as measured.
     #[must_use]
     pub fn memory_division(mut self, division: MemoryDivision) -> Self {
         self.options.memory_division = division;
         self
     }
 
-    /// Flash: `<path>.bin` of so many bytes, reserved at once, or the block device `path`.
+    /// Flash: `<path>.bin` of `bytes` bytes, reserved at once, or the block device `path`.
     #[must_use]
     pub fn flash(mut self, path: impl Into<PathBuf>, bytes: u64) -> Self {
         self.path = Some((path.into(), bytes));
         self
     }
 
-    /// The smallest unit read of flash: 4 KiB unless it is said.
+    /// The smallest unit read from flash. Default: 4 KiB.
     #[must_use]
     pub fn block_size(self, bytes: u64) -> Self {
         self.say(Said::BlockSize(bytes))
     }
 
-    /// The unit written and reused: 1 MiB unless it is said.
+    /// The unit written and reused. Default: 1 MiB.
     #[must_use]
     pub fn write_buffer_size(self, bytes: u64) -> Self {
         self.say(Said::WriteBufferSize(bytes))
@@ -74,7 +74,7 @@ impl Builder {
         self.say(Said::MaxStoredKeys(keys))
     }
 
-    /// Which entries go to flash: each as it is put, unless it is said.
+    /// Which entries go to flash. Default: each as it is put.
     #[must_use]
     pub fn admission(self, admission: Admission) -> Self {
         self.say(Said::Admission(admission))
@@ -86,7 +86,7 @@ impl Builder {
         self.say(Said::MemoryFolder(folder.into()))
     }
 
-    /// What the cache holds after a loss of power: nothing, unless it is said.
+    /// What the cache holds after a loss of power. Default: nothing.
     #[must_use]
     pub fn power_loss(self, power_loss: PowerLoss) -> Self {
         self.say(Said::PowerLoss(power_loss))
@@ -99,7 +99,7 @@ impl Builder {
         self.say(Said::Fingerprint(fingerprint))
     }
 
-    /// How values are compressed: not at all, unless it is said.
+    /// How values are compressed. Default: not at all.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.options.compression = compression;
@@ -118,10 +118,10 @@ impl Builder {
         self
     }
 
-    /// What was said.
+    /// The options.
     ///
     /// # Errors
-    /// Something was said of flash, and not where it lies.
+    /// Flash has options but no path.
     pub fn options(self) -> Result<Options, OpenError> {
         let Self { mut options, path, said } = self;
         let Some((path, bytes)) = path else {

@@ -1,4 +1,4 @@
-//! Plain `set`s of many clients at once: all leading ones of all sessions are put into the cache together.
+//! Plain `set`s of many clients at once: those at the front of all sessions' inputs are put into the cache together.
 
 use super::Engine;
 use super::session::{Input, Session};
@@ -44,7 +44,7 @@ fn begins_with_set(rest: &[u8]) -> bool {
 }
 
 impl Engine {
-    /// Stores the items that sessions begin with; whether there were any.
+    /// Stores the items of the plain `set`s that sessions begin with; returns whether there were any.
     pub(super) fn set_many(&mut self, sessions: &mut [Session], now: u32) -> bool {
         if !sessions.iter().any(|session| begins_with_set(session.input.rest())) {
             return false;
