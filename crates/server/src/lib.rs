@@ -9,6 +9,7 @@ mod figures;
 mod http;
 pub mod limits;
 mod listener;
+mod throttle;
 mod tls;
 
 use std::net::SocketAddr;

@@ -5,7 +5,7 @@ mod address;
 mod block_devices;
 mod config;
 mod figures;
-mod logging;
+pub mod logging;
 mod memcached;
 mod mode;
 mod nbd;
@@ -14,6 +14,7 @@ mod volume_figures;
 mod volumes;
 
 use std::error::Error;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -146,7 +147,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
     match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            // Where it cannot be written there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "{error}");
             ExitCode::FAILURE
         }
     }
@@ -161,7 +163,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         None => Config::default(),
     };
     let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
-    logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
+    let _log = logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
     allow_all_descriptors();
     let serves_block_devices = serves_block_devices(&arguments, &config);
     // Before there are other threads.

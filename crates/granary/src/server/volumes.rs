@@ -30,8 +30,9 @@ pub fn open(folder: &Path) -> Result<Opened, Box<dyn Error>> {
     let names = if folder.exists() { Volume::list(&folder)? } else { Vec::new() };
     if names.is_empty() {
         let text = format!(
-            "there is no volume in {}: make one with `granary volume create NAME --size 8GiB`",
-            folder.display()
+            "there is no volume in {}: make one with {}",
+            folder.display(),
+            volume::create_command(&folder)
         );
         return Err(text.into());
     }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result, at};
 use crate::progress;
-use crate::volume::open_with_progress;
+use crate::volume::{create_command, open_with_progress};
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Files, Io, Volume};
 use indicatif::HumanBytes;
@@ -21,7 +21,7 @@ fn space(files: &Files) -> u64 {
 pub fn list(folder: &Path) -> Result<()> {
     let names = if folder.exists() { Volume::list(folder)? } else { Vec::new() };
     if names.is_empty() {
-        say!("no volumes in {}; `granary volume create NAME --size 8GiB` makes one", folder.display());
+        say!("no volumes in {}; {} makes one", folder.display(), create_command(folder));
         return Ok(());
     }
     say!("{:<24} {:>12} {:>12} {:>10} {:>10}", "name", "size", "on disk", "block", "map");

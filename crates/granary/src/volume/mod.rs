@@ -5,6 +5,7 @@ mod serve;
 
 use crate::failure::{Failure, Result};
 use crate::progress;
+use crate::server::logging;
 use crate::server::size::{self, Size};
 use clap::{Args, Subcommand};
 use granary_volume::map::MapKind;
@@ -67,7 +68,7 @@ enum Command {
     List(Place),
     /// Show everything about a volume
     Inspect(Named),
-    /// Open a volume as after a crash, and say whether all that its map says is there
+    /// Open a volume, and say whether all that its map says is there
     Check(Named),
     /// Read every block in use, and say which are damaged
     Scrub(Named),
@@ -120,6 +121,15 @@ pub fn folder(path: &Path) -> PathBuf {
     path.join("volumes")
 }
 
+/// The command that makes a volume in this [folder](folder).
+pub fn create_command(folder: &Path) -> String {
+    let path = match folder.parent() {
+        Some(path) if path != Path::new("granary-data") => format!(" --path {}", path.display()),
+        _ => String::new(),
+    };
+    format!("`granary volume create NAME{path} --size 8GiB`")
+}
+
 /// Opens a volume, with a bar while that takes its time.
 ///
 /// # Errors
@@ -149,6 +159,7 @@ pub fn close(volume: Arc<Volume>) -> io::Result<()> {
 
 /// Carries it out.
 pub fn run(arguments: Arguments) -> Result<()> {
+    logging::start_for_command();
     match arguments.command {
         Command::Create(create) => make(create),
         Command::List(place) => inspect::list(&folder(&place.path)),

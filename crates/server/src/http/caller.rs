@@ -65,8 +65,8 @@ impl Caller {
         let says_who = user != DEFAULT_USER || !password.is_empty();
         let rights = rights.inspect_err(|_| {
             // A browser asks without a password first.
-            if says_who {
-                tracing::warn!(user, path = parts.uri.path(), "a login is refused");
+            if says_who && let Some(untold) = app.refused_logins.take() {
+                tracing::warn!(user, path = parts.uri.path(), untold, "a login is refused");
             }
         })?;
         Ok(Self { app: Arc::clone(app), user, password, rights })

@@ -36,6 +36,7 @@ use tower_http::compression::CompressionLayer;
 
 use crate::access::Users;
 use crate::figures::Neighbours;
+use crate::throttle::Throttle;
 use dashboard::History;
 use metrics::Metrics;
 use sessions::Sessions;
@@ -52,13 +53,15 @@ pub struct App {
     sessions: Sessions,
     metrics: Metrics,
     history: Arc<History>,
+    refused_logins: Throttle,
 }
 
 impl App {
     pub fn new(session: Arc<Session>, queries: Handle, users: Users, neighbours: Neighbours) -> Self {
         let metrics = Metrics::new(Arc::clone(&session), neighbours.clone());
         let history = Arc::new(History::new(neighbours));
-        Self { session, queries, users, sessions: Sessions::default(), metrics, history }
+        let (sessions, refused_logins) = (Sessions::default(), Throttle::default());
+        Self { session, queries, users, sessions, metrics, history, refused_logins }
     }
 
     /// What goes on beside requests, for ever.
@@ -87,14 +90,14 @@ pub fn router(app: App) -> Router {
         .route("/dictionary/{name}/refresh", post(dictionary::refresh))
         .route("/dictionary/{name}/invalidate", post(dictionary::invalidate))
         .route("/dictionary/{name}/ddl", get(dictionary::statement))
-        .route_layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
+        .fallback(unknown_path)
         .layer(CompressionLayer::new())
         .layer(map_request(encoding::settle))
         .layer(from_fn_with_state(Arc::clone(&app), encoding::unpack))
         .layer(from_fn(identity::identify))
+        .layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(from_fn(unread::read_unwanted))
         .layer(map_request(patience::limited))
-        .fallback(unknown_path)
         .layer(map_response(for_no_other_page))
         .with_state(app)
 }

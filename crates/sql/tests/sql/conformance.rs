@@ -1,6 +1,7 @@
 //! Compares Granary's answers with ClickHouse's, which `rivals/clickhouse/sweep.py` recorded in `conformance/*.tsv`: of
 //! every function, at the edges. An answer is right, or there is an error; what else differs is in
-//! `known_differences.tsv`, and docs/clickhouse.md explains it.
+//! `known_differences.tsv`, and docs/clickhouse.md explains it. What is answered stays answered: how many expressions
+//! of a section are refused is recorded in `conformance/refused`, and may only fall.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -225,6 +226,36 @@ fn compare(
     }
 }
 
+/// Compares how many expressions of each section are refused with what is recorded, or records it where
+/// `GRANARY_GOLDEN=write`.
+fn check_refused(path: &Path, tallies: &BTreeMap<String, Tally>) {
+    let refused = tallies.iter().filter(|(_, tally)| tally.refused > 0);
+    if std::env::var("GRANARY_GOLDEN").as_deref() == Ok("write") {
+        let lines: String =
+            refused.map(|(section, tally)| format!("{}\t{section}\n", tally.refused)).collect();
+        return std::fs::write(path, lines).unwrap();
+    }
+    let text = std::fs::read_to_string(path).unwrap();
+    let recorded: BTreeMap<&str, usize> = text
+        .lines()
+        .map(|line| line.split_once('\t').expect("a number, a tab and a section"))
+        .map(|(number, section)| (section, number.parse().expect("a number")))
+        .collect();
+    let more: Vec<String> = refused
+        .map(|(section, tally)| {
+            (section, tally.refused, recorded.get(section.as_str()).copied().unwrap_or(0))
+        })
+        .filter(|(_, refused, recorded)| refused > recorded)
+        .map(|(section, refused, recorded)| format!("{section}: {refused}, not {recorded}"))
+        .collect();
+    assert!(
+        more.is_empty(),
+        "more is refused than {} says (CONFORMANCE_REFUSED=1 -- --nocapture tells why):\n{}",
+        path.display(),
+        more.join("\n")
+    );
+}
+
 /// Compares one file.
 fn check(file: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
@@ -253,6 +284,7 @@ fn check(file: &str) {
         sum(|tally| tally.refused),
         sum(|tally| tally.known),
     );
+    check_refused(&folder.join("refused").join(file), &tallies);
     let wrong: Vec<&str> = tallies.values().flat_map(|tally| &tally.wrong).map(String::as_str).collect();
     assert!(
         wrong.is_empty(),
