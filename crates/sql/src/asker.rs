@@ -6,7 +6,7 @@ use granary_dialect::statement::Noun;
 use crate::catalogue::Catalogue;
 use crate::settings::{Settings, value_of};
 
-/// The user who asks, and the address he asks from.
+/// The user who asks, and the address the request came from.
 pub struct Asker<'a> {
     /// The database of names without one.
     pub database: String,
