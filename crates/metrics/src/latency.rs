@@ -9,7 +9,7 @@ pub const LATENCY_BUCKETS: usize = 27;
 /// The latencies that a [`Stopwatch`] has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// Bucket `i` counts times of at most 2^i microseconds that did not fit the bucket before; the last one, all longer
+    /// Bucket `i` counts times below 2^i microseconds and not below 2^(i-1); the last one, all longer times.
     /// times.
     pub counts: [u64; LATENCY_BUCKETS],
     /// Sum of the times.

@@ -23,7 +23,7 @@ use super::{
 /// How the files of a new dictionary relate to those of the one it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Different files.
+    /// Unrelated files.
     Apart,
     /// The same names, which the old files lose first.
     Same,
