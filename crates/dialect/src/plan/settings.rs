@@ -6,7 +6,7 @@ use datafusion::common::extensions_options;
 extensions_options! {
     /// Set by SET and SETTINGS. A limit of 0 means none.
     pub struct QuerySettings {
-        /// Whether rows without a partner have NULL in its columns, not the types' defaults.
+        /// Whether rows without a partner have NULLs for its columns, and not the defaults of their types.
         pub join_use_nulls: bool, default = false
         /// Seconds that a query may take.
         pub max_execution_time: f64, default = 0.0

@@ -1,4 +1,4 @@
-//! Log lines of a server, on standard error.
+//! Log lines of a server, written to standard error.
 
 use std::io::IsTerminal;
 
@@ -20,10 +20,10 @@ pub enum LogFormat {
     Json,
 }
 
-/// Begins to write them: those that `filter` lets through, such as `info` or `warn,granary_memcached=info`.
+/// Starts to log the lines that `filter` selects, such as `info` or `warn,granary_memcached=info`.
 ///
 /// # Errors
-/// A word that is no level, and what else is no filter.
+/// A word that is no level, and any other invalid filter.
 pub fn start(filter: &str, format: LogFormat) -> Result<(), ConfigError> {
     let filter = parse(filter).ok_or_else(|| ConfigError::Log(filter.to_owned()))?;
     let ansi = std::io::stderr().is_terminal();
@@ -36,7 +36,7 @@ pub fn start(filter: &str, format: LogFormat) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A word alone is a level; to the library it may be the name of a module, too, and then nothing else is written.
+/// A single word must be a level; the library would also accept it as a module's name, and then log nothing else.
 fn parse(filter: &str) -> Option<EnvFilter> {
     let parts: Vec<&str> = filter.split(',').map(str::trim).collect();
     let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();
