@@ -13,7 +13,7 @@ pub struct Asker<'a> {
     pub user: &'a str,
     /// Where names are looked up.
     pub catalogue: &'a Catalogue,
-    /// What SET said.
+    /// The session's settings.
     pub settings: Settings,
 }
 

@@ -4,7 +4,7 @@
 //! dropped if that declines. Flash is segments, freed in the order of their writing. An object found on flash is hot; a
 //! second hand cools objects when too many are. When a segment is freed, its hot objects return to DRAM and have to
 //! earn flash anew; the rest, the paper's ghosts, leave. An object found on flash while it is hot gets a copy in DRAM.
-//! An object too large for DRAM is written at once.
+//! An object that is too large a part of DRAM is written at once.
 
 use super::lru::DRAM_INDEX_BYTES;
 use super::segments::{Segments, Spot};

@@ -1,5 +1,5 @@
-//! How long a client may let the server wait for a body: a fixed time for each piece, extended as long as bytes come at
-//! a minimum rate. Bytes that come one by one do not hold a connection for ever.
+//! How long a client may let the server wait for a body: an allowance that waiting uses up, and that received bytes
+//! refill at a minimum rate. Bytes that come one by one do not hold a connection for ever.
 
 use std::io;
 use std::pin::Pin;

@@ -12,7 +12,7 @@ const HIDDEN: &str = "[HIDDEN]";
 impl Catalogue {
     /// CREATE, ALTER or DROP NAMED COLLECTION. Dictionaries that are open keep what they were opened with.
     pub fn change_collection(&self, name: &str, change: CollectionChange) -> Result<()> {
-        // The lock makes changes by other sessions visible.
+        // Changes are made one at a time, so that each sees those before it.
         let _changing = self.changing();
         let collections = &self.environment.collections;
         let known = collections.get(name).ok();

@@ -78,7 +78,7 @@ impl Catalogue {
     }
 
     /// Removes the files of the dictionaries that notes name, except files that another dictionary uses, and forgets
-    /// the notes. The caller must hold `changing`.
+    /// the notes. Nothing else may be made or dropped meanwhile.
     pub(super) fn finish(&self, notes: Vec<Note>) {
         for note in notes {
             let finished = match &note.definition {

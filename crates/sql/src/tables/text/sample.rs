@@ -8,9 +8,9 @@ use super::kind::Kind;
 /// Whether the first row has the columns' names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// It has.
+    /// It has the names.
     Given,
-    /// It has if it has texts only and a column below has something else.
+    /// It has the names if it has texts only and a column below has something else.
     Guessed,
 }
 
