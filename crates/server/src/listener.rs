@@ -1,5 +1,5 @@
-//! Connections: counted, encrypted if that is wanted, served each on a task of its own, and given up where nobody is at
-//! the other end.
+//! Connections: limited in number, encrypted if configured, served each by its own task, and closed if the client is
+//! silent.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,12 +22,13 @@ use crate::limits::{ACCEPT_PAUSE, HANDSHAKE_SECONDS, PATIENCE_SECONDS};
 pub struct Service {
     pub router: Router,
     pub tls: Option<TlsAcceptor>,
-    /// Connections at once, to all addresses; beyond them, one client of each waits here, and others in the system's queue.
+    /// Connections at once, over all addresses; beyond them, one client of each address waits here, and others in the
+    /// system's queue.
     pub permits: Arc<Semaphore>,
 }
 
 impl Service {
-    /// Accepts connections until it is told to stop, and returns when the requests under way are answered.
+    /// Accepts connections until it is stopped, and returns when the requests under way are answered.
     pub async fn run(self, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
         let graceful = GracefulShutdown::new();
         let given = stopped.clone();
@@ -49,7 +50,7 @@ impl Service {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    // Clients of another address have the places as long as nobody comes to this one.
+                    // Other addresses may use all permits while no client comes to this one.
                     let Ok(counted) = Arc::clone(&self.permits).acquire_owned().await else { return };
                     let (router, tls) = (self.router.clone(), self.tls.clone());
                     let (watcher, mut stopped) = (graceful.watcher(), stopped.clone());
@@ -60,7 +61,7 @@ impl Service {
                     });
                 }
                 Err(error) => {
-                    // No file descriptors, or the client has gone again.
+                    // File descriptors are exhausted, or the client has disconnected.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -77,7 +78,7 @@ async fn serve(
     watcher: Watcher,
     stopped: impl Future<Output = ()>,
 ) {
-    // A short answer must not wait for the client to acknowledge the head before it.
+    // A short answer must not wait for the client's acknowledgement of the head.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(Duration::from_secs(PATIENCE_SECONDS)));

@@ -1,4 +1,4 @@
-//! Log lines of a server, on standard error.
+//! Log lines of a server, written to standard error.
 
 use std::io::IsTerminal;
 
@@ -58,7 +58,7 @@ pub fn start_for_command() {
     lines.init();
 }
 
-/// A word alone is a level; to the library it may be the name of a module, too, and then nothing else is written.
+/// A single word must be a level; the library would also accept it as a module's name, and then log nothing else.
 fn parse(filter: &str) -> Option<EnvFilter> {
     let parts: Vec<&str> = filter.split(',').map(str::trim).collect();
     let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();

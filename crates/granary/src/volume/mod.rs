@@ -1,4 +1,4 @@
-//! `granary volume`: volumes made, listed, looked at, checked and deleted.
+//! `granary volume`: commands to make, list, inspect, check and delete volumes.
 
 mod inspect;
 mod serve;
@@ -116,7 +116,7 @@ struct Resize {
     size: Size,
 }
 
-/// The folder of the volumes in Granary's.
+/// The folder of the volumes within Granary's.
 pub fn folder(path: &Path) -> PathBuf {
     path.join("volumes")
 }
@@ -133,7 +133,7 @@ pub fn create_command(folder: &Path) -> String {
 /// Opens a volume, with a bar while that takes its time.
 ///
 /// # Errors
-/// As [`Volume::open`].
+/// Those of [`Volume::open`].
 pub fn open_with_progress(folder: &Path, name: &str) -> std::result::Result<Volume, granary_volume::Error> {
     let bar = progress::bar(0);
     bar.set_prefix(format!("opening {name} "));
@@ -145,8 +145,8 @@ pub fn open_with_progress(folder: &Path, name: &str) -> std::result::Result<Volu
     opened
 }
 
-/// Closes a volume that nobody is served any more; where a client's thread has not let go of it yet, which closes it in a
-/// moment, what was written is made durable now.
+/// Closes a volume that is not served any more. If a client's thread still holds it, and will close it in a moment, its
+/// writes are made durable now.
 ///
 /// # Errors
 /// The volume could not be made durable.
@@ -157,7 +157,7 @@ pub fn close(volume: Arc<Volume>) -> io::Result<()> {
     }
 }
 
-/// Carries it out.
+/// Runs the command.
 pub fn run(arguments: Arguments) -> Result<()> {
     logging::start_for_command();
     match arguments.command {

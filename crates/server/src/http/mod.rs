@@ -1,4 +1,4 @@
-//! HTTP: which path is whose.
+//! HTTP: the routes.
 
 mod answer;
 mod answer_writer;
@@ -43,9 +43,9 @@ use sessions::Sessions;
 
 pub use waiting::without_a_turn;
 
-/// What all requests share.
+/// State that all requests share.
 pub struct App {
-    /// Whoever may do anything; a caller's own session is another over the same dictionaries.
+    /// A session with full rights; a caller's session is another one over the same dictionaries.
     pub session: Arc<Session>,
     /// Where queries run.
     pub queries: Handle,
@@ -64,17 +64,17 @@ impl App {
         Self { session, queries, users, sessions, metrics, history, refused_logins }
     }
 
-    /// What goes on beside requests, for ever.
+    /// The task beside requests, which runs for ever.
     pub fn background(&self) -> impl Future<Output = ()> + Send + 'static {
         Arc::clone(&self.history).watch(Arc::clone(&self.session))
     }
 }
 
-/// What the URLs of a listener begin with.
+/// The scheme of a listener's URLs.
 #[derive(Clone, Copy)]
 pub struct Scheme(pub &'static str);
 
-/// Every path of the server.
+/// All routes of the server.
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);
     Router::new()
@@ -102,13 +102,13 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
-/// A page of another server cannot have an answer run as its script, whatever is in it.
+/// Keeps pages of other servers from running an answer as a script, whatever it contains.
 async fn for_no_other_page(mut response: Response) -> Response {
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
-/// In ClickHouse's words.
+/// Answers unknown paths in ClickHouse's words.
 async fn unknown_path(uri: Uri) -> (StatusCode, String) {
     let paths = "/ for queries, /dictionary/NAME for a dictionary, /dashboard, /metrics or /ping";
     (StatusCode::NOT_FOUND, format!("There is no handle {}\nUse {paths}\n", uri.path()))

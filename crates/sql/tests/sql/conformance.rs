@@ -72,7 +72,7 @@ fn substituted(template: &str, arguments: &[&str], as_columns: bool) -> String {
     sql
 }
 
-/// A session, and what it runs on.
+/// A session, and the runtime it runs on.
 struct Granary {
     session: Session,
     runtime: Runtime,
@@ -124,7 +124,7 @@ impl Granary {
     }
 }
 
-/// What came of the cases of one section.
+/// Outcomes of the cases of one section.
 #[derive(Default)]
 struct Tally {
     right: usize,
@@ -136,8 +136,8 @@ struct Tally {
     wrong: Vec<String>,
 }
 
-/// Differences that are known: a section and an expression of it, `*` for all, or `!` and the code of an error of
-/// ClickHouse's for what it refuses.
+/// Known differences: a section and an expression of it; `*` stands for all, or `!` and an error code for the
+/// expressions that ClickHouse refuses with it.
 fn known_differences(folder: &Path) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(folder.join("known_differences.tsv")).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
@@ -147,24 +147,24 @@ fn known_differences(folder: &Path) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Errors of ClickHouse's that say that it could not, not that there is no answer: an argument is no constant
-/// (ILLEGAL_COLUMN), a number was too large on the way (DECIMAL_OVERFLOW).
+/// ClickHouse's errors that mean it could not compute an answer, not that there is none: an argument is no constant
+/// (ILLEGAL_COLUMN), an intermediate number was too large (DECIMAL_OVERFLOW).
 const ANSWERED: [&str; 2] = ["44", "407"];
 
-/// Whether both are NULL: what it could be, if it were not NULL, is no question there.
+/// Whether both are NULL: their types do not matter then.
 fn are_null(expected: &(String, String), answer: &(String, String)) -> bool {
     expected.1 == "\\N" && answer.1 == "\\N"
 }
 
-/// Whether an answer is the same value of a type with few values, which is a type of its own in ClickHouse.
+/// Whether an answer is the same value, and differs only in ClickHouse's LowCardinality type.
 fn is_of_low_cardinality(expected: &(String, String), answer: &(String, String)) -> bool {
     expected.1 == answer.1 && expected.0 == format!("LowCardinality({})", answer.0)
 }
 
-/// The operators that make a Bool of a Bool in ClickHouse, and a UInt8 of anything here.
+/// The operators that return a Bool for a Bool in ClickHouse, and always a UInt8 here.
 const LOGICAL: [&str; 4] = ["? AND ?", "? OR ?", "NOT ?", "not(?)"];
 
-/// Whether an answer is the same truth value of the other type.
+/// Whether an answer is the same truth value in the other of the two types.
 fn is_same_truth(section: &str, expected: &(String, String), answer: &(String, String)) -> bool {
     let number = match expected.1.as_str() {
         "true" => "1",

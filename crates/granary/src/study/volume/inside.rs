@@ -1,4 +1,4 @@
-//! Random reads and writes of a volume on the device by this very process: what fio does to a file, without a server.
+//! Random reads and writes of a volume on the device within this process: like fio on a file, without a server.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use granary_volume::{Config, Engine, Flights, Found, Io, Stored, Verdict, Volume
 use super::contender::BLOCK;
 use crate::failure::{Failure, Result, at};
 
-/// A volume of which the first bytes are written.
+/// A volume whose first `used` bytes are written.
 pub struct Inside {
     volume: Volume,
     used: u64,
@@ -24,7 +24,7 @@ struct Pending {
 }
 
 impl Inside {
-    /// A volume of `size` bytes in `folder`, the first `used` of which are written.
+    /// A volume of `size` bytes in `folder`, whose first `used` bytes are written.
     pub fn new(folder: &Path, size: u64, used: u64) -> Result<Self> {
         Volume::create(folder, "inside", &Config::new(size))?;
         let volume = Volume::open(folder, "inside", &mut |_, _| {})?;
@@ -36,7 +36,7 @@ impl Inside {
         Ok(Self { volume, used })
     }
 
-    /// Reads anywhere for so long, `depth` blocks at a time. Each is compared with its checksum.
+    /// Reads at random for `seconds`, `depth` blocks at a time. Each is compared with its checksum.
     pub fn read(&self, depth: usize, seconds: f64) -> Result<FioFigures> {
         let volume = &self.volume;
         let (mut random, mut io, mut block) = (Rng::with_seed(5), Io::new(), vec![0; BLOCK]);
@@ -79,7 +79,7 @@ impl Inside {
         Ok(figures(times, began.elapsed()))
     }
 
-    /// Writes anywhere for so long, and makes all of it durable, which counts.
+    /// Writes at random for `seconds`, and syncs at the end, which counts.
     pub fn write(&self, seconds: f64) -> Result<FioFigures> {
         let (mut random, mut io, block) = (Rng::with_seed(6), Io::new(), [2; BLOCK]);
         let mut times = Vec::new();
