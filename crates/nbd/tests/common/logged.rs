@@ -64,9 +64,14 @@ impl LoggedDisk {
         self.folder.join("disk")
     }
 
+    /// The file with what it holds now.
+    pub fn content_path(&self) -> PathBuf {
+        self.folder.join("content")
+    }
+
     /// What it holds now, without a copy in the log.
     pub fn content(&self) -> Vec<u8> {
-        std::fs::read(self.folder.join("content")).unwrap()
+        std::fs::read(self.content_path()).unwrap()
     }
 
     /// The bytes of the log. Whatever the disk has answered is in them.
@@ -122,6 +127,12 @@ impl LogEntry {
     /// Whether it makes anything durable.
     pub fn is_flush(&self) -> bool {
         self.flags & (FLUSH | FUA) != 0
+    }
+
+    /// Does it to a file that is an image of the disk.
+    pub fn apply_to_file(&self, image: &File) {
+        image.write_all_at(&self.data, self.offset).unwrap();
+        image.write_all_at(&vec![0; self.discarded as usize], self.offset).unwrap();
     }
 
     /// Does it to an image of the disk.
