@@ -103,7 +103,7 @@ impl Dictionaries {
 /// What there is.
 fn found(process: &Process) -> BTreeSet<String> {
     let rows = process.sql(
-        "SELECT concat(database, '.', name, ' ', comment) FROM system.dictionaries \
+        "SELECT concat(database, '.', name, ' ', comment) FROM system.dictionaries WHERE name <> 'watched' \
          UNION ALL SELECT concat('collection ', name) FROM system.named_collections \
          UNION ALL SELECT concat('database ', name) FROM system.databases WHERE name IN ('one', 'two')",
     );

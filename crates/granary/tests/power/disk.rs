@@ -62,11 +62,16 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    fn new(folder: &Path, file_system: FileSystem, options: &str) -> Option<Self> {
+    /// # Errors
+    /// What `mount` says.
+    fn new(folder: &Path, file_system: FileSystem, options: &str) -> Result<Self, String> {
         let to = folder.join("mount");
         std::fs::create_dir_all(&to).unwrap();
         let arguments = ["-t", file_system.name(), "-o", options, "disk", "mount"];
-        attempt(folder, "mount", &arguments).0.then_some(Self { folder: to })
+        match attempt(folder, "mount", &arguments) {
+            (true, ..) => Ok(Self { folder: to }),
+            (false, _, errors) => Err(errors),
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -112,7 +117,7 @@ impl Disk {
             return None;
         }
         file_system.make(&folder, "disk");
-        let Some(mounted) = Mounted::new(&folder, file_system, file_system.options()) else {
+        let Ok(mounted) = Mounted::new(&folder, file_system, file_system.options()) else {
             skipped(&format!("no loop device, or no {}: losses of power", file_system.name()));
             return None;
         };
@@ -183,6 +188,6 @@ impl Image {
             }
         }
         drop(image);
-        Mounted::new(&self.folder, self.file_system, "loop").expect("it can be mounted")
+        Mounted::new(&self.folder, self.file_system, "loop").unwrap_or_else(|why| panic!("{cut:?}: {why}"))
     }
 }

@@ -1,33 +1,38 @@
 //! The real program on the file system, and requests to it.
 
+use crate::fuse::Running;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 pub const GRANARY: &str = env!("CARGO_BIN_EXE_granary");
 
-/// Has the rest of its arguments run on a machine that came up again: with another boot id, that of the first one.
-const REBOOTED: &str = r#"mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@""#;
+/// Has the rest of its arguments run on a machine that came up again: with another boot id, that of the first one. File
+/// systems of other tests, which are not to stay for as long as this runs, it leaves: all but the second one.
+const REBOOTED: &str = r#"
+mount --bind "$1" /proc/sys/kernel/random/boot_id || exit
+awk -v mine="$2" '$2 ~ "/(disk|image)/mount$" && $2 != mine {print $2}' /proc/mounts | xargs -r umount -l
+shift 2
+exec "$@""#;
 
-/// Killed when it is dropped.
 pub struct Process {
-    child: Child,
+    child: Running,
     http: String,
     memcached: TcpStream,
     nbd: String,
 }
 
 impl Process {
-    /// Starts the server; `boot_id`: a file with that of another start of the machine.
-    pub fn start(path: &Path, boot_id: Option<&Path>, memory: &Path, arguments: &[&str]) -> Self {
-        let mut command = match boot_id {
+    /// Starts the server; `rebooted`: a file with the id of another start of the machine, and where the file system is mounted.
+    pub fn start(path: &Path, rebooted: Option<(&Path, &Path)>, memory: &Path, arguments: &[&str]) -> Self {
+        let mut command = match rebooted {
             None => Command::new(GRANARY),
-            Some(file) => {
+            Some((boot_id, mount)) => {
                 let mut command = Command::new("unshare");
-                command.args(["-m", "sh", "-c", REBOOTED, "sh"]).arg(file).arg(GRANARY);
+                command.args(["-m", "sh", "-c", REBOOTED, "sh"]).args([boot_id, mount]).arg(GRANARY);
                 command
             }
         };
@@ -43,8 +48,8 @@ impl Process {
         command.args(["--allow-executable", "--path"]).arg(path).args(arguments);
         command.arg("--memcached-memory-folder").arg(memory);
         command.arg("--dictionary-memory-folder").arg(memory);
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut child = Running(command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+        let lines = BufReader::new(child.0.stderr.take().unwrap()).lines();
         let (send, log) = channel();
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
@@ -98,15 +103,8 @@ impl Process {
 
     /// Ends it as a person does, and waits.
     pub fn stop(mut self) {
-        let stop = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        let stop = Command::new("kill").arg(self.child.0.id().to_string()).status().unwrap();
         assert!(stop.success());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        assert!(self.child.0.wait().unwrap().success());
     }
 }

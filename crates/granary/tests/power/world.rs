@@ -8,6 +8,7 @@ use crate::nbd::Client;
 use crate::process::{GRANARY, Process};
 use crate::programs::run;
 use crate::volume::{self, Blocks};
+use crate::watched::Watched;
 use fastrand::Rng;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,7 @@ pub struct World {
     dictionaries: Dictionaries,
     items: Items,
     blocks: Blocks,
+    watched: Watched,
     path: PathBuf,
     boot_id: PathBuf,
     arguments: Vec<&'static str>,
@@ -53,6 +55,7 @@ impl World {
             dictionaries: Dictionaries::new(folder),
             items: Items::new(),
             blocks: Blocks::new(),
+            watched: Watched::new(),
             path: disk.path().join(FOLDER),
             boot_id,
             arguments,
@@ -65,21 +68,28 @@ impl World {
         let create = ["volume", "create", volume::NAME, "--size", volume::SIZE, "--path", &path];
         history.note("volume create", || run(Path::new("/"), GRANARY, &create));
         let memory = memory();
-        for (memory, end) in [
+        for (life, (memory, end)) in [
             (memory.path(), End::Kill),
             // What was in write buffers is lost.
             (Path::new("none"), End::Kill),
             (Path::new("none"), End::Stop),
             (memory.path(), End::Kill),
-        ] {
+        ]
+        .into_iter()
+        .enumerate()
+        {
             let process =
                 history.note("a start", || Process::start(&self.path, None, memory, &self.arguments));
             let mut client = Client::new(process.nbd(), volume::NAME);
             self.blocks.restarted(&mut client, history);
+            if life == 0 {
+                self.watched.make(&self.path, &process, history);
+            }
             for _ in 0..OPERATIONS {
-                match random.u8(..3) {
-                    0 => self.dictionaries.change(&process, history, random),
-                    1 => self.items.change(&process, history, random),
+                match random.u8(..100) {
+                    0 => self.watched.change(&self.path, &process, history, random),
+                    1..33 => self.dictionaries.change(&process, history, random),
+                    33..66 => self.items.change(&process, history, random),
                     _ => self.blocks.change(&mut client, history, random),
                 }
             }
@@ -94,15 +104,19 @@ impl World {
 
     /// Starts the server after a loss of power behind `done` operations, and looks at everything; gives how many entries
     /// are there.
-    pub fn check(&self, mounted: &Mounted, done: usize) -> usize {
+    pub fn check(&mut self, mounted: &Mounted, done: usize, random: &mut Rng) -> usize {
         if done == 0 {
             return 0;
         }
         let memory = memory();
         let path = mounted.path().join(FOLDER);
-        let process = Process::start(&path, Some(&self.boot_id), memory.path(), &self.arguments);
+        self.watched.change_while_down(&path, done, random);
+        let process =
+            Process::start(&path, Some((&self.boot_id, mounted.path())), memory.path(), &self.arguments);
         self.blocks.check(&process, done);
-        self.items.check(&process, done) + self.dictionaries.check(&process, done)
+        let there = self.items.check(&process, done) + self.dictionaries.check(&process, done);
+        self.watched.check(&path, &process, done);
+        there
     }
 }
 
