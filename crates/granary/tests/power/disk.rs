@@ -56,6 +56,31 @@ impl FileSystem {
 
 const LAZY: &str = "lazy_itable_init=0,lazy_journal_init=0";
 
+/// A folder in RAM, where syncs take no time.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    /// `None`: nothing can be mounted here, which is said.
+    pub fn new() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        if !attempt(folder.path(), "mount", &["-t", "tmpfs", "tmpfs", folder.path().to_str().unwrap()]).0 {
+            skipped("nothing can be mounted: losses of power");
+            return None;
+        }
+        Some(Self(folder))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = attempt(Path::new("/"), "umount", &["-l", self.path().to_str().unwrap()]);
+    }
+}
+
 /// A mounted file system.
 pub struct Mounted {
     folder: PathBuf,

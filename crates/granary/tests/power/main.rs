@@ -28,7 +28,7 @@ mod volume;
 mod watched;
 mod world;
 
-use disk::{Disk, FileSystem, Image};
+use disk::{Disk, FileSystem, Folder, Image};
 use fastrand::Rng;
 use history::History;
 use std::sync::{Mutex, PoisonError};
@@ -49,7 +49,7 @@ fn lose_power(file_system: FileSystem, admission: &'static str) {
     let started = Instant::now();
     let seed = setting("GRANARY_SEED", 1);
     let mut random = Rng::with_seed(seed);
-    let folder = tempfile::tempdir().unwrap();
+    let Some(folder) = Folder::new() else { return };
     let Some(disk) = Disk::new(folder.path(), file_system) else { return };
     let mut image = Image::of(&disk, &folder.path().join("image"));
     let mut history = History::new(&disk);
