@@ -48,7 +48,7 @@ fn lose_power(file_system: FileSystem, admission: &'static str) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let started = Instant::now();
     let seed = setting("GRANARY_SEED", 1);
-    let mut random = Rng::with_seed(seed);
+    let mut random = Rng::with_seed(seed * 3 + file_system as u64);
     let Some(folder) = Folder::new() else { return };
     let Some(disk) = Disk::new(folder.path(), file_system) else { return };
     let mut image = Image::of(&disk, &folder.path().join("image"));

@@ -68,18 +68,18 @@ impl World {
         let create = ["volume", "create", volume::NAME, "--size", volume::SIZE, "--path", &path];
         history.note("volume create", || run(Path::new("/"), GRANARY, &create));
         let memory = memory();
-        for (life, (memory, end)) in [
-            (memory.path(), End::Kill),
+        let none = Path::new("none");
+        for (life, (start, memory, end)) in [
+            ("the first start", memory.path(), End::Kill),
             // What was in write buffers is lost.
-            (Path::new("none"), End::Kill),
-            (Path::new("none"), End::Stop),
-            (memory.path(), End::Kill),
+            ("a start after a kill", none, End::Kill),
+            ("a start after a kill", none, End::Stop),
+            ("a start after a stop", memory.path(), End::Kill),
         ]
         .into_iter()
         .enumerate()
         {
-            let process =
-                history.note("a start", || Process::start(&self.path, None, memory, &self.arguments));
+            let process = history.note(start, || Process::start(&self.path, None, memory, &self.arguments));
             let mut client = Client::new(process.nbd(), volume::NAME);
             self.blocks.restarted(&mut client, history);
             if life == 0 {
