@@ -5,7 +5,7 @@ mod framing;
 use framing::{Store, options, record, summary_entry};
 use granary_cache::framing::{Log, Placed, Records, Summary, append, block};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
-use granary_log::{Consumer, Engine, Failed, Geometry, Io};
+use granary_log::{Consumer, Engine, Geometry, Io, OnWriteError};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -118,7 +118,7 @@ impl Consumer<Records> for Told<'_> {
     fn reclaim_unread(&self, blocks: Range<u64>) {
         panic!("{blocks:?} can be read");
     }
-    fn failed(&self, segment: &Summary, _: &std::io::Error) -> Failed {
+    fn on_write_error(&self, segment: &Summary, _: &std::io::Error) -> OnWriteError {
         panic!("segment {} can be written", segment.sequence);
     }
 }

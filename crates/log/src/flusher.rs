@@ -2,7 +2,7 @@
 
 use crate::framing::{Framing, Sealed};
 use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX, WRITE_AGAIN_AFTER};
-use crate::log::{Consumer, Failed, FlushRequests, Log};
+use crate::log::{Consumer, FlushRequests, Log, OnWriteError};
 use crate::segment::Segment;
 use crate::slots::{FifoSlots, Slots};
 use crate::sync::sync::Arc;
@@ -80,8 +80,9 @@ impl<F: Framing> Log<F> {
         }
         let sealed: Vec<Sealed> = batch.iter().map(|segment| segment.seal(&self.framing)).collect();
         let whole = 0..self.geometry.blocks_per_segment() as usize;
-        let is_tried_again =
-            |segment: &Segment<F>, error: &io::Error| self.refused(segment, error, consumer) == Failed::Retry;
+        let is_tried_again = |segment: &Segment<F>, error: &io::Error| {
+            self.refused(segment, error, consumer) == OnWriteError::Retry
+        };
         if sealed.iter().all(|sealed| sealed.data == whole) {
             let readers: Vec<_> = batch.iter().map(|segment| segment.read()).collect();
             let parts: Vec<&[u8]> = readers.iter().map(|reader| reader.bytes(whole.clone())).collect();
@@ -108,20 +109,20 @@ impl<F: Framing> Log<F> {
     }
 
     /// Tells the consumer that the device did not take a segment.
-    fn refused(&self, segment: &Segment<F>, error: &io::Error, consumer: &dyn Consumer<F>) -> Failed {
+    fn refused(&self, segment: &Segment<F>, error: &io::Error, consumer: &dyn Consumer<F>) -> OnWriteError {
         // Before the consumer forgets what is in it: what is changed then is journalled no more.
         segment.end();
-        let failed = consumer.failed(&segment.summarize(&self.framing), error);
-        self.note_write_error(error, (failed == Failed::Drop).then_some(segment.sequence()));
+        let failed = consumer.on_write_error(&segment.summarize(&self.framing), error);
+        self.note_write_error(error, (failed == OnWriteError::Drop).then_some(segment.sequence()));
         match failed {
-            Failed::Drop => {
+            OnWriteError::Drop => {
                 tracing::error!(
                     %error,
                     "cannot write to the device: the entries of a segment are lost, and at the next start all that are \
                      older"
                 )
             }
-            Failed::Retry => {
+            OnWriteError::Retry => {
                 segment.begin();
                 // The failure is logged once, until a write succeeds.
                 if !self.requests.lock().expect("no panic under the lock").stuck {

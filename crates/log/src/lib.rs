@@ -45,7 +45,7 @@ pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Flights, Io, ReadAhead};
 pub use lock::{Lock, lock as lock_file, patiently};
-pub use log::{Consumer, Failed, Location, Log, LogStats};
+pub use log::{Consumer, Location, Log, LogStats, OnWriteError};
 pub use open::{Found, folder_of, set_geometry, sync_folder};
 pub use options::{CrashPolicy, Newest, Options};
 pub use partitions::{is_any_open, is_name_of_partition, state_files, void, void_closed};

@@ -30,7 +30,7 @@ pub(crate) struct WriterState<F: Framing> {
 
 /// What to do with a segment that could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failed {
+pub enum OnWriteError {
     /// The segment is dropped from RAM; its content is lost.
     Drop,
     /// It stays in RAM and is written again later; the segments after it wait.
@@ -46,7 +46,7 @@ pub trait Consumer<F: Framing>: Send + Sync {
     fn reclaim_unread(&self, blocks: Range<u64>);
 
     /// Called when a segment could not be written. If it is dropped, its records are lost.
-    fn failed(&self, segment: &F::Summary, error: &io::Error) -> Failed;
+    fn on_write_error(&self, segment: &F::Summary, error: &io::Error) -> OnWriteError;
 }
 
 /// Where a block is now.

@@ -3,7 +3,7 @@
 use crate::device::{Device, MemoryDevice, Space};
 use crate::sync::sync::Arc;
 use crate::{
-    AlignedBuffer, Consumer, CrashPolicy, Failed, Framing, Geometry, Log, Options, Sealed, SegmentId,
+    AlignedBuffer, Consumer, CrashPolicy, Framing, Geometry, Log, OnWriteError, Options, Sealed, SegmentId,
     SlotOrder, Source,
 };
 use std::io;
@@ -54,8 +54,8 @@ struct Nobody;
 impl Consumer<Bare> for Nobody {
     fn reclaim(&self, _: &(u64, u64)) {}
     fn reclaim_unread(&self, _: Range<u64>) {}
-    fn failed(&self, _: &(u64, u64), _: &io::Error) -> Failed {
-        Failed::Drop
+    fn on_write_error(&self, _: &(u64, u64), _: &io::Error) -> OnWriteError {
+        OnWriteError::Drop
     }
 }
 

@@ -34,7 +34,7 @@ mod write;
 pub use config::{Config, Error, Files};
 pub use granary_log::device;
 pub use granary_log::{Engine, Extent, Flights, Io};
-pub use read::{Found, Stored, Verdict};
+pub use read::{BlockCheck, Located, Stored};
 pub use stats::{Operation, Stats};
 pub use volume::{Progress, Volume};
 pub use write::Patience;

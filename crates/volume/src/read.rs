@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 /// Where the content of a logical block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Located {
     /// It was in RAM, or is zero, and has been copied.
     Copied,
     /// It lies on the device.
@@ -28,9 +28,9 @@ pub struct Stored {
 
 /// The result of checking bytes read from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BlockCheck {
     /// The content of the logical block.
-    Right,
+    Valid,
     /// Other content, as the logical block was moved meanwhile. Look it up again.
     Moved,
     /// The block is damaged.
@@ -39,14 +39,14 @@ pub enum Verdict {
 
 impl Shared {
     /// Finds a logical block, and copies it if it is not on the device.
-    pub fn find(&self, lba: u64, out: &mut [u8]) -> Found {
+    pub fn find(&self, lba: u64, out: &mut [u8]) -> Located {
         loop {
             let Some(place) = self.map.get(lba) else {
                 out.fill(0);
-                return Found::Copied;
+                return Located::Copied;
             };
             match self.log.locate(place.block().into()) {
-                Location::Device { sequence } => return Found::OnDevice(Stored { place, sequence }),
+                Location::Device { sequence } => return Located::OnDevice(Stored { place, sequence }),
                 Location::Memory(segment) => {
                     let segment = segment.read();
                     // The slot may have been reused since the lookup. As long as the map points to the block, its slot
@@ -55,7 +55,7 @@ impl Shared {
                         && self.log.sequence_of(place.block().into()) == segment.sequence()
                     {
                         out.copy_from_slice(&segment.bytes_from(place.block().into())[..out.len()]);
-                        return Found::Copied;
+                        return Located::Copied;
                     }
                 }
             }
@@ -69,25 +69,25 @@ impl Shared {
     }
 
     /// Whether bytes read from the device are the content of a logical block.
-    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> Verdict {
+    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> BlockCheck {
         self.check_hash(lba, stored, content_hash(bytes))
     }
 
     /// Like [`check`](Self::check), for bytes with a known hash.
-    pub fn check_hash(&self, lba: u64, stored: Stored, hash: u64) -> Verdict {
+    pub fn check_hash(&self, lba: u64, stored: Stored, hash: u64) -> BlockCheck {
         let Stored { place, sequence } = stored;
         let sum = checksum(self.log.instance(), sequence, lba, hash) as u32;
         if self.checksum(stored) == Some(sum) {
-            return Verdict::Right;
+            return BlockCheck::Valid;
         }
         let current =
             self.map.get(lba) == Some(place) && self.log.sequence_of(place.block().into()) == sequence;
         if !current {
-            return Verdict::Moved;
+            return BlockCheck::Moved;
         }
         // A bit flipped while reading the footer may have spoilt the cached checksums: read them again.
         self.checksums.invalidate(self.log.geometry().slot_of_block(place.block().into()) as u32);
-        if self.checksum(stored) == Some(sum) { Verdict::Right } else { Verdict::Damaged }
+        if self.checksum(stored) == Some(sum) { BlockCheck::Valid } else { BlockCheck::Damaged }
     }
 
     /// The checksum that a block on the device should have; `None`: its segment is no longer there.
@@ -135,7 +135,7 @@ impl Shared {
     /// Reads a whole block.
     pub fn read_block(&self, io: &mut Io, lba: u64, out: &mut [u8]) -> io::Result<()> {
         for _ in 0..READ_TRIES_MAX {
-            let Found::OnDevice(stored) = self.find(lba, out) else { return Ok(()) };
+            let Located::OnDevice(stored) = self.find(lba, out) else { return Ok(()) };
             let mut result = Ok(());
             let mut read = false;
             io.read_many(self.log.device(), &[self.extent(stored)], |_, bytes| match bytes {
@@ -148,9 +148,9 @@ impl Shared {
             // A block that was moved meanwhile need not be readable at its old place.
             let verdict = if read { self.check(lba, stored, out) } else { self.check(lba, stored, &[]) };
             match verdict {
-                Verdict::Right => return Ok(()),
-                Verdict::Moved => {}
-                Verdict::Damaged => {
+                BlockCheck::Valid => return Ok(()),
+                BlockCheck::Moved => {}
+                BlockCheck::Damaged => {
                     self.counters.damaged.fetch_add(1, Ordering::Relaxed);
                     result?;
                     tracing::error!(lba, "a block is damaged on the device");
@@ -224,7 +224,7 @@ impl Shared {
         let size = self.block_size();
         let mut blocks: Vec<(usize, Stored)> = Vec::new();
         for (i, out) in out.chunks_exact_mut(size).enumerate() {
-            if let Found::OnDevice(stored) = self.find(first + i as u64, out) {
+            if let Located::OnDevice(stored) = self.find(first + i as u64, out) {
                 blocks.push((i, stored));
             }
         }
@@ -237,7 +237,7 @@ impl Shared {
             for (j, (at, stored)) in blocks[runs[i].clone()].iter().enumerate() {
                 let bytes = bytes.as_ref().ok().map(|bytes| &bytes[j * size..(j + 1) * size]);
                 match bytes {
-                    Some(bytes) if self.check(first + *at as u64, *stored, bytes) == Verdict::Right => {
+                    Some(bytes) if self.check(first + *at as u64, *stored, bytes) == BlockCheck::Valid => {
                         out[at * size..(at + 1) * size].copy_from_slice(bytes);
                     }
                     _ => again.push(*at),

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 /// Something that may fail for a while.
 #[derive(Default)]
 pub(crate) struct Retry {
-    failed: Option<Failed>,
+    failed: Option<LastFailure>,
 }
 
-struct Failed {
+struct LastFailure {
     error: io::Error,
     wait: Duration,
     until: Instant,
@@ -30,7 +30,7 @@ impl Retry {
         let before = self.failed.take().map_or(Duration::ZERO, |failed| failed.wait);
         work().inspect_err(|error| {
             let wait = (2 * before).clamp(RETRY, RETRY_MAX);
-            self.failed = Some(Failed { error: copy_of(error), wait, until: Instant::now() + wait });
+            self.failed = Some(LastFailure { error: copy_of(error), wait, until: Instant::now() + wait });
         })
     }
 }

@@ -7,14 +7,14 @@ use crate::config::{Config, Error, Files};
 use crate::framing::{Blocks, Summary};
 use crate::hold::Hold;
 use crate::limits::CHECKSUM_BYTES;
-use crate::read::{Found, Stored, Verdict};
+use crate::read::{BlockCheck, Located, Stored};
 use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::unfinished::{Resize, finish_resize, present};
 use crate::write::Patience;
 use granary_log::device::Device;
 use granary_log::{
-    Consumer, CrashPolicy, Extent, Failed, Io, Log, Newest, OpenError, Opened, Options, sync_folder,
+    Consumer, CrashPolicy, Extent, Io, Log, Newest, OnWriteError, OpenError, Opened, Options, sync_folder,
 };
 use std::io;
 use std::ops::Range;
@@ -46,8 +46,8 @@ impl Consumer<Blocks> for Keeper {
         unreachable!("slots of a volume are freed by the volume");
     }
 
-    fn failed(&self, _: &Summary, _: &io::Error) -> Failed {
-        Failed::Retry
+    fn on_write_error(&self, _: &Summary, _: &io::Error) -> OnWriteError {
+        OnWriteError::Retry
     }
 }
 
@@ -347,7 +347,7 @@ impl Volume {
     }
 
     /// Finds a logical block, and copies it to `out`, a block long, if it is not on the device.
-    pub fn find(&self, lba: u64, out: &mut [u8]) -> Found {
+    pub fn find(&self, lba: u64, out: &mut [u8]) -> Located {
         self.shared.find(lba, out)
     }
 
@@ -374,7 +374,7 @@ impl Volume {
     }
 
     /// Whether `bytes`, read from a block's extent, are its content.
-    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> Verdict {
+    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> BlockCheck {
         self.shared.check(lba, stored, bytes)
     }
 

@@ -20,7 +20,7 @@ pub const COUNT_MAX: u8 = 15;
 
 /// The decision about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// It is written to flash.
     Flash,
     /// It leaves the cache.

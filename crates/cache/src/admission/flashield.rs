@@ -1,6 +1,6 @@
 //! Flashiness: will the object be read again before it is updated?
 
-use super::candidate::{COUNT_MAX, Candidate, Verdict};
+use super::candidate::{COUNT_MAX, Candidate, Decision};
 use super::lifetime::Lifetime;
 use super::samples::{Counts, Samples};
 use super::svm::{Features, Svm};
@@ -74,7 +74,7 @@ impl Learners {
         }
     }
 
-    pub fn decide(&mut self, candidate: &Candidate<'_>) -> Verdict {
+    pub fn decide(&mut self, candidate: &Candidate<'_>) -> Decision {
         let Candidate { key, bytes, reads, updates } = *candidate;
         let svm = &self.learners[self.applications.of(key.bytes())].svm;
         // An object that was never read is not flashy; until enough is learnt, its past reads decide.
@@ -84,10 +84,10 @@ impl Learners {
                 false => svm.score(&features(Counts { reads, updates })) > 0.0,
             };
         if !flashy {
-            return Verdict::Drop;
+            return Decision::Drop;
         }
         self.lifetime.on_admit(bytes);
-        Verdict::Flash
+        Decision::Flash
     }
 
     /// Examples learnt from, for the application of `key`.

@@ -15,7 +15,7 @@ mod reuse;
 mod samples;
 mod svm;
 
-pub use candidate::{COUNT_MAX, Candidate, Verdict};
+pub use candidate::{COUNT_MAX, Candidate, Decision};
 pub use flashield::Flashield;
 pub use name::UnknownAdmission;
 pub(crate) use samples::sample_hash;
@@ -48,7 +48,7 @@ pub enum Admission {
 }
 
 enum Rule {
-    Always(Verdict),
+    Always(Decision),
     Probability(f64),
     RejectFirst(Returning),
     Reuse(Reuse),
@@ -72,8 +72,8 @@ impl Admitter {
         seed: u64,
     ) -> Self {
         let rule = match admission {
-            Admission::All => Rule::Always(Verdict::Flash),
-            Admission::None => Rule::Always(Verdict::Drop),
+            Admission::All => Rule::Always(Decision::Flash),
+            Admission::None => Rule::Always(Decision::Drop),
             Admission::Probability(p) => Rule::Probability(p.clamp(0.0, 1.0)),
             Admission::RejectFirst => Rule::RejectFirst(Returning::new(flash_bytes)),
             Admission::Reuse => Rule::Reuse(Reuse::new(flash_bytes, seed)),
@@ -99,7 +99,7 @@ impl Admitter {
 
     /// Whether the policy ever writes to flash.
     pub fn writes(&self) -> bool {
-        !matches!(self.rule, Rule::Always(Verdict::Drop))
+        !matches!(self.rule, Rule::Always(Decision::Drop))
     }
 
     /// Notes a lookup of a key. `found`: it was a hit.
@@ -120,22 +120,22 @@ impl Admitter {
     }
 
     /// Decides about a candidate at `now` (seconds of any clock). An admitted one counts as written.
-    pub fn decide(&mut self, candidate: &Candidate<'_>, now: f64) -> Verdict {
+    pub fn decide(&mut self, candidate: &Candidate<'_>, now: f64) -> Decision {
         let verdict = match &mut self.rule {
             Rule::Always(verdict) => *verdict,
-            Rule::Probability(p) if self.random.f64() < *p => Verdict::Flash,
-            Rule::Probability(_) => Verdict::Drop,
+            Rule::Probability(p) if self.random.f64() < *p => Decision::Flash,
+            Rule::Probability(_) => Decision::Drop,
             Rule::RejectFirst(returning) => match returning.seen_before(candidate.key) {
-                true => Verdict::Flash,
-                false => Verdict::Drop,
+                true => Decision::Flash,
+                false => Decision::Drop,
             },
             Rule::Reuse(reuse) => reuse.decide(candidate),
             Rule::Flashield(learners) => learners.decide(candidate),
         };
-        if verdict == Verdict::Flash && self.affords(candidate.bytes, now) {
-            return Verdict::Flash;
+        if verdict == Decision::Flash && self.affords(candidate.bytes, now) {
+            return Decision::Flash;
         }
-        Verdict::Drop
+        Decision::Drop
     }
 
     /// Whether the budget has room for `bytes` bytes, which then count as written.

@@ -13,11 +13,11 @@ pub struct Builder {
     options: Options,
     path: Option<(PathBuf, u64)>,
     /// Options of flash, which may be set before or after its path.
-    said: Vec<Said>,
+    fields: Vec<FlashField>,
 }
 
 #[derive(Clone, Debug)]
-enum Said {
+enum FlashField {
     BlockSize(u64),
     WriteBufferSize(u64),
     MaxStoredKeys(u64),
@@ -59,44 +59,44 @@ impl Builder {
     /// The smallest unit read from flash. Default: 4 KiB.
     #[must_use]
     pub fn block_size(self, bytes: u64) -> Self {
-        self.say(Said::BlockSize(bytes))
+        self.set(FlashField::BlockSize(bytes))
     }
 
     /// The unit written and reused. Default: 1 MiB.
     #[must_use]
     pub fn write_buffer_size(self, bytes: u64) -> Self {
-        self.say(Said::WriteBufferSize(bytes))
+        self.set(FlashField::WriteBufferSize(bytes))
     }
 
     /// The index never holds more entries, rounded up to a power of two, and to 64.
     #[must_use]
     pub fn max_stored_keys(self, keys: u64) -> Self {
-        self.say(Said::MaxStoredKeys(keys))
+        self.set(FlashField::MaxStoredKeys(keys))
     }
 
     /// Which entries go to flash. Default: each as it is put.
     #[must_use]
     pub fn admission(self, admission: Admission) -> Self {
-        self.say(Said::Admission(admission))
+        self.set(FlashField::Admission(admission))
     }
 
     /// A folder on a tmpfs in which the RAM tier outlives a kill of the process.
     #[must_use]
     pub fn memory_folder(self, folder: impl Into<PathBuf>) -> Self {
-        self.say(Said::MemoryFolder(folder.into()))
+        self.set(FlashField::MemoryFolder(folder.into()))
     }
 
     /// What the cache holds after a loss of power. Default: nothing.
     #[must_use]
     pub fn power_loss(self, power_loss: PowerLoss) -> Self {
-        self.say(Said::PowerLoss(power_loss))
+        self.set(FlashField::PowerLoss(power_loss))
     }
 
     /// Stands for what keys and values mean, as a version of their types: opened with another number than before, the
     /// cache starts empty.
     #[must_use]
     pub fn fingerprint(self, fingerprint: u64) -> Self {
-        self.say(Said::Fingerprint(fingerprint))
+        self.set(FlashField::Fingerprint(fingerprint))
     }
 
     /// How values are compressed. Default: not at all.
@@ -113,8 +113,8 @@ impl Builder {
         self
     }
 
-    fn say(mut self, said: Said) -> Self {
-        self.said.push(said);
+    fn set(mut self, field: FlashField) -> Self {
+        self.fields.push(field);
         self
     }
 
@@ -123,9 +123,9 @@ impl Builder {
     /// # Errors
     /// Flash has options but no path.
     pub fn options(self) -> Result<Options, OpenError> {
-        let Self { mut options, path, said } = self;
+        let Self { mut options, path, fields } = self;
         let Some((path, bytes)) = path else {
-            return match said.is_empty() {
+            return match fields.is_empty() {
                 true => Ok(options),
                 false => Err(OpenError::Invalid {
                     option: "flash",
@@ -134,15 +134,15 @@ impl Builder {
             };
         };
         let mut flash = FlashOptions::new(path, bytes);
-        for said in said {
-            match said {
-                Said::BlockSize(bytes) => flash.block_size = bytes,
-                Said::WriteBufferSize(bytes) => flash.write_buffer_size = bytes,
-                Said::MaxStoredKeys(keys) => flash.max_stored_keys = Some(keys),
-                Said::Admission(admission) => flash.admission = admission,
-                Said::Fingerprint(fingerprint) => flash.fingerprint = fingerprint,
-                Said::MemoryFolder(folder) => flash.memory_folder = Some(folder),
-                Said::PowerLoss(power_loss) => flash.power_loss = power_loss,
+        for field in fields {
+            match field {
+                FlashField::BlockSize(bytes) => flash.block_size = bytes,
+                FlashField::WriteBufferSize(bytes) => flash.write_buffer_size = bytes,
+                FlashField::MaxStoredKeys(keys) => flash.max_stored_keys = Some(keys),
+                FlashField::Admission(admission) => flash.admission = admission,
+                FlashField::Fingerprint(fingerprint) => flash.fingerprint = fingerprint,
+                FlashField::MemoryFolder(folder) => flash.memory_folder = Some(folder),
+                FlashField::PowerLoss(power_loss) => flash.power_loss = power_loss,
             }
         }
         options.flash = Some(flash);

@@ -10,7 +10,7 @@ use crate::policy::{Fate, Reinsertion, fate};
 use crate::record::newest_entries;
 use crate::shared::Shared;
 use crate::stats::add;
-use granary_log::{Consumer, Failed};
+use granary_log::{Consumer, OnWriteError};
 use std::io;
 use std::ops::Range;
 
@@ -38,12 +38,12 @@ impl Consumer<Records> for Shared {
         }
     }
 
-    fn failed(&self, segment: &Summary, _: &io::Error) -> Failed {
+    fn on_write_error(&self, segment: &Summary, _: &io::Error) -> OnWriteError {
         self.note_unindexed();
         let lost = self.forget_segment(segment);
         add(&self.counters.lost, lost);
         self.flash.iter().for_each(|flash| add(&flash.refused_entries, lost));
-        Failed::Drop
+        OnWriteError::Drop
     }
 }
 

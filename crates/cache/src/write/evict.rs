@@ -1,7 +1,7 @@
 //! Makes room in RAM ahead of the putting threads: the oldest entries that were not read leave, to flash or for good,
 //! as the policy decides.
 
-use crate::admission::{Candidate, Verdict};
+use crate::admission::{Candidate, Decision};
 use crate::dram_first::DramFirst;
 use crate::flash::Flash;
 use crate::framing::{Records, append};
@@ -128,7 +128,7 @@ impl Shared {
             let key = Key::hashed(hash, entry.key);
             let bytes = (entry.len() + RECORD_COST_BYTES) as u64;
             let candidate = Candidate { key, bytes, reads, updates };
-            if ask == Ask::Policy && admitter.decide(&candidate, now) == Verdict::Drop {
+            if ask == Ask::Policy && admitter.decide(&candidate, now) == Decision::Drop {
                 rejected += 1;
                 return Eviction::Drop;
             }

@@ -12,7 +12,7 @@ pub mod random;
 use granary_cache::framing::block::{self, payload_size};
 use granary_cache::framing::{self, Log, Placed, Records, SharingRule, Summary, has_summary, records_in};
 use granary_log::device::Device;
-use granary_log::{Consumer, Extent, Failed, Geometry, Io, Location, Options, Recovered};
+use granary_log::{Consumer, Extent, Geometry, Io, Location, OnWriteError, Options, Recovered};
 pub use options::options;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -98,9 +98,9 @@ impl Consumer<Records> for Index {
     fn reclaim_unread(&self, blocks: Range<u64>) {
         self.blocks_of_keys.lock().unwrap().retain(|_, block| !blocks.contains(block));
     }
-    fn failed(&self, segment: &Summary, _: &std::io::Error) -> Failed {
+    fn on_write_error(&self, segment: &Summary, _: &std::io::Error) -> OnWriteError {
         self.unpublish(segment);
-        Failed::Drop
+        OnWriteError::Drop
     }
 }
 

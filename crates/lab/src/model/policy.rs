@@ -4,7 +4,7 @@ use super::{
     Belady, Budget, Costs, Fifo, Filter, Hybrid, HybridOptions, Layout, Lru, Model, Offer, Ripq, S3Fifo,
     Victim,
 };
-use granary_cache::admission::{Admission, Admitter, Candidate, Flashield, Verdict};
+use granary_cache::admission::{Admission, Admitter, Candidate, Decision, Flashield};
 use granary_cache::{Applications, KeyHasher};
 use std::fmt;
 use std::str::FromStr;
@@ -154,7 +154,7 @@ impl Filter for Served {
             reads: offer.reads,
             updates: offer.updates,
         };
-        self.0.decide(&candidate, f64::from(seconds)) == Verdict::Flash
+        self.0.decide(&candidate, f64::from(seconds)) == Decision::Flash
     }
 
     fn bytes_allocated(&self) -> u64 {

@@ -14,7 +14,7 @@ pub use meta_arithmetic::meta_arithmetic;
 pub use meta_delete::meta_delete;
 pub use meta_get::{Shown, debug, is_plain, meta_get, missed, shown};
 pub use meta_set::meta_set;
-pub use put::{Terms, Verdict, put};
+pub use put::{StoreOutcome, Terms, put};
 
 use crate::protocol::{KeyForm, base64, reply};
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// What was found of a key.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum ReadState {
     /// The item's header, and where its data lies in the separate buffer of values.
     Hit(Header, Range<usize>),
     Miss(Why),
@@ -19,7 +19,7 @@ pub(super) enum Found {
     Awaited,
 }
 
-impl Found {
+impl ReadState {
     /// Appends the item's data to `values` if that stays within `bytes_max`.
     pub fn of(looked: Looked<'_>, values: &mut Vec<u8>, bytes_max: usize) -> Self {
         match looked {
@@ -42,7 +42,7 @@ pub(super) struct PendingRead {
     /// Keys whose lookup has not ended yet.
     left: usize,
     /// Of each key, in the order of the input.
-    found: Vec<Found>,
+    found: Vec<ReadState>,
     values: Vec<u8>,
     /// How many of the keys were answered.
     answered: usize,
@@ -63,12 +63,12 @@ pub(super) enum Queue {
 
 impl PendingRead {
     /// What was found of the next keys that can be answered, and where their values lie.
-    pub fn ready(&self) -> (&[Found], &[u8]) {
+    pub fn ready(&self) -> (&[ReadState], &[u8]) {
         if self.left > 0 && self.found.len() > PARTLY_ANSWERED_KEYS_MAX {
             return (&[], &self.values);
         }
         let rest = &self.found[self.answered..];
-        let ready = rest.iter().position(|found| matches!(found, Found::Awaited)).unwrap_or(rest.len());
+        let ready = rest.iter().position(|found| matches!(found, ReadState::Awaited)).unwrap_or(rest.len());
         (&rest[..ready], &self.values)
     }
 
@@ -117,28 +117,29 @@ impl PendingReads {
         pending.left += 1;
         self.waiting += 1;
         if pending.found.len() <= nth {
-            pending.found.resize_with(nth + 1, || Found::Later);
+            pending.found.resize_with(nth + 1, || ReadState::Later);
         }
-        pending.found[nth] = Found::Awaited;
+        pending.found[nth] = ReadState::Awaited;
         u64::from(id) << 32 | nth as u64
     }
 
     /// Notes the results of all keys except those that are being read from the device.
-    pub fn fill(&mut self, id: u32, found: &[Found], values: &[u8]) {
+    pub fn fill(&mut self, id: u32, found: &[ReadState], values: &[u8]) {
         let pending = &mut self.all[id as usize];
-        pending.found.resize_with(found.len(), || Found::Later);
+        pending.found.resize_with(found.len(), || ReadState::Later);
         let queue = pending.queue;
         for (nth, (pending_found, found)) in pending.found.iter_mut().zip(found).enumerate() {
             match found {
-                Found::Miss(why) => *pending_found = Found::Miss(*why),
-                Found::Hit(header, data) => {
+                ReadState::Miss(why) => *pending_found = ReadState::Miss(*why),
+                ReadState::Hit(header, data) => {
                     let item = Item { header: *header, data: &values[data.clone()] };
-                    *pending_found = Found::of(Looked::Hit(item), &mut pending.values, bytes_max(queue, nth));
+                    *pending_found =
+                        ReadState::of(Looked::Hit(item), &mut pending.values, bytes_max(queue, nth));
                 }
-                Found::Later | Found::Awaited => {}
+                ReadState::Later | ReadState::Awaited => {}
             }
         }
-        if !matches!(pending.found.first(), Some(Found::Awaited)) {
+        if !matches!(pending.found.first(), Some(ReadState::Awaited)) {
             self.ready.extend(pending.owner);
         }
     }
@@ -156,7 +157,7 @@ impl PendingReads {
         self.waiting -= 1;
         match pending.owner {
             Some(_) => {
-                pending.found[nth] = Found::of(looked, &mut pending.values, bytes_max(pending.queue, nth))
+                pending.found[nth] = ReadState::of(looked, &mut pending.values, bytes_max(pending.queue, nth))
             }
             None if pending.left == 0 => return self.close(id as u32),
             None => return,

@@ -7,7 +7,7 @@ use super::dumping::Dump;
 use super::pending::Queue;
 use super::session::{Output, Session, WriteStall};
 use super::stats::Flush;
-use crate::commands::{self, Verdict};
+use crate::commands::{self, StoreOutcome};
 use crate::counters::Counters;
 use crate::protocol::{Older, Request, Step, keys_from, reply};
 use crate::store::{Fetching, KeyVersion, NoRoom};
@@ -133,11 +133,11 @@ impl Engine {
             }
             Request::Put(put) => {
                 let said = match self.put(&put, now) {
-                    Verdict::Stored => "STORED",
-                    Verdict::Refused => "NOT_STORED",
-                    Verdict::Exists => "EXISTS",
-                    Verdict::NotFound => "NOT_FOUND",
-                    Verdict::NoRoom => reply::NO_ROOM,
+                    StoreOutcome::Stored => "STORED",
+                    StoreOutcome::Refused => "NOT_STORED",
+                    StoreOutcome::Exists => "EXISTS",
+                    StoreOutcome::NotFound => "NOT_FOUND",
+                    StoreOutcome::NoRoom => reply::NO_ROOM,
                 };
                 reply::answer(out, put.reply, said);
             }

@@ -61,9 +61,9 @@ fn sync_folder(file: &Path) -> io::Result<()> {
 
 /// Whether the file could be read. Without the file the items in the cache are void.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileState {
     Whole,
-    Nothing,
+    Missing,
 }
 
 /// The current numbers, shared by all threads.
@@ -82,14 +82,14 @@ pub(super) struct CasNumbers {
 
 impl CasNumbers {
     /// Reads the file, or creates it.
-    pub fn open(path: PathBuf) -> io::Result<(Self, Found)> {
+    pub fn open(path: PathBuf) -> io::Result<(Self, FileState)> {
         let persisted = match std::fs::read_to_string(&path) {
             Ok(text) => Persisted::parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
             Err(error) => return Err(error),
         };
-        let found = if persisted.is_some() { Found::Whole } else { Found::Nothing };
+        let found = if persisted.is_some() { FileState::Whole } else { FileState::Missing };
         let persisted = persisted.unwrap_or(Persisted::NEW);
         let numbers = CasNumbers {
             path,
@@ -210,11 +210,11 @@ mod tests {
         let path = folder.path().join("numbers");
         let open = || CasNumbers::open(path.clone()).unwrap();
         let (numbers, found) = open();
-        assert_eq!(found, Found::Nothing);
+        assert_eq!(found, FileState::Missing);
         assert_eq!([numbers.next(), numbers.next()], [1, 2]);
         numbers.close().unwrap();
         let (numbers, found) = open();
-        assert_eq!((found, numbers.next()), (Found::Whole, 3));
+        assert_eq!((found, numbers.next()), (FileState::Whole, 3));
         // Killed.
         let (numbers, _) = open();
         assert_eq!(numbers.next(), 3 + CAS_RESERVED);
@@ -238,7 +238,7 @@ mod tests {
             "granary memcached 2\nnext 5\nflushed_below 1\nflush_at 0\n",
         ] {
             std::fs::write(&path, text).unwrap();
-            assert_eq!(CasNumbers::open(path.clone()).unwrap().1, Found::Nothing, "{text:?}");
+            assert_eq!(CasNumbers::open(path.clone()).unwrap().1, FileState::Missing, "{text:?}");
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::clock;
 use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
-use cas::{CasNumbers, Found};
+use cas::{CasNumbers, FileState};
 use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan};
 use reads::Reads;
 use std::io;
@@ -146,7 +146,7 @@ impl Store {
     fn over(cache: Cache, options: &Options) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         let (numbers, found) = CasNumbers::open(options.numbers_path()).map_err(refused)?;
-        if found == Found::Nothing {
+        if found == FileState::Missing {
             if !cache.is_empty() {
                 let path = options.numbers_path();
                 tracing::warn!("{} is missing or damaged: the items are given up", path.display());

@@ -4,7 +4,7 @@ use crate::export::Tag;
 use crate::limits::{COMMANDS_IN_FLIGHT_MAX, FLIGHT_BYTES_MAX};
 use crate::protocol::{Completions, Errno};
 use granary_log::{Engine, Extent, Flights, Io};
-use granary_volume::{Found, Stored, Verdict, Volume};
+use granary_volume::{BlockCheck, Located, Stored, Volume};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
@@ -82,7 +82,7 @@ impl Reads {
         let mut blocks = vec![0; part.end.next_multiple_of(size)];
         let mut on_device = Vec::new();
         for (i, block) in blocks.chunks_exact_mut(size).enumerate() {
-            if let Found::OnDevice(stored) = volume.find(first + i as u64, block) {
+            if let Located::OnDevice(stored) = volume.find(first + i as u64, block) {
                 on_device.push((i, stored));
             }
         }
@@ -107,7 +107,7 @@ impl Reads {
         part: Range<usize>,
         completions: &mut Completions,
     ) -> bool {
-        let Found::OnDevice(stored) = volume.find(lba, &mut self.block) else {
+        let Located::OnDevice(stored) = volume.find(lba, &mut self.block) else {
             completions.data(tag, &self.block[part]);
             return true;
         };
@@ -145,7 +145,7 @@ impl Reads {
             for (j, (i, stored)) in piece.blocks.drain(..).enumerate() {
                 let lba = read.first + i as u64;
                 let bytes = bytes.as_ref().ok().map(|bytes| &bytes[j * size..(j + 1) * size]);
-                match bytes.filter(|bytes| volume.check(lba, stored, bytes) == Verdict::Right) {
+                match bytes.filter(|bytes| volume.check(lba, stored, bytes) == BlockCheck::Valid) {
                     Some(bytes) if is_single => in_place = Some(bytes),
                     Some(bytes) => whole[i * size..(i + 1) * size].copy_from_slice(bytes),
                     // The block was moved meanwhile, or is damaged: this read finds out.

@@ -64,9 +64,14 @@ impl LoggedDisk {
         self.folder.join("disk")
     }
 
+    /// The file that holds the disk's content.
+    pub fn content_path(&self) -> PathBuf {
+        self.folder.join("content")
+    }
+
     /// The disk's content, read from its file.
     pub fn content(&self) -> Vec<u8> {
-        std::fs::read(self.folder.join("content")).unwrap()
+        std::fs::read(self.content_path()).unwrap()
     }
 
     /// The length of the log, which includes everything that the disk has answered.
@@ -122,6 +127,12 @@ impl LogEntry {
     /// Whether the entry is a flush, or has FUA.
     pub fn is_flush(&self) -> bool {
         self.flags & (FLUSH | FUA) != 0
+    }
+
+    /// Applies the entry to a file that is an image of the disk.
+    pub fn apply_to_file(&self, image: &File) {
+        image.write_all_at(&self.data, self.offset).unwrap();
+        image.write_all_at(&vec![0; self.discarded as usize], self.offset).unwrap();
     }
 
     /// Applies the entry to an image of the disk.

@@ -1,7 +1,7 @@
 //! Delivers completed reads to the keys that wait for them.
 
 use super::opening::open_reads;
-use super::waiting::{Read, Tables, Waiting};
+use super::waiting::{PendingKey, Read, Tables};
 use crate::drive::blocking::fetch_long;
 use crate::drive::io::Io;
 use crate::flash::Flash;
@@ -160,7 +160,7 @@ impl<'a> Arriving<'a> {
     /// Plans a key again that was not found where the index pointed.
     fn look_again(&mut self, scratch: &mut Scratch, id: u32, sink: &mut dyn FnMut(u64, Outcome<'_>)) {
         // Taken out of the table while it is planned, for it may begin to wait again.
-        let Waiting { ticket, bytes, hash, round, false_positives, .. } = self.tables.lift(id);
+        let PendingKey { ticket, bytes, hash, round, false_positives, .. } = self.tables.lift(id);
         scratch.begin();
         scratch.false_positives.extend_from_slice(&false_positives);
         let keys = [Key::hashed(hash, &bytes)];

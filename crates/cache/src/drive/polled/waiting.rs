@@ -6,7 +6,7 @@ use granary_log::Extent;
 
 /// A key that waits for reads.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingKey {
     /// The caller's identifier.
     pub ticket: u64,
     pub bytes: Vec<u8>,
@@ -20,7 +20,7 @@ pub(super) struct Waiting {
     pub false_positives: Vec<FalsePositive>,
 }
 
-impl Waiting {
+impl PendingKey {
     pub fn key(&self) -> Key<'_> {
         Key::hashed(self.hash, &self.bytes)
     }
@@ -34,7 +34,7 @@ pub(super) struct Read {
     pub instance: u64,
     /// What the RAM tier does with its blocks.
     pub blocks: ReadBlocks,
-    /// In order of their blocks; their keys are indexes of [`Waiting`].
+    /// In order of their blocks; their keys are indexes of [`PendingKey`].
     pub probes: Vec<Probe>,
     /// The length of the record in bytes, if the read is of all blocks of one entry.
     pub record_len: Option<usize>,
@@ -42,7 +42,7 @@ pub(super) struct Read {
 
 #[derive(Default)]
 pub(super) struct Tables {
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<PendingKey>,
     waiting_free: Vec<u32>,
     pub reads: Vec<Read>,
     reads_free: Vec<u32>,
@@ -57,7 +57,7 @@ impl Tables {
     /// Adds a waiting key.
     pub fn admit(&mut self, key: Key<'_>, ticket: u64) -> u32 {
         let id = self.waiting_free.pop().unwrap_or_else(|| {
-            self.waiting.push(Waiting::default());
+            self.waiting.push(PendingKey::default());
             self.waiting.len() as u32 - 1
         });
         let waiting = &mut self.waiting[id as usize];
@@ -70,7 +70,7 @@ impl Tables {
     }
 
     /// Takes out a key whose reads have all completed, to be planned again under the same number.
-    pub fn lift(&mut self, id: u32) -> Waiting {
+    pub fn lift(&mut self, id: u32) -> PendingKey {
         std::mem::take(&mut self.waiting[id as usize])
     }
 

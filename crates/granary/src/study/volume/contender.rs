@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use granary_volume::checksums::content_hash;
 use granary_volume::device::Device;
-use granary_volume::{Extent, Found, Io, Stored, Verdict, Volume};
+use granary_volume::{BlockCheck, Extent, Io, Located, Stored, Volume};
 
 use super::null::NullDevice;
 
@@ -111,7 +111,7 @@ fn read_many_mapped<'a>(
 ) -> io::Result<()> {
     let mut found: Vec<(u64, Stored)> = Vec::new();
     for (Request { block, .. }, out) in reads.zip(buffer.chunks_exact_mut(BLOCK)) {
-        if let Found::OnDevice(stored) = volume.find(*block, out) {
+        if let Located::OnDevice(stored) = volume.find(*block, out) {
             found.push((*block, stored));
         }
     }
@@ -120,7 +120,7 @@ fn read_many_mapped<'a>(
     io.read_many(volume.device(), &extents, |i, read| {
         let (block, stored) = found[i];
         match read {
-            Ok(read) if volume.check(block, stored, read) == Verdict::Right => {
+            Ok(read) if volume.check(block, stored, read) == BlockCheck::Valid => {
                 buffer[i * BLOCK..(i + 1) * BLOCK].copy_from_slice(read);
             }
             _ => again.push(block),

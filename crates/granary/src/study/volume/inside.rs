@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use granary_lab::FioFigures;
-use granary_volume::{Config, Engine, Flights, Found, Io, Stored, Verdict, Volume};
+use granary_volume::{BlockCheck, Config, Engine, Flights, Io, Located, Stored, Volume};
 
 use super::contender::BLOCK;
 use crate::failure::{Failure, Result, at};
@@ -49,8 +49,8 @@ impl Inside {
         let mut next = |block: &mut [u8], times: &mut Vec<Duration>| loop {
             let (lba, began) = (random.u64(..self.used / BLOCK as u64), Instant::now());
             match volume.find(lba, block) {
-                Found::Copied => times.push(began.elapsed()),
-                Found::OnDevice(stored) => break Pending { block: lba, stored, began },
+                Located::Copied => times.push(began.elapsed()),
+                Located::OnDevice(stored) => break Pending { block: lba, stored, began },
             }
         };
         for (read, number) in pending.iter_mut().zip(0..) {
@@ -63,7 +63,7 @@ impl Inside {
                 let read = pending[number as usize].take().expect("a read that is under way is known");
                 let right = bytes.is_ok_and(|bytes| {
                     block.copy_from_slice(bytes);
-                    volume.check(read.block, read.stored, bytes) == Verdict::Right
+                    volume.check(read.block, read.stored, bytes) == BlockCheck::Valid
                 });
                 if !right && result.is_ok() {
                     // It was moved meanwhile.
