@@ -39,6 +39,7 @@ command -v nbdfuse >/dev/null || missing="$missing nbdfuse"
 command -v qemu-storage-daemon >/dev/null || missing="$missing qemu-system-common"
 PATH="$PATH:/usr/sbin" command -v mkfs.xfs >/dev/null || missing="$missing xfsprogs"
 PATH="$PATH:/usr/sbin" command -v mkfs.ext4 >/dev/null || missing="$missing e2fsprogs"
+PATH="$PATH:/usr/sbin" command -v mkfs.btrfs >/dev/null || missing="$missing btrfs-progs"
 # The feature `ublk` is built with it.
 ls /usr/lib/llvm-*/lib/libclang.so* >/dev/null 2>&1 || missing="$missing libclang-dev"
 [ -n "$missing" ] || exit 0

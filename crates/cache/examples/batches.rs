@@ -21,7 +21,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
             expires_at: 0,
         })
         .collect();
-    // Waits for the device where it is behind; `put_many` does not, and says what was not kept.
+    // Waits for a device that is behind; `put_many` does not, and returns the entries that were not kept.
     cache.put_many_waiting(&entries, Duration::from_secs(10), |i, why| panic!("entry {i}: {why}"));
 
     // Rings and buffers of this thread.

@@ -1,9 +1,9 @@
-//! How long a key takes that is found in RAM: `hits ENTRIES VALUE_BYTES BATCH ROUNDS [MEMORY_FOLDER]`. Nanoseconds of this
+//! The time to look up a key in RAM: `hits ENTRIES VALUE_BYTES BATCH ROUNDS [MEMORY_FOLDER]`. Nanoseconds of this
 //! thread's processor for each key, the lowest and the median of the rounds.
 
 use granary_cache::{Cache, Entry, Io, Outcome};
 
-/// Seconds that this thread has had a processor: others that want it too do not count.
+/// Processor seconds of this thread: waiting for a processor does not count.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     let nanoseconds: u64 = text.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");

@@ -1,5 +1,5 @@
-//! How long a RAM tier takes to be there again after a kill, and how fast it is: `killed ENTRIES MEMORY_MIB ROUNDS`. The
-//! same entries lie in a file on tmpfs and in memory of the process's own, in turn.
+//! The time to take over a RAM tier after a kill, and its speed: `killed ENTRIES MEMORY_MIB ROUNDS`. The same entries
+//! lie in a file on tmpfs and in private memory, in turn.
 
 use granary_cache::admission::Admission;
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
@@ -7,7 +7,7 @@ use granary_cache::{Cache, Entry, FlashOptions, Io, Options, Outcome};
 use std::path::Path;
 use std::time::Instant;
 
-/// Seconds that this thread has had a processor: others that want it too do not count.
+/// Processor seconds of this thread: waiting for a processor does not count.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     let nanoseconds: u64 = text.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
@@ -16,7 +16,7 @@ fn processor_seconds() -> f64 {
 
 const BATCH: u64 = 1000;
 
-/// Seconds that all threads of the process have had a processor.
+/// Processor seconds of all threads of the process.
 fn process_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").expect("Linux has it");
     let ticks = text.split(' ').skip(13).take(2).map(|word| word.parse::<u64>().expect("a number"));

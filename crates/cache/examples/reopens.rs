@@ -1,6 +1,6 @@
-//! How long a cache takes to open again and again while nobody changes anything, and what it writes meanwhile:
-//! `reopens KEYS ALIKE_BITS FILE_MIB MEMORY_MIB all|reuse close|kill ROUNDS look|fill|again`. Of the bits of a hash that the
-//! index keeps, ALIKE_BITS are the same for all keys. In a round all keys are looked up; with `fill` those that are
+//! The time to open a cache again and again without changes, and the bytes written meanwhile:
+//! `reopens KEYS ALIKE_BITS FILE_MIB MEMORY_MIB all|reuse close|kill ROUNDS look|fill|again`. ALIKE_BITS of the hash
+//! bits that the index keeps are equal for all keys. In a round all keys are looked up; with `fill` those that are
 //! missed are put, with `again` every second key is put again.
 
 use granary_cache::admission::Admission;

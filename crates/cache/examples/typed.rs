@@ -1,4 +1,4 @@
-//! Keys and values of one's own types, by serde: `cargo run --example typed --features serde`.
+//! Keys and values of your own types, by serde: `cargo run --example typed --features serde`.
 
 use granary_cache::{Cache, Postcard, TypedCache};
 use serde::{Deserialize, Serialize};

@@ -1,16 +1,16 @@
-//! Applications that share a cache, told apart by what their keys begin with.
+//! Applications that share a cache, distinguished by the prefixes of their keys.
 
 use twox_hash::XxHash3_64;
 
-/// Prefixes of keys, each of an application; all other keys are of one more.
+/// Prefixes of keys, one for each application; all other keys belong to one more application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applications {
-    /// Each with the number that names its application in files.
+    /// Each prefix with the number that identifies its application in files.
     prefixes: Vec<(Vec<u8>, u64)>,
 }
 
 impl Applications {
-    /// By these prefixes, of which the first that fits counts.
+    /// Applications with these prefixes; the first one that matches a key counts.
     pub fn new(prefixes: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let numbered = |prefix: Vec<u8>| {
             let number = XxHash3_64::oneshot(&prefix).max(1);
@@ -19,18 +19,19 @@ impl Applications {
         Self { prefixes: prefixes.into_iter().map(numbered).collect() }
     }
 
-    /// How many there are; never 0.
+    /// The number of applications; never 0.
     pub fn count(&self) -> usize {
         self.prefixes.len() + 1
     }
 
-    /// The place of a key's application, below [`count`](Self::count).
+    /// The index of a key's application, below [`count`](Self::count).
     #[inline]
     pub fn of(&self, key: &[u8]) -> usize {
         self.prefixes.iter().position(|(prefix, _)| key.starts_with(prefix)).unwrap_or(self.prefixes.len())
     }
 
-    /// What names an application in files: its prefix, whichever others there are; 0: that of all other keys.
+    /// The number of an application in files: a hash of its prefix, independent of the others; 0: the application of
+    /// all other keys.
     pub(crate) fn number(&self, index: usize) -> u64 {
         self.prefixes.get(index).map_or(0, |(_, number)| *number)
     }

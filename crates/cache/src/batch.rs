@@ -1,9 +1,9 @@
-//! A batch's keys dealt out to the shards.
+//! A batch's keys grouped by shard.
 
 use crate::key::KeyHash;
 use crate::limits::SHARDS;
 
-/// A key of the batch, with what is needed of it first.
+/// A key of the batch, by its hash.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Asked {
     pub hash: KeyHash,
@@ -11,8 +11,8 @@ pub(crate) struct Asked {
     pub key: u32,
 }
 
-/// The keys of a batch, those of each shard side by side and in the order of the batch: a shard is
-/// locked once, and what its lookups touch stays in the processor's caches.
+/// The keys of a batch, grouped by shard, each group in the order of the batch: a shard is locked once, and what its
+/// lookups touch stays in the processor's caches.
 pub(crate) struct ByShard {
     keys: Vec<Asked>,
     /// Where the keys of each shard end.
@@ -26,7 +26,7 @@ impl Default for ByShard {
 }
 
 impl ByShard {
-    /// Replaces what was there by keys whose places in the batch begin at `start`.
+    /// Replaces the content by keys whose places in the batch begin at `start`.
     pub fn deal(&mut self, batch: impl Iterator<Item = KeyHash> + Clone, start: u32) {
         let mut counts = [0; SHARDS];
         batch.clone().for_each(|hash| counts[hash.shard()] += 1);
@@ -52,7 +52,7 @@ impl ByShard {
         this
     }
 
-    /// The shards that have keys, and these.
+    /// The shards that have keys, with their keys.
     pub fn shards(&self) -> impl Iterator<Item = (usize, &[Asked])> {
         (0..SHARDS).map(|shard| (shard, self.of(shard))).filter(|(_, asked)| !asked.is_empty())
     }

@@ -1,15 +1,15 @@
 //! The cache: one partition, or several among which the hash of a key chooses.
 //!
-//! A partition is a cache of its own: index, RAM tier, policy and a part of the file. What a block's number takes in
-//! the index is for the blocks of one partition only.
+//! A partition is a cache of its own: index, RAM tier, policy and a part of the file. Block numbers in the index are
+//! relative to the partition, so they take fewer bits.
 
-use crate::codec::{self, Codec, Encoded, OwnCodecs, StoredValue};
+use crate::codec::{self, Codec, Compression, Encoded, OwnCodecs, StoredValue};
 use crate::drive::{self, Helpers, Io, Pending};
 use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
 use crate::framing::{Log, Records, block};
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::PATIENCE_MAX;
+use crate::limits::{PATIENCE_MAX, PUT_CHUNK};
 use crate::lookup::Outcome;
 use crate::making::MakingFlights;
 use crate::options::{Builder, Options};
@@ -31,17 +31,17 @@ use std::time::{Duration, Instant};
 pub struct Cache {
     /// Before the partitions: the thread that trains ends while the files are still this cache's.
     codecs: OwnCodecs,
-    /// A power of two of them.
+    /// Their number is a power of two.
     pub(crate) partitions: Vec<Partition>,
     pub(crate) flights: MakingFlights,
-    /// How many of the entries that the device refused a flush has told of.
+    /// Entries refused by the device that a failed flush has reported.
     refused_told: AtomicU64,
-    /// Where it lies, for errors; empty: it is in RAM alone.
+    /// The path of the cache, for errors; empty: it is in RAM only.
     path: PathBuf,
 }
 
 impl Cache {
-    /// Says where a cache lies and how big it is, and opens it: in RAM alone, if no flash is named.
+    /// Builds the options of a cache and opens it; without flash it is in RAM only.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -63,10 +63,10 @@ impl Cache {
         Self::start(&options, |log| Log::open_partitions(flash.framing()?, log, flash.partitions))
     }
 
-    /// As [`open`](Self::open), with the flash part on a device at hand.
+    /// Like [`open`](Self::open), with the flash part on a given device.
     ///
     /// # Errors
-    /// As [`open`](Self::open), and `Invalid` where the options name no flash.
+    /// Those of [`open`](Self::open), and `Invalid` if the options name no flash.
     pub fn open_on(device: Box<dyn Device>, options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {
@@ -84,18 +84,27 @@ impl Cache {
         let mut log_options = flash.log_options()?;
         let dictionaries = codec::path_of(&log_options.state_path);
         let dictionaries_error = |source| OpenError::State { path: dictionaries.clone(), source };
-        log_options.depends_on =
+        let compresses = options.compression != Compression::None;
+        if compresses && codec::is_foreign(&dictionaries).map_err(dictionaries_error)? {
+            return Err(OpenError::Foreign { path: dictionaries });
+        }
+        let (number, is_made) =
             codec::file_number(&dictionaries, options.compression).map_err(dictionaries_error)?;
+        log_options.depends_on = number;
         let claims = options.claims(&log_options)?;
         log_options.shared_memory = claims.shared_memory();
         let logs = match open(&log_options) {
             Ok(logs) => logs,
             Err(error) => {
                 claims.abandon();
+                // Who has the cache open may have taken the file for its own.
+                if is_made && !matches!(error, OpenError::InUse { .. }) {
+                    let _ = std::fs::remove_file(&dictionaries);
+                }
                 return Err(error);
             }
         };
-        // Only now is it this cache's alone.
+        // Only now does this cache hold the lock on its files.
         let number = log_options.depends_on;
         let codecs = OwnCodecs::open(options.compression, &options.applications, &dictionaries, number)
             .map_err(dictionaries_error)?;
@@ -119,7 +128,7 @@ impl Cache {
         self.partitions[0].shared.hasher
     }
 
-    /// The threads that help with its large batches.
+    /// The threads that help with large batches.
     pub fn helpers(&self) -> &Helpers {
         &self.partitions[0].shared.helpers
     }
@@ -146,7 +155,7 @@ impl Cache {
         });
     }
 
-    /// Looks up what is in RAM, or nowhere; the sink is not called for keys that may be on flash, and they are not counted.
+    /// Looks up keys that are in RAM or nowhere. Keys that may be on flash are neither passed to the sink nor counted.
     #[cfg(feature = "async")]
     pub(crate) fn get_many_in_memory(
         &self,
@@ -161,15 +170,15 @@ impl Cache {
         });
     }
 
-    /// Whether it has a part on flash.
+    /// Whether the cache has a part on flash.
     #[cfg(feature = "async")]
     pub(crate) fn is_on_flash(&self) -> bool {
         self.partitions[0].shared.flash.is_some()
     }
 
-    /// As [`get_many`](Self::get_many), with the help of another thread where the batch is large and a core has
-    /// no other batch to look up; where all cores have something to do ([`Team`](crate::Team)) and there is a RAM
-    /// tier, it helps to read only. The outcome of each key goes to one of the sinks.
+    /// Like [`get_many`](Self::get_many), with the help of another thread if the batch is large and a core has no other
+    /// batch to look up. If all cores are busy ([`Team`](crate::Team)) and there is a RAM tier, it helps with reads
+    /// only. The outcome of each key goes to one of the sinks.
     pub fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
         &self,
         io: &mut Io,
@@ -183,9 +192,9 @@ impl Cache {
         });
     }
 
-    /// Looks up a batch as [`get_many`](Self::get_many) does, but waits for nothing: `sink(i, outcome)` is called
-    /// for keys that need no read; of the others `ticket(i)` is asked, which [`go_on`](Self::go_on) gives with
-    /// their outcome. Both are true of some moment in between.
+    /// Looks up a batch as [`get_many`](Self::get_many) does, but never waits: keys that need no read go to
+    /// `sink(i, outcome)` at once; for the others `ticket(i)` is called, and [`go_on`](Self::go_on) delivers their
+    /// outcomes with the tickets. Each outcome was true at some moment since the call.
     pub fn begin_many(
         &self,
         pending: &mut Pending,
@@ -201,47 +210,52 @@ impl Cache {
         });
     }
 
-    /// Sends reads on their way and delivers what has come: `sink(ticket, outcome)`. To be called after
-    /// [`begin_many`](Self::begin_many), and whenever [`Pending::event`] tells.
+    /// Submits reads and delivers completed lookups: `sink(ticket, outcome)`. Call it after
+    /// [`begin_many`](Self::begin_many), and whenever [`Pending::event`] is readable.
     pub fn go_on(&self, pending: &mut Pending, now: u32, sink: impl FnMut(u64, Outcome<'_>)) {
         drive::go_on(|partition| &*self.partitions[partition].shared, pending, now, sink);
     }
 
-    /// Tells the second, in Unix time, as each lookup does: what has expired by then leaves before what is as old and
-    /// has not. For those who may store for long without a lookup.
+    /// Sets the current time, in seconds of Unix time, as each lookup does: expired entries leave before others of
+    /// their age. For callers that may store for long without a lookup.
     pub fn note_time(&self, now: u32) {
         self.partitions.iter().for_each(|partition| partition.shared.note_time(now));
     }
 
-    /// Stores a batch: a copy to the write buffer, or to RAM. Never waits for the device: when that is too far
-    /// behind, or an entry is too large, the entry is not stored, older versions of it are gone all
-    /// the same, and a counter says so. Returns the entries that were not stored, by their places in the batch, in any
-    /// order; who does not mind leaves them.
+    /// Stores a batch: a copy to the write buffer, or to RAM. Never waits for the device: if that is too far behind, or
+    /// an entry is too large, the entry is not stored, but its older versions are removed, and it is counted. Returns
+    /// the entries that were not stored, by their places in the batch, in any order; the result may be ignored.
     pub fn put_many(&self, entries: &[Entry<'_>]) -> Vec<(usize, Refusal)> {
         let mut refused = Vec::new();
         self.try_put_many(entries, |i, why| refused.push((i, why)));
         refused
     }
 
-    /// As [`put_many`](Self::put_many); `refused(i, why)` is told of each entry that was not stored.
+    /// Like [`put_many`](Self::put_many); `refused(i, why)` is called for each entry that was not stored.
     pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         self.encode(entries, |stored| {
-            self.flights.change(
-                stored,
-                |entry| entry.key,
-                |stored| self.put_stored(stored, &mut refused),
-                |keys| self.delete_stored(keys),
-            );
+            for (chunk, stored) in stored.chunks(PUT_CHUNK).enumerate() {
+                let first = chunk * PUT_CHUNK;
+                let deleted = self.flights.change(
+                    stored,
+                    |entry| entry.key,
+                    |stored| self.put_stored(stored, &mut |i, why| refused(first + i, why)),
+                    |keys| self.delete_stored(keys),
+                );
+                deleted.into_iter().for_each(|i| refused(first + i, Refusal::Overtaken));
+            }
         });
     }
 
-    /// Stores a value that was made for its key. It does not end what is being made for that: the caller makes it.
+    /// Stores a value that was made for its key. Unlike other puts it does not cancel the making of that key's value,
+    /// for the caller is the one that makes it.
     pub(crate) fn put_made(&self, entry: Entry<'_>) {
         self.flights.note_stored(entry.key.hash());
         self.encode(&[entry], |stored| self.put_stored(stored, &mut |_, _| ()));
+        self.flights.note_end_of_store();
     }
 
-    /// Calls `put` with the entries as they are stored, compressed or not.
+    /// Calls `put` with the entries in their stored form, compressed or not.
     fn encode(&self, entries: &[Entry<'_>], put: impl FnOnce(&[StoredEntry<'_>])) {
         if !self.codecs.compresses() {
             let stored = entries.iter().map(|entry| entry.value.map(StoredValue::raw));
@@ -279,8 +293,8 @@ impl Cache {
         );
     }
 
-    /// As [`try_put_many`](Self::try_put_many), but waits for the device where it is behind, for `patience` in all: so
-    /// that a burst that is longer than the write buffers is stored as a whole.
+    /// Like [`try_put_many`](Self::try_put_many), but waits for a device that is behind, for `patience` in all, so that
+    /// a burst longer than the write buffers is stored completely.
     pub fn put_many_waiting(
         &self,
         entries: &[Entry<'_>],
@@ -293,8 +307,8 @@ impl Cache {
         }
     }
 
-    /// Divides entries into batches that find room one after the other, if nobody else puts: each comes as soon as the
-    /// cache is no longer [behind](Self::is_behind), or once `patience`, which is for all of them, has run out.
+    /// Divides entries into batches that each find room if no other thread puts: the iterator yields a batch as soon as
+    /// the cache is no longer [behind](Self::is_behind), or once `patience`, which is for all batches, has run out.
     pub fn batches_with_room(
         &self,
         entries: &[Entry<'_>],
@@ -319,7 +333,7 @@ impl Cache {
         })
     }
 
-    /// How many of the first entries take no more than half a write buffer; at least one.
+    /// The number of leading entries that fit half a write buffer; at least one.
     fn fitting(&self, entries: &[Entry<'_>]) -> usize {
         let Some(geometry) = self.partitions[0].geometry() else { return entries.len() };
         let mut bytes = 0;
@@ -331,14 +345,14 @@ impl Cache {
         entries.iter().take_while(fits).count().max(1)
     }
 
-    /// Whether what is put has to be written, and soon no more can be until the device has taken some of it: whoever
-    /// can wait a moment with the next batch is spared refusals.
+    /// Whether puts need a write buffer and soon find none until the device has taken one. A caller that can delay the
+    /// next batch avoids refusals.
     pub fn is_behind(&self) -> bool {
         self.partitions.iter().any(Partition::is_behind)
     }
 
-    /// Removes keys, for good: no crash brings them back. A removal is never refused: what finds no room in the log waits
-    /// for it in the journal, and without a journal a crash leaves the cache empty.
+    /// Removes keys, for good: no crash brings them back. A removal is never refused: if the log has no room, it waits
+    /// in the journal; if that cannot be written, a crash leaves the cache empty.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         self.flights.change(
             keys,
@@ -356,23 +370,23 @@ impl Cache {
     /// [`PowerLoss::StartEmpty`](crate::PowerLoss), that is so at once.
     ///
     /// # Errors
-    /// Neither can the journal be synced, nor can the cache be made to start empty.
+    /// The journal cannot be synced, nor the cache be made to start empty.
     pub fn sync_changes(&self) -> std::io::Result<()> {
         self.partitions.iter().try_for_each(Partition::sync_changes)
     }
 
-    /// Visits every entry, expired and negative ones too: its key, its value (`None`: negative), and when it expires, in
-    /// seconds since 1970 (0: never).
-    /// An entry that is put or removed meanwhile may or may not be visited; one that moves between RAM and flash may be
-    /// visited once, twice or not at all. No entry over several blocks is read twice. The order is that of the device,
-    /// after what is in RAM only, one partition after the other.
+    /// Visits every entry, expired and negative ones too: its key, its value (`None`: negative), and when it expires,
+    /// in seconds since 1970 (0: never). An entry that is put or removed meanwhile may or may not be visited; one that
+    /// moves between RAM and flash may be visited once, twice or not at all. No entry over several blocks is read
+    /// twice. Partitions are visited one after the other: first entries in RAM only, then those on the device, in its
+    /// order.
     pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
         let mut scan = Scan::default();
         while self.scan_on(io, &mut scan, &mut visit) {}
     }
 
-    /// The same, a step: about `SCAN_STEP_BYTES` of entries, or one that is longer. Whether there may be
-    /// more. Between steps any time may pass; a visitor holds up nobody.
+    /// One step of a [`scan`](Self::scan): about `SCAN_STEP_BYTES` of entries, or one that is longer. Returns whether
+    /// there may be more. Any time may pass between steps; a slow visitor blocks no other thread.
     pub fn scan_on(
         &self,
         io: &mut Io,
@@ -383,7 +397,7 @@ impl Cache {
         partition.shared.scan_on(io, scan, visit) || scan.go_to_next() < self.partitions.len()
     }
 
-    /// Visits, in each shard, the entry in RAM that is the next to leave it unless it is read: key and value.
+    /// Visits the next victim of each shard's RAM, the entry that leaves it next unless it is read: key and value.
     pub fn next_victim(&self, mut visit: impl FnMut(Key<'_>, Option<&[u8]>)) {
         self.partitions.iter().for_each(|partition| partition.next_victim(&mut visit));
     }
@@ -391,8 +405,8 @@ impl Cache {
     /// Seals what was put so far and waits until it is on the device. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
-    /// The device refused some of what was put, now or since the last flush that failed, of whatever thread: that is gone,
-    /// and so are older versions of its keys.
+    /// The device refused entries, of any thread, now or since the last failed flush: they are lost, and so are older
+    /// versions of their keys.
     pub fn flush(&self) -> Result<(), Error> {
         self.in_all(Partition::flush).map_err(|source| {
             let refused: u64 = self.partitions.iter().map(Partition::refused_entries).sum();
@@ -410,7 +424,7 @@ impl Cache {
         cleared.map_err(|source| Error::Clear { path: self.path.clone(), source })
     }
 
-    /// Does the same to all partitions, whatever becomes of one; the first error is returned.
+    /// Calls `each` for all partitions, even if it fails for one; returns the first error.
     fn in_all(&self, each: impl Fn(&Partition) -> io::Result<()>) -> io::Result<()> {
         let results: Vec<_> = self.partitions.iter().map(each).collect();
         results.into_iter().collect()
@@ -423,16 +437,16 @@ impl Cache {
         stats
     }
 
-    /// Stops cleanly: all that was put is on the device, and the cache is warm when it is opened again. Dropping a cache
-    /// does the same, and has nobody to tell of errors.
+    /// Stops cleanly: all that was put is on the device, and the cache is warm when it is opened again. Dropping a
+    /// cache does the same, but cannot report errors.
     ///
     /// # Errors
-    /// What the operating system says; then the cache may start empty.
+    /// The cache could not be stopped cleanly: it may start empty.
     pub fn close(self) -> Result<(), Error> {
         let Self { codecs, partitions, path, .. } = self;
         // Waits for the thread that trains, while the files are still this cache's.
         drop(codecs);
-        // All of them, whatever becomes of one.
+        // All of them, even if one fails.
         let closed: Vec<_> = partitions.into_iter().map(Partition::close).collect();
         closed.into_iter().collect::<io::Result<()>>().map_err(|source| Error::Close { path, source })
     }
@@ -451,7 +465,7 @@ impl Cache {
         self.partitions.iter().for_each(Partition::validate);
     }
 
-    /// Deals a batch out: each partition gets what is its own, in the order of the batch.
+    /// Divides a batch: calls `each` with a partition, its items in the order of the batch, and their places.
     fn each_part<T: Copy>(
         &self,
         batch: &[T],
@@ -486,25 +500,25 @@ impl Builder {
     /// Opens the cache, with what it held when it was stopped or killed.
     ///
     /// # Errors
-    /// Something was said of flash and not where it lies, and those of [`Cache::open`].
+    /// Flash has options but no path, and those of [`Cache::open`].
     pub fn open(self) -> Result<Cache, OpenError> {
         Cache::open(self.options()?)
     }
 }
 
 impl Pending {
-    /// For this cache and no other.
+    /// An `Io` for this cache only.
     pub fn new(cache: &Cache) -> Self {
         Self::with_engine(cache, Engine::Ring)
     }
 
-    /// With this engine, or the next best.
+    /// An `Io` with `engine`, or the next best.
     pub fn with_engine(cache: &Cache, engine: Engine) -> Self {
         Self::over(cache.partitions[0].shared.flash.as_ref(), engine)
     }
 }
 
-/// Entries with their values as they are stored.
+/// The entries with their values in stored form.
 fn stored_as<'a>(
     entries: &[Entry<'a>],
     values: impl Iterator<Item = Option<StoredValue<'a>>>,
@@ -519,7 +533,7 @@ fn stored_as<'a>(
         .collect()
 }
 
-/// Which items of a batch a partition gets.
+/// The places in the batch of a partition's items.
 #[derive(Clone, Copy)]
 enum Rows<'a> {
     All,
@@ -527,7 +541,7 @@ enum Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The place in the batch of the `i`-th.
+    /// The place in the batch of the partition's `i`-th item.
     #[inline]
     fn of(self, i: usize) -> usize {
         match self {

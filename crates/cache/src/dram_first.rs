@@ -11,22 +11,22 @@ use std::time::Instant;
 pub(crate) struct DramFirst {
     /// Lock order: after the shard's.
     pub admitter: Mutex<Admitter>,
-    /// Whether its policy ever writes.
+    /// Whether the policy ever writes to flash.
     pub writes: bool,
     /// The admitter's [`Admitter::sample_threshold`], to be read without the lock.
     pub sample_threshold: AtomicU64,
     /// While [`Log::newest_safe`](granary_log::Log::newest_safe) is below this segment, flash may hold entries that a recovery would
     /// find and the index does not have: blocks that could not be read may be readable the next time.
     pub unindexed_until: AtomicU64,
-    /// Whether what is read often returns to RAM when its segment is used again.
+    /// Whether entries that are read often return to RAM when their segment is reused.
     pub takes_back: AtomicBool,
     pub requests: Mutex<EvictionRequests>,
     pub requested: Condvar,
-    /// The policy's clock begins here.
+    /// The start of the policy's clock.
     pub opened: Instant,
 }
 
-/// What the evictor is to do.
+/// Requests to the evictor.
 #[derive(Default)]
 pub(crate) struct EvictionRequests {
     pub wanted: bool,
@@ -34,7 +34,7 @@ pub(crate) struct EvictionRequests {
 }
 
 impl DramFirst {
-    /// `None`: everything that is put is written.
+    /// `None`: the policy writes every put at once.
     pub fn new(
         admission: &Admission,
         applications: &Applications,
@@ -58,13 +58,13 @@ impl DramFirst {
         })
     }
 
-    /// The evictor has no more work.
+    /// Tells the evictor to stop.
     pub fn stop(&self) {
         self.requests.lock().expect("no panic under the lock").stop = true;
         self.requested.notify_one();
     }
 
-    /// The evictor has work.
+    /// Tells the evictor that it has work.
     pub fn wake(&self) {
         let mut requests = self.requests.lock().expect("no panic under the lock");
         if !requests.wanted {

@@ -1,4 +1,4 @@
-//! Entries as callers put them and as they are stored, and the reasons for which one is refused.
+//! Entries as callers put them and as they are stored, and the reasons for refusing one.
 
 use crate::codec::StoredValue;
 use crate::key::Key;
@@ -41,7 +41,10 @@ pub enum Refusal {
     /// The entry is longer than a write buffer or half of the RAM, or its key is longer than a block.
     #[error("the entry is longer than a write buffer or half of the RAM, or its key than a block")]
     TooLong,
+    /// A value that was made for the key at the same time may have been stored after the entry: the key was deleted.
+    #[error("a value made for the key at the same time may have replaced the entry: the key is deleted")]
+    Overtaken,
 }
 
-/// Is told of each entry that is not kept, by its number.
+/// Called for each entry that is not kept, with its place in the batch.
 pub(crate) type Refused<'a> = dyn FnMut(usize, Refusal) + 'a;

@@ -1,4 +1,4 @@
-//! What can go wrong with a cache, as one family.
+//! The errors of a cache.
 
 use crate::entry::Refusal;
 use granary_log::OpenError;
@@ -20,7 +20,7 @@ pub enum Error {
     Encode {
         /// "key" or "value".
         what: &'static str,
-        /// What its format says.
+        /// The format's error.
         source: CodecError,
     },
     /// The threads of an asynchronous cache cannot be started.
@@ -38,12 +38,12 @@ pub enum Error {
     Flush {
         /// The path of the cache.
         path: PathBuf,
-        /// The entries that the device refused, but for those that an earlier error told of.
+        /// The entries that the device refused, except those reported by an earlier error.
         lost: u64,
         /// The operating system's answer.
         source: io::Error,
     },
-    /// The cache cannot be emptied for good: after a crash it may have what it had.
+    /// The cache cannot be emptied for good: after a crash old content may be back.
     #[error("{path}: cannot empty the cache for good: {source}")]
     Clear {
         /// The path of the cache.

@@ -20,28 +20,29 @@ pub(crate) struct Flash {
     pub log: Log,
     /// The longest record that fits a segment.
     pub record_bytes_max: usize,
-    /// The deletions that wait to be appended. Its lock is held by whoever appends. Lock order: this, the log's writer, shard, segment.
+    /// The deletions that wait to be appended. An appending thread holds its lock. Lock order: this, the log's writer,
+    /// shard, segment.
     pub tombstones: Mutex<TombstoneQueue>,
     pub reinsertion: Reinsertion,
-    /// Of a cache that is DRAM first.
+    /// The state of a DRAM-first cache.
     pub dram_first: Option<DramFirst>,
     /// Entries of segments that the device refused.
     pub refused_entries: AtomicU64,
-    /// Which dictionaries its segments need.
+    /// The dictionaries that the segments need.
     pub versions: VersionUses,
     /// The thread that holds `tombstones` is waiting for the flusher, which therefore must not wait for `tombstones`.
     pub awaits_flusher: AtomicBool,
 }
 
 impl Flash {
-    /// Whether a record of this length, with a key of that, can be on flash.
+    /// Whether a record of `len` bytes with a key of `key_len` bytes can be on flash.
     pub fn fits(&self, key_len: usize, len: usize) -> bool {
         key_len + HEADER_SIZE_MAX <= payload_size(self.log.geometry())
             && len <= self.record_bytes_max.min(VALUE_BYTES_MAX)
     }
 
-    /// Appends an entry, which is made of `parts`, to the log; its segment needs the value's dictionary from now on.
-    /// `None`: as [`append`].
+    /// Appends an entry, made of `parts`, to the log; its segment needs the value's dictionary from now on. `None` as
+    /// for [`append`].
     #[inline]
     pub fn append_entry(
         &self,
@@ -57,7 +58,7 @@ impl Flash {
         Some(placed)
     }
 
-    /// For the flusher: the right to put, or `None` if its holder waits for the flusher.
+    /// For the flusher: the lock of `tombstones`, or `None` if its holder waits for the flusher.
     pub fn tombstones_unless_awaited(&self) -> Option<MutexGuard<'_, TombstoneQueue>> {
         loop {
             match self.tombstones.try_lock() {
@@ -72,8 +73,8 @@ impl Flash {
         }
     }
 
-    /// From now on there may be entries on flash that the index does not know. To be called before it
-    /// forgets them, or under their shard's lock.
+    /// Notes that flash may hold entries from now on that the index does not know. Call it before the index forgets
+    /// them, or under their shard's lock.
     pub fn note_unindexed(&self) {
         if let Some(dram_first) = &self.dram_first {
             let until = self.log.head() + self.log.geometry().segments();
@@ -81,7 +82,7 @@ impl Flash {
         }
     }
 
-    /// To be asked under the lock of the shard in question.
+    /// Whether flash may hold entries that the index does not know. Call it under the shard's lock.
     pub fn has_unindexed(&self, dram_first: &DramFirst) -> bool {
         let until = dram_first.unindexed_until.load(Ordering::Acquire);
         // A loss of power may bring back what was overwritten and not synced.

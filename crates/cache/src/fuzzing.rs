@@ -28,7 +28,7 @@ pub fn records(data: &[u8]) {
         };
         assert_eq!(parse_summary_entry(summary_entry), (hasher.hash(entry.key), RecordKind::Entry));
         assert_eq!(entry.value().is_some(), entry.is_whole() && !entry.negative);
-        // Both ways to find a key agree, on the last entry of it.
+        // Both ways to find a key agree on its last entry.
         let last = records.iter().rev().find_map(|record| match record {
             Record::Entry(other) if other.key == entry.key => Some(*other),
             _ => None,

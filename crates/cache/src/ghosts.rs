@@ -1,16 +1,16 @@
-//! What left RAM lately, by hashes: whoever asks for it again would have found it in a larger RAM.
+//! Hashes of entries that left RAM lately: a lookup of one would have been a hit in a larger RAM.
 
 use crate::limits::GHOST_BYTES;
 use granary_log::sync::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
-/// Parts of the window in which ages are counted. A slot that nobody writes to any more looks young again after as many
-/// parts as an age of 8 bits has.
+/// Ages are counted in these parts of the window. A slot that is no longer written looks young again once an age of 8
+/// bits wraps around.
 const PARTS: u64 = 1 << 5;
 
-/// What left a part of RAM while the last `window` bytes left it. Others that hash to a slot take it over: ghosts are
-/// counted, nothing is answered by them.
+/// Objects that left a part of RAM among the last `window` bytes. A slot is overwritten by any object that hashes to
+/// it: ghosts are only counted, and never answer lookups.
 pub(crate) struct Ghosts {
-    /// In the upper half 8 bits of the hash, in the lower half the part of the window in which it left, never 0.
+    /// Upper half: 8 bits of the hash; lower half: the part of the window in which the object left, never 0.
     slots: Box<[AtomicU16]>,
     window: u64,
     /// Bytes that left.
@@ -18,7 +18,7 @@ pub(crate) struct Ghosts {
 }
 
 impl Ghosts {
-    /// For a window of so many bytes, in which objects of about `object_bytes` leave.
+    /// Ghosts for a window of `window` bytes and objects of about `object_bytes`.
     pub fn new(window: u64, object_bytes: u64) -> Self {
         let slots = window / object_bytes.max(1);
         Self {
@@ -28,19 +28,19 @@ impl Ghosts {
         }
     }
 
-    /// Bytes of RAM of such ghosts.
+    /// Bytes of RAM of ghosts with these parameters.
     pub fn bytes(window: u64, object_bytes: u64) -> u64 {
         (window / object_bytes.max(1)).max(1) * GHOST_BYTES
     }
 
-    /// An object of so many bytes leaves.
+    /// Notes that an object of `bytes` bytes leaves.
     pub fn note(&self, hash: u64, bytes: u64) {
         let left = self.left.fetch_add(bytes, Ordering::Relaxed);
         let (slot, tag) = self.slot(hash);
         slot.store(u16::from(tag) << 8 | u16::from(self.stamp(left)), Ordering::Relaxed);
     }
 
-    /// Whether an object left within the window, but for one in 256 that did not.
+    /// Whether an object left within the window. One in 256 of the others is wrongly said to have.
     pub fn contains(&self, hash: u64) -> bool {
         let (slot, tag) = self.slot(hash);
         let found = slot.load(Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Ghosts {
         (now + STAMPS - u64::from(found as u8)) % STAMPS <= PARTS
     }
 
-    /// The same; the object is no ghost any more.
+    /// Like [`contains`](Self::contains), and forgets the ghost.
     pub fn returns(&self, hash: u64) -> bool {
         let contains = self.contains(hash);
         if contains {
@@ -71,7 +71,7 @@ impl Ghosts {
     }
 }
 
-/// Stamps are from 1 to this.
+/// Stamps range from 1 to this.
 const STAMPS: u64 = u8::MAX as u64;
 
 fn mixed(hash: u64) -> u64 {

@@ -1,10 +1,11 @@
-//! How much of its RAM a cache has left, when it is DRAM first.
+//! The free RAM of a DRAM-first cache.
 
 use crate::flash::Flash;
 use crate::limits::SPARE_MEMORY_PARTS;
 use crate::memory::Pool;
 
-/// RAM that is kept free: room for a segment, or a part of a small tier.
+/// RAM that the evictor keeps free: room for a segment, or a quarter of a small tier, but at least
+/// 1/[`SPARE_MEMORY_PARTS`].
 pub(crate) fn spare_bytes(flash: &Flash, budget: u64) -> u64 {
     let segment = flash.log.geometry().segment_bytes();
     (budget / SPARE_MEMORY_PARTS).max(segment.min(budget / 4))
@@ -28,7 +29,7 @@ impl Headroom {
         Self::beside(flash, pool, 0)
     }
 
-    /// How much would be with an entry of so many bytes more.
+    /// How much RAM would be free with another entry of `bytes` bytes.
     pub fn beside(flash: &Flash, pool: &Pool, bytes: u64) -> Self {
         let wanted = spare_bytes(flash, pool.bytes());
         match pool.bytes().checked_sub(pool.used() + bytes) {

@@ -8,8 +8,8 @@ use twox_hash::XxHash3_64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyHash(u64);
 
-/// Hashes keys for one cache, under a seed that is the cache's own: whoever chooses keys cannot choose ones that look
-/// alike. The seed is drawn when a cache is made and kept with its content.
+/// Hashes keys for one cache, under a secret seed: a client that chooses keys cannot choose colliding ones. The seed is
+/// drawn when a cache is made and kept with its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyHasher {
     seed: u64,
@@ -21,7 +21,7 @@ impl KeyHasher {
         Self { seed }
     }
 
-    /// A hasher with a seed that nobody knows.
+    /// A hasher with a random seed.
     pub(crate) fn random() -> Self {
         Self::with_seed(RandomState::new().hash_one(0))
     }
@@ -45,7 +45,7 @@ impl KeyHash {
         (self.0 >> (HASH_BITS - SHARDS.ilog2())) as usize
     }
 
-    /// Which of so many partitions, a power of two: the lowest bits, of which the index of one knows nothing.
+    /// The partition, of a power of two of `partitions`: the lowest bits, which a partition's index does not use.
     pub(crate) fn partition(self, partitions: usize) -> usize {
         self.0 as usize & (partitions - 1)
     }
@@ -59,7 +59,7 @@ impl KeyHash {
         Self(bits)
     }
 
-    /// The 47 bits that are known of it.
+    /// The hash's 47 bits.
     pub fn to_bits(self) -> u64 {
         self.0
     }
@@ -89,7 +89,7 @@ pub(crate) fn short_word(bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// What a record does, as its summary entry says.
+/// A record's kind, as in its summary entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
     /// It holds a key and a value.
@@ -98,7 +98,7 @@ pub(crate) enum RecordKind {
     Deletion = 1,
 }
 
-/// The hash of a record, and what it does.
+/// The hash and the kind of a record.
 pub(crate) fn parse_summary_entry(entry: u64) -> (KeyHash, RecordKind) {
     (KeyHash(entry >> 1), if entry & 1 == 0 { RecordKind::Entry } else { RecordKind::Deletion })
 }

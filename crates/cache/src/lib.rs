@@ -12,8 +12,8 @@
 //! | keys and values of one's own types | [`TypedCache`]; with the feature `serde` by [`Postcard`](https://docs.rs/postcard) |
 //! | lookups by asynchronous tasks | `AsyncCache`, with the feature `async`; of any runtime |
 //!
-//! What can fail returns [`Error`], or one of what that is made of: [`OpenError`], [`Refusal`], [`CodecError`]. Lookups
-//! do not fail: what cannot be read is a miss.
+//! Fallible calls return [`Error`], or one of its parts: [`OpenError`], [`Refusal`], [`CodecError`]. Lookups do not
+//! fail: what cannot be read is a miss.
 //!
 //! ```
 //! use granary_cache::Cache;
@@ -84,7 +84,7 @@ pub use codec::{OwnedValue, ValueCodec};
 pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use error::{CodecError, Error};
-pub use granary_log::device::OpenDeviceError;
+pub use granary_log::device::{Device, MemoryDevice, OpenDeviceError};
 pub use granary_log::{Engine, Found, GeometryError, OpenError};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;

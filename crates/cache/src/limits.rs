@@ -31,10 +31,11 @@ pub const TIGHT_GROWTH_DIVISOR: usize = 32;
 /// strangers. In a week of a commercial memcached service the mean object had 257 bytes (Flashield, NSDI 2019).
 pub const OBJECT_BYTES_EXPECTED_MIN: u64 = 256;
 
-/// How full a table that is made for so many entries will be: more is rarely had without growing again.
+/// Fill, in percent, of a table that is made for a number of entries: a fuller one would rarely do without growing
+/// again.
 pub const FULL_PERCENT: usize = 95;
 
-/// A table that grows for a batch makes room for as many entries again, but for no more than so many: some 5 KiB.
+/// A table that grows for a batch makes room for twice the entries to come, but for at most this many more: some 5 KiB.
 pub const EXPECTED_AHEAD_MAX: usize = 1024;
 
 /// Entries that one hold of the writer's lock appends: many to a shard, so that what they touch of it
@@ -57,7 +58,7 @@ pub const LOCKED_BLOCKS: usize = 32;
 
 /// Most keys whose entries are copied under locks before the copies are delivered.
 pub const ANSWERS_MAX: usize = 256;
-/// Most bytes of values that are copied so, but for the last one.
+/// Most bytes of values that are copied so, not counting the last one.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Most bytes of room for such copies that stay from one batch to the next.
 pub const ANSWER_BYTES_KEPT: usize = 1 << 20;
@@ -77,7 +78,7 @@ pub const CACHE_LINE_BYTES: usize = 64;
 /// Most bytes of an entry that are fetched so; those of long ones follow each other, and the processor sees that itself.
 pub const PREFETCHED_BYTES_MAX: usize = 256;
 
-/// Keys of a batch that are worth another thread's help: it takes some 50 us to come.
+/// Keys of a batch that are worth another thread's help, which takes some 50 us to start.
 #[cfg(not(any(feature = "shuttle", miri)))]
 pub const SHARED_KEYS_MIN: usize = 8192;
 /// See above; a model checker's batches are small.
@@ -91,7 +92,7 @@ pub const FIRST_KEYS_DIVISOR: usize = 4;
 /// are an eighth of the batch.
 pub const WANTED_DIVISOR: usize = 2;
 
-/// Entries that are put together and worth another thread's help to show.
+/// Entries of one put that are worth another thread's help with publishing them.
 #[cfg(not(any(feature = "shuttle", miri)))]
 pub const SHARED_ENTRIES_MIN: usize = 1024;
 /// See above.
@@ -102,24 +103,23 @@ pub const SHARED_ENTRIES_MIN: usize = 2;
 /// during which more are stored is deleted.
 pub const MADE_LATELY: usize = 16_384;
 
-/// Entries of one hash that the index holds: their two buckets have room for some 34, and a lookup
-/// reads a block for each.
+/// Most entries of one hash that the index holds: their two buckets have room for some 34, and a lookup reads a block
+/// for each.
 pub const SAME_HASH_MAX: usize = 8;
 
-/// Look-alikes to be expected are counted in parts of one, 2^this many.
+/// Expected look-alikes are counted in units of 1/2^`LOOK_ALIKE_BITS`.
 pub const LOOK_ALIKE_BITS: u32 = 20;
 
 /// Blocks known not to hold a key although its tag is there, per shard.
 pub const COLLISIONS_PER_SHARD: usize = 64;
 
-/// How long a stop of a partition waits in all for the slots that the deletions need which wait for room.
+/// How long the stop of a partition waits in all for slots for waiting deletions.
 pub const STOP_WAITS_FOR_ROOM: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Deletions that wait for room in the log, of different keys, before the cache is reset instead.
 pub const TOMBSTONES_MAX: usize = 4 << 20;
 
-/// Most bytes of entries over several blocks that a lookup reads at once, but for a longer one: some as many as reads are
-/// in flight.
+/// Most bytes of multi-block entries that a lookup reads at once, except for one longer entry.
 pub const LONG_BYTES_AT_ONCE: usize = 1 << 20;
 
 /// How often a lookup follows an entry that moves while it is being read.
@@ -130,7 +130,7 @@ pub const MEMORY_CHUNK_BYTES_MIN: usize = 512;
 /// See [`MEMORY_CHUNK_BYTES_MIN`].
 pub const MEMORY_CHUNK_BYTES_MAX: usize = 64 << 10;
 
-/// Where the files of RAM tiers lie that outlive the process, if not said otherwise: Linux has a tmpfs there.
+/// Default folder of the files of RAM tiers that outlive the process: a tmpfs on Linux.
 pub const DEFAULT_MEMORY_FOLDER: &str = "/dev/shm";
 
 /// How long a cache that is opened waits at most for the device, in seconds, to write again what was lost with the write
@@ -140,52 +140,51 @@ pub const WRITE_AGAIN_SECONDS_MAX: u64 = 30;
 /// Bytes of a page of memory. Chunks of the RAM tier that are longer are made of whole pages.
 pub const SHARED_MEMORY_PAGE_BYTES: u64 = 4096;
 
-/// A RAM tier on tmpfs has the kernel set aside so many bytes at once.
+/// Bytes that a RAM tier on tmpfs has the kernel reserve at once.
 pub const SHARED_MEMORY_RESERVE_BYTES: u64 = 1 << 20;
 
 /// Write buffers that a RAM tier on tmpfs is to have room for beside itself: one is filled, one waits for the device, one
 /// is to be used again.
 pub const WRITE_BUFFERS_USUAL: u64 = 3;
 
-/// An entry that is nowhere but in RAM takes no more than one part in so many of the RAM tier.
+/// An entry that is only in RAM takes at most 1/`SHARED_MEMORY_ENTRY_PARTS` of the RAM tier.
 pub const SHARED_MEMORY_ENTRY_PARTS: u64 = 2;
 
-/// The RAM tier's turnover is counted in parts, so many to its size. An entry is fresh in the part in which it was put
-/// and in the next one: it does not leave before older entries, even if all of these were read.
+/// The RAM tier's turnover is counted in parts of 1/`FRESH_PARTS` of its size. An entry is fresh in the part in which
+/// it was put and in the next one: it does not leave before older entries, even if all of these were read.
 pub const FRESH_PARTS: u64 = 8;
 
 /// Longest value, in bytes; a segment may bound it further.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// DRAM first: an entry that takes more than one part in so many of all RAM goes to flash at once. What drives others
-/// out of a small RAM costs hits; what the policy is not asked about costs more writes than that: with a 512th
+/// DRAM first: an entry larger than 1/`DRAM_FIRST_MEMORY_PARTS` of all RAM goes to flash at once. In a small RAM a
+/// large entry drives out others, which costs hits; bypassing the policy costs even more in writes: with a 512th
 /// (docs/studies/replay.md has the workloads) a cache of web objects wrote twice as much and found less.
 pub const DRAM_FIRST_MEMORY_PARTS: u64 = 128;
 
-/// DRAM first: the same of the RAM of a partition, where there are many.
+/// DRAM first: the same for the RAM of a partition, if there are many.
 pub const DRAM_FIRST_PARTITION_PARTS: u64 = 8;
 
-/// DRAM first: one part in so many of the RAM tier is kept free by the evictor.
+/// DRAM first: the evictor keeps 1/`SPARE_MEMORY_PARTS` of the RAM tier free.
 pub const SPARE_MEMORY_PARTS: u64 = 16;
 
-/// DRAM first: at most this share of the entries on flash is taken for hot (Flashield's HDT).
+/// DRAM first: at most this share of the entries on flash counts as hot (Flashield's HDT).
 pub const HOT_PERCENT_MAX: usize = 70;
 
-/// What an entry costs on flash beside its record: its summary entry, its part of block headers
-/// and of unused space.
+/// Bytes of an entry on flash beside its record: its summary entry, its part of block headers and of unused space.
 pub const RECORD_COST_BYTES: usize = 10;
 
-/// Bytes of a segment that are read at once for what is taken back from it.
+/// Bytes of a segment that are read at once to take entries back from it.
 pub const TAKE_BACK_READ_BYTES_MAX: usize = 1 << 20;
 
 /// How long a cache that is closed waits for a device that takes nothing, before it gives up what is in RAM only.
 pub const SAVE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// How often all shards' RAM is saved when a cache is closed: each pass may bring back at most [`HOT_PERCENT_MAX`] of what
-/// the one before wrote.
+/// Most passes in which a cache that is closed saves all shards' RAM: each may bring back at most [`HOT_PERCENT_MAX`]
+/// of what the one before wrote.
 pub const SAVE_PASSES_MAX: usize = 16;
 
-/// A write budget that is not used is saved for so long, in seconds.
+/// How long an unused write budget accumulates, in seconds.
 pub const BUDGET_BURST_SECONDS: f64 = 60.0;
 
 /// Bytes of flash for each bit of the filter of recent keys, in each of its two generations.
@@ -194,25 +193,25 @@ pub const RETURNING_FLASH_BYTES_PER_BIT: u64 = 128;
 /// Bits of that filter, at least.
 pub const RETURNING_BITS_MIN: u64 = 1 << 12;
 
-/// That filter goes back by at least one such part of the time that an object has on flash, at most by two.
+/// That filter remembers 1 to 2 times 1/`RETURNING_FLASH_PARTS` of an object's lifetime on flash.
 pub const RETURNING_FLASH_PARTS: u64 = 3;
 
-/// Of the objects of which nothing speaks for flash, so many are written nevertheless.
+/// The share of objects without evidence for flash that are written nevertheless.
 pub const UNPROVEN_ADMITTED: f64 = 0.05;
 
-/// The same while there is flash that was never written to.
+/// This share while there is flash that was never written to.
 pub const UNPROVEN_ADMITTED_TO_FREE_FLASH: f64 = 0.5;
 
-/// Objects of an application that are watched to learn from.
+/// Objects of an application that are sampled for learning.
 pub const SAMPLES_MAX: usize = 8192;
 
-/// Examples that a machine wants before it is asked.
+/// Examples that a support vector machine needs before it decides.
 pub const EXAMPLES_MIN: u32 = 256;
 
-/// Keys from which on a batch plans in room that the process lends.
+/// Batches of at least this many keys plan in scratch memory lent by the process.
 pub const LENT_ROOM_KEYS_MIN: usize = 256;
 
-/// Rooms that are kept for the next such batches.
+/// Scratch memories kept for the next such batches.
 pub const SPARE_ROOMS_MAX: usize = 16;
 
 /// Bytes of entries that one step of a scan visits, or one entry if that is longer.
@@ -230,22 +229,22 @@ pub const BLOCK_HEADER_SIZE: usize = 16;
 /// Segments of fewer blocks than this carry no summary; recovery reads their blocks.
 pub const SUMMARY_BLOCKS_PER_SEGMENT_MIN: u32 = 16;
 
-/// Free spaces at the ends of blocks that are remembered while a segment is filled.
+/// Most free spaces at the ends of blocks that are remembered while a segment is filled.
 pub const FREE_SPACES_MAX: usize = 16;
 
-/// A free space is filled while its block is one of the last so many, and has some so many records behind it: their
-/// summary entries are looked at, and moved.
+/// A free space is filled only within the last `FREE_SPACE_BLOCKS_BACK_MAX` blocks and, approximately, the last
+/// `FREE_SPACE_RECORDS_BACK_MAX` records: the summary entries behind it are compared and shifted.
 pub const FREE_SPACE_BLOCKS_BACK_MAX: usize = 64;
 /// See above.
 pub const FREE_SPACE_RECORDS_BACK_MAX: usize = 2048;
 
-/// Records of a block from which on a filter tells which of them may look alike: with fewer, all are compared.
+/// For a block of at least this many records a filter tells which may look alike; with fewer, all are compared.
 pub const MARKED_RECORDS_MIN: usize = 1024;
 
 /// Bits of that filter for each record, at least.
 pub const MARK_BITS_PER_RECORD: usize = 16;
 
-/// Smaller free space is left: few records are shorter.
+/// Smaller free spaces are ignored: few records are shorter.
 pub const FREE_SPACE_BYTES_MIN: usize = 32;
 
 const _: () = assert!(granary_log::limits::BLOCK_SIZE_MIN as usize > BLOCK_HEADER_SIZE);
@@ -254,16 +253,16 @@ pub use granary_log::limits::SUMMARY_ENTRY_MAX;
 pub const SUMMARY_ENTRY_BYTES: usize = 6;
 const _: () = assert!(SUMMARY_ENTRY_MAX >> (8 * SUMMARY_ENTRY_BYTES) == 0);
 
-/// How long a read that failed is made again block by block.
+/// How long a failed read is repeated block by block.
 pub const READ_BY_BLOCK_MAX: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// The longest that anybody waits for room, who has more patience.
+/// The longest wait for room, whatever `patience` says.
 pub const PATIENCE_MAX: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// RAM that opening a cache takes beside the index, in bytes, unless it is said.
+/// Default bytes of RAM that opening a cache takes beside the index.
 pub const OPENING_BYTES_DEFAULT: u64 = 128 << 20;
 
-/// Bytes of a record in RAM while a cache is opened: of its summary entry, and of what that is sorted into.
+/// Bytes of RAM for a record while a cache is opened: its summary entry, and the structure that it is sorted into.
 pub const OPENING_RECORD_BYTES: usize = 8;
 
 /// Records of neighbouring segments that opening sorts by shard in one go.
@@ -272,26 +271,26 @@ pub const RECORDS_SORTED_TOGETHER: usize = 1 << 16;
 /// Shards whose records opening replays at the same time, each on a thread: some 25 bytes a record.
 pub const SHARDS_REPLAYED_TOGETHER: usize = 4;
 
-/// How often opening reads what segments hold, at most, to take no more.
+/// Most passes in which opening reads the segments to stay within its RAM.
 pub const OPENING_PASSES_MAX: usize = 8;
 
-/// Values between these lengths, in bytes, are compressed: shorter ones hardly ever save an eighth. Whatever a record
-/// says, no more is allocated for one.
+/// Values between these lengths, in bytes, are compressed: shorter ones hardly ever save an eighth. No more than the
+/// maximum is allocated for a value, whatever its record says.
 pub const COMPRESSED_VALUE_BYTES_MIN: usize = 32;
 /// See [`COMPRESSED_VALUE_BYTES_MIN`].
 pub const COMPRESSED_VALUE_BYTES_MAX: usize = 4 << 20;
 
-/// How hard zstd tries.
+/// The compression level of zstd.
 pub const ZSTD_LEVEL: i32 = 3;
 
 /// Longest dictionary for compression, in bytes.
 pub const DICTIONARY_BYTES_MAX: usize = 112 << 10;
 
-/// A dictionary has one part in so many of the bytes that it is trained on.
+/// A dictionary has 1/`DICTIONARY_PARTS` of the bytes that it is trained on.
 pub const DICTIONARY_PARTS: usize = 16;
 
-/// Longest dictionary of LZ4, in bytes: it reads all of it for each value. What is compressed with one needs the same
-/// number to be decompressed.
+/// Longest dictionary of LZ4, in bytes: LZ4 reads all of it for each value. It is part of the format: decompression
+/// needs the same length.
 pub const LZ4_DICTIONARY_BYTES: usize = 4 << 10;
 
 /// Bytes of values that the first dictionary is trained on.
@@ -303,13 +302,13 @@ pub const TRAINING_BYTES: usize = 4 << 20;
 /// Bytes of values that a later dictionary is trained on at least, however many applications there are.
 pub const TRAINING_BYTES_MIN: usize = 1 << 20;
 
-/// Fewer values are no training.
+/// Fewest values for a training.
 pub const TRAINING_SAMPLES_MIN: usize = 32;
 
 /// A longer value is trained on with its beginning only.
 pub const SAMPLE_BYTES_MAX: usize = 8 << 10;
 
-/// The ratio of compression is looked at every so many bytes of values.
+/// The compression ratio is checked after this many bytes of values.
 pub const RATIO_WINDOW_BYTES: u64 = 16 << 20;
 
 /// After a training that failed, the most windows until the next attempt, as a power of two.
@@ -318,46 +317,46 @@ pub const TRAINING_WAIT_BITS_MAX: u32 = 6;
 /// Dictionaries of one application that are in use, at most.
 pub const CODEC_VERSIONS_MAX: usize = 16;
 
-/// Contexts to compress in that wait for the next who does.
+/// Idle compression contexts that are kept.
 pub const SPARE_ENCODERS_MAX: usize = 4;
 
-/// Bytes of such a context at most: it has tables as large as the longest value that it compressed needed.
+/// Most bytes of a kept context: its tables are as large as its longest value needed.
 pub const SPARE_ENCODER_BYTES_MAX: usize = 256 << 10;
 
-/// Contexts to decompress in that wait for the next who does.
+/// Idle decompression contexts that are kept.
 pub const SPARE_DECODERS_MAX: usize = 16;
 
-/// What stays of a thread's room for decompressed values.
+/// Bytes that a thread keeps of its buffer for decompressed values.
 pub const DECODED_BYTES_KEPT: usize = 256 << 10;
 
-/// Bytes of RAM for each object that left RAM and is remembered for a while, to learn what more RAM would save.
+/// Bytes of RAM of a ghost: an object that left RAM and is remembered, to learn what more RAM would save.
 pub const GHOST_BYTES: u64 = 2;
 
-/// They are remembered while as much leaves as one part in so many of the RAM tier.
+/// A ghost is remembered while 1/`GHOST_WINDOW_PARTS` of the RAM tier's bytes leave.
 pub const GHOST_WINDOW_PARTS: u64 = 2;
 
-/// Bytes of an entry of the RAM tier, as ghosts of them expect it.
+/// Expected bytes of an entry of the RAM tier, to size the ghosts.
 pub const GHOST_ENTRY_BYTES: u64 = 64;
 
-/// Of the RAM tier, blocks have one part in so many at least: what is asked for block by block needs no more.
+/// Blocks have at least 1/`LEAST_BLOCKS_PARTS` of the RAM tier: lookups that go block by block need no more.
 pub const LEAST_BLOCKS_PARTS: u64 = 64;
 
-/// Blocks that this part holds at least.
+/// Fewest blocks in this part.
 pub const LEAST_BLOCKS: u64 = 8;
 
-/// Where these blocks were more than one part in so many of the RAM tier, none are kept.
+/// No blocks are kept if these would be more than 1/`MOST_OF_LEAST_BLOCKS_PARTS` of the RAM tier.
 pub const MOST_OF_LEAST_BLOCKS_PARTS: u64 = 8;
 
-/// Chunks of entries that each shard has room for at least, beside blocks.
+/// Fewest chunks of entries that each shard has room for beside blocks.
 pub const LEAST_ENTRY_CHUNKS: u64 = 4;
 
-/// Shards that let entries go, at most, when a read block wants room.
+/// Most shards that evict entries when a read block needs room.
 pub const SHARDS_ASKED_FOR_ROOM: usize = 8;
 
 /// Most parts, each with a lock of its own, that the blocks in RAM are cut into.
 pub const BLOCK_SHARDS_MAX: u64 = 16;
 
-/// The RAM tier is divided anew after reads of flash of one part in so many of its bytes.
+/// The RAM tier is divided anew after 1/`DIVISION_WINDOW_PARTS` of its bytes were read from flash.
 pub const DIVISION_WINDOW_PARTS: u64 = 32;
 
 /// Lookups in a block count as one visit, of a run of keys, until 1/`BLOCK_VISIT_PARTS` of the blocks of its shard have been
@@ -368,5 +367,5 @@ pub const BLOCK_VISIT_PARTS: u64 = 16;
 /// a run goes on.
 pub const BLOCK_VISIT_REPLACED_MIN: u64 = 8;
 
-/// Of what is found in blocks in RAM, one in so many is copied to the entries.
+/// One in this many finds in blocks in RAM is copied to the entries.
 pub const BLOCK_FINDS_PROMOTED: u8 = 8;

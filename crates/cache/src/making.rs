@@ -20,6 +20,8 @@ pub(crate) struct MakingFlights {
     count: AtomicUsize,
     /// How many made values were stored.
     stored: AtomicU64,
+    /// How many of these stores have ended.
+    ended: AtomicU64,
     /// The keys of the last of them, the `n`-th at `n % MADE_LATELY`.
     stored_lately: Mutex<Box<[KeyHash]>>,
 }
@@ -111,30 +113,43 @@ impl MakingFlights {
         self.stored.store(stored + 1, Ordering::SeqCst);
     }
 
+    /// The value that was [noted](Self::note_stored) is stored.
+    pub fn note_end_of_store(&self) {
+        self.ended.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Runs `change` on `items`, and overtakes the values that are being made for their keys: those are not stored, and not
     /// given to callers that come after the change. Where one may have been stored in between, `delete` deletes the key;
-    /// changing it again could undo what other threads have done since.
+    /// changing it again could undo what other threads have done since. Returns the indexes of the items whose keys were
+    /// deleted.
     pub fn change<'a, T>(
         &self,
         items: &[T],
         key: impl Fn(&T) -> Key<'a>,
         change: impl FnOnce(&[T]),
         delete: impl FnOnce(&[Key<'a>]),
-    ) {
-        let before = self.stored();
+    ) -> Vec<usize> {
+        let mut before = self.stored();
         self.overtake(items.iter().map(|item| key(item).bytes()));
+        // Stores that have ended come before the change.
+        let ended = self.ended.load(Ordering::SeqCst);
+        if ended == self.stored() {
+            before = ended;
+        }
         change(items);
         // Those who began to make a value after the keys were overtaken and before they were changed. Who begins from here
         // on makes it of what is there after the change.
         self.overtake(items.iter().map(|item| key(item).bytes()));
-        let Some(stored) = self.stored_since(before) else { return };
-        let keys = items.iter().map(key);
-        let in_doubt: Vec<Key<'a>> = keys.filter(|key| stored.may_have(key.hash())).collect();
+        let Some(stored) = self.stored_since(before) else { return Vec::new() };
+        let keys = items.iter().map(key).enumerate();
+        let (deleted, in_doubt): (Vec<usize>, Vec<Key<'a>>) =
+            keys.filter(|(_, key)| stored.may_have(key.hash())).unzip();
         if !in_doubt.is_empty() {
             delete(&in_doubt);
             // Those who have found meanwhile what is deleted now, and would give it to others.
             self.overtake(in_doubt.iter().map(Key::bytes));
         }
+        deleted
     }
 
     /// As [`change`](Self::change), for all keys: where a made value may have come between, `change` is done once more.
@@ -394,6 +409,35 @@ mod tests {
             drop(flight.end_at_drop(&cache.flights, b"key"));
             cache.remove(b"key");
         }
+    }
+
+    /// A put that waited while a made value was stored comes after it: nothing is in doubt.
+    #[test]
+    fn a_put_that_waited_for_a_made_value_stays() {
+        let cache = Cache::builder().memory(1 << 20).open().unwrap();
+        let Joined::Mine(flight) = cache.flights.join(b"key") else { panic!("nobody makes it") };
+        std::thread::scope(|scope| {
+            flight.unless_overtaken(|| {
+                let put = scope.spawn(|| cache.insert(b"key", b"new"));
+                std::thread::sleep(Duration::from_millis(20));
+                assert!(!put.is_finished());
+                cache.put_made(Entry { key: cache.key(b"key"), value: Some(b"old"), expires_at: 0 });
+            });
+        });
+        assert_eq!(cache.get(b"key").as_deref(), Some(&b"new"[..]));
+        drop(flight.end_at_drop(&cache.flights, b"key"));
+    }
+
+    /// A put whose key is in doubt says that it was not kept.
+    #[test]
+    fn a_put_that_a_made_value_may_have_replaced_is_told() {
+        let cache = Cache::builder().memory(1 << 20).open().unwrap();
+        // One that has begun and does not end.
+        cache.flights.note_stored(cache.key(b"other").hash());
+        assert_eq!(cache.insert(b"key", b"value"), Ok(()));
+        let (key, flights) = (cache.key(b"key"), &cache.flights);
+        let deleted = flights.change(&[key], |key| *key, |_| flights.note_stored(key.hash()), |_| ());
+        assert_eq!(deleted, [0]);
     }
 
     /// Other keys' values are made all the time: a put ends, and what it put is there.

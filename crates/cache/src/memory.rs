@@ -1,5 +1,5 @@
-//! The RAM tier: entries in chunks, used as a ring; what was read since it came in goes round once
-//! more (CLOCK over a FIFO). Knows no lock.
+//! The RAM tier: entries in chunks, used as a ring; an entry that was read since it came in goes round once more (CLOCK
+//! over a FIFO). It knows no lock.
 
 mod chunk;
 mod clock;
@@ -32,7 +32,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Entries that one insertion passes at most to be rid of dead ones. It makes no more than one of them.
+/// Most entries that one insertion passes to remove dead ones. An insertion makes at most one dead entry.
 const COMPACT_STEPS: usize = 8;
 
 /// Where an entry begins: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
@@ -52,10 +52,10 @@ impl At {
     }
 }
 
-/// Entries that may be those of some keys.
+/// Entries that may be those of a group of keys.
 pub(crate) type Candidates = [Option<At>; SIDE_BY_SIDE];
 
-/// What the tier knows of a key.
+/// The tier's entry of a key.
 pub(crate) struct Stored<'a> {
     /// `None`: the entry is negative.
     pub value: Option<StoredValue<'a>>,
@@ -74,26 +74,26 @@ impl<'a> From<EntryRecord<'a>> for Stored<'a> {
 pub(crate) enum EntryState {
     /// It is on flash, or need not be.
     Clean,
-    /// It is nowhere else.
+    /// It is in RAM only.
     Dirty,
-    /// It is nowhere else any more: it was readmitted from a segment of flash that is reused, and nobody has just put it.
+    /// It is in RAM only, having been readmitted from a reused segment rather than put.
     Returned,
 }
 
-/// What the tier is to its cache.
+/// The tier's role in its cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// All of it.
+    /// The whole cache.
     Whole,
     /// The part in front of flash.
     Tier,
 }
 
-/// Which entries are meant.
+/// A selection of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
-    /// Entries that are nowhere else.
+    /// Entries that are in RAM only.
     Dirty,
 }
 
@@ -103,18 +103,18 @@ pub(crate) enum Which {
 /// 1. `table` has exactly the entries of the chunks that are not dead.
 /// 2. The clock hand (`hand`) lies in the first chunk, at the start of an entry or at its end.
 /// 3. `chunk_bytes` is the sum of the chunks' capacities.
-/// 4. `dirty` is the number of entries that are nowhere else.
-/// 5. `dead_bytes` is what dead entries take that the hand has not passed.
-/// 6. The pool was told of `counted_bytes`, which are all that is allocated.
+/// 4. `dirty` is the number of entries that are in RAM only.
+/// 5. `dead_bytes` counts the bytes of dead entries that the hand has not passed.
+/// 6. The pool counts `counted_bytes`, all bytes that are allocated.
 pub(crate) struct Memory {
     pool: Arc<Pool>,
     role: Role,
     hasher: KeyHasher,
     /// The shard's number.
     shard: usize,
-    /// Where chunks lie that outlive the process; `None`: none do.
+    /// The arena of chunks that outlive the process; `None`: no chunks do.
     arena: Option<Arc<Arena>>,
-    /// The most of them.
+    /// The most entries.
     entries: u64,
     table: HashTable<At>,
     chunks: VecDeque<Chunk>,
@@ -127,20 +127,20 @@ pub(crate) struct Memory {
     spare: Option<Chunk>,
     counted_bytes: usize,
     untold: Untold,
-    /// The part of the turnover in which a walk found all entries fresh, and none came since that is not.
+    /// The part of the turnover in which a walk found all entries fresh; none that is not fresh was added since.
     all_fresh_in: Option<u64>,
     gone: EvictionCounts,
 }
 
-/// The table wants well-mixed bits at both ends of the hash.
+/// Mixes a hash: the table needs well-mixed bits at both ends.
 fn spread(hash: u64) -> u64 {
-    // The lowest bits of all hashes of a partition are the same, and a product's depend on no others.
+    // The lowest bits of all hashes of a partition are equal, and the lowest bits of a product depend on them only.
     let product = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     product ^ product >> 32
 }
 
 impl Memory {
-    /// The shard of a pool with this number, for so many entries at most. Its chunks lie in the arena as far as that has
+    /// Shard number `shard` of a pool, for at most `entries` entries. Its chunks lie in the arena as far as that has
     /// room.
     pub fn new(
         pool: Arc<Pool>,
@@ -176,7 +176,7 @@ impl Memory {
         self.table.len()
     }
 
-    /// Entries that are nowhere else.
+    /// Entries that are in RAM only.
     pub fn dirty(&self) -> usize {
         self.dirty
     }
@@ -185,7 +185,7 @@ impl Memory {
         self.chunk_bytes + self.table.allocation_size() + self.spare.as_ref().map_or(0, Chunk::capacity)
     }
 
-    /// What left the cache from here.
+    /// Counts of entries that left the cache from this tier.
     pub fn gone(&self) -> EvictionCounts {
         self.gone
     }
@@ -199,7 +199,7 @@ impl Memory {
         *self = Self { gone: self.gone, first_sequence: next, ..empty };
     }
 
-    /// Tells the pool what is allocated.
+    /// Tells the pool how many bytes are allocated.
     fn tell(&mut self) {
         let now = self.bytes_allocated();
         self.pool.take(self.counted_bytes, now);
@@ -216,7 +216,8 @@ impl Memory {
         self.table.find(spread(key.hash().to_bits()), same).copied()
     }
 
-    /// The entry of a key with this hash, but for few; `None`: there is none. The entry itself is not touched.
+    /// The entry with this hash, which is rarely another key's; `None`: there is none. The entry itself is not
+    /// accessed.
     #[inline]
     pub fn candidate(&self, hash: KeyHash) -> Option<At> {
         self.find(hash).copied()
@@ -241,12 +242,12 @@ impl Memory {
         self.table.find(spread(hash.to_bits()), |_| true)
     }
 
-    /// How many bytes of an entry are worth fetching: those of one of the shard's mean length.
+    /// The bytes of an entry that are worth prefetching: the shard's mean length.
     pub fn prefetched_bytes(&self) -> usize {
         (self.chunk_bytes / self.table.len().max(1)).clamp(SHORT_ENTRY_BYTES, PREFETCHED_BYTES_MAX)
     }
 
-    /// Has the processor fetch so many bytes of an entry.
+    /// Has the processor fetch `bytes` bytes of an entry.
     #[inline]
     pub fn prefetch(&self, at: At, bytes: usize) {
         let entry = Self::bytes(&self.chunks, self.first_chunk(), at);
@@ -255,14 +256,14 @@ impl Memory {
         prefetch(&entry[last..]);
     }
 
-    /// Has the processor fetch what a key with this hash will be put beside.
+    /// Has the processor fetch the entry that a put of this hash compares with.
     #[inline]
     pub fn prefetch_for_put(&self, hash: KeyHash) {
         self.candidate(hash).into_iter().for_each(|at| self.prefetch(at, SHORT_ENTRY_BYTES));
     }
 
-    /// Looks a key up where its [`candidate`](Self::candidate) is, if that is a [short record](parse_short), and marks the
-    /// entry as read; `None`: [`get`](Self::get) is to be asked.
+    /// Looks a key up where its [`candidate`](Self::candidate) is, if that is a [short record](parse_short), and marks
+    /// the entry as read. `None`: call [`get`](Self::get).
     #[inline(always)]
     pub fn get_short(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
         let first = self.first_chunk();
@@ -275,8 +276,8 @@ impl Memory {
         Some(record.into())
     }
 
-    /// Looks a key up, where its [`candidate`](Self::candidate) is or else anywhere, and marks its entry as
-    /// read. A candidate that is another key's is not: it would stay, or go to flash, for what nobody read.
+    /// Looks a key up, at its [`candidate`](Self::candidate) or else by its hash, and marks its entry as read. Another
+    /// key's candidate is not marked: it would stay in RAM, or go to flash, without having been read.
     #[inline(always)]
     pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
         let first = self.first_chunk();
@@ -296,7 +297,7 @@ impl Memory {
         self.locate(key)
     }
 
-    /// Removes a key; gives its counts.
+    /// Removes a key; returns its counts.
     pub fn remove(&mut self, key: Key<'_>) -> Option<u8> {
         if self.table.is_empty() {
             return None;
@@ -305,7 +306,7 @@ impl Memory {
         Some(self.drop_entry(key.hash(), at))
     }
 
-    /// What the tier has of this hash is nowhere else from now on; whether it has any.
+    /// Marks the entry of this hash as being in RAM only; returns whether there is one.
     pub fn orphan(&mut self, hash: KeyHash) -> bool {
         let Some(at) = self.locate_hash(hash) else { return false };
         let first = self.first_chunk();
@@ -337,7 +338,7 @@ impl Memory {
         self.bury(at)
     }
 
-    /// Marks an entry as dead that the table does not have any more; gives its counts.
+    /// Marks an entry that was removed from the table as dead; returns its counts.
     fn bury(&mut self, at: At) -> u8 {
         let first = self.first_chunk();
         let chunk = &mut self.chunks[at.index(first)];
@@ -349,8 +350,8 @@ impl Memory {
         counts
     }
 
-    /// Puts an entry in, in place of an older one; `false`: it is too long, and not kept. For a copy others go first,
-    /// where the shard takes its share and has some that are not fresh; the caller sees to the budget beyond that.
+    /// Inserts an entry in place of an older one; `false`: it is too long, and not kept. For a copy the shard first
+    /// evicts entries that are not fresh if it has used up its share; beyond that the caller enforces the budget.
     pub fn insert(
         &mut self,
         key: Key<'_>,
@@ -376,7 +377,7 @@ impl Memory {
         if kept == EntryState::Clean {
             self.make_room(key, len, now);
         } else if self.needs_chunk(len) && self.chunks.len() >= CHUNKS_MAX {
-            // The pool has room for a shard far above its share, and numbers of chunks end before that.
+            // A shard may grow far beyond its share, past the range of chunk numbers.
             self.remove(key);
             return false;
         }
@@ -391,9 +392,9 @@ impl Memory {
             (EntryState::Dirty, Some(counts)) => (DIRTY, counts),
         };
         self.append(&header, &entry, flags | stamp << STAMP_SHIFT, counts);
-        // Not before the new one is whole: a kill in between leaves one of them.
+        // Only once the new entry is complete: a kill in between leaves one of the two.
         older.into_iter().for_each(|older| _ = self.bury(older));
-        // What is put over and over must not fill the pool with what it buries.
+        // A key that is put over and over must not fill the pool with dead entries.
         self.compact();
         self.tell();
         true
@@ -406,20 +407,20 @@ impl Memory {
         }
     }
 
-    /// Lets entries go for one of so many bytes that is about to come, an older one of its key first.
+    /// Makes room for an entry of `len` bytes of `key`, first by removing the key's older entry.
     fn make_room(&mut self, key: Key<'_>, len: usize, now: u32) {
         self.grow_table();
         if !self.lacks_room(len) {
             return;
         }
         self.remove(key);
-        // Clean entries leave without anybody being asked.
+        // Clean entries leave without asking the policy.
         self.evict_while(|this| this.lacks_room(len), Spare::Fresh, now, |_| Eviction::Keep);
-        // Where the pool is full of what is not fresh, that leaves other shards: the caller sees to it.
+        // If other shards have entries that are not fresh, the caller evicts those.
         self.evict_while(Self::exceeds_own_bounds, Spare::Nothing, now, |_| Eviction::Keep);
     }
 
-    /// Whether the budget is exceeded with an entry of so many bytes.
+    /// Whether another entry of `len` bytes would exceed the budget.
     fn lacks_room(&self, len: usize) -> bool {
         let more = if self.needs_chunk(len) { self.chunk_bytes().max(len) } else { 0 } as u64;
         let exceeds = self.bytes_allocated() as u64 + more > self.pool.share()
@@ -433,12 +434,12 @@ impl Memory {
         exceeds || self.exceeds_own_bounds()
     }
 
-    /// Whether one entry more would be too many, whatever its length.
+    /// Whether another entry would exceed the shard's bounds, whatever its length.
     fn exceeds_own_bounds(&self) -> bool {
         self.table.len() as u64 >= self.entries || self.chunks.len() >= CHUNKS_MAX
     }
 
-    /// Has the table find a key at `at`, where its entry is about to be; gives where it was.
+    /// Points the table's entry of a key at `at`, where its entry is about to be; returns its former place.
     fn point(&mut self, key: Key<'_>, at: At) -> Option<At> {
         self.grow_table();
         let (chunks, first) = (&self.chunks, self.first_chunk());
@@ -464,8 +465,8 @@ impl Memory {
     #[cold]
     fn grow_full_table(&mut self) {
         let (chunks, first, hasher) = (&self.chunks, self.first_chunk(), self.hasher);
-        // The table asks for the hashes in the order of its iterator, and each is somewhere else in memory: the next ones
-        // are fetched side by side.
+        // The table asks for hashes in its iterator's order, and each lies elsewhere in memory: the next ones are
+        // prefetched.
         let ahead: Vec<At> = self.table.iter().copied().collect();
         let asked = Cell::new(0);
         self.table.reserve(1, |at| {
@@ -479,14 +480,14 @@ impl Memory {
         self.pool.chunk_bytes(self.entries)
     }
 
-    /// Whether an entry of so many bytes does not fit the last chunk.
+    /// Whether an entry of `len` bytes does not fit the last chunk.
     fn needs_chunk(&self, len: usize) -> bool {
         let full =
             |chunk: &Chunk| chunk.capacity() - chunk.len() < len || chunk.len() >= MEMORY_CHUNK_BYTES_MAX;
         self.chunks.back().is_none_or(full)
     }
 
-    /// Where the next entry will begin, which has `len` bytes.
+    /// The place of the next entry, which has `len` bytes.
     fn room_for(&mut self, len: usize) -> At {
         if self.needs_chunk(len) {
             let wanted = self.chunk_bytes().max(len);
@@ -526,7 +527,7 @@ impl Memory {
         Self::bytes(&self.chunks, self.first_chunk(), at)[COUNTS_AT]
     }
 
-    /// Writes an entry where there is [room for it](Self::room_for).
+    /// Writes an entry to the [room made for it](Self::room_for).
     fn append(&mut self, header: &HeaderBytes, entry: &StoredEntry<'_>, flags: u8, counts: u8) {
         self.dirty += usize::from(flags & DIRTY != 0);
         let chunk = self.chunks.back_mut().expect("there is room");

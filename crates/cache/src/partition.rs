@@ -23,23 +23,23 @@ use granary_log::sync::thread::{self, JoinHandle};
 use std::io;
 use std::time::Instant;
 
-/// A cache of its own. Dropping it stops it cleanly.
+/// A partition, which is a cache of its own. Dropping it stops it cleanly.
 pub(crate) struct Partition {
     pub(crate) shared: Arc<Shared>,
     flusher: Option<JoinHandle<()>>,
     evictor: Option<JoinHandle<()>>,
 }
 
-/// What [`Cache`](crate::Cache) says of each of these holds here.
+/// The methods are documented at [`Cache`](crate::Cache).
 impl Partition {
-    /// Without flash.
+    /// A partition without flash.
     pub fn in_memory(options: &Options, codecs: Arc<Codecs>) -> Self {
         let capacity = Capacity::new(0, 0, Some(0), Growth::Quick);
         let shared = Self::shared(options, capacity, None, KeyHasher::random(), None, codecs);
         Self::of(Arc::new(shared))
     }
 
-    /// Without threads.
+    /// A partition whose threads are not started.
     fn of(shared: Arc<Shared>) -> Self {
         let user: Arc<dyn VersionUser> = Arc::<Shared>::clone(&shared);
         shared.codecs.add_user(Arc::downgrade(&user));
@@ -56,7 +56,7 @@ impl Partition {
     ) -> Shared {
         let pool = Pool::new(options.memory_bytes, options.memory_entries);
         let entries = options.entries_of_shard();
-        // DRAM first, entries are nowhere else, and the evictor needs all of the RAM.
+        // DRAM first, entries may be in RAM only, and the evictor needs all of the RAM.
         let with_blocks = flash.as_ref().filter(|flash| flash.dram_first.is_none());
         let plan = with_blocks
             .and_then(|flash| Plan::new(options.memory_division, &pool, entries, flash.log.geometry()));
@@ -88,7 +88,8 @@ impl Partition {
         }
     }
 
-    /// Over a log, with what that found, and with what the file of the RAM tier has. The budgets are its own.
+    /// Starts a partition over a log, with its recovered content, and with that of the RAM tier's file. `options` holds
+    /// the budgets of this partition.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -121,11 +122,12 @@ impl Partition {
         let under_way = shared.under_way(&recovered);
         shared.recover(&mut recovered, opening_entries);
         if let Some(flash) = &shared.flash {
-            // What is found may need any of them.
+            // Recovered values may need any of the dictionaries.
             shared.codecs.ids().into_iter().for_each(|id| flash.versions.note(id, flash.log.head()));
         }
         shared.take_over_memory(chunks, under_way.as_ref());
-        // Before the flusher does: of two that empty the same slots, the slower one would empty what is used anew.
+        // Before the flusher starts: if two threads emptied the same slots, the slower one would empty a slot in use
+        // again.
         if let Some(flash) = &shared.flash {
             flash.log.reclaim_ahead(&*shared);
         }
@@ -142,7 +144,7 @@ impl Partition {
         }
         let shared = &this.shared;
         if let Some(flash) = &shared.flash {
-            // What was lost is void for good: its older versions must not come back at a later start.
+            // Lost entries are deleted for good: their older versions must not come back at a later start.
             let lost: Vec<u64> = recovered.lost.into_values().flatten().collect();
             shared.delete_lost(flash, lost.clone());
             shared.write_again(flash, lost);
@@ -162,7 +164,7 @@ impl Partition {
         Ok(this)
     }
 
-    /// A start that cannot go on leaves what there is as a kill would.
+    /// Ends a failed start as a kill would.
     fn give_up(self, error: io::Error) -> io::Result<Self> {
         self.abandon();
         Err(error)
@@ -173,7 +175,7 @@ impl Partition {
         let codecs = &self.shared.codecs;
         let mut decoder = codecs.decoder();
         for shard in 0..SHARDS {
-            // A copy: the visitor holds up nobody.
+            // A copy, so that the visitor holds no lock.
             let victim =
                 self.shared.lock(shard).memory.next_victim().map(|(hash, entry)| {
                     (hash, entry.key.to_vec(), entry.value().map(StoredValue::to_owned))
@@ -204,14 +206,14 @@ impl Partition {
         self.shared.flash.as_ref().is_some_and(|flash| self.needs_room(flash) && flash.log.is_behind())
     }
 
-    /// Whether what is put has to find room in a write buffer. DRAM first, what finds none there stays in RAM, unless that
-    /// is too little for it.
+    /// Whether puts need room in a write buffer. DRAM first, an entry without room there stays in RAM, unless RAM is
+    /// too small for it.
     fn needs_room(&self, flash: &Flash) -> bool {
         flash.dram_first.is_none()
             || self.shared.pool.entry_bytes_max() < flash.log.geometry().segment_bytes() / 2
     }
 
-    /// Waits until it is not [behind](Self::is_behind), or until the deadline.
+    /// Waits until the partition is not [behind](Self::is_behind), or until the deadline.
     pub fn wait_for_room(&self, deadline: Instant) {
         if let Some(flash) = &self.shared.flash
             && self.needs_room(flash)
@@ -220,7 +222,7 @@ impl Partition {
         }
     }
 
-    /// The shape of its log; `None`: there is no flash.
+    /// The shape of the log; `None`: there is no flash.
     pub fn geometry(&self) -> Option<&Geometry> {
         self.shared.flash.as_ref().map(|flash| flash.log.geometry())
     }
@@ -315,7 +317,7 @@ impl Partition {
         if let Some(blocks) = &self.shared.blocks {
             blocks.validate();
         }
-        // The evictor takes no rest.
+        // The evictor may be running.
         if !self.shared.is_dram_first() {
             assert_eq!(bytes as u64, self.shared.pool.used(), "the pool knows what its shards take");
         }
@@ -326,7 +328,7 @@ impl Partition {
             dram_first.stop();
         }
         if let Some(evictor) = self.evictor.take() {
-            // As for the flusher.
+            // A panic was printed by its thread, as for the flusher.
             let _ = evictor.join();
         }
     }

@@ -35,7 +35,7 @@ impl HeaderBytes {
         let flags = flags_of(value);
         let value_len = value.map_or(0, |value| value.bytes.len());
         if key.len() < 0x80 && value_len < 0x80 {
-            // As one word: who copies it soon after need not wait until bytes that were stored one by one are in the cache.
+            // As one word: a copy soon after would otherwise stall on bytes that were stored one by one.
             let lengths = (key.len() | value_len << 8) as u64;
             let word = u64::from(flags) | u64::from(expires_at) << 8 | lengths << 40;
             this.bytes[..8].copy_from_slice(&word.to_le_bytes());
@@ -85,7 +85,7 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<usize> {
     None
 }
 
-/// One record as far as it lies in the bytes at hand.
+/// One record, as far as it lies in the given bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
     Entry(EntryRecord<'a>),
@@ -101,12 +101,12 @@ pub(crate) struct EntryRecord<'a> {
     /// Where the value begins in the record, and how long it is.
     value_at: usize,
     value_len: usize,
-    /// From the record's start to the end of what is at hand.
+    /// From the record's start to the end of the given bytes.
     bytes: &'a [u8],
 }
 
 impl<'a> EntryRecord<'a> {
-    /// The value; `None`: negative, or not all of it is at hand.
+    /// The value; `None`: negative, or it is incomplete.
     pub fn value(&self) -> Option<StoredValue<'a>> {
         if self.negative {
             return None;
@@ -120,12 +120,12 @@ impl<'a> EntryRecord<'a> {
         self.value_at
     }
 
-    /// Bytes of the whole record, at hand or not.
+    /// Bytes of the whole record, even if it is incomplete.
     pub fn len(&self) -> usize {
         self.value_at + self.value_len
     }
 
-    /// The record as it was written, as far as it is at hand.
+    /// The record as it was written, as far as it is given.
     pub fn as_bytes(&self) -> &'a [u8] {
         &self.bytes[..self.len().min(self.bytes.len())]
     }
@@ -148,14 +148,14 @@ impl Record<'_> {
     }
 }
 
-/// Bits of the first 8 bytes that are zero in an entry whose lengths take a byte each: all of the flags but those of the
-/// codec and the lowest, and the top bits of the lengths.
+/// Bits of the first 8 bytes that are zero in an entry whose lengths take a byte each: all flags except the codec and
+/// the lowest bit, and the top bits of the lengths.
 const SHORT: u64 = u64::from_le_bytes([!(KIND_NEGATIVE | CODEC_MASK), 0, 0, 0, 0, 0x80, 0x80, 0]);
 
 /// Bytes of such an entry's header.
 const SHORT_SIZE: usize = 7;
 
-/// The first bytes of such an entry; `None`: of something else.
+/// The first bytes of such an entry; `None`: it is not one.
 #[inline(always)]
 fn short_head(bytes: &[u8]) -> Option<&[u8; 8]> {
     bytes.first_chunk().filter(|head| u64::from_le_bytes(**head) & SHORT == 0)
@@ -186,7 +186,7 @@ struct Header {
     value_len: usize,
 }
 
-/// Parses the record that begins `bytes`; `None`: the bytes are no record.
+/// Parses the record at the start of `bytes`; `None`: there is no valid record.
 #[inline(always)]
 pub(crate) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
     // Field by field, which stay in registers: bytes that were just stored one by one are slow to load as a word.
@@ -259,7 +259,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Walks the entries of a payload: where each begins, and its key. As [`Records`], but looks at nothing else.
+/// Walks the entries of a payload, like [`Records`], but yields only where each begins, and its key.
 pub(crate) struct Keys<'a> {
     payload: &'a [u8],
     at: usize,
@@ -271,7 +271,7 @@ impl<'a> Keys<'a> {
         Self { payload, at: 0, left: count }
     }
 
-    /// The next one, where the next record is not a short entry.
+    /// The next entry, if the next record is not a short one.
     #[inline(never)]
     fn next_long(&mut self) -> Option<(usize, &'a [u8])> {
         loop {
@@ -319,8 +319,7 @@ pub(crate) fn find_last<'a>(payload: &'a [u8], count: u16, key: &[u8]) -> Option
     }
 }
 
-/// The entries of a payload but for those that are followed by one of the same key, which is what the index
-/// means.
+/// The entries of a payload, except those followed by one of the same key: these are the ones that the index refers to.
 pub(crate) fn newest_entries(payload: &[u8], count: u16) -> Vec<EntryRecord<'_>> {
     let entries = Records::new(payload, count).filter_map(|record| match record {
         Record::Entry(entry) => Some(entry),
@@ -334,7 +333,7 @@ pub(crate) fn newest_entries(payload: &[u8], count: u16) -> Vec<EntryRecord<'_>>
     newest
 }
 
-/// Whether two keys are one. Keys are short: a number's are compared without a call.
+/// Whether two keys are equal. Keys of up to 8 bytes are compared without a call.
 #[inline]
 pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len()

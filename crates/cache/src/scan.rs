@@ -1,4 +1,4 @@
-//! Visiting everything that is there, in steps.
+//! Visiting all entries in steps.
 
 use crate::codec::StoredValue;
 use crate::drive::{Io, Usable, or_by_block};
@@ -11,25 +11,25 @@ use crate::shared::Shared;
 use granary_log::{Extent, Location};
 use std::ops::Range;
 
-/// Where a visit of everything is that goes on step by step, and holds nothing between two steps.
+/// The position of a scan, which goes on step by step and holds no lock between two steps.
 #[derive(Debug)]
 pub struct Scan {
     partition: usize,
-    /// In that partition.
+    /// The next position in that partition.
     next: Position,
     /// Records copied out of RAM; those before `seen` have been visited.
     copied: Vec<u8>,
     seen: usize,
-    /// As many bytes are copied at once.
+    /// The most bytes that are copied at once.
     copy_bytes: usize,
 }
 
-/// What comes next.
+/// The next part of a partition to visit.
 #[derive(Clone, Copy, Debug)]
 enum Position {
-    /// Of a shard's RAM, the entries whose hash has `part` in the `bits` below the shard's.
+    /// Entries in a shard's RAM whose hash has `part` in the `bits` bits below the shard's.
     Ram { shard: usize, part: u64, bits: u32 },
-    /// The blocks from this one on.
+    /// The blocks from `block` on.
     Flash { block: u64 },
 }
 
@@ -89,7 +89,7 @@ impl Scan {
         self.partition
     }
 
-    /// It has been visited; gives the next one.
+    /// Goes on to the next partition and returns it.
     pub(crate) fn go_to_next(&mut self) -> usize {
         (self.partition, self.next) = (self.partition + 1, Position::FIRST);
         self.partition
@@ -118,8 +118,8 @@ impl Scan {
 type Visit<'a> = dyn FnMut(&[u8], Option<StoredValue<'_>>, u32) + 'a;
 
 impl Shared {
-    /// Copies the next part of a shard's RAM: nobody who needs the shard waits for a visitor. A part is what an
-    /// entry's hash says, so that no entry changes sides while the parts are visited.
+    /// Copies the next part of a shard's RAM, so that no thread that needs the shard waits for a visitor. An entry's
+    /// hash determines its part, so that no entry moves to another while the parts are visited.
     fn copy_part(&self, scan: &mut Scan) {
         let Position::Ram { shard: number, part, bits } = scan.next else { return };
         let which = if self.flash.is_some() { Which::Dirty } else { Which::All };
@@ -139,7 +139,7 @@ impl Shared {
         };
     }
 
-    /// Visits blocks of one segment from `from` on; where the next step goes on.
+    /// Visits blocks of one segment from `from` on; returns where the next step begins.
     fn scan_blocks(&self, flash: &Flash, io: &mut Io, from: u64, visit: &mut Visit<'_>) -> u64 {
         let geometry = *flash.log.geometry();
         let per_segment = u64::from(geometry.blocks_per_segment());
@@ -150,9 +150,9 @@ impl Shared {
         let step = from..end.min(from + (SCAN_STEP_BYTES / geometry.block_size()).max(1) as u64);
         match flash.log.locate(from) {
             Location::Memory(segment) => {
-                // A copy: whoever holds a shard may wait for the segment, so we must not wait for a
-                // shard (nor for the visitor) while we hold the segment. What is behind this step is copied with
-                // it, for an entry may reach there.
+                // A copy: the holder of a shard may wait for the segment, so this thread must not wait for a shard (nor
+                // for the visitor) while it holds the segment. The bytes behind this step are copied, too, for an entry
+                // may reach there.
                 let (sequence, counts, bytes) = {
                     let segment = segment.read();
                     let counts: Vec<u16> =
@@ -180,7 +180,7 @@ impl Shared {
         visit: &mut Visit<'_>,
     ) {
         let geometry = *flash.log.geometry();
-        // Stretches overlap by nothing: an entry that reaches beyond its stretch is read apart.
+        // Extents do not overlap: an entry that reaches beyond its extent is read separately.
         let step = Io::extent_bytes_max(geometry.block_size()) / geometry.block_size();
         let extents: Vec<Extent> = blocks
             .clone()
@@ -237,8 +237,7 @@ impl Shared {
         self.scan_payload(flash, at, count, first, visit)
     }
 
-    /// Visits the entries of a payload that are the current ones. The segment may have been overwritten since it was read,
-    /// by what lies at the same offset now.
+    /// Visits the current entries of a payload. The segment may have been overwritten since it was read.
     fn scan_payload(
         &self,
         flash: &Flash,
@@ -265,7 +264,7 @@ impl Shared {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scanned {
     All,
-    /// The block's one entry reaches into the blocks that follow, which are not at hand.
+    /// The block's only entry reaches into following blocks, which were not read.
     Beyond,
 }
 
@@ -297,7 +296,7 @@ mod tests {
             });
             steps += 1;
             longest = longest.max(visited);
-            // Nothing is locked between steps; others come and go, and shards grow and shrink.
+            // Nothing is locked between steps: other entries come and go, and shards grow and shrink.
             let others = 100_000 + steps * 100;
             (others..others + 100).for_each(|key| put(&cache, key, &[7; 50]));
             (others - 300..others - 200).for_each(|key| cache.delete_many(&[cache.key(&key.to_le_bytes())]));

@@ -1,4 +1,4 @@
-//! What is known in RAM of the keys of one shard. It knows no lock: whoever has it may change it.
+//! The state in RAM of one shard's keys. It knows no lock: the caller has exclusive access.
 
 use crate::flash::Flash;
 use crate::framing::Placed;
@@ -8,8 +8,7 @@ use crate::shard_index::{LookAlikes, Pointed, ShardIndex};
 use crate::stats::{Counters, add};
 use granary_log::sync::sync::atomic::AtomicU64;
 
-/// Everything about the keys of one shard that is in RAM: what the index says and what the RAM tier holds change
-/// together.
+/// The state in RAM of one shard's keys: index and RAM tier change together.
 pub(crate) struct Shard {
     pub index: ShardIndex,
     pub memory: Memory,
@@ -23,7 +22,7 @@ impl Shard {
         self.memory.get(key, candidate)
     }
 
-    /// Lets readers find no version of a key.
+    /// Makes all versions of a key unreachable for readers.
     pub fn unpublish(&mut self, flash: &Flash, key: Key<'_>, counters: &Counters) {
         self.memory.remove(key);
         add(&counters.taken_over_unsure, self.index.remove_key(&flash.log, key));
@@ -36,8 +35,8 @@ impl Shard {
     }
 }
 
-/// Points a key at its block, and no longer at older ones; `None`: that is to be overwritten already. Entries that are
-/// taken over and not known to hold this key are counted by `taken_over`.
+/// Points a key at its new block only. `None`: that block is about to be overwritten. `taken_over` counts replaced
+/// entries that are not known to hold this key.
 pub(crate) fn point(
     index: &mut ShardIndex,
     flash: &Flash,
@@ -57,7 +56,7 @@ pub(crate) fn point(
         add(&counters.evicted_index, 1);
     }
     if pointed.evicted || pointed.unsure > 0 {
-        // DRAM first, a start finds again what was another key's.
+        // DRAM first, a start would find displaced entries of other keys again.
         flash.note_unindexed();
     }
     add(taken_over, pointed.unsure);

@@ -1,4 +1,4 @@
-//! Where the entries of one shard lie on flash, as far as is known: the index, and what lookups found out about it.
+//! Where the entries of one shard may lie on flash: the index, and collisions that lookups found.
 
 use crate::framing::block::{payload, payload_size};
 use crate::framing::{Log, Placed, records_in};
@@ -14,23 +14,23 @@ pub(crate) struct ShardIndex {
     pub collisions: CollisionFilter,
 }
 
-/// What became of a key that was pointed at its block.
+/// The result of pointing a key at its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pointed {
     /// Another entry left the index for want of room.
     pub evicted: bool,
-    /// Entries that were taken over without it being known whose they are.
+    /// Entries that were replaced although they may belong to other keys.
     pub unsure: u64,
-    /// Entries that look alike are in the index beside it: they are known to be other keys'.
+    /// Look-alikes known to belong to other keys stay in the index beside it.
     pub beside: bool,
 }
 
-/// Whose the entries are that look like a key's, where a put does not know.
+/// Whose entries a key's look-alikes are, if that is not known of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LookAlikes {
-    /// Perhaps they are the key's: the index must not find them any more.
+    /// They may be the key's: they must leave the index.
     MayBeIts,
-    /// Other keys': no version of the key is on flash.
+    /// They are other keys': no version of the key is on flash.
     Others,
 }
 
@@ -43,43 +43,42 @@ impl ShardIndex {
         hash.below_shard(self.table.hash_bits())
     }
 
-    /// Has the processor fetch what a lookup of this hash reads.
+    /// Has the processor fetch the index slots that a lookup of this hash reads.
     #[inline]
     pub fn prefetch(&self, hash: KeyHash) {
         self.table.prefetch(self.bits(hash));
     }
 
-    /// Visits the blocks that may hold an entry of this hash, each with whether it was found lately; `marks`: they are from
-    /// now on.
+    /// Visits the blocks that may hold an entry of this hash, each with its found mark; `marks`: sets that mark.
     #[inline]
     pub fn find(&mut self, hash: KeyHash, marks: bool, visit: impl FnMut(u64, bool)) {
         let bits = self.bits(hash);
         self.table.find(bits, marks, visit);
     }
 
-    /// Whether an entry of this hash is in `block`; if so, whether it was found lately.
+    /// The found mark of this hash's entry in `block`; `None`: there is no such entry.
     pub fn at(&self, hash: KeyHash, block: u64) -> Option<bool> {
         self.table.contains(self.bits(hash), block)
     }
 
-    /// Whether an entry that looks like this hash's is anywhere.
+    /// Whether the index has any entry that looks like this hash's.
     pub fn any(&self, hash: KeyHash) -> bool {
         self.table.any(self.bits(hash), |_| true)
     }
 
-    /// Removes an entry of this hash in `block`; whether there was one.
+    /// Removes an entry of this hash in `block`; returns whether there was one.
     pub fn remove(&mut self, hash: KeyHash, block: u64) -> bool {
         let bits = self.bits(hash);
         self.table.remove(bits, block)
     }
 
-    /// An entry has been appended again.
+    /// Moves an entry that was appended again to its new block.
     pub fn relocate(&mut self, hash: KeyHash, from: u64, to: u64) {
         let bits = self.bits(hash);
         self.table.relocate(bits, from, to);
     }
 
-    /// How many entries look like this hash's.
+    /// The number of entries that look like this hash's.
     pub fn count(&self, hash: KeyHash) -> usize {
         let mut count = 0;
         self.table.any(self.bits(hash), |_| {
@@ -89,7 +88,7 @@ impl ShardIndex {
         count
     }
 
-    /// Points a key at its block, and no longer at older ones.
+    /// Points a key at its new block only.
     pub fn point(&mut self, log: &Log, key: Key<'_>, placed: Placed, look_alikes: LookAlikes) -> Pointed {
         let bits = self.bits(key.hash());
         let (table, collisions) = (&mut self.table, &self.collisions);
@@ -104,7 +103,7 @@ impl ShardIndex {
         Pointed { evicted: inserted.evicted.is_some(), unsure: unsure.count(), beside: inserted.beside > 0 }
     }
 
-    /// Removes all entries of a key, and those that may be its; gives how many of these may be another's.
+    /// Removes all entries that are or may be a key's; returns how many may be another key's.
     pub fn remove_key(&mut self, log: &Log, key: Key<'_>) -> u64 {
         let bits = self.bits(key.hash());
         let (table, collisions) = (&mut self.table, &self.collisions);
@@ -113,7 +112,7 @@ impl ShardIndex {
         unsure.count()
     }
 
-    /// Removes all entries that look like this hash's; gives how many.
+    /// Removes all entries that look like this hash's; returns their number.
     pub fn remove_look_alikes(&mut self, hash: KeyHash) -> u64 {
         let bits = self.bits(hash);
         self.table.remove_where(bits, |_| true) as u64
@@ -125,8 +124,8 @@ impl ShardIndex {
         self.table.any(self.bits(key.hash()), is_its)
     }
 
-    /// The entries of other keys that so many keys, looked for in the table, look like in all likelihood; in parts of
-    /// one, 2^[`LOOK_ALIKE_BITS`].
+    /// The expected number of other keys' entries that look like one of `keys` looked-up keys, in units of
+    /// 1/2^[`LOOK_ALIKE_BITS`].
     pub fn look_alikes_expected(&self, keys: usize) -> u64 {
         (((self.table.len() as u64) << LOOK_ALIKE_BITS) >> self.table.hash_bits()) * keys as u64
     }
@@ -141,7 +140,7 @@ impl ShardIndex {
     }
 }
 
-/// Blocks of entries that are taken over without it being known whose they are.
+/// Blocks of replaced entries that may belong to other keys.
 #[derive(Default)]
 struct Unsure(Vec<u64>);
 
@@ -158,7 +157,7 @@ impl Unsure {
     }
 }
 
-/// Whether a block holds a key, as far as is known.
+/// What is known of whether a block holds a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     It,

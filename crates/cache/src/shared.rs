@@ -1,4 +1,4 @@
-//! What the threads of one partition share.
+//! The state that the threads of one partition share.
 
 use crate::blocks::Blocks;
 use crate::codec::{Codecs, StoredValue, VersionUser};
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub flash: Option<Flash>,
     pub memory_bytes: u64,
     pub hasher: KeyHasher,
-    /// Where the RAM tier lies that outlives the process.
+    /// The memory of a RAM tier that outlives the process.
     pub arena: Option<std::sync::Arc<Arena>>,
     /// The RAM of the shards' tiers.
     pub pool: std::sync::Arc<Pool>,
@@ -30,9 +30,9 @@ pub(crate) struct Shared {
     pub blocks: Option<Blocks>,
     /// The shard that evicts entries next when blocks want room.
     pub shard_in_turn: AtomicUsize,
-    /// Longer entries do not wait in RAM, where others can go to flash.
+    /// DRAM first, longer entries go to flash at once.
     pub large_bytes: u64,
-    /// The newest time that was told with a lookup.
+    /// The time passed with the last lookup.
     pub now: AtomicU32,
     pub counters: Counters,
     /// The threads that help with large batches.
@@ -44,7 +44,7 @@ impl VersionUser for Shared {
     fn uses(&self, version: u32) -> bool {
         let on_flash = || {
             self.flash.as_ref().is_some_and(|flash| {
-                // After a kill those before the newest may be gone, and older ones be served again.
+                // After a kill the newest segments may be lost, and older ones be served again.
                 let oldest = flash.log.newest_safe().saturating_sub(flash.log.geometry().segments());
                 flash.versions.is_used_since(version, oldest)
             })
@@ -56,13 +56,13 @@ impl VersionUser for Shared {
             });
             is_used
         };
-        // What leaves RAM for flash meanwhile is in one or the other.
+        // Flash is checked again for entries that left RAM for it meanwhile.
         on_flash() || (0..SHARDS).any(in_shard) || on_flash()
     }
 }
 
 impl Shared {
-    /// The parts of a cache that is DRAM first.
+    /// Flash and DRAM-first state, if the cache is DRAM first.
     pub fn dram_first(&self) -> Option<(&Flash, &DramFirst)> {
         let flash = self.flash.as_ref()?;
         Some((flash, flash.dram_first.as_ref()?))
@@ -80,8 +80,8 @@ impl Shared {
         self.shards[shard].lock().expect("no panic under the lock")
     }
 
-    /// Whether a copy of an entry on flash, of so many bytes, may enter RAM. DRAM first, it must not wait for what is in RAM
-    /// only to leave: only the evictor can tell whether it may. So it enters only if there is room for it.
+    /// Whether a copy, of `bytes` bytes, of an entry on flash may enter RAM. DRAM first, only the evictor may make
+    /// entries leave that are in RAM only, so a copy enters only if there is room.
     pub fn has_room_for_copy(&self, flash: &Flash, bytes: u64) -> bool {
         let Some(dram_first) = &flash.dram_first else { return true };
         let after = Headroom::beside(flash, &self.pool, bytes);
@@ -91,14 +91,14 @@ impl Shared {
         after > Headroom::Exceeded && Headroom::of(flash, &self.pool) >= Headroom::BelowTarget
     }
 
-    /// Whether all entries that a block is looked through for have left RAM lately: they would have been in a larger one.
+    /// Whether all entries that are searched in a block have left RAM lately: a larger RAM would still have them.
     pub fn are_ghosts(&self, keys: &[Key<'_>], probes: &[Probe]) -> bool {
         let Some(ghosts) = self.pool.ghosts() else { return false };
         probes.iter().all(|probe| ghosts.contains(keys[probe.key as usize].hash().to_bits()))
     }
 
-    /// Remembers entries that were found in a block in RAM, and that would have come to the entries without it, as if they
-    /// had left these just now.
+    /// Remembers entries found in a block in RAM, which would otherwise have been copied to the RAM entries, as if they
+    /// had just left those.
     pub fn note_as_ghosts(&self, keys: &[Key<'_>], probes: &[Probe], bytes: u64) {
         let Some(ghosts) = self.pool.ghosts() else { return };
         for probe in probes {
@@ -106,13 +106,13 @@ impl Shared {
         }
     }
 
-    /// The same; they are no ghosts any more.
+    /// Like [`are_ghosts`](Self::are_ghosts), and forgets the ghosts.
     pub fn entries_return(&self, keys: &[Key<'_>], probes: &[Probe]) -> bool {
         let Some(ghosts) = self.pool.ghosts() else { return false };
         probes.iter().all(|probe| ghosts.returns(keys[probe.key as usize].hash().to_bits()))
     }
 
-    /// Copies an entry that is on flash to RAM, where blocks may have had its room; whether it was not too long for that.
+    /// Copies an entry on flash to RAM, taking room from blocks if needed; returns whether it was short enough.
     pub fn copy_to_memory(
         &self,
         memory: &mut Memory,
@@ -126,14 +126,13 @@ impl Shared {
         }
         let kept = memory.insert(key, value, expires_at, EntryState::Clean, self.time());
         if let Some(blocks) = &self.blocks {
-            // For a table that has grown.
+            // The shard's table may have grown.
             blocks.give_way(0);
         }
         kept
     }
 
-    /// Lets copies of entries leave RAM where they take more than their share, until there is room for what blocks take;
-    /// whether there is.
+    /// Evicts copies of entries from shards above their share until the blocks have room; returns whether they have.
     pub fn make_room_for_blocks(&self, blocks: &Blocks) -> bool {
         let fits = || self.pool.used() + blocks.bytes_allocated() <= self.pool.bytes();
         for spare in [Spare::Fresh, Spare::Nothing] {
@@ -153,13 +152,13 @@ impl Shared {
 
     /// Notes what time it is.
     pub fn note_time(&self, now: u32) {
-        // A clock that was ahead for a moment is believed no longer than that.
+        // The time may go back: a clock that was ahead for a moment has no lasting effect.
         if self.now.load(Ordering::Relaxed) != now {
             self.now.store(now, Ordering::Relaxed);
         }
     }
 
-    /// The time that was told last.
+    /// The last time noted.
     pub fn time(&self) -> u32 {
         self.now.load(Ordering::Relaxed)
     }

@@ -1,5 +1,4 @@
-//! One key at a time, as maps and other caches have it. Batches ([`Cache::get_many`] and its like) are what is fast
-//! where many keys are wanted at once.
+//! One key at a time, as in a map. Batches ([`Cache::get_many`] and the like) are faster for many keys at once.
 
 use crate::cache::Cache;
 use crate::drive::Io;
@@ -15,8 +14,7 @@ thread_local! {
     static IO: RefCell<Option<Io>> = const { RefCell::new(None) };
 }
 
-/// Lends the thread's rings and buffers. Who looks something up while they are lent, or when the thread has ended and
-/// they are gone, has others.
+/// Lends the thread's `Io`. A lookup while it is lent, or after the thread's end, uses a new one.
 pub(crate) fn with_io<T>(then: impl FnOnce(&mut Io) -> T) -> T {
     let mut io = IO.try_with(RefCell::take).ok().flatten().unwrap_or_default();
     let result = then(&mut io);
@@ -24,14 +22,14 @@ pub(crate) fn with_io<T>(then: impl FnOnce(&mut Io) -> T) -> T {
     result
 }
 
-/// The system's time, in seconds of Unix time and what is beyond them.
+/// The system's Unix time.
 fn time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// The Unix second after which an entry is expired that lives for `ttl` from now on.
 pub(crate) fn end_of(ttl: Duration) -> u32 {
-    // 0 would be never, and is what a clock before 1970 says.
+    // At least 1, for 0 means never, and a clock before 1970 gives 0.
     u32::try_from(time().saturating_add(ttl).as_secs()).unwrap_or(u32::MAX).max(1)
 }
 
@@ -53,7 +51,7 @@ impl Cache {
         self.look_up(key, |_| Some(())).is_some()
     }
 
-    /// What `take` makes of the value of a key.
+    /// The result of `take` for a key's value.
     pub(crate) fn look_up<T>(&self, key: &[u8], take: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         let mut found = None;
         with_io(|io| {
@@ -71,7 +69,7 @@ impl Cache {
     /// [`memory_folder`](crate::FlashOptions::memory_folder).
     ///
     /// # Errors
-    /// The value is not kept, and the key has no value any more.
+    /// The value is not kept, and the key no longer has one.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<(), Refusal> {
         self.insert_until(key, value, 0)
     }
@@ -97,7 +95,7 @@ impl Cache {
         self.delete_many(&[self.key(key)]);
     }
 
-    /// How many entries there are, expired ones among them until their places are used again. Asks each shard in turn.
+    /// The number of entries, including expired ones whose places were not reused. Locks each shard in turn.
     pub fn len(&self) -> u64 {
         self.stats().entries
     }
@@ -107,10 +105,10 @@ impl Cache {
         self.len() == 0
     }
 
-    /// The value of a key, or what `make` gives for it, which is stored. Of many threads that want the same key at once
-    /// one calls `make`, and the others wait for it. What was made is returned even if it is not kept, and is not kept
-    /// if the key was put or removed meanwhile. `make` must not ask in this way for the same key, nor for one whose `make`
-    /// asks for this one: they would wait for each other. A value that is made counts as two misses, one for each look.
+    /// The value of a key, or the result of `make`, which is stored. If many threads want a key at once, one calls
+    /// `make` and the others wait for it. The made value is returned even if it is not kept; it is not kept if the key
+    /// was put or removed meanwhile. `make` must not call this for the same key, nor for one whose `make` calls this
+    /// for it: that is a deadlock. A value that is made counts as two misses, one for each lookup.
     ///
     /// # Errors
     /// What `make` returns. Threads that waited for it try for themselves, one after the other.
@@ -122,7 +120,7 @@ impl Cache {
         self.get_or_make_bytes(key, || 0, make)
     }
 
-    /// As [`get_or_insert_with`](Self::get_or_insert_with); what is made expires after `ttl`, to the second.
+    /// Like [`get_or_insert_with`](Self::get_or_insert_with); the made value expires after `ttl`, to the second.
     ///
     /// # Errors
     /// What `make` returns.
@@ -150,8 +148,8 @@ impl Cache {
         )
     }
 
-    /// The value of a key, or what `make` gives for it. `decode` gives the value of bytes, if they are one, and `encode`
-    /// the bytes of a value that can be stored.
+    /// The value of a key, or the result of `make`. `decode` returns the value of valid bytes, `encode` the bytes of a
+    /// value that can be stored.
     pub(crate) fn get_or_make<T, E>(
         &self,
         key: &[u8],
@@ -172,7 +170,7 @@ impl Cache {
                 },
             };
             let _end = flight.end_at_drop(&self.flights, key);
-            // It may have come before this thread was the one to make it.
+            // The value may have been stored before this thread became its maker.
             if let Some(value) = self.look_up(key, &decode) {
                 if let Some(bytes) = encode(&value) {
                     flight.arrive(&bytes);
@@ -187,7 +185,7 @@ impl Cache {
         }
     }
 
-    /// Stores a value that was made, unless its key was changed meanwhile, and gives it to those who wait for it.
+    /// Stores a made value, unless its key was changed meanwhile, and passes it to the waiting threads.
     pub(crate) fn keep_made(&self, flight: &Making, key: &[u8], value: &[u8], expires_at: u32) {
         flight.unless_overtaken(|| {
             self.put_made(Entry { key: self.key(key), value: Some(value), expires_at });

@@ -1,4 +1,4 @@
-//! What a cache did and what it takes.
+//! Counters and sizes of a cache.
 
 use crate::limits::LOOK_ALIKE_BITS;
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +38,7 @@ stats! {
     counters {
         /// Keys found in the RAM tier (negative and expired ones too, as below).
         hits_memory,
-        /// Of these, those found in a block that the RAM tier keeps.
+        /// `hits_memory` found in a block that the RAM tier keeps.
         hits_block,
         /// Keys found in a write buffer.
         hits_buffer,
@@ -72,7 +72,7 @@ stats! {
         written_through,
         /// Records of the log whose lengths are known: those found at the start, in whole segments, and those appended.
         records_measured,
-        /// Bytes that these take.
+        /// Bytes of these records.
         bytes_measured,
         /// Entries appended again when their segment was reused.
         reinserted,
@@ -89,13 +89,13 @@ stats! {
         /// Entries of the index that a put or delete took over from an older version of its key or from another key that
         /// looks like it: which of the two, the index does not know.
         taken_over_unsure,
-        /// How many of these belonged to other keys, by the chance that there is for each put and delete; in parts of
-        /// one, 2^[`LOOK_ALIKE_BITS`](crate::limits::LOOK_ALIKE_BITS).
+        /// The expected number of these that belonged to other keys, summed over puts and deletes, in units of
+        /// 1/2^[`LOOK_ALIKE_BITS`](crate::limits::LOOK_ALIKE_BITS).
         look_alikes_expected,
         /// Entries on flash that the start left out of the index because a later one looks like theirs: they had left it
         /// before. Those of deleted keys are not counted.
         displaced_at_start,
-        /// Entries in the index that the start compared with later ones that look alike, versions of one key too.
+        /// Entries that the start compared with later look-alikes, which may be versions of the same key.
         compared_at_start,
         /// Entries copied to the RAM tier.
         promoted,
@@ -107,7 +107,7 @@ stats! {
         left_unseen,
         /// DRAM first: entries that came back to RAM when their segment was reused.
         taken_back,
-        /// Entries of the RAM tier that outlived the process before.
+        /// Entries of the RAM tier that outlived the last process.
         taken_over,
     }
     sizes {
@@ -115,7 +115,7 @@ stats! {
         evicted_memory,
         /// Of these, those that were not read since they were put.
         evicted_unfetched,
-        /// Entries that left the cache from RAM and had come to their end by then.
+        /// Entries that left the cache from RAM after they had expired.
         expired_memory,
         /// Of these, those that were not read since they were put.
         expired_unfetched,
@@ -127,20 +127,20 @@ stats! {
         flash_bytes,
         /// Segments of flash.
         flash_segments,
-        /// Of these, those that were written since the cache was made or cleared.
+        /// `flash_segments` that were written since the cache was made or cleared.
         flash_segments_used,
         /// Slots of the index now.
         index_slots,
         /// Entries in the RAM tier now.
         memory_entries,
-        /// Bytes of RAM of the index now, its collision filters and locks among them.
+        /// Bytes of RAM of the index now, including its collision filters and locks.
         index_bytes,
         /// Bytes of RAM of the RAM tier now.
         memory_bytes,
-        /// Of these, those of blocks.
+        /// `memory_bytes` that blocks take.
         block_bytes,
-        /// Bytes of RAM that the files take in which the RAM tier outlives the process, what is free in them too; 0: it
-        /// lies in memory of the process's own.
+        /// Bytes of RAM of the files in which the RAM tier outlives the process, including free space; 0: the tier lies
+        /// in private memory.
         memory_file_bytes,
         /// Bytes of RAM of the admission policy now.
         policy_bytes,
@@ -148,7 +148,7 @@ stats! {
         buffer_bytes,
         /// With compression: bytes of the values that were put.
         value_bytes_raw,
-        /// Bytes that are kept of these.
+        /// Bytes of these values as they are stored.
         value_bytes_kept,
         /// Dictionaries for compression now.
         codec_versions,
@@ -176,7 +176,7 @@ impl std::iter::Sum for Stats {
 }
 
 impl Stats {
-    /// Bytes of values that were put over bytes that are kept of them; 1 where nothing is compressed.
+    /// Bytes of the values put, divided by their stored bytes; 1 without compression.
     pub fn compression_ratio(&self) -> f64 {
         if self.value_bytes_kept == 0 {
             1.0
@@ -195,18 +195,18 @@ impl Stats {
         self.hits_memory + self.hits_buffer + self.hits_flash
     }
 
-    /// Entries that left the index because another key looks like theirs: those known, and as many of the others as
-    /// are to be expected.
+    /// Entries that left the index because another key looks like theirs: those known, plus the expected number of
+    /// others.
     pub fn displaced(&self) -> u64 {
         self.displaced + self.taken_over_unsure.min(self.look_alikes_expected >> LOOK_ALIKE_BITS)
     }
 
-    /// Entries that left the cache without anybody's wish, before their end.
+    /// Entries that left the cache before they expired and without being deleted.
     pub fn evicted(&self) -> u64 {
         self.evicted_memory + self.evicted_flash + self.evicted_index + self.lost + self.displaced()
     }
 
-    /// Bytes of so many records of the log, by their mean length.
+    /// Estimated bytes of `records` records of the log, by their mean length.
     pub fn bytes_of_records(&self, records: u64) -> u64 {
         let mean = self.bytes_measured as f64 / self.records_measured.max(1) as f64;
         (records as f64 * mean) as u64

@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 
 /// The summary entries of deletions that found no room in the log yet.
 ///
-/// Whoever appends to the log has it.
+/// The thread that appends to the log holds its lock.
 #[derive(Default)]
 pub(crate) struct TombstoneQueue {
-    /// Invariant, whenever the lock is free: either there are none, or no segment is open and the
-    /// journal has all of them for the segment that is opened next, which they will begin.
+    /// Invariant whenever the lock is free: either the set is empty, or no segment is open and the journal has all of
+    /// its entries for the next segment, which will begin with them.
     summary_entries: BTreeSet<u64>,
-    /// The segment that the journal has them for.
+    /// The segment for which the journal has them.
     journalled_for: u64,
-    /// Whether there were some when the lock was free: then they may have been answered, and synced.
+    /// Whether deletions waited while the lock was free: then they may have been acknowledged, and synced.
     have_waited: bool,
 }
 
@@ -37,7 +37,7 @@ impl TombstoneQueue {
             let goes_to = placed.map_or(next, |placed| placed.sequence);
             if placed.is_none() && !self.summary_entries.insert(summary_entry) && self.journalled_for == next
             {
-                // It waits already, and the journal has it: puts that find no room may come again and again.
+                // It waits already, and the journal has it: a put without room may be repeated many times.
                 continue;
             }
             if goes_to != sequence {
@@ -50,13 +50,13 @@ impl TombstoneQueue {
         writer.journal(sequence, &summary_entries);
     }
 
-    /// Replaces the deletions that wait by these summary entries, which the journal has already.
+    /// Replaces the waiting deletions by `summary_entries`, which the journal has already.
     pub fn replace(&mut self, summary_entries: Vec<u64>) {
         self.summary_entries = summary_entries.into_iter().collect();
         self.have_waited = true;
     }
 
-    /// No deletion waits any more: all that was there is gone.
+    /// Forgets the waiting deletions: the whole content is given up.
     pub fn clear(&mut self) {
         self.summary_entries.clear();
     }
@@ -65,12 +65,12 @@ impl TombstoneQueue {
         self.summary_entries.len()
     }
 
-    /// Appends the deletions that wait, as far as there is room; `false`: some still wait.
+    /// Appends the waiting deletions as far as there is room; `false`: some still wait.
     pub fn retry(&mut self, writer: &mut Writer<'_, Records>) -> bool {
         let mut sequence = 0;
         let mut summary_entries = Vec::new();
-        // A segment that is found whole voids what the journal has for it; that is all that waits,
-        // and some of it may go to the segments after it.
+        // A segment that is found voids the journal's entries for it. The journal has all waiting deletions for the
+        // first segment, but some may go to later ones.
         writer.hold();
         let mut segments = 0;
         while let Some(summary_entry) = self.summary_entries.first().copied() {

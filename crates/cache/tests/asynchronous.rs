@@ -1,4 +1,4 @@
-//! Lookups by tasks: as a map, with futures that are dropped, on devices that are slow or worse.
+//! Lookups by tasks: against a map, with futures that are dropped, on devices that are slow or fail.
 #![cfg(feature = "async")]
 
 mod common;
@@ -39,7 +39,7 @@ async fn it_is_a_map_that_outlives_its_process() {
         let mut versions = HashMap::new();
         for round in 0..4 {
             let cache = texts(&folder, memory_bytes);
-            // What one task changes it finds at once, on the device as well.
+            // A task finds its own changes at once, on the device as well.
             let tasks = (0..6).map(|task| {
                 let (cache, mut own) = (cache.clone(), versions.clone());
                 tokio::spawn(async move {
@@ -54,7 +54,7 @@ async fn it_is_a_map_that_outlives_its_process() {
                                 let version = round * 1_000 + step;
                                 match cache.insert(&key, &text(key, version)) {
                                     Ok(()) => own.insert(key, version),
-                                    // The device is behind: then there is no older value either.
+                                    // The device is behind: the older value is removed, too.
                                     Err(Error::Refused(Refusal::NoRoom)) => own.remove(&key),
                                     Err(error) => panic!("{error}"),
                                 };
@@ -118,7 +118,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// What passes while it is open.
+/// A gate that threads pass while it is open.
 #[derive(Default)]
 struct Gate {
     is_closed: Mutex<bool>,
@@ -131,7 +131,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Waits while it is closed, a minute at most.
+    /// Waits while the gate is closed, at most a minute.
     fn pass(&self) {
         let is_closed = self.is_closed.lock().unwrap();
         let limit = Duration::from_secs(60);
@@ -139,7 +139,7 @@ impl Gate {
     }
 }
 
-/// Drops futures after one poll, during which the device is told to wait; how many lookups were not done by then.
+/// Drops futures after one poll, during which the device is made to wait; returns how many lookups were pending then.
 fn drop_futures(open: impl Fn() -> Result<Cache, OpenError>, device_waits: impl Fn(bool)) -> u32 {
     let cache = texts_of(open().unwrap());
     for key in 0..200 {
@@ -166,7 +166,7 @@ fn drop_futures(open: impl Fn() -> Result<Cache, OpenError>, device_waits: impl 
     for key in 0..200 {
         assert_eq!(wait(cache.get(&key)), Some(text(key, 1)));
     }
-    // Dropped between its polls, a flush goes on, and has the cache until it ends.
+    // A flush dropped between its polls goes on, and keeps the cache open until it ends.
     let _ = poll_once(cache.flush());
     drop(cache);
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -203,7 +203,7 @@ fn futures_that_are_dropped_while_they_wait_lose_nothing() {
     assert_eq!(pending, 20 * 200, "each lookup waited");
 }
 
-/// A flush that goes on without its future is no reason for `close` not to wait for the device.
+/// `close` waits for the device also if a flush whose future was dropped is still running.
 #[test]
 fn a_close_waits_for_a_flush_whose_future_was_dropped() {
     let folder = tempfile::tempdir().unwrap();
@@ -317,7 +317,7 @@ async fn who_is_dropped_or_fails_leaves_the_others_to_make_it() {
     assert_eq!(cache.get(&1).await, Some("value".into()));
 }
 
-/// Memory whose reads do something else first.
+/// A device in memory that calls `before_read` before each read.
 struct Odd {
     memory: MemoryDevice,
     before_read: Box<dyn Fn() + Send + Sync>,
@@ -351,7 +351,8 @@ fn over(folder: &tempfile::TempDir, before_read: impl Fn() + Send + Sync + 'stat
     AsyncCache::new(TypedCache::new(cache)).unwrap()
 }
 
-/// On one thread of a runtime, whatever waits for the device: it answers once another task has had a hundred turns.
+/// On a runtime with one thread, for every call that waits for the device: the device answers only once another task
+/// was polled a hundred times.
 #[tokio::test(flavor = "current_thread")]
 async fn a_slow_device_holds_up_no_task() {
     let folder = tempfile::tempdir().unwrap();
@@ -424,7 +425,7 @@ async fn without_flash_no_thread_is_needed() {
     cache.close().await.unwrap();
 }
 
-/// Those longer than a block are read at once, those longer than any read in parts.
+/// Values longer than a block are read at once, those longer than any read in parts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_of_all_lengths_are_read() {
     const LENGTHS: [usize; 9] = [0, 1, 4_000, 4_090, 5_000, 60_000, 128 << 10, 140_000, 700_000];
@@ -455,7 +456,7 @@ async fn values_of_all_lengths_are_read() {
     assert_eq!((stats.hits_flash, stats.corrupt_blocks), (3 * 45, 0));
 }
 
-/// What threads have in batches and with a lifetime, tasks have, too.
+/// Tasks have batches and lifetimes, as threads do.
 #[tokio::test]
 async fn batches_and_lifetimes() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Keys that the index cannot tell apart: noted collisions let them live side by side, and never let an old
-//! version live. See docs/index.md, "One version of a key".
+//! Keys that the index cannot distinguish: noted collisions let them live side by side, and never keep an old version
+//! reachable. See docs/index.md, "One version of a key".
 
 mod common;
 
@@ -33,7 +33,7 @@ fn a_hint_ends_with_the_segment_it_is_of() {
     let cache = open(folder.path(), 4);
     put_alone(&cache, ONE, 1);
     assert_eq!(get(&cache, TWO), None, "and the cache notes where it is not");
-    // The ring comes round: where that was noted, the key is now.
+    // The ring wraps round: the key is now in the place where the collision was noted.
     (0..3).for_each(|filler| put_alone(&cache, filler, 0));
     put_alone(&cache, TWO, 1);
     put_alone(&cache, TWO, 2);

@@ -1,4 +1,4 @@
-//! Values are the same whatever they were compressed with, and what cannot be decompressed is a miss.
+//! Values are the same whatever they were compressed with, and a value that cannot be decompressed is a miss.
 
 use granary_cache::{Applications, Cache, Compression, Entry, FlashOptions, Io, Key, Options, Outcome};
 use std::path::Path;
@@ -65,12 +65,12 @@ fn check(cache: &Cache, round: u64) -> u64 {
         assert!(seen == Some(&value(key, round)[..]), "key {key}");
         visited += 1;
     });
-    // An entry in RAM whose place a look-alike has taken is found, and not visited.
+    // An entry in RAM whose place in the index a look-alike has taken is found by lookups, but not visited by a scan.
     assert!(visited + 10 >= found, "{visited} visited, {found} found");
     found
 }
 
-/// Waits until so many dictionaries have been trained.
+/// Waits until `count` dictionaries have been trained.
 fn wait_for_trainings(cache: &Cache, count: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while cache.stats().codec_trainings < count {
@@ -164,7 +164,7 @@ fn a_cache_whose_dictionaries_are_lost_starts_empty_and_numbers_given_again_misl
             std::fs::remove_file(&path).unwrap();
             let cache = open(compression);
             assert_eq!(check(&cache, 0), 0);
-            // Its dictionaries have the numbers of those that were lost.
+            // The new dictionaries have the numbers of the lost ones.
             fill(&cache, 1);
             assert!(check(&cache, 1) >= KEYS * 99 / 100);
             stop(cache);
@@ -268,7 +268,7 @@ fn applications_have_dictionaries_of_their_own() {
     let (together, apart) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let ratios = [ratio(together.path(), 0), ratio(apart.path(), 2)];
     assert!(ratios[1] > ratios[0] * 1.02, "{ratios:?}");
-    // Those of an application that is no longer named are there for as long as they are needed.
+    // Dictionaries of an application that is no longer named stay as long as they are needed.
     let cache = open(apart.path(), 1);
     check(&cache);
     cache.close().unwrap();

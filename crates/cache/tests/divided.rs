@@ -1,5 +1,5 @@
-//! The RAM tier divided between entries and blocks: what each is good for, that the division follows what is asked for,
-//! that the budget holds, and what is refused.
+//! The RAM tier divided between entries and blocks: when each helps, that the division follows the lookups, that the
+//! budget holds, and which options are refused.
 
 use granary_cache::admission::Admission;
 use granary_cache::{Cache, Entry, FlashOptions, Io, MemoryDivision, OpenError, Options, Outcome};
@@ -10,7 +10,7 @@ use std::time::Duration;
 const KEYS: u64 = 60_000;
 const FILE_BYTES: u64 = 16 << 20;
 const MEMORY_BYTES: u64 = 1 << 20;
-/// Keys that are put one after the other and asked for one after the other.
+/// Length of a run: keys that are put, and asked for, one after the other.
 const RUN: u64 = 40;
 
 fn fixed(blocks_percent: u8) -> MemoryDivision {
@@ -19,7 +19,7 @@ fn fixed(blocks_percent: u8) -> MemoryDivision {
 
 fn options(folder: &Path, memory_division: MemoryDivision) -> Options {
     let mut flash = FlashOptions::new(folder.join("c"), FILE_BYTES);
-    // Few keys look alike to the index, and always the same.
+    // Few keys look alike to the index, and the same ones in every run.
     flash.hash_seed = Some(1);
     Options { flash: Some(flash), memory_bytes: MEMORY_BYTES, memory_division, ..Options::default() }
 }
@@ -43,7 +43,7 @@ fn filled(folder: &Path, memory_division: MemoryDivision) -> Cache {
     cache
 }
 
-/// What is asked for.
+/// The kind of lookups.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Points,
@@ -62,7 +62,7 @@ impl Reader<'_> {
         let bytes = key.to_le_bytes();
         self.cache.get_many(&mut self.io, &[self.cache.key(&bytes)], 0, |_, outcome| match outcome {
             Outcome::Hit { value: found, .. } => assert_eq!(found, value(key)),
-            // Entries that look alike cost each other their place.
+            // Look-alikes displace each other.
             outcome => assert_eq!(outcome, Outcome::Miss),
         });
     }
@@ -72,7 +72,7 @@ impl Reader<'_> {
         (self.random.f64().powi(4) * below as f64) as u64
     }
 
-    /// Single keys, those that are asked for often lying far from each other.
+    /// Lookups of single keys; frequent ones lie far from each other.
     fn points(&mut self, gets: u64) {
         (0..gets).for_each(|_| {
             let key = self.draw(KEYS) * 7919 % KEYS;
@@ -93,7 +93,7 @@ fn reader(cache: &Cache) -> Reader<'_> {
     Reader { cache, io: Io::new(), random: fastrand::Rng::with_seed(5) }
 }
 
-/// Blocks read for 1000 gets of the second half of a phase, and what blocks have of the budget at its end, in percent.
+/// (Blocks read for 1000 gets of the second half of a phase, percentage of the budget that blocks have at its end).
 fn pass(reader: &mut Reader<'_>, phase: Phase) -> (u64, u64) {
     const GETS: u64 = 200_000;
     let run = |reader: &mut Reader<'_>| match phase {
@@ -193,7 +193,7 @@ fn divisions_that_cannot_be_are_refused() {
     let mut dram_first = options(folder.path(), fixed(50));
     dram_first.flash.as_mut().unwrap().admission = Admission::RejectFirst;
     refused(dram_first, "DRAM first");
-    // Without a word about it, they keep none.
+    // Without a fixed division a small tier keeps no blocks, and is not refused.
     let small = Options { memory_bytes: 64 << 10, ..options(folder.path(), MemoryDivision::Measured) };
     assert_eq!(Cache::open(small).unwrap().stats().block_bytes, 0);
 }

@@ -1,4 +1,4 @@
-//! A cache that is DRAM first: what is written, what is not, and what a stop and a kill leave.
+//! A DRAM-first cache: which entries are written, and which survive a stop and a kill.
 
 mod common;
 
@@ -8,7 +8,7 @@ use granary_cache::{Cache, Entry, Io, Options, Outcome, Stats};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// 64 segments of 64 KiB, and so much RAM.
+/// 64 segments of 64 KiB, and `memory_bytes` of RAM.
 fn dram_first(folder: &Path, memory_bytes: u64, admission: Admission) -> Options {
     let mut options = options(folder, 64, 128, memory_bytes);
     options.flash.as_mut().expect("on flash").admission = admission;
@@ -72,18 +72,18 @@ fn a_stop_saves_what_is_in_ram_and_a_kill_does_not() {
 #[test]
 fn what_nobody_read_does_not_go_to_flash_for_what_others_asked_for() {
     let folder = tempfile::tempdir().unwrap();
-    // Until it has learnt anything, a read in RAM is a reason.
+    // Until the policy has learnt, a read in RAM is enough to be admitted.
     let flashield = Admission::Flashield(Flashield::default());
     let cache = Cache::open(dram_first(folder.path(), 2 << 20, flashield)).unwrap();
     let mut next = 0;
     while cache.stats().rejected < 5000 {
         (next..next + 500).for_each(|key| put(&cache, key, key));
         next += 500;
-        // Keys that were never there, some of which look like those that are.
+        // Keys that were never put, some of which look like existing ones.
         (0..2000).for_each(|key| assert_eq!(get(&cache, u64::MAX - key), None));
     }
     assert_eq!(cache.stats().admitted, 0);
-    // One that is read does, when it has to leave.
+    // An entry that was read is admitted when it has to leave.
     let read = next - 1;
     assert_eq!(get(&cache, read), Some(read));
     (next..next + 20_000).for_each(|key| put(&cache, key, key));
@@ -159,7 +159,8 @@ fn what_is_hot_on_flash_outlives_the_ring() {
 #[test]
 fn what_is_written_anew_while_its_old_segment_waits_outlives_a_kill() {
     const BYTES: usize = 20_000;
-    // Three fill a segment. Four of 64 are emptied ahead: the third last of them was put when its old one was emptied.
+    // Three entries fill a segment. Four segments of 64 are emptied ahead, so a key is put again when its old segment
+    // was just emptied.
     const KEYS: u64 = 62 * 3;
     let folder = tempfile::tempdir().unwrap();
     let options = || dram_first(folder.path(), 256 << 10, Admission::Probability(1.0));
@@ -194,8 +195,8 @@ fn what_is_written_anew_while_its_old_segment_waits_outlives_a_kill() {
     }
 }
 
-/// What left with its segment stays away, also where a kill took the segments for which that was emptied, and a clean stop
-/// came after it.
+/// An entry that left with its segment stays away, even if a kill took the segments for which that one was emptied, and
+/// a clean stop followed.
 #[test]
 fn what_was_emptied_stays_so_through_a_kill_and_a_stop() {
     let folder = tempfile::tempdir().unwrap();
@@ -216,7 +217,7 @@ fn what_was_emptied_stays_so_through_a_kill_and_a_stop() {
     put_some(&cache, 15_000);
     assert!(cache.stats().bytes_written > 4 << 20, "the ring came round: {:?}", cache.stats());
     for round in 0..20 {
-        // Each time the open segment is another part of the way.
+        // Each time the open segment is filled to another degree.
         let end = put_some(&cache, 300 + 37 * round);
         cache.abandon();
         cache = open();
@@ -229,7 +230,7 @@ fn what_was_emptied_stays_so_through_a_kill_and_a_stop() {
     }
 }
 
-/// What a stop saves reclaims segments, and what was read in them comes back to RAM while that is being saved.
+/// Saving RAM at a stop reclaims segments, whose hot entries come back to RAM while it is being saved.
 #[test]
 fn a_stop_saves_what_is_hot_in_the_segments_it_reclaims() {
     let folder = tempfile::tempdir().unwrap();
@@ -242,7 +243,7 @@ fn a_stop_saves_what_is_hot_in_the_segments_it_reclaims() {
             cache.flush().unwrap();
         }
     }
-    // The oldest that flash still has, read twice: the first of them fill the segments that are reclaimed next.
+    // The oldest entries still on flash, read twice: the first of them fill the segments that are reclaimed next.
     let there: Vec<u64> = (0..20_000).filter(|key| get(&cache, *key) == Some(*key)).take(1500).collect();
     let hot: Vec<u64> = there.into_iter().filter(|key| get(&cache, *key) == Some(*key)).collect();
     assert!(hot.len() > 1400, "{}", hot.len());
@@ -253,7 +254,8 @@ fn a_stop_saves_what_is_hot_in_the_segments_it_reclaims() {
     cache.validate();
 }
 
-/// A small ring of large segments: a stop writes what is in RAM, and gives up no more segments for it than it fills.
+/// A small ring of large segments: a stop writes the entries in RAM, and gives up no more segments for them than it
+/// fills.
 #[test]
 fn a_stop_costs_a_small_ring_no_more_than_it_writes() {
     const MEMORY: u64 = 512 << 10;
@@ -280,7 +282,7 @@ fn a_stop_costs_a_small_ring_no_more_than_it_writes() {
         cache = open();
         let after = cache.stats().entries;
         println!("{before} entries, {after} after a stop");
-        // RAM, and the slots that are empty at a start: the one to be written next.
+        // At most RAM's entries, and those of the slot that a start keeps empty: the one to be written next.
         assert!(before - after <= (MEMORY + (512 << 10)) / 420, "{before} entries, {after} after a stop");
         before = after;
         cache.validate();
@@ -321,7 +323,7 @@ fn objects_too_large_for_ram_go_to_flash_at_once() {
     assert!(cache.stats().bytes_written > 20_000);
 }
 
-/// A budget is for large objects, too; one that finds no room in it takes the older version with it.
+/// The budget is for large objects, too; one that exceeds it removes the older version all the same.
 #[test]
 fn a_budget_is_for_all_that_is_written() {
     let folder = tempfile::tempdir().unwrap();

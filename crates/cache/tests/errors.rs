@@ -1,4 +1,4 @@
-//! What goes wrong says where, and what was lost.
+//! Errors name the path, and what was lost.
 
 mod common;
 
@@ -52,7 +52,7 @@ fn a_flush_says_how_many_entries_are_lost() {
     assert!((0..9u8).all(|key| cache.get(&[key]).is_none()));
 }
 
-/// The write buffer was full, and the device refused it before anybody asked.
+/// The write buffer was full, and the device refused it before the flush.
 #[test]
 fn a_flush_tells_of_what_was_lost_before_it_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,8 +76,8 @@ fn a_flush_tells_of_what_was_lost_before_it_once() {
     assert!(cache.get(b"key").is_some());
 }
 
-/// What a write buffer held that was not written may be newer than all that is older: a start serves none of that, which
-/// the stop before it says.
+/// A lost write buffer may have held newer versions of any older entry: the next start serves none of these, and the
+/// stop before it reports that.
 #[test]
 fn a_stop_says_that_older_entries_are_not_there_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ fn a_stop_says_that_older_entries_are_not_there_at_the_next_start() {
     let cache = open();
     assert_eq!(found(&cache), Vec::from_iter(12..20));
     cache.close().unwrap();
-    // What passed over the hole is all there is.
+    // Only entries behind the hole are there.
     let cache = open();
     put(&cache, 0..20).unwrap();
     cache.close().unwrap();
@@ -127,7 +127,7 @@ fn a_device_is_for_a_cache_on_flash() {
     assert!(matches!(error, OpenError::Invalid { option: "flash", .. }), "{error}");
 }
 
-/// Others' destructors may come when this thread's own buffers have gone.
+/// Destructors of other thread-locals may run after the cache's own buffers are gone.
 #[test]
 fn a_thread_that_ends_may_still_use_the_cache() {
     use granary_cache::TypedCache;

@@ -1,5 +1,4 @@
-//! What only a rare interleaving brings about, forced to happen: values that were overwritten or deleted must not
-//! come back.
+//! Rare interleavings, forced to happen: values that were overwritten or deleted must not come back.
 
 mod common;
 
@@ -40,7 +39,7 @@ fn shard(key: u64) -> u64 {
     hash(key) >> (HASH_BITS - SHARDS.ilog2())
 }
 
-/// A lone segment is emptied for itself: what is deleted then would be there again after a clean stop.
+/// A single segment is emptied for its own reuse: deletions after that would be undone by a clean stop.
 #[test]
 fn one_segment_is_refused_dram_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -54,17 +53,17 @@ fn one_segment_is_refused_dram_first() {
     assert!(open(2, Admission::Probability(1.0)).is_ok());
 }
 
-/// What the index of such a small cache has of a key, at the most: 6 bits for the shard and 28 below.
+/// The most hash bits that the index of such a small cache keeps: 6 for the shard and 28 below.
 fn prefix(key: u64) -> u64 {
     hash(key) >> (HASH_BITS - SHARDS.ilog2() - 28)
 }
 
-/// What it has at the least.
+/// The fewest hash bits that it keeps.
 fn short_prefix(key: u64) -> u64 {
     hash(key) >> (HASH_BITS - SHARDS.ilog2() - 15)
 }
 
-/// Two keys that it cannot tell apart.
+/// Two keys that it cannot distinguish.
 fn lookalikes() -> (u64, u64) {
     let mut seen = std::collections::HashMap::new();
     for key in 0u64.. {
@@ -77,12 +76,12 @@ fn lookalikes() -> (u64, u64) {
     unreachable!()
 }
 
-/// A key that looks alike is admitted and takes over the place of another, whose new version is then in RAM
-/// only; a kill before the segment of the first is on the device.
+/// A look-alike is admitted and takes the place of another key, whose new version is then in RAM only; a kill follows
+/// before the look-alike's segment is on the device.
 #[test]
 fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     let folder = tempfile::tempdir().unwrap();
-    // A disk that stands still would let entries leave RAM for good.
+    // In memory, for a slow disk would make entries leave RAM for good.
     let memory = Arc::new(MemoryDevice::new(64 * 128 * 512));
     let open = || {
         let options = dram_first(folder.path(), 96 << 10, Admission::Probability(1.0));
@@ -94,7 +93,7 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     put(&cache, k, 1);
     put(&cache, k2, 1);
     assert_eq!(get(&cache, k2), Some(1));
-    // K leaves for flash; K2 was read and goes round once more.
+    // K goes to flash; K2 was read and goes round once more.
     let deadline = Instant::now() + Duration::from_secs(60);
     while cache.stats().admitted == 0 {
         assert!(Instant::now() < deadline, "nothing leaves for flash: {:?}", cache.stats());
@@ -106,7 +105,7 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     let before = cache.stats();
     assert_eq!(get(&cache, k), Some(1));
     assert_eq!(cache.stats().hits_flash, before.hits_flash + 1, "K is on flash");
-    // K2 leaves for the write buffer.
+    // K2 goes to the write buffer.
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         assert!(Instant::now() < deadline, "K2 stays in RAM: {:?}", cache.stats());
@@ -117,7 +116,7 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
         if cache.stats().hits_buffer > before.hits_buffer {
             break;
         }
-        // It must not be read again in RAM, or it goes round for ever.
+        // A read in RAM would make it go round for ever.
         for _ in 0..300 {
             put(&cache, fillers.next().unwrap(), 7);
             std::thread::sleep(std::time::Duration::from_millis(1));
@@ -130,7 +129,7 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     assert_ne!(get(&cache, k), Some(1), "version 2 was put before the kill");
 }
 
-/// Memory that takes no writes while it is told to wait, and then refuses those to one segment: the first that comes.
+/// A device in memory whose writes wait in one mode, and which then refuses writes to the first segment written.
 struct RefusesOne {
     memory: Arc<MemoryDevice>,
     mode: Mutex<Mode>,
@@ -174,8 +173,8 @@ impl Device for RefusesOne {
     }
 }
 
-/// The deletion of K takes what looks alike out of the index, L; L is deleted then, in RAM only. The device refuses the
-/// segment of K's deletion, but takes the one after it, in which K is again.
+/// The deletion of K removes its look-alike L from the index; then L is deleted, in RAM only. The device refuses the
+/// segment of K's deletion, but takes the next one, which has K again.
 #[test]
 fn what_was_deleted_behind_a_refused_segment_stays_deleted() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,10 +194,10 @@ fn what_was_deleted_behind_a_refused_segment_stays_deleted() {
     delete(&cache, k);
     assert_eq!(get(&cache, l), None, "the index cannot tell them apart");
     delete(&cache, l);
-    // None that looks like another: its deletion would be noted behind the segment that is refused.
+    // No look-alikes: their deletions would be noted behind the refused segment.
     let mut seen = std::collections::HashSet::from([short_prefix(k)]);
     let mut fillers = (1_000_000u64..).filter(|filler| seen.insert(short_prefix(*filler)));
-    // The segment is filled, and K leaves for one that comes later.
+    // The segment is filled, and K goes to a later one.
     for key in fillers.by_ref().take(500).chain([k]).collect::<Vec<_>>() {
         put(&cache, key, 7);
     }
@@ -217,7 +216,7 @@ fn what_was_deleted_behind_a_refused_segment_stays_deleted() {
     assert_eq!(get(&open(), l), None, "it was deleted before the kill");
 }
 
-/// What is put or deleted while another thread clears the cache; then a kill.
+/// Puts and deletions while another thread clears the cache; then a kill.
 #[test]
 fn what_is_deleted_during_a_clear_stays_deleted() {
     let folder = tempfile::tempdir().unwrap();
@@ -248,7 +247,7 @@ fn what_is_deleted_during_a_clear_stays_deleted() {
         std::thread::yield_now();
     }
     std::thread::sleep(std::time::Duration::from_millis(100));
-    // In a thread, for mended code may wait for the clear.
+    // In a thread, for a deletion may wait for the clear.
     let (told, done) = std::sync::mpsc::channel();
     let deleting = {
         let cache = Arc::clone(&cache);
@@ -291,7 +290,7 @@ fn ram_stays_in_its_budget() {
     let budget = 4u64 << 20;
     let options = dram_first(folder.path(), budget, Admission::Probability(1.0));
     let cache = Cache::open_on(Box::new(MemoryDevice::new(64 * 128 * 512)), options).unwrap();
-    // RAM is filled, as far as the evictor leaves it.
+    // RAM is filled as far as the evictor allows.
     let mut key = 0;
     while cache.stats().memory_bytes < budget * 9 / 10 && key < 20_000 {
         put(&cache, key, key);
@@ -310,7 +309,7 @@ fn ram_stays_in_its_budget() {
     assert!(large.iter().all(|key| get(&cache, *key) == Some(*key)));
 }
 
-/// A device whose reads by the flusher wait, from when it is told to.
+/// A device whose reads by the flusher wait once the gate is closed.
 struct SlowFlusher {
     memory: Arc<MemoryDevice>,
     gate: Arc<(Mutex<bool>, Condvar)>,
@@ -340,8 +339,8 @@ impl Device for SlowFlusher {
     }
 }
 
-/// At open, slots ahead of the writer are emptied by one thread only: the flusher, which is slow here, would empty one
-/// that is used again.
+/// At open, only one thread empties slots ahead of the writer: the flusher, which is slow here, would empty one that is
+/// in use again.
 #[test]
 fn a_slow_flusher_at_open_brings_no_old_version_back() {
     let folder = tempfile::tempdir().unwrap();

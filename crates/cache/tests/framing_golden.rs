@@ -26,7 +26,7 @@ fn start(options: &Options) -> Store {
     Store::open(None, options)
 }
 
-/// Two segments on the device, a third in RAM alone; then stopped as `stop` says.
+/// Two segments on the device, a third in RAM only; then it is stopped by `stop`.
 fn write(options: &Options, stop: impl FnOnce(Store)) {
     let store = start(options);
     append(&store.log, summary_entry(1, false), 1, 30);
@@ -125,7 +125,7 @@ fn what_was_not_agreed_is_not_read() {
     }
 }
 
-/// The golden data by the words of docs/format.md alone.
+/// Reads the golden data only by the description in docs/format.md.
 #[test]
 fn the_documentation_reads_the_golden_data() {
     for (blocks, shape) in [(16, "summaries"), (4, "short")] {

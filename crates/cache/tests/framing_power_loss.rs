@@ -1,5 +1,5 @@
-//! A loss of power that takes any part of what was not synced, of the data and of the journal: what is served afterwards
-//! is a version that was once the newest, and never one that was changed before a sync of the journal.
+//! A loss of power that takes any part of unsynced data and journal: every version served afterwards was once the
+//! newest, and was not changed before the last sync of the journal.
 
 mod framing;
 #[path = "../../log/tests/common/journal_files.rs"]
@@ -26,11 +26,11 @@ fn geometries() -> [Geometry; 3] {
     ]
 }
 
-/// Numbers of changes, which are versions.
+/// Changes are numbered; the numbers are versions.
 #[derive(Default)]
 struct Model {
     version: u64,
-    /// The newest change of each key; whether it deletes.
+    /// The newest change of each key, and whether it deletes.
     newest: HashMap<u64, (u64, bool)>,
     /// As of the last sync: nothing older may be served.
     synced: HashMap<u64, (u64, bool)>,
@@ -48,7 +48,7 @@ impl Model {
         }
     }
 
-    /// How many keys are found after a loss of power. What is found is on the device for good.
+    /// Returns how many keys are found after a loss of power. Versions that are found are durable.
     fn check_after_loss(&mut self, store: &Store, io: &mut Io, what: &str) -> usize {
         let mut count = 0;
         self.newest = self.synced.clone();
@@ -65,7 +65,7 @@ impl Model {
         count
     }
 
-    /// Without a loss of power the newest is served, or nothing.
+    /// Without a loss of power only newest versions are served.
     fn check(&self, store: &Store, io: &mut Io, what: &str) {
         for key in 0..KEYS {
             let Some(version) = store.get(io, key) else { continue };
@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-/// Keys, of all losses of power together.
+/// Numbers of keys, summed over all losses of power.
 #[derive(Default)]
 struct Counts {
     before: usize,

@@ -1,5 +1,5 @@
-//! What a stop, a kill and a loss of power leave, and a device that lies: everything served is the
-//! newest there was, and everything that lies whole behind the last hole is served.
+//! Recovery after a stop, a kill, a loss of power and faults of the device: everything served is the newest version,
+//! and every complete segment behind the last hole is served.
 
 mod framing;
 
@@ -31,7 +31,7 @@ enum End {
     PowerLoss,
 }
 
-/// What was last said of each key: its version, or that it is deleted.
+/// The last change of each key: its version, or `None` if it was deleted.
 #[derive(Default)]
 struct Model {
     newest: HashMap<u64, Option<u64>>,
@@ -50,7 +50,7 @@ impl Model {
         }
     }
 
-    /// How many keys are found; each with the version it should have.
+    /// Returns how many keys are found, and checks their versions.
     fn check(&self, store: &Store, io: &mut Io, what: &str) -> usize {
         let found = (0..KEYS).filter_map(|key| Some((key, store.get(io, key)?)));
         found
@@ -134,8 +134,7 @@ fn stops_kills_and_losses_of_power_on_a_file() {
     }
 }
 
-/// The journal outlives the segments that it spoke of. What it says of those that the ring has
-/// passed since must not void what was written after.
+/// The journal outlives its segments. Entries for segments that the ring has passed must not void later records.
 #[test]
 fn a_kill_loses_nothing_that_is_on_the_device() {
     for geometry in geometries() {
@@ -154,7 +153,7 @@ fn a_kill_loses_nothing_that_is_on_the_device() {
     }
 }
 
-/// A machine without boot ids: every kill is taken for a loss of power.
+/// A machine without boot ids: every kill counts as a loss of power.
 #[test]
 fn without_a_boot_id_a_kill_costs_the_content() {
     let folder = tempfile::tempdir().unwrap();
@@ -171,7 +170,7 @@ fn without_a_boot_id_a_kill_costs_the_content() {
     let _ = fix_boot_id(&state);
 }
 
-/// A segment that is gone costs what is older: it may have held deletions of that.
+/// A missing segment costs everything older, which it may have deleted.
 #[test]
 fn nothing_older_than_a_missing_segment_is_served() {
     for geometry in geometries() {
@@ -197,7 +196,7 @@ fn nothing_older_than_a_missing_segment_is_served() {
     }
 }
 
-/// Some runs know one kind of fault, others all; some lose every write from one on.
+/// Some runs have one kind of fault, others all; some lose every write from one on.
 fn faults(random: &mut Random, kind: Option<Fault>, writes: u64) -> Faults {
     let kinds: Vec<Fault> = Fault::ALL.into_iter().filter(|k| kind.is_none_or(|kind| kind == *k)).collect();
     let most = if kind.is_some() { 8_000 } else { 1_500 };
@@ -232,12 +231,12 @@ fn with_faults(seed: u64, kind: Option<Fault>, geometry: Geometry) -> u64 {
         }
         let instance = store.log.instance();
         if random.below(3) == 0 {
-            // Where the device fails, it is a kill.
+            // If the device fails, it counts as a kill.
             let _ = store.try_stop();
         } else {
             store.abandon();
         }
-        // Half of the starts see what is there; the others are in trouble themselves.
+        // Half of the starts meet no faults.
         let calm = random.below(2) == 0;
         let next = if calm { Faults::default() } else { faults(&mut random, kind, device.writes()) };
         device.set_faults(next);
@@ -247,17 +246,17 @@ fn with_faults(seed: u64, kind: Option<Fault>, geometry: Geometry) -> u64 {
                 Log::open_on(framing::framing(), Box::new(Arc::clone(&device)), &options).unwrap();
             assert_eq!(log.instance(), instance, "{what}");
             let served: Vec<u64> = recovered.segments.iter().map(|segment| segment.sequence).collect();
-            // A summary can be whole where its data is not; reads find out.
+            // A summary can be valid though its data is not; reads find out.
             let vouched = |sequence| has_summary(&geometry) || whole.contains(sequence);
             assert!(served.iter().all(vouched), "{what}: {served:?} of {whole:?}");
-            // From the newest there was, as far back as all are whole and the ring reaches.
+            // From the newest segment back, as far as all are complete and the ring reaches.
             let oldest = (log.head() + 1).saturating_sub(geometry.segments()).max(1);
             let must = (oldest..=log.head()).rev().take_while(|sequence| whole.contains(sequence));
             for sequence in must {
                 assert!(served.contains(&sequence), "{what}: {sequence} is whole, {served:?} is served");
             }
         }
-        // Where the start was looked at, this one comes after a kill in its midst.
+        // This start follows a kill in the middle of the last one.
         store = open();
         model.check(&store, &mut io, &what);
         let next = faults(&mut random, kind, device.writes());

@@ -1,17 +1,16 @@
-//! Slots and sequence numbers that are used again: what was there before does not pass for what is
-//! there now, and is forgotten in time.
+//! Slots and sequence numbers that are reused: old blocks do not count as present ones, and are forgotten in time.
 
 mod framing;
 
 use framing::{Store, options, record, summary_entry};
 use granary_cache::framing::{Log, Placed, Records, Summary, append, block};
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, MemoryDevice};
-use granary_log::{Consumer, Engine, Failed, Geometry, Io};
+use granary_log::{Consumer, Engine, Geometry, Io, OnWriteError};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// (number, sequence) of the blocks that are what they should be in their places.
+/// (number, sequence) of the blocks that are valid in their places.
 fn valid_blocks(device: &dyn Device, geometry: &Geometry, instance: u64) -> BTreeSet<(u64, u64)> {
     let mut bytes = vec![0; geometry.file_bytes() as usize];
     device.read_at(0, &mut bytes).unwrap();
@@ -19,13 +18,13 @@ fn valid_blocks(device: &dyn Device, geometry: &Geometry, instance: u64) -> BTre
     blocks.filter_map(|(bytes, n)| Some((n, block::check(bytes, instance, n)?.sequence))).collect()
 }
 
-/// The first version of keys 0 to `keys`, on the device all at once: which write a fault strikes must
-/// not depend on how fast the flusher is.
+/// Puts the first version of keys 0 to `keys`, and releases all segments at once: which write a fault strikes must not
+/// depend on the flusher's speed.
 fn fill(log: &Log, keys: u64) {
     let mut writer = log.writer();
     writer.hold();
-    // The next start begins with a deletion for each key that is lost. With as many before them here,
-    // the keys come to lie in the same blocks again.
+    // The next start begins with a deletion for each lost key. With as many deletions here first, the keys lie in the
+    // same blocks again.
     for key in keys..2 * keys {
         append(&mut writer, summary_entry(key, true), &[&record(summary_entry(key, true), 0, 0)]).unwrap();
     }
@@ -39,8 +38,8 @@ fn fill(log: &Log, keys: u64) {
     let _ = log.flush();
 }
 
-/// A kill leaves segments half written, and their sequence numbers are given out again. Where the new
-/// blocks get lost on their way, the old ones have the right place and number and a valid checksum.
+/// A kill leaves segments half written, and their sequence numbers are reused. If new blocks get lost, the old ones
+/// have the right place, number and checksum.
 #[test]
 fn half_written_blocks_do_not_pass_for_those_written_in_their_place() {
     // With summaries, and without; two segments are filled.
@@ -68,7 +67,7 @@ fn half_written_blocks_do_not_pass_for_those_written_in_their_place() {
 
             let chance = if seed % 2 == 0 { 65_536 } else { 30_000 };
             let lost = faults(&[(Fault::Lost, chance)]);
-            // Half of the starts are in trouble themselves.
+            // Half of the starts meet faults.
             device.set_faults(if seed % 4 < 2 { Faults::default() } else { lost.clone() });
             let store = open();
             scrubbed += left.difference(&valid_blocks(&memory, &geometry, instance)).count();
@@ -85,7 +84,7 @@ fn half_written_blocks_do_not_pass_for_those_written_in_their_place() {
             };
             check(&store, "as it runs");
             if seed % 8 < 4 {
-                // Where the device fails, it is a kill.
+                // If the device fails, it counts as a kill.
                 let _ = store.try_stop();
             } else {
                 store.abandon()
@@ -100,7 +99,7 @@ fn half_written_blocks_do_not_pass_for_those_written_in_their_place() {
     }
 }
 
-/// Notes what it is told to forget.
+/// A consumer that notes which segments it is told to forget.
 struct Told<'a> {
     log: &'a Log,
     forgotten: Mutex<BTreeSet<u64>>,
@@ -119,12 +118,12 @@ impl Consumer<Records> for Told<'_> {
     fn reclaim_unread(&self, blocks: Range<u64>) {
         panic!("{blocks:?} can be read");
     }
-    fn failed(&self, segment: &Summary, _: &std::io::Error) -> Failed {
+    fn on_write_error(&self, segment: &Summary, _: &std::io::Error) -> OnWriteError {
         panic!("segment {} can be written", segment.sequence);
     }
 }
 
-/// Until the consumer is told to forget it, and no longer.
+/// [`Log::keeps`](granary_log::Log::keeps) holds until the consumer is told to forget the segment.
 #[test]
 fn a_place_is_kept_until_it_is_forgotten() {
     for (segments, blocks) in [(1, 1), (1, 16), (2, 1), (5, 16), (64, 1), (80, 16)] {
@@ -134,7 +133,7 @@ fn a_place_is_kept_until_it_is_forgotten() {
         let memory = Box::new(MemoryDevice::new(geometry.file_bytes()));
         let (log, _) = Log::open_on(framing::framing(), memory, &options(folder.path(), geometry)).unwrap();
         let told = Told { log: &log, forgotten: Mutex::default() };
-        // From here on `serve` does what there is to do and returns.
+        // From here on `serve` does pending work and returns.
         log.abandon();
         let append = |key| {
             let mut writer = log.writer();
@@ -147,7 +146,7 @@ fn a_place_is_kept_until_it_is_forgotten() {
         };
         let mut all = Vec::new();
         for key in 0..5 * segments {
-            // A lone segment is emptied when the next is asked for.
+            // A single segment is emptied when the next one is requested.
             all.push(append(key).or_else(|| append(key)).expect("there is room"));
             for placed in &all {
                 let forgotten = told.forgotten.lock().unwrap().contains(&placed.sequence);

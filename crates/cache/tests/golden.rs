@@ -31,7 +31,7 @@ fn options(folder: &Path, shape: &str) -> Options {
 type Stop = fn(Cache);
 type Stored = (&'static [u8], Option<Vec<u8>>, u32);
 
-/// What is on the device when the cache is killed.
+/// The entries that are on the device when the cache is killed.
 fn first() -> Vec<Stored> {
     vec![
         (b"apple", Some(b"red".to_vec()), 0),
@@ -47,7 +47,7 @@ fn first() -> Vec<Stored> {
     ]
 }
 
-/// What was put last: after a kill it is gone, and so are the older versions.
+/// The entries put last: after a kill they are gone, and so are their older versions.
 fn second() -> Vec<Stored> {
     vec![(b"pear", Some(b"brown".to_vec()), 0), (b"cherry", Some(b"black".to_vec()), 0)]
 }
@@ -136,7 +136,7 @@ fn what_was_agreed_is_served() {
             }
             let cache = Cache::open(options).unwrap();
             let mut expected = first();
-            // The older version of the apple, the deleted ones, and the pear that changed after.
+            // Except the older version of the apple, deleted entries, and the pear, which changed later.
             expected.retain(|(key, value, _)| {
                 !matches!(*key, b"plum" | b"empty value" | b"pear") && value.as_deref() != Some(b"red")
             });
@@ -162,7 +162,7 @@ fn what_was_agreed_is_served() {
     }
 }
 
-/// A file with one dictionary, which the next is to follow as number 8, by docs/format.md.
+/// A file with one dictionary, written by docs/format.md; the next dictionary will be number 8.
 fn dictionaries() -> Vec<u8> {
     const FILE: u64 = 0x0D1C_0D1C_0D1C_0D1C;
     let text: String = (0..40).map(|i| format!("the {i}th name of a city, ")).collect();
@@ -181,7 +181,7 @@ fn dictionaries() -> Vec<u8> {
     file
 }
 
-/// A value of each codec: short ones of one block, and one of several that is the same everywhere.
+/// Values for each codec: short ones of one block, and one of several blocks that is the same for all codecs.
 fn compressible(codec: Compression) -> Vec<Stored> {
     let name = |i: usize| format!("{codec}: the {i}th name of a city, the {}th name of a city, ", i + 1);
     vec![

@@ -86,7 +86,7 @@ fn get_parallel(cache: &Cache, io: &mut Io, keys: u64) -> Vec<Option<u64>> {
 
 #[test]
 fn two_threads_with_one_batch_never_go_back() {
-    // With a team and a RAM tier, here one that no entry fits, they only read together.
+    // With a team and a RAM tier (too small for any entry here), they only read together.
     for (memory_bytes, threads) in [(0, 1), (4 << 10, 1024), (1 << 20, 1)] {
         random(move || {
             const KEYS: u64 = 4;
@@ -124,7 +124,7 @@ fn two_threads_with_one_batch_never_go_back() {
     }
 }
 
-/// One writer raises the version of each key; once a put has returned, no reader may see less.
+/// One writer raises the version of each key; once a put has returned, no reader may see an older one.
 fn readers_never_go_back(fillers: u64, open: impl Fn(&std::path::Path) -> Cache + Send + Sync + 'static) {
     const KEYS: u64 = 3;
     random(move || {
@@ -269,7 +269,7 @@ fn a_value_that_was_made_does_not_replace_one_that_is_put() {
     });
 }
 
-/// What another removed is not put again by a put that meets a made value.
+/// A put that meets a made value does not put again what another thread has removed.
 #[test]
 fn a_put_is_done_once_while_others_make_a_value() {
     random_times(1000, || {

@@ -18,14 +18,14 @@ use worker::Worker;
 
 const KEYS: u64 = 3000;
 
-/// What a cache is like.
+/// A kind of cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plain,
     ServesOlder,
-    /// Of little space: entries leave it.
+    /// A small cache: entries leave it.
     SmallCompressedInPartitions,
-    /// Of little space, too: entries go to flash, come back when their segments are emptied, and leave.
+    /// Small, too: entries go to flash, come back when their segments are emptied, and leave.
     SmallDramFirst,
 }
 
@@ -33,7 +33,7 @@ const KINDS: [Kind; 4] =
     [Kind::Plain, Kind::ServesOlder, Kind::SmallCompressedInPartitions, Kind::SmallDramFirst];
 
 impl Kind {
-    /// Entries leave it for want of space.
+    /// Whether entries leave for want of space.
     fn is_small(self) -> bool {
         matches!(self, Self::SmallCompressedInPartitions | Self::SmallDramFirst)
     }
@@ -53,7 +53,7 @@ fn open(folder: &Path, kind: Kind) -> Cache {
     }
     flash.memory_folder = Some(DEFAULT_MEMORY_FOLDER.into());
     flash.partitions = if is_compressed { 2 } else { 1 };
-    // For which no two of the keys look alike.
+    // With this seed no two keys look alike.
     flash.hash_seed = Some(1);
     if kind == Kind::ServesOlder {
         flash.power_loss = PowerLoss::ServeOlder;
@@ -90,7 +90,7 @@ fn value(key: u64, version: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The keys that operation `n` changes, and whether it puts them; else it deletes them.
+/// The keys that operation `n` changes, and whether it puts or deletes them.
 fn operation(seed: u64, n: u64) -> (Vec<u64>, bool) {
     let mut random = random(seed, n);
     let puts = random.u8(..5) > 0;
@@ -118,7 +118,7 @@ fn carry_out(cache: &Cache, seed: u64, n: u64) {
     }
 }
 
-/// The version of each key that is there.
+/// The version of each key.
 fn read(cache: &Cache) -> Vec<Option<u64>> {
     let names: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
     let asked: Vec<_> = names.iter().map(|name| cache.key(name)).collect();
@@ -138,12 +138,12 @@ fn read(cache: &Cache) -> Vec<Option<u64>> {
     found
 }
 
-/// The process that is killed; a test only by its form.
+/// The process to be killed; it is a test only in form.
 #[test]
 fn worker() {
     let Some((folder, [kind, seed, from])) = worker::told() else { return };
     let (cache, mut io) = (open(&folder, KINDS[kind as usize]), Io::new());
-    // What is read often is in RAM, too.
+    // Frequently read entries are in RAM, too.
     let read_some = |n| {
         let mut random = random(n, 1);
         for _ in 0..20 {
@@ -163,7 +163,7 @@ fn kill_often(kind: usize) {
     let seed: u64 = std::env::var("GRANARY_MODEL_SEED").map_or(1, |n| n.parse().expect("a number"));
     let folder = tempfile::tempdir().unwrap();
     let mut random = random(seed, kind as u64);
-    // What may be there of each key: versions, or `None`.
+    // The allowed states of each key: versions, or `None`.
     let mut allowed: Vec<HashSet<Option<u64>>> = vec![HashSet::from([None]); KEYS as usize];
     let (mut next, mut done, mut while_starting, mut working, mut missing) = (1, 0, 0, 0, 0);
     while done < kills {

@@ -18,7 +18,7 @@ enum Answer {
     Miss,
 }
 
-/// What is put of a key the last time; `Miss`: it is deleted.
+/// The last put value of a key; `Miss`: it is deleted.
 fn last(key: u64) -> Answer {
     // Some are longer than a block.
     let len = if key.is_multiple_of(997) { 1_500 } else { 8 + key as usize % 29 };
@@ -49,7 +49,7 @@ fn fill(cache: &Cache) {
             }
         };
         cache.put_many(&[Entry { key: key_of, value: value.as_deref(), expires_at }]);
-        // What a device that stands still is too slow for would be dropped.
+        // Without a flush a slow device would make puts be dropped.
         if key.is_multiple_of(5_000) {
             cache.flush().unwrap();
         }
@@ -58,12 +58,12 @@ fn fill(cache: &Cache) {
     assert_eq!(cache.stats().puts_dropped, 0);
 }
 
-/// Who looks up.
+/// The threads that look up.
 #[derive(Clone, Copy, Debug)]
 enum By {
     OneThread,
     Two,
-    /// Two, of which one helps to read only.
+    /// Two threads, one of which only helps to read.
     Team,
 }
 
@@ -148,16 +148,16 @@ fn keys_in_damaged_blocks_are_misses() {
     assert!(cache.stats().corrupt_blocks > 1_000);
 }
 
-/// The ring comes round meanwhile: what a thread begins to read before the batch is planned may be gone, or be
-/// something else, when it is wanted.
+/// The ring wraps round meanwhile: a block whose read began before the batch was planned may be gone, or another one,
+/// when it is needed.
 #[test]
 fn large_lookups_of_what_is_overwritten_never_go_back() {
     const OVERWRITTEN: u64 = 30_000;
     const VERSIONS: u64 = 30;
-    /// They fill a segment.
+    /// Keys put together, which fill a segment.
     const TOGETHER: u64 = 120;
     let folder = tempfile::tempdir().unwrap();
-    // A version takes some two fifths of it.
+    // A version takes some two fifths of the file.
     let cache = Cache::open(options(folder.path(), 640, 8, 0)).unwrap();
     let [begun, ended] = [0, 0].map(AtomicU64::new);
     let put = |version: u64| {
@@ -172,7 +172,7 @@ fn large_lookups_of_what_is_overwritten_never_go_back() {
                 .map(|(key, value)| Entry { key: cache.key(key), value: Some(value), expires_at: 0 })
                 .collect();
             cache.put_many(&entries);
-            // Faster, and most of it would be dropped.
+            // Without waiting, most puts would be dropped.
             cache.flush().unwrap();
         }
         ended.store(version, Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! Keys that look alike to the index, through stops and kills: the next start has the index that was there before, with
-//! nothing that was lost from it, and costs no more than those keys are worth. See docs/index.md, "One version of a key".
+//! Keys that look alike to the index, through stops and kills: the next start rebuilds the same index, without entries
+//! that were lost from it, at a bounded cost. See docs/index.md, "One version of a key".
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bits of a hash that all keys have in common, of those that the index keeps: three others look like each, in the mean.
+/// Bits of the index's hash that all keys have in common: on average three others look like each key.
 const COMMON_BITS: u32 = 11;
 const KEYS: usize = 100_000;
 const BATCH: usize = 1000;
@@ -21,7 +21,7 @@ fn options(folder: &Path, admission: Admission, memory_bytes: u64) -> Options {
     let mut flash = FlashOptions::new(folder.join("c"), 64 << 20);
     flash.hash_seed = Some(HASH_SEED);
     flash.admission = admission;
-    // Where a segment ends, a neighbour is not noted now and then: many do.
+    // At a segment's end a note of look-alikes is lost now and then: small segments end often.
     flash.write_buffer_size = 512 << 10;
     Options { flash: Some(flash), memory_bytes, ..Options::default() }
 }
@@ -71,8 +71,8 @@ enum Ends {
     Kill,
 }
 
-/// What is found in each of many rounds, and what the cache counted. The first fills it; in the others nobody changes
-/// anything.
+/// The keys found in each of many rounds, and the cache's counters. The first round fills it; the others change
+/// nothing.
 fn reopen(admission: Admission, memory_bytes: u64, ends: Ends) -> Vec<(HashSet<[u8; 8]>, Stats)> {
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), admission, memory_bytes);

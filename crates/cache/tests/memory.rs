@@ -10,7 +10,7 @@ use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Options, Outcome, St
 use granary_log::device::MemoryDevice;
 use std::time::{Duration, Instant};
 
-/// Compares what was allocated since `before` with what the cache says, once its threads have come to rest.
+/// Compares the bytes allocated since `before` with the cache's statistics, once its threads are idle.
 fn compare(cache: &Cache, before: i64, tolerance: i64) -> Stats {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -51,13 +51,13 @@ fn measure(entries: u64, file_size: u64, max_stored_keys: Option<u64>, key_bytes
     println!("{entries} entries, keys of {key_bytes} bytes: fill {fill:.3}, {per_entry:.2} bytes an entry");
     assert!(stats.entries >= entries * 99 / 100, "{} of {entries} entries", stats.entries);
     assert!(fill >= 0.86, "fill {fill}");
-    // Right after it has grown, the index is a little emptier than the 90 % that the bound is for.
+    // Right after growing, the index is a little emptier than the 90 % that the bound assumes.
     let at_90 = per_entry * fill.min(0.9) / 0.9;
     assert!(at_90 <= 5.0, "{per_entry:.3} bytes an entry at a fill of {fill:.3}");
 }
 
-/// Objects as large as those of Flashield's paper in the mean, on as much flash as they fill, several times
-/// over: RAM for each, reads for hits and misses, and what of the flash is objects.
+/// Objects of the mean size of Flashield's paper, which fill the flash several times over: checks RAM an object, reads
+/// for hits and misses, and the share of flash that objects take.
 fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_bytes: usize) {
     const KEY_BYTES: usize = 24;
     let folder = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
     };
     let value = vec![7; 2 * value_bytes];
     let objects = file_size * 115 / 100 / (value_bytes + KEY_BYTES) as u64;
-    // How many were on flash at once: the evictor is now more, now less ahead, and a flush leaves segments half full.
+    // The most objects on flash at once: it varies with the evictor's lead, and a flush leaves segments half full.
     let (mut on_flash, mut left_unseen) = (0, 0);
     for n in 0..objects {
         let (key, value) = (key(n), &value[..sizes(n)]);
@@ -91,7 +91,7 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
             }
             let stats = cache.stats();
             on_flash = on_flash.max(stats.entries - stats.memory_entries);
-            // The evictor, whose processor others may have, is given time where it falls behind.
+            // The evictor, which shares its processor, gets time when it falls behind.
             if stats.left_unseen > left_unseen {
                 left_unseen = stats.left_unseen;
                 std::thread::sleep(Duration::from_millis(2));
@@ -117,14 +117,14 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
         let reads = (after.block_reads - before.block_reads) as f64;
         (reads, (after.hits_flash - before.hits_flash) as f64, (after.misses - before.misses) as f64)
     };
-    // The oldest are gone: nearly all of these are there, and none of those.
+    // The oldest objects are gone, nearly all others are there.
     let (reads, hits, missed) = look_up(objects / 4..objects);
     let reads_per_hit = reads / hits;
     assert!(missed < hits / 50.0, "{missed} misses, {hits} hits");
     let (reads, _, misses) = look_up(objects..2 * objects);
     let reads_per_miss = reads / misses;
-    // Records, and their summary entries, of the file but for two segments of each partition, which are empty
-    // ahead of the writer.
+    // Records and summary entries, compared with the file except two segments of each partition, which are empty ahead
+    // of the writer.
     let (record_header, summary_entry) = (8.0, 6.0);
     let used = (bytes as f64 / found as f64 + record_header + summary_entry) * on_flash as f64;
     let space = used / (file_size - partitions * (8 << 20)) as f64;
@@ -156,7 +156,7 @@ fn five_bytes_an_entry() {
     measure(1_000_000, 1 << 31, Some(1_100_000), 32, 200);
 }
 
-/// The RAM tier full of entries and of blocks: their table, slots and ghosts are in what is said, and that is the budget.
+/// The RAM tier full of entries and blocks: the statistics include their table, slots and ghosts, and equal the budget.
 #[test]
 fn entries_and_blocks_take_what_is_said() {
     const MEMORY_BYTES: u64 = 16 << 20;
@@ -181,7 +181,7 @@ fn entries_and_blocks_take_what_is_said() {
         let mut random = fastrand::Rng::with_seed(9);
         let mut most = 0;
         for _ in 0..200_000 / run {
-            // What is asked for often is not put together.
+            // Frequent keys do not lie together.
             let first = (random.f64().powi(4) * (KEYS / run) as f64) as u64 * 7919 % (KEYS / run) * run;
             for key in &keys[first as usize..(first + run) as usize] {
                 cache.get_many(&mut io, &[cache.key(key)], 0, |_, _| {});
@@ -189,7 +189,7 @@ fn entries_and_blocks_take_what_is_said() {
             most = most.max(cache.stats().memory_bytes);
         }
         drop((io, keys));
-        // What a thread reads with is its own.
+        // A thread's read buffers are not part of the cache's statistics.
         let stats = compare(&cache, before, 640 << 10);
         println!("runs of {run}: {} of {} bytes are blocks", stats.block_bytes, stats.memory_bytes);
         assert!(most <= MEMORY_BYTES && most > MEMORY_BYTES * 9 / 10, "{most}");

@@ -1,5 +1,5 @@
-//! The cache against a plain map, through stops, kills, faults and reuse of the file. A lookup may
-//! miss; it may never give anything but the newest value put.
+//! The cache against a plain map, through stops, kills, faults and reuse of the file. A lookup may miss; it must never
+//! return anything but the newest value put.
 
 #[path = "../../log/tests/common/random.rs"]
 mod random;
@@ -18,7 +18,7 @@ use random::Random;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// What the map knows of a key: the newest state, `None` for negative; absent: deleted or never put.
+/// A key's newest state, `None` for negative; absent: deleted or never put.
 type Model = HashMap<u64, (Option<Vec<u8>>, u32)>;
 
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ fn all(_: &mut Random) -> Admission {
     Admission::All
 }
 
-/// Every second object.
+/// Admits every second object.
 fn half(_: &mut Random) -> Admission {
     Admission::Probability(0.5)
 }
@@ -73,7 +73,7 @@ fn any_dram_first(random: &mut Random) -> Admission {
 
 const NOW: u32 = 1_000;
 
-/// Most openings have the RAM tier outlive a kill; those that do not make it void.
+/// In most openings the RAM tier outlives a kill; the others make it void.
 fn memory_folder(random: &mut Random) -> Option<std::path::PathBuf> {
     (random.below(8) > 0).then(|| DEFAULT_MEMORY_FOLDER.into())
 }
@@ -89,14 +89,14 @@ fn options(folder: &std::path::Path, shape: Shape, random: &mut Random) -> Optio
     flash.hash_seed = Some(11);
     flash.memory_folder = memory_folder(random);
     flash.partitions = shape.partitions[random.below(shape.partitions.len() as u64) as usize];
-    // Without a draw of its own, so that the runs are those that they were before.
+    // Without another draw, so that runs of a seed stay the same.
     let compression = [Compression::None, Compression::Zstd, Compression::Lz4][(random.0 % 3) as usize];
-    // None of the records, a few, or all are known at the same time while it is opened.
+    // While it is opened, none, a few or all of the records are in RAM at the same time.
     let opening = [0, 4096, flash.opening_bytes];
     flash.opening_bytes = opening[(random.0 / 12 % 3) as usize];
     let fixed = |blocks_percent| MemoryDivision::Fixed { blocks_percent };
     let memory_division = match random.0 / 3 % 4 {
-        // As all do whose RAM has no room for blocks.
+        // As for every RAM tier without room for blocks.
         _ if !shape.keeps_blocks() => MemoryDivision::Measured,
         0 => fixed(0),
         1 => fixed(50),
@@ -113,14 +113,14 @@ struct Keys(Vec<Vec<u8>>);
 impl Keys {
     fn new(cache: &Cache, options: &Options, count: u64) -> Keys {
         let flash = options.flash.as_ref().expect("on flash");
-        // What the index keeps of a hash, and its lowest bits, so that they are in one partition, too.
+        // The index's bits of a hash, and its lowest bits, so that look-alikes are in one partition, too.
         let low = flash.partitions.max(8).ilog2();
         let bits = flash.index_hash_bits().unwrap();
         let look = |key: u64| {
             let hash = cache.key(&key_bytes(key)).hash().to_bits();
             (hash >> (HASH_BITS - bits)) << low | hash & ((1 << low) - 1)
         };
-        // Of so many there are enough pairs.
+        // So many keys contain enough pairs.
         let of = 2.0 * ((count << (bits + low)) as f64).sqrt();
         let mut looks: Vec<(u64, u64)> = (0..of as u64).map(|key| (look(key), key)).collect();
         looks.sort_unstable();
@@ -228,7 +228,7 @@ fn mutate(cache: &Cache, model: &mut Model, keys: &Keys, random: &mut Random, sh
     }
 }
 
-/// Many keys, or where blocks are kept a few, so that these are.
+/// Many keys, or, if blocks are kept, mostly a few, so that they are kept.
 fn some_keys(random: &mut Random, keys: &Keys, shape: Shape) -> Vec<u64> {
     if shape.keeps_blocks() && random.below(4) > 0 {
         return (0..1 + random.below(4)).map(|_| keys.any(random)).collect();
@@ -354,7 +354,7 @@ const SHAPES: [Shape; 12] = [
         admission: any_dram_first,
         partitions: &[1],
     },
-    // Partitions, now and then of another number: what was in them then is void.
+    // Partitions whose number changes now and then, which empties them.
     Shape {
         file_size: 2 << 20,
         write_buffer_size: 32 << 10,
@@ -400,11 +400,11 @@ fn operations() -> u64 {
     std::env::var("GRANARY_MODEL_OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400_000)
 }
 
-/// Runs a shape; GRANARY_MODEL_SEED makes the run another one.
+/// Runs a shape; GRANARY_MODEL_SEED changes the run.
 fn run(seed: u64, shape: Shape, engine: Engine) {
     let seed = seed + std::env::var("GRANARY_MODEL_SEED").map_or(0, |n| n.parse::<u64>().expect("a number"));
     let folder = tempfile::tempdir().unwrap();
-    // For the RAM tiers of all tests here.
+    // Room for the RAM tiers of all tests here.
     let has_room = room::has_room(32 << 20);
     let mut random = Random(seed);
     let mut model = Model::new();
@@ -414,7 +414,7 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
     let mut io = Io::with_engine(engine);
     let mut opened = first;
     let (mut looked_up, mut found, mut operations_done) = (0u64, 0u64, 0u64);
-    // Entries that were in RAM when the process was killed, and those of them that were there afterwards.
+    // Entries in RAM at kills, and how many of them were there afterwards.
     let (mut killed, mut taken_over) = (0, 0);
     let mut found_in_blocks = 0;
     while operations_done < operations() / SHAPES.len() as u64 {
@@ -484,8 +484,8 @@ fn run(seed: u64, shape: Shape, engine: Engine) {
     );
     assert!(found_in_blocks > 0 || !shape.keeps_blocks(), "blocks in RAM were of no use");
     if has_room {
-        // Between the count and the kill the flusher goes on, by which a good part of a small tier may go to a write buffer,
-        // and come back; a long entry may lie outside. That none is lost, `killed.rs` checks.
+        // Between the count and the kill the flusher goes on, so a good part of a small tier may go to a write buffer
+        // and come back; a long entry may lie in private memory. `killed.rs` checks that none is lost.
         assert!(taken_over * 100 >= killed * 75 && taken_over * 95 <= killed * 100);
     } else {
         skip::skipped("no room in /dev/shm: no RAM tier outlives a kill");
@@ -590,7 +590,7 @@ fn through_faults(seed: u64, engine: Engine) -> u64 {
             }
             1 | 2 => {
                 cache.abandon();
-                // What was lost so far stays lost; the device works on, with other faults.
+                // Lost writes stay lost; the device goes on with other faults.
                 let mut next = faults(&mut random);
                 next.crash_after_writes = next.crash_after_writes.map(|n| device.writes() + n);
                 device.set_faults(next);
@@ -611,7 +611,7 @@ fn through_faults(seed: u64, engine: Engine) -> u64 {
     device.struck_reads(engine)
 }
 
-/// Runs of so many seeds, or of as many as asked for.
+/// Runs with `seeds` seeds, or GRANARY_MODEL_SEEDS.
 fn with_faults(engine: Engine, seeds: u64) {
     let seeds = std::env::var("GRANARY_MODEL_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(seeds);
     let struck: u64 = (0..seeds).map(|seed| through_faults(seed, engine)).sum();
@@ -619,7 +619,7 @@ fn with_faults(engine: Engine, seeds: u64) {
     assert!(struck > seeds * 20, "{struck} faults struck reads by {engine:?}");
 }
 
-/// Whether files of tests are read by their descriptor.
+/// Whether reads of test files go by their descriptor.
 fn has_descriptors() -> bool {
     let folder = tempfile::tempdir().unwrap();
     let file = FileDevice::open(&folder.path().join("file"), 4096).unwrap();

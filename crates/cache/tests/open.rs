@@ -4,11 +4,11 @@ mod common;
 
 use common::{get, options, put};
 use granary_cache::admission::{Admission, Flashield};
-use granary_cache::{Cache, FlashOptions, OpenError, Options};
+use granary_cache::{Cache, Compression, FlashOptions, OpenError, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The files of a folder with what is in them.
+/// The files of a folder with their contents.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let named = |entry: std::fs::DirEntry| {
@@ -44,7 +44,7 @@ fn a_cache_takes_over_its_own_files_only() {
     put(&cache, 1, 1);
     drop(cache);
     assert_eq!(get(&Cache::open(options(folder.path(), 64, 16, 0)).unwrap(), 1), Some(1));
-    // Without its state nothing says that it is one.
+    // Without its state file it cannot be recognised as a cache.
     std::fs::remove_file(folder.path().join("c.state")).unwrap();
     assert!(refusal(options(folder.path(), 64, 16, 0)).contains("/c.bin is there already"));
 }
@@ -63,7 +63,7 @@ fn a_failed_open_leaves_nothing_behind() {
     assert!(said.contains("no/such/folder/c"), "{said}");
     assert!(contents(folder.path()).is_empty());
 
-    // What fails once the data file is there.
+    // A failure after the data file was created.
     let journal = folder.path().join("c.journal.0");
     std::fs::create_dir(&journal).unwrap();
     assert!(matches!(Cache::open(options(folder.path(), 64, 16, 0)), Err(OpenError::State { .. })));
@@ -86,7 +86,7 @@ fn a_failed_open_leaves_what_came_before_it_had_the_lock() {
         let opened = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
         opened.filter(|path| *path == at("c.state")).count() == 2
     };
-    // It also looks at the file for a moment before it waits for the lock.
+    // It opens the file for a moment before it waits for the lock.
     while !(0..50).all(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
         are_opened()
@@ -94,7 +94,7 @@ fn a_failed_open_leaves_what_came_before_it_had_the_lock() {
         assert!(!opening.is_finished(), "it does not wait");
     }
     std::fs::write(at("c.bin"), vec![7; 8 * 8 * 512]).unwrap();
-    // It fails behind that.
+    // It fails after it has taken the lock.
     std::fs::create_dir(at("c.journal.0.new")).unwrap();
     drop(state);
     let error = opening.join().unwrap().unwrap_err();
@@ -193,4 +193,28 @@ fn options_that_make_no_sense_are_refused_by_their_names() {
         assert!(said.starts_with(option), "{options:?}: {said}");
         assert!(contents(folder.path()).is_empty() && !Path::new(".bin").exists(), "{option}");
     }
+}
+
+#[test]
+fn a_file_that_is_no_caches_dictionaries_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("words");
+    let dictionaries = folder.path().join("words.dictionaries");
+    let options = Options {
+        flash: Some(FlashOptions { memory_folder: None, ..FlashOptions::new(&path, 64 << 20) }),
+        compression: Compression::Zstd,
+        ..Options::default()
+    };
+    std::fs::write(&dictionaries, "of words").unwrap();
+    assert!(matches!(Cache::open(options.clone()), Err(OpenError::Foreign { path }) if path == dictionaries));
+    // Without compression it is none of the cache's files.
+    let plain = Options { compression: Compression::None, ..options.clone() };
+    drop(Cache::open(plain).unwrap());
+    options.flash.as_ref().unwrap().remove_files().unwrap();
+    assert_eq!(std::fs::read(&dictionaries).unwrap(), b"of words");
+    std::fs::remove_file(&dictionaries).unwrap();
+    // An open that fails leaves none of its own.
+    std::fs::write(folder.path().join("words.bin"), "somebody's").unwrap();
+    assert!(matches!(Cache::open(options), Err(OpenError::Foreign { .. })));
+    assert!(!dictionaries.exists());
 }

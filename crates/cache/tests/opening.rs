@@ -1,4 +1,4 @@
-//! Opening takes no more RAM than it is given, and finds the same however little that is.
+//! Opening takes no more RAM than its bound, and finds the same entries whatever the bound.
 
 #[path = "../../log/tests/common/counting.rs"]
 mod counting;
@@ -19,7 +19,7 @@ fn options(folder: &Path, opening_bytes: u64) -> Options {
     Options { flash: Some(flash), ..Options::default() }
 }
 
-/// Puts each key in each round, the value of which is the round; of the keys that are left over by 10 every round deletes one.
+/// Puts each key in each round, with the round as its value, and deletes the keys with `key % 10 == round`.
 fn fill(cache: &Cache, keys: u64) {
     for round in 0..ROUNDS {
         for first in (0..keys).step_by(1000) {
@@ -36,7 +36,7 @@ fn fill(cache: &Cache, keys: u64) {
     cache.flush().unwrap();
 }
 
-/// The rounds of the values of all keys.
+/// The value, which is a round, of each key.
 fn found(cache: &Cache, keys: u64) -> Vec<Option<u64>> {
     let mut rounds = vec![None; keys as usize];
     let mut io = Io::with_engine(Engine::Plain);
@@ -70,8 +70,8 @@ fn opening_takes_what_it_is_given_and_finds_the_same() {
             "{opening_bytes} bytes: {beside} bytes beside what the cache takes, {:.2} a record",
             beside as f64 / records as f64
         );
-        // Of each record of a pass what it is sorted into, beside the summary entries of what is being sorted; of those of
-        // the shards that are replayed at the same time 25 bytes more. The rest: counts, and segments that are read.
+        // 8 bytes for each record of a pass, which is sorted, beside the summary entries being sorted; 25 bytes more
+        // for records of the shards replayed at the same time. The rest is for counts, and for segments being read.
         let shards = std::thread::available_parallelism().unwrap().get().min(4) as i64;
         let allowed = 8 * records / passes
             + 25 * records / 64 * shards
@@ -90,7 +90,7 @@ fn opening_takes_what_it_is_given_and_finds_the_same() {
     assert!(all.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// A segment that cannot be read the second time may have had the newest versions of anything.
+/// A segment that cannot be read the second time may have had the newest version of any key.
 #[test]
 fn what_cannot_be_read_again_brings_nothing_back() {
     const KEYS: u64 = 20_000;

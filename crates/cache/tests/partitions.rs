@@ -30,7 +30,7 @@ fn a_batch_is_one_whatever_partitions_its_keys_are_in() {
     let cache = open(folder.path(), 8);
     let bytes: Vec<[u8; 8]> = (0..3_000u64).map(u64::to_le_bytes).collect();
     let keys: Vec<Key<'_>> = bytes.iter().map(|bytes| cache.key(bytes)).collect();
-    // The last one of a key counts, wherever others are put between.
+    // The last entry of a key counts, even if others are put in between.
     let values: [&[u8]; 2] = [&[1], &[7; 10]];
     let of = |value| keys.iter().map(move |key| Entry { key: *key, value: Some(value), expires_at: 0 });
     cache.put_many(&Vec::from_iter(values.into_iter().flat_map(of)));
@@ -74,7 +74,8 @@ fn partitions_are_warm_after_a_stop_and_a_kill() {
     assert!((0..2_000).all(|key| get(&cache, key).is_none_or(|version| version == 2)));
 }
 
-/// What one number of partitions held is void once another was open: the keys had other places there, and changed.
+/// The content under one number of partitions is void once another number was open: keys had other places there, and
+/// changed.
 #[test]
 fn another_number_of_partitions_starts_empty_and_leaves_nothing_behind() {
     for (first, second) in [(4, 2), (4, 1), (2, 4), (1, 4), (8, 4)] {
@@ -88,7 +89,7 @@ fn another_number_of_partitions_starts_empty_and_leaves_nothing_behind() {
         assert_eq!(found(&cache, 0..1_000), 0, "{first} to {second}");
         put(&cache, 1, 2);
         drop(cache);
-        // As many files as it says.
+        // Exactly the files that `files` lists exist.
         let mut files: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
         let mut said = flash(folder.path(), second).files().unwrap();
@@ -102,7 +103,8 @@ fn another_number_of_partitions_starts_empty_and_leaves_nothing_behind() {
     }
 }
 
-/// Whether the cache is open or not; and what a kill leaves of them is empty, and no stranger's.
+/// Whether the cache is open or not. After a kill the remaining files open as an empty cache, and do not count as
+/// foreign.
 #[test]
 fn files_are_removed_whole_or_are_void() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,7 +133,7 @@ fn files_are_removed_whole_or_are_void() {
         let cache = open(folder.path(), 4);
         (0..1_000).for_each(|key| put(&cache, key, 1));
         drop(cache);
-        // What cannot be removed ends the removal where a kill might.
+        // A file that cannot be removed ends the removal where a kill might.
         std::fs::remove_file(&stays).unwrap();
         std::fs::create_dir(&stays).unwrap();
         flash(folder.path(), 4).remove_files().unwrap_err();

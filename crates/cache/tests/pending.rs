@@ -1,5 +1,4 @@
-//! Lookups that go on while their thread does other things, against a map that remembers what was true
-//! while they were on their way.
+//! Background lookups, against a map that remembers all states of each key while its lookups were waiting.
 
 mod common;
 #[path = "../../log/tests/common/random.rs"]
@@ -17,10 +16,10 @@ use std::sync::Arc;
 
 const NOW: u32 = 1_000;
 
-/// A version, or what stands for a deleted key.
+/// A version; `None`: the key is deleted.
 type State = Option<u64>;
 
-/// A lookup on its way: what its key was since it began.
+/// A waiting lookup, with its key's states since it began.
 struct Asked {
     key: u64,
     states: Vec<State>,
@@ -170,7 +169,7 @@ impl Model {
         }
     }
 
-    /// Goes on while so many lookups are on their way as `too_many` says.
+    /// Calls `go_on` while `too_many` holds for the number of waiting lookups.
     fn go_on_while(&mut self, too_many: impl Fn(usize) -> bool) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while too_many(self.pending.len()) {
@@ -192,7 +191,7 @@ fn steps() -> u64 {
     std::env::var("GRANARY_MODEL_OPERATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400_000) / 60
 }
 
-/// On a file that is reused all the time, with RAM or without, by each engine.
+/// On a file that is reused all the time, with and without RAM, by each engine.
 #[test]
 fn outcomes_were_true_while_they_were_waited_for() {
     if Io::with_engine(Engine::Ring).engine() != Engine::Ring {
@@ -244,7 +243,7 @@ fn a_device_that_fails_costs_misses_only() {
         let device = Arc::new(FaultyDevice::new(inner, 512, faults));
         let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
         let cache = Cache::open_on(boxed, options(folder.path(), 32, 16, 0)).unwrap();
-        // Reads of the start, of the pool none.
+        // Faults of the start's reads, none of which go through the pool.
         let before = device.struck_reads(engine);
         let mut model = Model::new(cache, engine, seed, 900);
         for _ in 0..steps() / 4 {
@@ -259,7 +258,7 @@ fn a_device_that_fails_costs_misses_only() {
     assert!(struck.values().all(|struck| *struck > 10), "{struck:?}");
 }
 
-/// Begins a lookup that needs a read, which has not been sent on its way yet.
+/// Begins a lookup that needs a read, which is not yet submitted.
 fn begin(cache: &Cache, pending: &mut Pending, key: u64) {
     cache.begin_many(
         pending,

@@ -1,5 +1,5 @@
-//! A cache that is served after losses of power: whatever they take of the data and of the journal, a lookup gives a value
-//! that was once put, and none that was changed before the last sync of changes.
+//! A cache that is served after losses of power: whatever they take of data and journal, a lookup returns only a value
+//! that was once put and was not changed before the last sync of changes.
 
 mod common;
 #[path = "../../log/tests/common/golden.rs"]
@@ -32,7 +32,7 @@ struct Model {
 }
 
 impl Model {
-    /// Any key; those that look alike to the index often.
+    /// Any key; look-alikes are drawn often.
     fn key(&mut self) -> u64 {
         match self.random.u8(..8) {
             0 => [LOOK_ALIKES[0].0, LOOK_ALIKES[0].1, LOOK_ALIKES[1].0, LOOK_ALIKES[1].1]
@@ -65,7 +65,7 @@ impl Model {
             .count()
     }
 
-    /// Compares after a loss of power. What is found is there for good.
+    /// Compares after a loss of power. Versions that are found are durable.
     fn check_after_loss(&mut self, cache: &Cache, what: &str) -> usize {
         self.newest = self.synced.clone();
         let mut found = 0;
@@ -146,7 +146,7 @@ fn what_was_synced_is_never_undone_and_the_rest_is_served() {
     for seed in 0..seeds {
         let (there, found) = through_losses(seed, &Admission::All, 16 << 10);
         (before, after) = (before + there, after + found);
-        // What was in RAM only is gone, whatever the policy.
+        // Entries in RAM only are lost, whatever the policy.
         through_losses(1_000 + seed, &Admission::Probability(1.0), 64 << 10);
         through_losses(2_000 + seed, &Admission::Reuse, 64 << 10);
     }

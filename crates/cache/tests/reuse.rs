@@ -1,4 +1,4 @@
-//! What was on the device before is neither shown nor remembered once its segment is reused.
+//! Old content is neither returned nor remembered once its segment is reused.
 
 mod common;
 
@@ -26,8 +26,8 @@ fn the_index_forgets_what_a_reused_segment_held() {
     }
 }
 
-/// A file of one segment, which keeps its content until it is written anew: whoever waits finds room where a put before
-/// found none, and a stop too.
+/// A file of one segment, which keeps its content until it is written again: a put that waits finds room where an
+/// earlier one found none, and so does a stop.
 #[test]
 fn a_lone_segment_has_room_for_who_waits() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,8 +76,8 @@ fn a_lone_segment_has_room_for_who_waits() {
     }
 }
 
-/// The first block of a long entry was read; before the others are, the ring comes round and another
-/// key's entry of the same length takes their place.
+/// After the first block of a long entry was read, the ring wraps round, and another key's entry of the same length
+/// takes the place of the other blocks.
 #[test]
 fn a_long_entry_that_is_overwritten_while_it_is_read_is_a_miss() {
     for blocks in [8, 32] {
@@ -98,7 +98,7 @@ fn a_long_entry_that_is_overwritten_while_it_is_read_is_a_miss() {
     }
 }
 
-/// Of a key that is twice in a batch, the first may find no room and the second some: the flusher works meanwhile.
+/// If a key is twice in a batch, the first entry may find no room and the second some: the flusher works meanwhile.
 #[test]
 fn an_entry_behind_a_refused_one_of_its_key_is_there_after_a_kill() {
     const KEYS: u64 = 80;
@@ -112,7 +112,7 @@ fn an_entry_behind_a_refused_one_of_its_key_is_there_after_a_kill() {
         Cache::open_on(Box::new(Arc::clone(&memory)), options).unwrap()
     };
     let keys: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
-    // Each takes a segment of its own, and more of them are put than there are buffers.
+    // Each entry takes a segment of its own, and there are more of them than buffers.
     let value = [7; 3_000];
     let mut refused_and_placed = 0;
     for _ in 0..1_000 {
@@ -143,7 +143,7 @@ fn keys_found(cache: &Cache, keys: &[[u8; 8]]) -> Vec<bool> {
     found
 }
 
-/// A burst that is many times what the write buffers of a small file hold.
+/// A burst many times larger than the write buffers of a small file.
 #[test]
 fn whoever_waits_has_a_burst_stored_as_a_whole() {
     for (partitions, segments, blocks) in [(1, 256, 16), (1, 1, 8_192), (4, 256, 32)] {
@@ -157,10 +157,10 @@ fn whoever_waits_has_a_burst_stored_as_a_whole() {
         assert_eq!(cache.stats().puts_dropped, 0);
         let found = keys_found(&cache, &keys);
         let count = found.iter().filter(|found| **found).count();
-        // Some look alike; and a lone segment begins anew when it is full.
+        // Some keys look alike; and a single segment begins again when it is full.
         assert!(count > 9_900 || segments == 1, "{count} of 10000, {partitions} partitions");
     }
-    // A device that takes nothing: it does not wait for ever, and says so.
+    // If the device takes nothing, the put does not wait for ever, and reports refusals.
     let folder = tempfile::tempdir().unwrap();
     let memory = MemoryDevice::new(64 * 8 * 512);
     let slow = Hooked::new(Arc::new(memory));

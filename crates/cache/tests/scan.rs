@@ -1,4 +1,4 @@
-//! Everything that is there is visited in steps of bounded size.
+//! All entries are visited in steps of bounded size.
 
 mod common;
 
@@ -11,7 +11,7 @@ const KEYS: u64 = 10_000;
 /// Bytes of each value.
 const VALUE: usize = 500;
 
-/// All entries are seen, each once, in steps of so many bytes.
+/// All entries are visited, each once, in steps of about `SCAN_STEP_BYTES` bytes.
 fn is_seen_in_steps(cache: &Cache) {
     for key in 0..KEYS {
         let (key, value) = (key.to_le_bytes(), [key as u8; VALUE]);
@@ -36,7 +36,7 @@ fn is_seen_in_steps(cache: &Cache) {
         });
         assert!(bytes <= SCAN_STEP_BYTES + VALUE, "{bytes} in one step");
     }
-    // The cache may have let some go: the index has only so much room.
+    // The cache may have evicted some for want of room in the index.
     let keys: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
     let keys: Vec<Key<'_>> = keys.iter().map(|key| cache.key(key)).collect();
     let mut found = HashSet::new();

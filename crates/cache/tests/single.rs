@@ -54,7 +54,7 @@ fn values_expire() {
     cache.insert_with_ttl(b"short", b"1", Duration::from_secs(3)).unwrap();
     cache.insert_with_ttl(b"long", b"2", Duration::from_secs(3_600)).unwrap();
     cache.insert_with_ttl(b"for ever", b"3", Duration::MAX).unwrap();
-    // With two seconds to spare on a machine that stands still.
+    // With two seconds to spare on a slow machine.
     while stored.elapsed() < Duration::from_secs(1) {
         assert_eq!(cache.get(b"short").as_deref(), Some(&b"1"[..]));
         std::thread::sleep(Duration::from_millis(20));
@@ -126,7 +126,7 @@ fn who_fails_or_panics_leaves_the_others_to_try() {
     assert_eq!((tries.into_inner(), cache.get(b"key")), (3, Some(b"value".to_vec())));
 }
 
-/// What a value is made from may change meanwhile: then it is of the past.
+/// The source of a value may change while it is made: then the made value is stale.
 #[test]
 fn what_is_changed_while_it_is_made_is_not_stored() {
     let (_folder, cache) = on_flash();
@@ -150,7 +150,7 @@ fn what_is_changed_while_it_is_made_is_not_stored() {
             });
             begun.wait();
             change(&cache);
-            // Whoever comes now is not given what was begun before.
+            // A later caller does not get the value whose making began before the change.
             let later = cache.get_or_insert_with(b"key", || Ok::<_, ()>(b"newer".to_vec()));
             assert_eq!(later, Ok(b"newer".to_vec()));
             if expected.is_none() {

@@ -1,5 +1,5 @@
-//! Ways in which an old value could come back, each forced to happen: colliding hashes, a ring that
-//! comes round during a read, a kill in the middle of recovery. And a lock order.
+//! Ways in which an old value could come back, each forced to happen: colliding hashes, a ring that wraps round during
+//! a read, a kill in the middle of recovery. And a lock order.
 
 mod common;
 
@@ -67,7 +67,7 @@ fn a_slow_reader_does_not_promote_what_was_overwritten() {
     assert_eq!(get(&cache, 1), Some(3), "version 1 was read before version 2 was put");
 }
 
-/// The same of a block that the RAM tier keeps: it was read before the ring came round, and is kept after it did.
+/// Likewise for a block for the RAM tier, which was read before the ring wrapped round and would be kept after that.
 #[test]
 fn a_slow_reader_does_not_keep_a_block_that_was_overwritten() {
     let folder = tempfile::tempdir().unwrap();
@@ -75,7 +75,7 @@ fn a_slow_reader_does_not_keep_a_block_that_was_overwritten() {
     let open = || {
         let boxed: Box<dyn Device> = Box::new(Arc::clone(&device));
         let memory_division = MemoryDivision::Fixed { blocks_percent: 50 };
-        // An entry for each shard: another one of the shard evicts it, and its block is asked for.
+        // RAM for one entry a shard: another key of the shard evicts it, and lookups need its block.
         let memory_entries = Some(SHARDS as u64);
         let options = Options { memory_division, memory_entries, ..options(folder.path(), 4, 1, 1 << 20) };
         Arc::new(Cache::open_on(boxed, options).unwrap())
@@ -103,8 +103,7 @@ fn a_slow_reader_does_not_keep_a_block_that_was_overwritten() {
 /// Where the small files lie, and the device.
 type Image = (String, Arc<MemoryDevice>);
 
-/// What a kill would leave: the small files and the device's bytes. The caller sees to it that the
-/// device rests meanwhile.
+/// The state that a kill would leave: the small files and the device's bytes. The device must be idle meanwhile.
 fn image(memory: &MemoryDevice, from: &Path, to: &Path) -> Arc<MemoryDevice> {
     std::fs::create_dir_all(to).unwrap();
     for file in std::fs::read_dir(from).unwrap() {
@@ -118,8 +117,8 @@ fn image(memory: &MemoryDevice, from: &Path, to: &Path) -> Arc<MemoryDevice> {
     Arc::new(copy)
 }
 
-/// More deletions than a segment holds are lost in a kill; the next start, which writes them down
-/// again, is killed after each of its writes.
+/// More deletions than a segment holds are lost in a kill; the next start, which appends them again, is killed after
+/// each of its writes.
 #[test]
 fn a_kill_during_recovery_brings_nothing_back() {
     const KEYS: u64 = 100_000;
@@ -233,7 +232,7 @@ fn one_path_belongs_to_one_cache() {
     assert!(Cache::open(options(folder.path(), 8, 2, 0)).is_ok());
 }
 
-/// Readers that hold places of what is being given up find blocks of another instance there, and nothing is damaged.
+/// Readers that hold places of cleared content find blocks of another instance there, which do not count as damaged.
 #[test]
 fn a_cache_that_is_cleared_beside_readers_has_no_damaged_blocks() {
     let folder = tempfile::tempdir().unwrap();

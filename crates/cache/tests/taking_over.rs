@@ -1,5 +1,5 @@
-//! The RAM tier of a process that was killed is taken over: also where that process is slow to end, and where others have
-//! filled the folder meanwhile.
+//! The RAM tier of a killed process is taken over, even if that process is slow to end, or the folder was filled
+//! meanwhile.
 
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const KEYS: u64 = 10_000;
 
-/// DRAM first: what was put is in RAM alone.
+/// DRAM first: entries are in RAM only.
 fn options(folder: &Path, memory_folder: &Path) -> Options {
     let mut flash = FlashOptions::new(folder.join("c"), 64 << 20);
     flash.admission = Admission::Reuse;
@@ -71,7 +71,7 @@ impl Drop for Tmpfs {
     }
 }
 
-/// Locks what a process that ends still has locked.
+/// Takes the locks that an ending process still holds.
 fn lock(folder: &Path, memory_folder: &Path) -> Vec<File> {
     let files = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     let memory = files(memory_folder).filter(|path| path.to_string_lossy().contains("granary-"));
@@ -90,7 +90,7 @@ fn a_process_that_is_slow_to_end_keeps_its_ram_tier_for_the_next() {
     let is_in_use = |opened: Result<Cache, OpenError>| matches!(opened, Err(OpenError::InUse { .. }));
     assert!(is_in_use(Cache::open(options(folder.path(), memory.path()))), "the process is still there");
     let ends = std::thread::spawn(move || {
-        // Longer than a lock is waited for, which is a second: two are, one after the other.
+        // Longer than the second that one lock is waited for: two are taken one after the other.
         std::thread::sleep(Duration::from_millis(1100));
         drop(locked);
     });

@@ -1,4 +1,4 @@
-//! A process that may start no thread: a start says so, and costs nothing of what the cache holds.
+//! A process that may start no thread: opening fails with an error, and the cache loses nothing.
 
 #![cfg(not(any(miri, feature = "shuttle")))]
 
@@ -10,7 +10,7 @@ use std::process::Command;
 /// The folder of the process without threads.
 const FOLDER: &str = "GRANARY_TEST_WITHOUT_THREADS";
 
-/// No address space has room for such a stack.
+/// A stack that fits no address space.
 const STACK_BYTES: &str = "281474976710656";
 
 const KEYS: u32 = 3000;

@@ -64,7 +64,7 @@ fn wait_for_trainings(cache: &Cache, count: u64) {
     }
 }
 
-/// A cache is closed while a dictionary is being trained: what was compressed with older ones is still there.
+/// A cache is closed while a dictionary is being trained: values compressed with older ones are still there.
 fn close_while_training(compression: Compression, closes: bool) {
     let folder = tempfile::tempdir().unwrap();
     let open = || Cache::open(options(folder.path(), compression)).unwrap();
@@ -92,7 +92,7 @@ fn close_while_training(compression: Compression, closes: bool) {
     let ids_before = cache.stats().codec_versions;
     assert_eq!(ids_before, 2);
     assert!(found(&cache, first.clone(), 0) > 1990);
-    // Some windows of values of that kind, then of another: until the third one is being trained.
+    // Some windows of values of that kind, then of another, until the third dictionary is being trained.
     let raw = cache.stats().value_bytes_raw;
     while cache.stats().value_bytes_raw < raw + (20 << 20) {
         put(&cache, next..next + 1000, 0);

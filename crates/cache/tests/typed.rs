@@ -92,12 +92,12 @@ fn what_does_not_encode_is_an_error_and_what_does_not_decode_is_a_miss() {
     let refused = cache.insert_many(&[(&1, &Even(5)), (&2, &Even(6))]);
     assert!(matches!(refused[..], [(0, Error::Encode { what: "value", .. })]), "{refused:?}");
     assert_eq!(cache.get_many(&[&1, &2]), [None, Some(Even(6))]);
-    // An older value of the same batch does not outlive one that is not kept, and a newer one is.
+    // In a batch, a value that is not kept removes the key's older value; a newer value is kept.
     let refused =
         cache.insert_many(&[(&1, &Even(2)), (&2, &Even(8)), (&1, &Even(5)), (&2, &Even(7)), (&2, &Even(4))]);
     let places: Vec<usize> = refused.iter().map(|(place, _)| *place).collect();
     assert_eq!((cache.get_many(&[&1, &2]), places), (vec![None, Some(Even(4))], vec![2, 3]));
-    // What was made is returned, though it is not kept.
+    // The made value is returned, though it is not kept.
     assert_eq!(cache.get_or_insert_with(&9, || Ok::<_, ()>(Even(7))), Ok(Even(7)));
     assert!(!cache.contains(&9) && cache.undecodable() == 0);
 
@@ -210,7 +210,7 @@ fn whatever_implements_serdes_traits() {
     assert_eq!(cache.get(&Asked { tenant: 2, name: "bob" }), Some(ann));
     assert_eq!(cache.get(&Asked { tenant: 1, name: "ann" }), None);
 
-    // Bytes that are left over belong to another type.
+    // Trailing bytes make a value invalid.
     let bytes: TypedCache<u8, Vec<u8>> = TypedCache::new(cache.into_inner());
     bytes.insert(&7, &vec![1, 2]).unwrap();
     let cache: TypedCache<u8, u8, Postcard> = TypedCache::new(bytes.into_inner());

@@ -1,4 +1,4 @@
-//! A block that the device cannot read costs what is in it, and not what is read with it.
+//! An unreadable block costs its own entries, and not those read with it.
 
 use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Pending};
 use granary_log::device::{Device, MemoryDevice};
@@ -49,7 +49,7 @@ fn filled(folder: &tempfile::TempDir) -> (Arc<OneBad>, Cache, Vec<[u8; 8]>) {
     (device, cache, names)
 }
 
-/// How many are found by a batch that is waited for.
+/// How many keys a blocking batch finds.
 fn found_at_once(cache: &Cache, names: &[[u8; 8]]) -> u64 {
     let keys: Vec<Key<'_>> = names.iter().map(|name| cache.key(name)).collect();
     let mut found = 0;
@@ -59,7 +59,7 @@ fn found_at_once(cache: &Cache, names: &[[u8; 8]]) -> u64 {
     found
 }
 
-/// How many are found by lookups that go on while their thread does other things.
+/// How many keys background lookups find.
 fn found_later(cache: &Cache, names: &[[u8; 8]]) -> u64 {
     let keys: Vec<Key<'_>> = names.iter().map(|name| cache.key(name)).collect();
     let mut pending = Pending::with_engine(cache, Engine::Plain);
@@ -79,7 +79,7 @@ fn found_later(cache: &Cache, names: &[[u8; 8]]) -> u64 {
     found
 }
 
-/// How many a scan visits.
+/// How many entries a scan visits.
 fn scanned(cache: &Cache, _: &[[u8; 8]]) -> u64 {
     let mut visited = 0;
     cache.scan(&mut Io::with_engine(Engine::Plain), |_, _, _| visited += 1);

@@ -1,4 +1,4 @@
-//! Write buffers in memory that outlives the process: after a kill, what was in them only is there, deletions too.
+//! Write buffers in memory that outlives the process: after a kill their entries and deletions are there.
 
 mod common;
 
@@ -56,7 +56,7 @@ fn a_kill_costs_nothing_of_what_is_in_write_buffers() {
     let cache = Cache::open(options(folder.path(), memory.path())).unwrap();
     change(&cache);
     assert!(cache.stats().memory_entries < KEYS / 3, "RAM has few of them");
-    // But for a few that lost their places to keys that look alike, what was put is there.
+    // Except for a few keys displaced by look-alikes, all puts are there.
     let before: Vec<Option<u64>> = (0..KEYS).map(|key| get(&cache, key)).collect();
     let as_put = (0..KEYS).zip(&before).filter(|(key, found)| expected(*key) == **found).count();
     assert!(as_put as u64 * 1000 >= KEYS * 999, "{as_put} of {KEYS}");
@@ -68,7 +68,7 @@ fn a_kill_costs_nothing_of_what_is_in_write_buffers() {
         let others = found.iter().zip(&before).filter(|(now, before)| now != before);
         let (lost, wrong): (Vec<_>, Vec<_>) = others.partition(|(now, _)| now.is_none());
         assert!(wrong.is_empty(), "round {round}: {wrong:?}");
-        // A key that lost its place to one that looks alike was found in RAM, and has left that by chance.
+        // A key displaced by a look-alike was found in RAM, and may have left it by chance.
         assert!(lost.len() <= 3, "round {round}: {lost:?}");
         if round > 0 {
             assert_eq!(cache.stats().bytes_written, 0, "what was written once is not written again");
@@ -98,7 +98,7 @@ fn without_them_what_they_had_is_lost_and_nothing_older_is_there() {
     assert!(lost > 0, "something was in write buffers only");
 }
 
-/// Opened without the folder meanwhile, the cache has changed behind the back of what lies there.
+/// The cache was opened without the folder meanwhile, so the files there are out of date.
 #[test]
 fn what_is_out_of_date_is_not_taken_over() {
     let Some((folder, memory)) = folders() else { return };
@@ -114,7 +114,7 @@ fn what_is_out_of_date_is_not_taken_over() {
     assert_eq!((0..KEYS).filter(|key| get(&cache, *key).is_some()).count(), 0);
 }
 
-/// A device whose writes wait while it is told so, and whose syncs panic from a number on.
+/// A device whose writes wait while it is shut, and whose syncs panic from a number on.
 struct Gated {
     memory: MemoryDevice,
     is_shut: Mutex<bool>,
@@ -171,7 +171,7 @@ fn files(folders: &[&Path]) -> Vec<(PathBuf, Vec<u8>)> {
     paths.map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
 }
 
-/// A start without the folder counts the write buffers for lost; killed before it has begun, it leaves them to nobody.
+/// A start without the folder counts the write buffers as lost; if it is killed early, no later start uses them either.
 #[test]
 fn a_start_without_them_that_is_killed_leaves_none() {
     const SEGMENT: u64 = 16 * 512;
@@ -201,7 +201,7 @@ fn a_start_without_them_that_is_killed_leaves_none() {
     while !device.has_waited.load(Ordering::Acquire) {
         std::thread::yield_now();
     }
-    // It waits for room: the journal has it for the segment behind all that are in write buffers.
+    // The deletion waits for room: the journal has it for the segment after all those in write buffers.
     delete(&cache, 1);
     assert_eq!(get(&cache, 1), None);
     let (left, bytes) = (files(&[folder.path(), memory.path()]), device.bytes());
@@ -223,7 +223,7 @@ fn a_start_without_them_that_is_killed_leaves_none() {
     cache.abandon();
 }
 
-/// Puts that find no room, again and again, of a few keys: what waits for room is bounded by their number.
+/// Repeated puts of a few keys that find no room: the waiting deletions are bounded by the number of keys.
 #[test]
 fn puts_that_find_no_room_wait_once_each() {
     const SEGMENT: u64 = 16 * 512;
@@ -262,7 +262,7 @@ fn puts_that_find_no_room_wait_once_each() {
     cache.close().unwrap();
 }
 
-/// A segment is lost whose changes the journal has, and a later one is found: what was put again there stays.
+/// A lost segment's changes are in the journal, and a later segment is found: keys put again there stay.
 #[test]
 fn what_was_put_behind_a_lost_segment_stays() {
     const SEGMENTS: u64 = 16;
@@ -284,7 +284,7 @@ fn what_was_put_behind_a_lost_segment_stays() {
     cache.flush().unwrap();
     let mut bytes = device.bytes();
     cache.abandon();
-    // The eleventh.
+    // The eleventh segment is lost.
     let slot = (11 * SEGMENT) as usize;
     bytes[slot..slot + SEGMENT as usize].fill(0);
     for (path, bytes) in left {

@@ -1,5 +1,4 @@
-//! The dialect without sessions, catalogue and dictionaries: a query goes the whole way from its text to the text of its
-//! answer.
+//! The dialect without sessions, catalogue and dictionaries: from a query's text to the text of its answer.
 
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use datafusion::physical_plan::collect;
 use datafusion::sql::parser::Statement;
 use granary_dict::Waiting;
 
-/// Somebody in a database of dictionaries.
+/// A user in a database of dictionaries.
 struct Somebody;
 
 impl Scope for Somebody {

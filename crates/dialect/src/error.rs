@@ -7,15 +7,15 @@ use datafusion::common::DataFusionError;
 
 use crate::reword;
 
-/// Everything that can stop a statement. The codes and names are ClickHouse's, so that scripts which
-/// look at them keep working.
+/// Any error that stops a statement. The codes and names are ClickHouse's, so that scripts that look at them keep
+/// working.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// ClickHouse's error code.
     pub code: i32,
     /// ClickHouse's name for the code.
     pub name: &'static str,
-    /// What went wrong, for a person.
+    /// The message, for people.
     pub message: String,
 }
 
@@ -174,25 +174,25 @@ impl From<std::io::Error> for Error {
 }
 
 impl Error {
-    /// `name` stands for two expressions.
+    /// `name` is an alias of two expressions.
     pub fn two_expressions_for_alias(name: &str, one: &dyn fmt::Display, other: &dyn fmt::Display) -> Error {
         Error::multiple_expressions_for_alias(format!(
             "Multiple expressions {one} AS {name} and {other} AS {name} for alias {name}"
         ))
     }
 
-    /// Says which file it was.
+    /// The error with the path of the file it occurred in.
     pub fn at(self, path: &Path) -> Error {
         Error { message: format!("{}: {}", path.display(), self.message), ..self }
     }
 
-    /// Whether nobody reads the answer any more.
+    /// Whether the reader of the answer is gone.
     pub fn is_broken_pipe(&self) -> bool {
         self.code == Error::broken_pipe("").code
     }
 }
 
-/// An error of ours that travelled through DataFusion comes out as it went in.
+/// An error of ours that passed through DataFusion is returned as it was.
 fn find_own(error: &DataFusionError) -> Option<Error> {
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(current) = next {

@@ -1,8 +1,9 @@
-//! DataFusion's errors in ClickHouse's words.
+//! Rewords DataFusion's errors as ClickHouse's.
 //!
-//! Columns, casts and memory have variants of their own. What else is wrong with a query is a text alone: [`PLAN`] and
-//! [`CAST`] are all the texts that are read, as DataFusion 55.2 and Arrow 59 write them. `sql/tests/sql/errors.rs` has a query
-//! for each, and fails when one is written otherwise. A text that is not known here keeps its own words.
+//! Errors of columns, casts and memory have their own variants. Other errors of a query are texts only: [`PLAN`] and
+//! [`CAST`] are all the texts that are recognised, as DataFusion 55.2 and Arrow 59 write them.
+//! `sql/tests/sql/errors.rs` has a query for each, and fails when one is written differently. An unknown text keeps its
+//! own words.
 
 use std::str::FromStr;
 
@@ -16,18 +17,18 @@ use crate::rewrite::clickhouse_name;
 use crate::text::shown_name;
 use crate::types::plain_name;
 
-/// Columns that are named beside one that is unknown.
+/// Columns listed in the error of an unknown one.
 const KNOWN_MAX: usize = 10;
 
-/// A text of DataFusion's, and what is made of it.
+/// A text of DataFusion's, and its error here.
 struct Text {
-    /// The parts that are the same in each such text, in their order; an empty last one stands for the text's end.
+    /// The constant parts of the text, in order; an empty last one matches the text's end.
     marks: &'static [&'static str],
-    /// Makes the error of what stands behind each mark, up to the next one.
+    /// Makes the error from the parts after each mark, up to the next one.
     error: fn(&[&str]) -> Option<Error>,
 }
 
-/// The texts of `DataFusionError::Plan`; the first that is found counts.
+/// Texts of `DataFusionError::Plan`; the first match counts.
 const PLAN: &[Text] = &[
     Text {
         marks: &["Invalid function '", "'"],
@@ -40,16 +41,16 @@ const PLAN: &[Text] = &[
     },
 ];
 
-/// Words of other texts of `DataFusionError::Plan` that are about the types of arguments.
+/// Words of other texts of `DataFusionError::Plan` about types of arguments.
 const ABOUT_TYPES: [&str; 2] = ["coerce", "signature"];
 
-/// The text of `ArrowError::CastError` about a text that was compared with a number and is none.
+/// The text of `ArrowError::CastError` about an invalid number in a comparison.
 const CAST: Text = Text {
     marks: &["Cannot cast string '", "' to value of ", " type"],
     error: |found| Some(no_number(found[0], found[1])),
 };
 
-/// What begins the text of `DataFusionError::NotImplemented` about arrays that are gone through elsewhere than in SELECT.
+/// The beginning of the text of `DataFusionError::NotImplemented` about arrayJoin outside of SELECT.
 const UNNEST: &str = "Unnest should be rewritten to LogicalPlan::Unnest";
 
 impl Text {
@@ -66,9 +67,9 @@ impl Text {
     }
 }
 
-/// Returns the error that a user sees for one of DataFusion's that has no error of ours in it.
+/// The error shown for one of DataFusion's that does not wrap one of ours.
 pub fn reworded(error: &DataFusionError) -> Error {
-    // Which of its rules it was says nothing.
+    // The failed rule's name does not help.
     let root = error.find_root();
     let message = root.strip_backtrace();
     match root {
@@ -94,7 +95,7 @@ pub fn reworded(error: &DataFusionError) -> Error {
     }
 }
 
-/// The message where memory runs out: the words of whoever bounds it, whatever operator it was that could not do without.
+/// The message when memory runs out: that of the limit, whichever operator hit it.
 fn memory_error(text: &str) -> String {
     match text.find("Memory limit (") {
         Some(at) => text[at..].to_owned(),
@@ -102,7 +103,7 @@ fn memory_error(text: &str) -> String {
     }
 }
 
-/// An error about columns.
+/// The error about columns.
 fn schema_error(error: &SchemaError) -> Option<Error> {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
@@ -135,7 +136,7 @@ fn arrow_error(error: &ArrowError) -> Option<Error> {
     }
 }
 
-/// The error for a text that is no number of a type, which has Arrow's name.
+/// The error for a text that is no number of the type with this Arrow name.
 pub(crate) fn no_number(written: &str, name: &str) -> Error {
     let name = type_name(name);
     match name.starts_with("Float") && !begins_as_number(written) {
@@ -146,7 +147,7 @@ pub(crate) fn no_number(written: &str, name: &str) -> Error {
     }
 }
 
-/// Whether a text has a number in front. As in ClickHouse, that one is too long, and others are none.
+/// Whether the text starts with a number: ClickHouse then reports trailing input, else no number.
 fn begins_as_number(text: &str) -> bool {
     text.trim_start_matches(['+', '-', '.']).starts_with(|letter: char| letter.is_ascii_digit())
 }
@@ -166,7 +167,7 @@ fn called(call: &str) -> Option<Error> {
     Some(illegal_types(function, types))
 }
 
-/// A column that is neither grouped by nor under an aggregate.
+/// The error for a column that is neither grouped by nor under an aggregate.
 fn loose(column: &str) -> Error {
     let column = shown_name(column.rsplit_once('.').map_or(column, |(_, name)| name));
     Error::not_an_aggregate(format!(
@@ -189,12 +190,12 @@ fn illegal_types(function: &str, types: &str) -> Error {
     })
 }
 
-/// Arrow's name of a type as ClickHouse's.
+/// ClickHouse's name of a type, from Arrow's.
 fn type_name(name: &str) -> String {
     DataType::from_str(name).map_or_else(|_| name.to_owned(), |data_type| plain_name(&data_type))
 }
 
-/// Apart by commas that are not inside parentheses.
+/// Splits at commas that are not inside parentheses.
 fn split_types(text: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
     for (at, byte) in text.bytes().enumerate() {

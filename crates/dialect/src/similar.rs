@@ -1,9 +1,9 @@
-//! Names that may be meant by one that nobody knows.
+//! Suggestions for unknown names.
 
-/// Names that are proposed.
+/// Maximum number of names suggested.
 const HINTS_MAX: usize = 2;
 
-/// Lists the names that are nearest to what is written, as `['toString']`; `None`: none is near.
+/// The names nearest to a written one, as `['toString']`; `None`: none is near.
 pub fn similar<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let written = written.to_ascii_lowercase();
     let mut near: Vec<(usize, &str)> = names
@@ -15,7 +15,7 @@ pub fn similar<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Optio
     (!near.is_empty()).then(|| format!("[{}]", near.join(", ")))
 }
 
-/// How many letters must be inserted, left out or replaced to make one name of the other.
+/// The number of letters to insert, delete or replace to turn one name into the other.
 fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, a) in one.bytes().enumerate() {

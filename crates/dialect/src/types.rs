@@ -1,4 +1,4 @@
-//! The names ClickHouse gives to Arrow's types.
+//! ClickHouse's names of Arrow's types.
 
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
 use granary_dict::DataType as ClickHouseType;
@@ -6,15 +6,15 @@ use granary_dict::DataType as ClickHouseType;
 /// The field metadata that carries a ClickHouse type which Arrow cannot express (UUID, Bool).
 pub const CLICKHOUSE_TYPE: &str = "clickhouse.type";
 
-/// The ClickHouse type that a field's metadata names, if the field's Arrow type can hold it: functions of DataFusion give
-/// their results the metadata of their arguments.
+/// The ClickHouse type in a field's metadata, if the field's Arrow type can hold it: functions of DataFusion pass their
+/// arguments' metadata on to their results.
 pub fn said(field: &Field) -> Option<&str> {
     let name = field.metadata().get(CLICKHOUSE_TYPE)?;
     let said = ClickHouseType::parse_column(name);
     said.map_or(true, |said| holds(&said.to_arrow(), field.data_type())).then_some(name)
 }
 
-/// Whether values of a type may be what another type is said to hold.
+/// Whether a column of Arrow type `found` can hold the declared type.
 fn holds(said: &DataType, found: &DataType) -> bool {
     use DataType::{
         Date32, Date64, Decimal256, Dictionary, FixedSizeList, LargeList, LargeUtf8, List, Map, Struct,
@@ -31,7 +31,7 @@ fn holds(said: &DataType, found: &DataType) -> bool {
         (Struct(said), Struct(found)) => {
             said.len() == found.len() && said.iter().zip(found).all(|(said, found)| item(said, found))
         }
-        // A moment is shown with as many digits and in the zone that are said.
+        // Digits and zone only matter for display.
         (Timestamp(said, _), Timestamp(found, _)) => {
             (*said == TimeUnit::Second) == (*found == TimeUnit::Second)
         }
@@ -42,35 +42,35 @@ fn holds(said: &DataType, found: &DataType) -> bool {
     }
 }
 
-/// The type that a field is declared to be, if it is one that Arrow cannot tell from others or reads otherwise.
+/// The declared type of a field, if it is one that Arrow does not distinguish or reads differently.
 pub fn declared(field: &Field) -> Option<ClickHouseType> {
     ClickHouseType::parse_column(said(field)?).ok().filter(is_beyond_arrow)
 }
 
-/// How many bytes a field has that is a FixedString: a text with zeros behind it.
+/// The width of a FixedString field: texts padded with zeros.
 pub fn fixed_bytes(field: &Field) -> Option<usize> {
     let name = said(field)?;
     name.strip_prefix("FixedString(")?.strip_suffix(')')?.parse().ok()
 }
 
-/// Whether a field of days or seconds is a Date or a DateTime, whose days have 16 bits and whose seconds 32.
+/// Whether a field of days or seconds is a Date (16 bits of days) or a DateTime (32 bits of seconds).
 pub fn is_bounded(field: &Field) -> bool {
     let name = type_name(field);
     !name.contains("Date32") && !name.contains("DateTime64")
 }
 
-/// Whether a field is of integers of more than 64 bits, for which Arrow has decimals.
+/// Whether a field holds integers of more than 64 bits, which are decimals in Arrow.
 pub fn is_wide(field: &Field) -> bool {
     use ClickHouseType::{Int128, Int256, UInt128};
     declared(field).is_some_and(|declared| matches!(declared.inner(), Int128 | UInt128 | Int256))
 }
 
-/// Whether a field is of addresses of IPv4, which Arrow takes for numbers.
+/// Whether a field holds IPv4 addresses, which are numbers in Arrow.
 pub(crate) fn is_address(field: &Field) -> bool {
     declared(field).is_some_and(|declared| declared.inner() == &ClickHouseType::Ipv4)
 }
 
-/// Whether values of a type are read and converted by the rules of dictionaries, not by Arrow's.
+/// Whether values of a type are parsed and converted by the rules of dictionaries, not by Arrow's.
 pub(crate) fn is_beyond_arrow(data_type: &ClickHouseType) -> bool {
     use ClickHouseType::{
         Array, DateTime64, Decimal, Int128, Int256, Ipv4, Ipv6, Map, Nested, Tuple, UInt128,
@@ -101,7 +101,7 @@ pub fn plain_field_name(field: &Field) -> String {
     type_name(&field.clone().with_nullable(false))
 }
 
-/// The same with a line for each element of a named tuple, as `toTypeName` and DESCRIBE show it.
+/// The type's name with a line for each element of a named tuple, as `toTypeName` and DESCRIBE show it.
 pub fn pretty_type_name(field: &Field) -> String {
     name(field, Tuples::Indented { depth: 1 })
 }
@@ -115,7 +115,7 @@ enum Tuples {
 
 fn name(field: &Field, tuples: Tuples) -> String {
     let name = match (said(field), tuples) {
-        // What is said there is on one line; a Nested always is.
+        // The declared name is on one line; a Nested always is.
         (Some(name), Tuples::Indented { .. }) if name.contains("Tuple(") && !name.starts_with("Nested(") => {
             name_of(field.data_type(), tuples)
         }
@@ -138,7 +138,7 @@ pub fn plain_name(data_type: &DataType) -> String {
 fn name_of(data_type: &DataType, tuples: Tuples) -> String {
     match data_type {
         DataType::Null => "Nothing".into(),
-        // Comparisons and dictHas give Boolean here and UInt8 in ClickHouse; a real Bool carries metadata.
+        // Comparisons and dictHas return Boolean here and UInt8 in ClickHouse; a real Bool carries metadata.
         DataType::Boolean => "UInt8".into(),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "String".into(),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "String".into(),

@@ -1,4 +1,4 @@
-//! The allocator of the process, and how it is set.
+//! The process's allocator, and its settings.
 
 use std::ffi::c_char;
 use std::io;
@@ -9,34 +9,32 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// What jemalloc reads before its first allocation, a C string. `_RJEM_MALLOC_CONF` in the environment comes later
-/// and overrides it.
+/// Options that jemalloc reads before its first allocation, as a C string. `_RJEM_MALLOC_CONF` in the environment is
+/// read later and overrides them.
 #[repr(transparent)]
 struct Options(*const c_char);
 
 // SAFETY: it points to a constant.
 unsafe impl Sync for Options {}
 
-/// Each thread keeps what it frees for itself, pieces of up to 32 KiB if nothing else is said. A server has many
-/// threads that wait, for clients and for sources, and are used in turn: what they kept grew for hours, to a third
-/// of its heap. Larger pieces than these are rare enough to be taken from all threads' common store.
+/// Each thread caches what it frees, by default pieces of up to 32 KiB. A server has many threads that wait, for
+/// clients and for sources, and are used in turn: their caches grew for hours, to a third of its heap. Larger pieces
+/// than these are rare enough to be taken from the common store.
 ///
-/// Memory that was freed goes back to the system after a second, where jemalloc's default is ten: what a start reads of a
-/// cache that is larger than RAM would stay beside the index that it becomes. Queries that follow each other sooner than
-/// that find it again.
+/// Freed memory returns to the system after a second; jemalloc's default is ten: the memory in which a start reads a
+/// cache larger than RAM would stay beside the index made from it. Queries within that second reuse it.
 ///
-/// The heap is in huge pages where the kernel has them for those who ask: a query over a dictionary touches an index
-/// and buffers of megabytes in no order, and takes a tenth less time. A server does without
-/// ([`crate::server::run`]).
+/// The heap is in huge pages if the kernel offers them on request: a query over a dictionary touches an index and
+/// buffers of megabytes at random, and takes a tenth less time. A server does without ([`crate::server::run`]).
 #[used]
 #[unsafe(export_name = "_rjem_malloc_conf")]
 static OPTIONS: Options = Options(c"tcache_max:4096,thp:always,dirty_decay_ms:1000".as_ptr());
 
-/// How often a server gives back what was freed.
+/// How often a server returns freed memory.
 const DECAY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Gives freed memory back to the system for as long as the process lives, also while nothing is allocated: threads that
-/// wait for clients do not come by.
+/// Returns freed memory to the system for as long as the process lives, also while nothing is allocated: threads that
+/// wait for clients do not call the allocator.
 pub fn decay_while_idle() -> io::Result<()> {
     let decay = || {
         loop {
@@ -47,9 +45,9 @@ pub fn decay_while_idle() -> io::Result<()> {
     std::thread::Builder::new().name("allocator".to_owned()).spawn(decay).map(drop)
 }
 
-/// Gives back what was freed long enough ago, in all arenas (4096 stands for them). Returns jemalloc's error, 0 for none.
+/// Returns memory freed long enough ago, in all arenas (4096 stands for them). Returns jemalloc's error, 0 for none.
 fn decay() -> i32 {
-    // SAFETY: it takes and gives nothing.
+    // SAFETY: the pointers to values are null: nothing is read or written.
     unsafe { tikv_jemalloc_sys::mallctl(c"arena.4096.decay".as_ptr(), null_mut(), null_mut(), null_mut(), 0) }
 }
 
@@ -58,7 +56,7 @@ mod tests {
     use std::ffi::{CStr, c_char};
     use std::ptr::{null, null_mut};
 
-    /// An option of jemalloc's, `value` before it is read.
+    /// The value of an option of jemalloc; `value` is the initial content.
     ///
     /// # Safety
     /// The option has the type `T`.

@@ -1,4 +1,4 @@
-//! A session for a program that asks, and wants seconds and text back.
+//! A session for studies and demos, which returns text and seconds.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,16 +13,16 @@ use crate::progress::Progress;
 
 /// A session and the threads it runs on. Dropping it stops its dictionaries cleanly.
 pub struct Client {
-    // First, so that what it runs has threads until it is closed.
+    // First, so that the runtime's threads exist until it is closed.
     session: Session,
     runtime: Runtime,
 }
 
 /// A query's answer.
 pub struct Reply {
-    /// In the format asked for.
+    /// The rows, in the format asked for.
     pub text: String,
-    /// From the statement's first byte read to its last row written.
+    /// Seconds from parsing the statements to writing the last row.
     pub seconds: f64,
 }
 
@@ -42,12 +42,13 @@ impl Client {
         Ok(Client { session: Session::open(options)?, runtime })
     }
 
-    /// Runs statements; the last one's answer in TabSeparated.
+    /// Runs statements; returns the last one's answer in TabSeparated.
     pub fn ask(&self, sql: &str) -> Result<Reply> {
         self.answer(sql, Format::TabSeparated, None)
     }
 
-    /// The same in another format; with the number of rows that will be read, a bar shows how far it is.
+    /// Runs statements, with the last one's answer in `format`; if `rows`, the number of rows to be read, is given,
+    /// shows a progress bar.
     pub fn answer(&self, sql: &str, format: Format, rows: Option<u64>) -> Result<Reply> {
         let started = Instant::now();
         let mut text = Vec::new();
@@ -66,7 +67,7 @@ impl Client {
         Ok(Reply { text: String::from_utf8_lossy(&text).into_owned(), seconds })
     }
 
-    /// The one row of a query, as numbers.
+    /// The numbers in a query's one row.
     pub fn numbers<const N: usize>(&self, sql: &str) -> Result<[f64; N]> {
         let text = self.ask(sql)?.text;
         let numbers: Vec<f64> = text.split_whitespace().map_while(|cell| cell.parse().ok()).collect();

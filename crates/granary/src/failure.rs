@@ -1,4 +1,4 @@
-//! What can stop a demo, a study, or a command on volumes.
+//! Errors that stop a demo, a study, or a command on volumes.
 
 use std::process::ExitCode;
 
@@ -33,10 +33,10 @@ pub enum Failure {
     Answer(String),
 }
 
-/// Everything here can be stopped in these ways.
+/// The result of commands.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Says which file it was.
+/// Adds the file's path to an error.
 pub fn at(path: &std::path::Path) -> impl Fn(std::io::Error) -> Failure {
     let path = path.display().to_string();
     move |error| Failure::File(path.clone(), error)

@@ -71,7 +71,7 @@ mod tests {
     use clap::CommandFactory;
     use std::collections::BTreeSet;
 
-    /// Two arguments of one name would be one: a release build of clap does not say so.
+    /// Two arguments with the same id would be one: clap's release build does not report that.
     #[test]
     fn each_argument_has_a_name_of_its_own() {
         fn check(command: &clap::Command) {

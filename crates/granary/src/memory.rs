@@ -1,4 +1,4 @@
-//! What RAM there is, and what of it is allocated.
+//! The RAM of the machine, and the part of it that is allocated.
 
 use granary_memcached::{AllocatorSizes, ProcessMemory};
 use granary_sql::MemoryOptions;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The memory of queries, beside caches of which no dictionary is one.
+/// Memory options of queries; `other_caches` are caches that belong to no dictionary.
 pub fn options(
     queries: Option<u64>,
     other_caches: impl Fn() -> u64 + Send + Sync + 'static,
@@ -15,11 +15,11 @@ pub fn options(
     MemoryOptions { ram: ram(), queries, allocated: in_use, other_caches: Arc::new(other_caches) }
 }
 
-/// Bytes that the process may use: of its control group or one above it, or of the machine.
+/// Bytes that the process may use: the limit of its control group or one above it, or the machine's RAM.
 pub fn ram() -> u64 {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = groups.lines().filter_map(|line| {
-        // `0::/path`, or `4:memory:/path` of the first version.
+        // `0::/path`, or `4:memory:/path` in version 1.
         let [_, controllers, path] = line.splitn(3, ':').collect::<Vec<_>>().try_into().ok()?;
         match controllers {
             "" => least("/sys/fs/cgroup", path, "memory.max"),
@@ -31,7 +31,7 @@ pub fn ram() -> u64 {
     limits.min().map_or(machine, |limit| limit.min(machine))
 }
 
-/// The least limit on the way from a group up to the root of all.
+/// The least limit from a group up to the root.
 fn least(root: &str, path: &str, file: &str) -> Option<u64> {
     let groups = Path::new(path)
         .ancestors()
@@ -46,8 +46,8 @@ fn machine() -> u64 {
     kib.map_or(u64::MAX, |kib| kib * 1024)
 }
 
-/// What the allocator has given out, and what files in RAM hold that outlive the process: RAM tiers and write buffers, which
-/// their caches count.
+/// Bytes that the allocator has given out, and bytes of files in RAM that outlive the process: RAM tiers and write
+/// buffers, which their caches count.
 fn in_use() -> u64 {
     allocated() + ProcessMemory::now(None).shared
 }
@@ -57,16 +57,16 @@ pub fn allocated() -> u64 {
     figure(c"stats.allocated")
 }
 
-/// What the allocator has given out, and what it keeps.
+/// Bytes that the allocator has given out, and bytes that it keeps.
 pub fn allocator_sizes() -> AllocatorSizes {
     let allocated = allocated();
     AllocatorSizes { allocated, kept: figure(c"stats.resident").saturating_sub(allocated) }
 }
 
-/// A figure of the allocator's, as of now.
+/// A current figure of the allocator.
 fn figure(name: &CStr) -> u64 {
     let (mut epoch, mut bytes, mut len) = (1u64, 0usize, size_of::<usize>());
-    // SAFETY: the epoch is a `uint64_t` that is written, the figures are of `size_t` and are read, each by its own size.
+    // SAFETY: `epoch` is a `uint64_t` that is written; figures are `size_t`s that are read, each with its own size.
     unsafe {
         tikv_jemalloc_sys::mallctl(
             c"epoch".as_ptr(),
@@ -93,12 +93,12 @@ mod tests {
     #[test]
     fn what_is_allocated_shows() {
         let before = allocated();
-        // Bytes that nobody looks at need not be there.
+        // The optimiser could remove bytes that are never read.
         let held = std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(allocated() >= before + held.len() as u64 - (8 << 20), "{before}");
     }
 
-    /// Caches count them, so what is not a cache's would pass for one's where they were left out.
+    /// Caches count them: were they left out here, bytes that are no cache's would count as a cache's.
     #[test]
     fn files_in_ram_are_in_use() {
         let before = in_use();
@@ -106,11 +106,11 @@ mod tests {
         assert!(in_use() >= before + held - (8 << 20), "{before}");
     }
 
-    /// Fills so many bytes of a file in RAM, mapped for as long as the process lives.
+    /// Fills `bytes` bytes of a file in RAM, mapped for as long as the process lives.
     fn in_file_in_ram(bytes: u64) -> u64 {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         let flags = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: memory that is new, of which so many bytes are written.
+        // SAFETY: the mapping is new, and `bytes` long.
         unsafe {
             let start =
                 mmap_anonymous(std::ptr::null_mut(), bytes as usize, flags, MapFlags::SHARED).unwrap();

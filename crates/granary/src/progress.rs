@@ -1,4 +1,4 @@
-//! What is seen while something takes its time, on a terminal only.
+//! Progress shown during long operations, on a terminal only.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Progress {
         Progress::watch(query, None)
     }
 
-    /// The same for a query that reads so many rows: a bar that fills.
+    /// Starts to watch a query that reads `rows` rows: shows a bar that fills.
     pub fn start_with_total(query: granary_sql::Progress, rows: u64) -> Progress {
         Progress::watch(query, Some(rows))
     }
@@ -38,7 +38,7 @@ impl Progress {
         Progress { done, thread }
     }
 
-    /// Removes the line, so that it does not mix with what is about to be written.
+    /// Removes the line, so that it does not mix with further output.
     pub fn stop(&mut self) {
         self.done.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -75,9 +75,9 @@ fn watch(query: &granary_sql::Progress, total: Option<u64>, done: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// A bar for so many rows; hidden unless standard error is a terminal.
+/// A bar for `rows` rows; hidden unless standard error is a terminal.
 pub fn bar(rows: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix}{bar:40} {percent:>3}% {msg}");
-    // The template is ours: were it wrong, the plain style would do.
+    // The template is constant: were it wrong, the default style would do.
     ProgressBar::new(rows).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

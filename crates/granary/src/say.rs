@@ -1,14 +1,14 @@
-//! What commands print. A reader that goes early, as `head` does, is no failure: the command does the rest of its work. A
-//! full disk is one.
+//! Output of commands. A reader that closes early, as `head` does, is no failure: the command does the rest of its
+//! work. A full disk is one.
 
 use std::io::{self, ErrorKind, Write, stdout};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-/// Why output could not be written. Nothing is printed from then on.
+/// Why output could not be written. Nothing is printed after that.
 static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints a text on standard output, as it is.
+/// Prints a text on standard output, unchanged.
 pub fn say(text: &str) {
     if UNWRITTEN.get().is_some() {
         return;
@@ -20,14 +20,14 @@ pub fn say(text: &str) {
     }
 }
 
-/// Prints a line on standard output, as `println!` does, for which a pipe that nobody reads is a panic.
+/// Prints a line on standard output, like `println!`, which would panic on a closed pipe.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::say::say(&format!("{}\n", format_args!($($text)*)))
     };
 }
 
-/// The exit status of a command that would have had this one, by what became of its output.
+/// The exit status of a command that ended with `status`, given whether its output was written.
 pub fn status(status: ExitCode) -> ExitCode {
     match UNWRITTEN.get() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => {

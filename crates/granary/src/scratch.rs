@@ -1,4 +1,4 @@
-//! A folder of our own, removed at the end.
+//! A temporary folder, removed at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed lies in a folder for temporary files.
+        // Files that remain are in a folder for temporary files.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

@@ -1,10 +1,10 @@
-//! What docs/clickhouse.md says of Granary, where no other test says it already.
+//! Statements of docs/clickhouse.md about Granary that no other test covers.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs statements on the dictionaries of a folder; each answer's cells in one list.
+/// Runs statements on the dictionaries of a folder; returns the cells of each answer in a list.
 #[track_caller]
 fn run(folder: &Path, statements: &str) -> Vec<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_granary"))
@@ -18,7 +18,7 @@ fn run(folder: &Path, statements: &str) -> Vec<String> {
     String::from_utf8(output.stdout).unwrap().split_whitespace().map(str::to_owned).collect()
 }
 
-/// `d`, whose value for a key an awk program prints.
+/// The dictionary `d`, whose values are printed by an awk program.
 fn create(program: &str, value: &str, lifetime: &str, layout: &str) -> String {
     let program = program.replace('\\', "\\\\").replace('\'', "\\'");
     format!(
@@ -30,7 +30,7 @@ fn create(program: &str, value: &str, lifetime: &str, layout: &str) -> String {
 
 const TEN_TIMES: &str = r#"{print $1 "\t" $1 * 10}"#;
 
-/// A key may drive another one with its tag out of the index: then it is asked for again.
+/// A key may evict another one with its tag from the index, which is then asked for again.
 const LOST: u64 = 10;
 
 fn number(text: &str) -> u64 {
@@ -87,8 +87,8 @@ fn max_stored_keys_bounds_keys_that_the_source_lacks_too() {
     assert!((1..=1024).contains(&number(entries)), "{entries} entries");
     assert!(number(index_bytes) < 64 << 10, "{index_bytes} bytes");
     // The index, and as many entries in the RAM tier, in chunks, where those that wait for the device stay longer;
-    // without the bound it is 2.8 MB. Write buffers are left out: a device that is slow just now has many of them wait
-    // for it, whatever the bound on entries.
+    // without the bound it is 2.8 MB. Write buffers do not count: with a slow device many of them wait, whatever the
+    // bound on entries.
     assert!(number(bytes) < 512 << 10, "{bytes} bytes");
 }
 
@@ -101,7 +101,7 @@ fn a_flipped_bit_is_a_counted_miss() {
 
     let path = folder.path().join("user_files/d.bin");
     let mut file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
-    // Segments have 16 blocks, the last few of which sum them up.
+    // Segments have 16 blocks, the last few of which are summaries.
     for block in (0..1024).filter(|block| block % 16 == 2) {
         let mut byte = [0];
         file.seek(SeekFrom::Start(block * 4096 + 1000)).unwrap();
@@ -128,7 +128,7 @@ fn rows_that_nobody_asked_for_are_ignored_and_counted() {
     let sql = create(too_much, "UInt64", "MIN 1000 MAX 2000", "CACHE(SIZE_IN_CELLS 10000)") + query + counter;
     let seen = run(folder.path(), &format!("{sql}SELECT count() FROM d WHERE id >= 1000; DROP DICTIONARY d"));
     assert_eq!(seen, ["450", "10", "10", "10", "0"]);
-    // Each of the two functions asks a DIRECT dictionary, and both come back.
+    // Each of the two functions asks a DIRECT dictionary, and both return.
     let sql = create(too_much, "UInt64", "", "DIRECT()").replace("LIFETIME()", "") + query + counter;
     assert_eq!(run(folder.path(), &sql), ["450", "10", "20", "0"]);
 }

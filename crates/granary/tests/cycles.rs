@@ -10,17 +10,17 @@ const ENGINE: [&str; 3] = ["log", "cache", "volume"];
 /// The names on the way from a crate's root to an item or module.
 type Names = Vec<String>;
 
-/// The modules of a crate, and what each names of the others.
+/// The modules of a crate, and the names of others that each uses.
 #[derive(Default)]
 struct Crate {
     modules: BTreeSet<Names>,
-    /// Of each module, what it names.
+    /// (module, used name).
     named: Vec<(Names, Names)>,
-    /// What a module makes known under a name of its own: `pub use`.
+    /// Names that a module re-exports: `pub use`.
     shown: BTreeMap<Names, Names>,
 }
 
-/// What one module names.
+/// The names that one module uses.
 struct Module<'a> {
     at: Names,
     of: &'a mut Crate,
@@ -38,7 +38,7 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
 }
 
 impl Module<'_> {
-    /// Where a path leads that begins in this module; `None`: out of the crate.
+    /// The absolute form of a path used in this module; `None`: it leads out of the crate.
     fn absolute(&self, path: &[String]) -> Option<Names> {
         let mut at = self.at.clone();
         let mut path = path;
@@ -80,7 +80,7 @@ impl Module<'_> {
         }
     }
 
-    /// What a module shows of those below it is no import: who uses it is known by where it leads.
+    /// A module's re-export of modules below it is no import: users are resolved to where it leads.
     fn import_name(&mut self, path: Names, name: &syn::Ident, is_shown: bool) {
         match self.absolute(&path) {
             Some(named) if is_shown => {
@@ -131,7 +131,7 @@ impl Crate {
         this
     }
 
-    /// The module that has what a path leads to.
+    /// The module that contains the item of a path.
     fn module_of(&self, path: &[String]) -> Names {
         let len = (0..=path.len()).rev().find(|len| self.modules.contains(&path[..*len])).expect("the root");
         let leads_to = path.get(..=len).and_then(|name| self.shown.get(name));
@@ -141,7 +141,7 @@ impl Crate {
         }
     }
 
-    /// Of each module, those that it imports from. The root shows what the others have, and has nothing itself.
+    /// By module, those that it imports from. The root only re-exports.
     fn imports(&self) -> BTreeMap<Names, BTreeSet<Names>> {
         let mut imports: BTreeMap<Names, BTreeSet<Names>> = BTreeMap::new();
         for (from, named) in &self.named {
@@ -154,7 +154,7 @@ impl Crate {
     }
 }
 
-/// The sources of a crate, each with its module; those of tests left out.
+/// The sources of a crate, with their modules; those of tests left out.
 fn find(folder: &Path, at: &Names, files: &mut Vec<(Names, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -169,7 +169,7 @@ fn find(folder: &Path, at: &Names, files: &mut Vec<(Names, String)>) {
     }
 }
 
-/// The modules that lead back to themselves.
+/// The modules that import themselves indirectly.
 fn in_cycles(imports: &BTreeMap<Names, BTreeSet<Names>>) -> Vec<String> {
     let leads_back = |module: &&Names| {
         let (mut reached, mut next) = (BTreeSet::new(), vec![*module]);

@@ -17,7 +17,7 @@ fn demo(path: &Path) -> String {
     granary(&["demo", "--users", "5000", "--events", "40000", "--path", path.to_str().unwrap()])
 }
 
-/// The numbers of a line of the table, one for each pass.
+/// The numbers in a line of the table, one for each pass.
 fn figures(text: &str, name: &str) -> Vec<f64> {
     let cells = |line: &str| line.split(['│', '┆']).map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     let line = text.lines().map(cells).find(|cells| cells.get(1).is_some_and(|cell| cell == name));
@@ -63,10 +63,10 @@ fn answered(text: &str) -> Vec<Row> {
     rows.collect()
 }
 
-/// A key may drive another one with its tag out of the index: then it is asked for again.
+/// A key may evict another one with its tag from the index, which is then asked for again.
 const LOST: f64 = 3.0;
 
-/// Cold each user is asked for; warm and after reopening nobody is.
+/// Whether the cold pass asks for each user once, and the warm and reopened ones for none.
 fn asked_once(keys: &[f64], users: u64) -> bool {
     let [cold, warm, reopened] = keys else { return false };
     (0.0..=LOST).contains(&(cold - users as f64)) && *warm <= LOST && *reopened <= LOST
@@ -95,7 +95,7 @@ fn the_answer_is_right_and_only_the_cold_pass_asks_the_source() {
         "unknown users are entries too: {entries:?}"
     );
 
-    // A second time: what was made is used, and the dictionary begins empty again.
+    // A second run uses the existing files, and the dictionary begins empty again.
     let again = demo(&path);
     assert!(again.starts_with("Found 5,000 users"), "{again}");
     assert_eq!(answered(&again).len(), answer.len());

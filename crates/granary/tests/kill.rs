@@ -1,10 +1,10 @@
 //! `granary local` killed with SIGKILL again and again while it fills, looks up and reloads.
 //!
-//! The source's answers carry a version that grows. What must hold after each kill: no value older than the last
-//! acknowledged reload, never another key's value, nothing for a key that the source does not have; and what was
-//! in sealed segments is served without asking the source.
+//! The source's answers carry a growing version. After each kill: no value older than the last acknowledged reload,
+//! never another key's value, nothing for a key that the source does not have; and entries of sealed segments are
+//! served without asking the source.
 //!
-//! GRANARY_KILLS: how often (20). GRANARY_SEED: another course of events.
+//! GRANARY_KILLS: number of kills (20). GRANARY_SEED: another sequence of events.
 
 #[path = "server/unlocked.rs"]
 mod unlocked;
@@ -16,9 +16,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const KEYS: u64 = 20_000;
-/// The source has no key that this divides; its program says so too.
+/// The source has no multiples of this key; its program agrees.
 const ABSENT: u64 = 7;
-/// Longest life of a process, in milliseconds.
+/// Maximum life of a process, in milliseconds.
 const LIFE_MS_MAX: u64 = 250;
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -36,12 +36,12 @@ impl Random {
     }
 }
 
-/// What is known of the source and of what the program acknowledged.
+/// The known state of the source, and what the program acknowledged.
 struct World {
     folder: PathBuf,
-    /// The newest version the source has answered with, or may have.
+    /// The newest version that the source may have answered with.
     newest: u64,
-    /// Older versions must not be seen.
+    /// Older versions than this must not be seen.
     oldest: u64,
     checked: u64,
 }
@@ -99,7 +99,7 @@ impl World {
     }
 }
 
-/// One life of the program. `None` from its methods: it is dead.
+/// One life of the program. Its methods return `None` once it is dead.
 struct Life {
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
@@ -130,7 +130,7 @@ impl Life {
         Life { input, output, end }
     }
 
-    /// Runs a statement; its rows, or nothing if the program died before it had answered.
+    /// Runs a statement and returns its rows; `None` if the program died before it answered.
     fn ask(&mut self, statement: &str) -> Option<Vec<String>> {
         writeln!(self.input, "{statement}\nSELECT 'end of the answer';").ok()?;
         let mut rows = Vec::new();
@@ -151,7 +151,7 @@ impl Life {
         Some(())
     }
 
-    /// Everything that was not rewritten lately, and how many of the keys needed no source.
+    /// Looks up everything that was not rewritten lately; returns how many keys needed no source.
     fn look_up_all(&mut self, world: &mut World) -> Option<u64> {
         let counter = "SELECT keys_hit FROM system.dictionaries;";
         let before: u64 = self.ask(counter)?[0].parse().unwrap();
@@ -159,27 +159,27 @@ impl Life {
         Some(self.ask(counter)?[0].parse::<u64>().unwrap() - before)
     }
 
-    /// Does things until it is killed.
+    /// Performs operations until it is killed.
     fn live(&mut self, world: &mut World, random: &mut Random) -> Option<()> {
         loop {
             match random.below(9) {
                 8 => {
-                    // Its entries go with the old dictionary, whatever of the change a kill leaves undone.
+                    // The old entries go with the old dictionary, however much of the change a kill leaves undone.
                     world.newest += 1;
                     world.write_version();
                     self.ask(&world.replace(["d", "e"][random.below(2) as usize]))?;
                     world.oldest = world.newest;
                 }
                 0 => {
-                    // The version is there before the reload: all that is asked for after it is of this version
-                    // or a later one.
+                    // The version is written before the reload: keys asked for after it have this version or a later
+                    // one.
                     world.newest += 1;
                     world.write_version();
                     self.ask("SYSTEM RELOAD DICTIONARY d;")?;
                     world.oldest = world.newest;
                 }
                 1 => {
-                    // Expired entries are asked for again and may change; the others keep their version.
+                    // Expired entries are asked for again and may change; others keep their version.
                     world.newest += 1;
                     world.write_version();
                 }
@@ -208,7 +208,7 @@ fn kills_bring_nothing_back_and_lose_little() {
     for _ in 0..kills {
         let lifetime = Duration::from_millis(random.below(LIFE_MS_MAX));
         let mut life = Life::start(folder.path(), Some(lifetime));
-        // Some lives begin with a look at everything, others at once with something new.
+        // Some lives begin by looking everything up, others directly with a change.
         if random.below(2) == 0
             && let Some(warm) = life.look_up_all(&mut world)
         {

@@ -1,4 +1,4 @@
-//! Which crate may know which: the rule of ARCHITECTURE.md, "Layers".
+//! Which crate may depend on which: the rule of ARCHITECTURE.md, "Layers".
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,12 +33,12 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 14] = [
     ),
 ];
 
-/// Protocols, SQL and async runtimes, which the engine knows nothing of; nor do the memcached and the NBD server know
-/// any but their own.
+/// Protocols, SQL and async runtimes, of which the engine must be free; the memcached and the NBD server know only
+/// their own.
 const NOT_IN_THE_ENGINE: [&str; 8] =
     ["tokio", "futures", "async-trait", "arrow", "datafusion", "sqlparser", "hyper", "axum"];
 
-/// Direct dependencies of each crate of the workspace, those of tests left out.
+/// Direct dependencies of each crate of the workspace, without those of tests.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml");
     let arguments = ["metadata", "--format-version=1", "--no-deps", "--offline", "--manifest-path", manifest];

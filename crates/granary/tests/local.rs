@@ -1,4 +1,4 @@
-//! `granary local`, run as a person or a script runs it.
+//! `granary local`, run as by a person or a script.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -36,7 +36,7 @@ fn failure(output: &Output) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// A dictionary over a program that knows odd keys and writes each request's keys to a log.
+/// A dictionary over a program that knows odd keys and logs each request's keys.
 fn odd_names(name: &str, layout: &str, log: &Path) -> String {
     format!(
         "CREATE DICTIONARY {name} (id UInt64, name String DEFAULT 'none') PRIMARY KEY id \
@@ -90,7 +90,7 @@ fn a_reader_that_goes_early_is_no_failure() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!(failure(&output).0, 0, "{}", failure(&output).1);
-    // A device that is full.
+    // A full device.
     let output = demo(std::fs::File::create("/dev/full").unwrap().into()).wait_with_output().unwrap();
     let (status, error) = failure(&output);
     assert_eq!(status, 1);
@@ -171,7 +171,7 @@ fn standard_input_is_read_only_when_table_is_named() {
     );
     assert_eq!(answer(piped).lines().take(2).collect::<Vec<_>>(), ["2", "3"]);
 
-    // However a query ends, nothing of what was piped in stays behind.
+    // However a query ends, no file of the piped input remains.
     let mut child = granary(&[
         "-q",
         "SELECT count() FROM table; SELECT 'ready'; SELECT sum(number) FROM numbers(100000000000000)",
@@ -226,7 +226,7 @@ fn dictionaries_are_there_and_warm_at_the_next_start() {
     assert_eq!(asked(), 2000, "each key is asked for once, those that are not there too");
 
     assert_eq!(answer(with(query)), "2000\t1000\n");
-    // A key may drive another one with its tag out of the index: then it is asked for again.
+    // A key may evict another one with its tag from the index, which is then asked for again.
     assert!(asked() <= 2010, "the next start answers from the SSD: {} keys asked", asked());
     let counters = "SELECT status, hits_flash + hits_buffer + hits_memory >= 1990, source_keys < 10 FROM system.dictionaries";
     assert_eq!(answer(with(&format!("{query} FORMAT Null; {counters}"))), "LOADED\t1\t1\n");
@@ -277,7 +277,7 @@ fn a_folder_has_one_process() {
     assert_eq!(answer(run(&["--path", path, "-q", "SELECT 1"])), "1\n");
 }
 
-/// Sends a signal by name, and gives what was answered and the exit status.
+/// Sends a signal by name, and returns the output and the exit status.
 fn stopped_by(signal: &str, mut child: Child) -> (String, Option<i32>) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = lines.next().unwrap().unwrap();
@@ -323,7 +323,7 @@ fn signals_leave_no_temporary_folder_and_close_dictionaries() {
     assert!(asked() <= 2010, "the next start answers from the SSD: {} keys asked", asked());
 }
 
-/// What stands between a line of three backticks with this word behind them, and the next.
+/// The text between a line of three backticks followed by this word, and the next such line.
 fn example(page: &str, language: &str) -> String {
     let (_, behind) = page.split_once(&format!("```{language}\n")).unwrap();
     behind.split_once("```").unwrap().0.to_owned()
@@ -383,7 +383,7 @@ fn help_teaches() {
     }
 }
 
-/// Writes a file and gives what a query over it answers.
+/// Writes a file and returns the output of a query over it.
 fn over(folder: &Path, name: &str, bytes: impl AsRef<[u8]>, query: &str) -> Output {
     let path = folder.join(name);
     std::fs::write(&path, bytes).unwrap();
@@ -396,7 +396,7 @@ fn tab_separated_has_escapes_and_no_quotes() {
     let over = |name, text: &str, query| answer(over(folder.path(), name, text, query));
     let all = "SELECT * FROM table";
     let types = "SELECT * FROM table LIMIT 1 FORMAT TabSeparatedWithNamesAndTypes";
-    // What is expected was written by ClickHouse 26.9.
+    // The expected output was written by ClickHouse 26.9.
     assert_eq!(over("a.tsv", "\"a\t\\N\\t\\\\x\nb\"\t\\N\n", all), "\"a\t\\t\\\\x\nb\"\t\\N\n");
     assert_eq!(over("b.tsv", "x\n\ny\n", all), "x\n\ny\n");
     assert_eq!(over("c.tsv", "1\t\n2\tx\n", all), "1\t\n2\tx\n");
@@ -410,7 +410,7 @@ fn tab_separated_has_escapes_and_no_quotes() {
     assert_eq!(status, 6);
     assert!(error.contains("bad.tsv") && error.contains("Row 2"), "{error}");
 
-    // Whatever Granary writes, it reads.
+    // Granary reads whatever it writes.
     let odd = "SELECT number AS n, concat('\\t\\n\\\\\\'\\\"', toString(number), '\\0\\r') AS s, if(number % 2 = 0, NULL, 'x') AS e, \
                '' AS empty, toDate('2024-01-02') AS d, toDateTime(number) AS t FROM numbers(5000)";
     for format in ["TabSeparated", "TabSeparatedWithNames", "CSV", "CSVWithNames"] {
@@ -421,7 +421,7 @@ fn tab_separated_has_escapes_and_no_quotes() {
         assert!(answer(run(&["-q", &read])) == written, "{format} comes back");
     }
 
-    // Large enough to be cut into pieces, with rows in their order.
+    // Large enough to be split into pieces, with rows in their order.
     let rows = "SELECT number, concat('line\\n', toString(number)) FROM numbers(1500000)";
     let large = folder.path().join("large.tsv");
     std::fs::write(&large, run(&["-q", rows]).stdout).unwrap();
@@ -451,7 +451,7 @@ fn csv_types_are_those_that_clickhouse_guesses() {
         over("c.csv", "\"1\",2024-01-02 03:04:05.5\n", types),
         "c1\tc2\nNullable(String)\tNullable(DateTime64(9))\n1\t2024-01-02 03:04:05.500000000\n"
     );
-    // A line break in quotes is no row's end, wherever the file is cut.
+    // A quoted line break does not end a row, wherever the file is split.
     let rows = "SELECT number, concat('line\\n', toString(number)) FROM numbers(1000000) FORMAT CSV";
     let large = folder.path().join("large.csv");
     std::fs::write(&large, run(&["-q", rows]).stdout).unwrap();

@@ -13,19 +13,19 @@ struct Process {
     memcached: SocketAddr,
 }
 
-/// An address that nobody listens on, a moment ago.
+/// An address that was not in use a moment ago.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 impl Process {
     fn start(folder: &Path) -> Process {
-        // Somebody else may have got an address first.
+        // Another program may have got an address first.
         let mut tries = (0..5).map(|_| Process::try_start(folder));
         tries.find_map(|process| process).expect("the server has ended")
     }
 
-    /// `None`: it has ended.
+    /// `None`: the server has ended.
     fn try_start(folder: &Path) -> Option<Process> {
         let (http, memcached) = (free(), free());
         let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
@@ -48,7 +48,7 @@ impl Process {
         None
     }
 
-    /// What is answered until the server closes the connection.
+    /// Everything answered until the server closes the connection.
     fn say(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.memcached).unwrap();
         stream.write_all(format!("{request}\r\nquit\r\n").as_bytes()).unwrap();
@@ -114,7 +114,7 @@ fn sizes_that_do_not_fit_are_refused() {
     assert!(run(&["--memcached-auth-file", "/nonexistent"]).contains("/nonexistent"));
 }
 
-/// `stats granary` accounts for the RAM of the program: what the kernel says is resident is what its parts say.
+/// `stats granary` accounts for the program's RAM: the kernel's resident size is the sum of its parts.
 #[test]
 fn what_is_resident_is_accounted_for() {
     const ITEMS: usize = 100_000;
@@ -146,14 +146,14 @@ fn what_is_resident_is_accounted_for() {
             0.02 * rss + mib,
         );
     }
-    // The stacks of some dozen threads are nobody's.
+    // The stacks of some dozen threads belong to no part.
     let own = of("allocated_bytes") + of("allocator_kept_bytes");
     is_near("own", of("rss_own_bytes"), own, 0.02 * rss + 8.0 * mib);
     assert!(of("allocated_other_bytes") < of("allocated_bytes"));
     process.kill();
 }
 
-/// Runs a server that refuses to start, and gives what it says.
+/// Runs a server that refuses to start, and returns its error.
 fn refused(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_granary"))
         .arg("server")

@@ -12,7 +12,7 @@ fn granary(arguments: &[&str], paths: &[(&str, &Path)]) -> Output {
     command.output().unwrap()
 }
 
-/// `time id size`: one object in four is asked for again and again.
+/// `time id size`: one object in four is requested repeatedly.
 fn write_trace(path: &Path) {
     let lines: String = (0..20_000u64)
         .map(|time| {
@@ -99,8 +99,8 @@ fn number(rows: &[Vec<String>], name: &str, column: &str) -> f64 {
     row[at].parse().unwrap()
 }
 
-/// `time id size`: objects of 10 KiB and less, a quarter of which are asked for again and again, and one that is
-/// too large for the server.
+/// `time id size`: objects of at most 10 KiB, a quarter of which are requested repeatedly, and one that is too large
+/// for the server.
 fn write_larger_trace(path: &Path) {
     let mut random = 7u64;
     let lines: String = (0..6_000u64)
@@ -156,8 +156,8 @@ fn a_trace_is_replayed_on_the_real_server_as_the_model_says() {
                 .map(|column| number(&rows, &name, column))
         });
         assert_eq!((model[0], real[0]), (24_000.0, 24_000.0), "{policy}");
-        // Where the device is behind, objects leave unseen: fewer are found, and less is written, of a device that others
-        // keep busy less than half.
+        // If the device is behind, objects leave unseen: fewer are found, and less is written: less than half on a
+        // device that others keep busy.
         let server = format!("{policy}, real server: ");
         let is_behind =
             text.lines().any(|line| line.starts_with(&server) && line.contains("left DRAM unseen"));
@@ -173,7 +173,7 @@ fn a_trace_is_replayed_on_the_real_server_as_the_model_says() {
     assert_eq!(left.len(), 2, "the servers' folders are gone: {left:?}");
 }
 
-/// A memcached server that does one thing wrong: it never forgets, and it mixes values up.
+/// A memcached server with a bug: it never forgets, and it mixes values up.
 fn wrong_server() -> std::net::SocketAddr {
     use std::io::{BufRead, BufReader, Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -213,7 +213,7 @@ fn a_wrong_value_of_a_server_is_an_error() {
     let trace = folder.path().join("web.trace");
     std::fs::write(&trace, "1 1 100\n2 2 100\n3 1 100\n").unwrap();
     let address = wrong_server().to_string();
-    // One at a time: what was stored last is another key's.
+    // One at a time: the value stored last is another key's.
     let arguments =
         ["replay", "--policy", "lru", "--connections", "1", "--pipeline", "1", "--server", &address];
     let output = granary(&arguments, &[("", &trace)]);

@@ -1,4 +1,4 @@
-//! `granary study ... --quick`: every line of it runs. Peers that are not installed are left out.
+//! `granary study ... --quick`: every study runs. Peers that are not installed are left out.
 
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
@@ -122,7 +122,7 @@ fn the_study_of_memcached_runs() {
     assert_eq!(left, 1, "nothing but its answer is left");
 }
 
-/// A folder that PostgreSQL may look into: it runs as its own user where the tests run as root.
+/// A folder that PostgreSQL can read: it runs as its own user if the tests run as root.
 fn folder_for_all() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -156,7 +156,7 @@ fn the_study_of_the_proxy_runs() {
     assert_eq!(left, 1, "nothing but its answer is left");
 }
 
-/// The short form of ten minutes of load: it fails if there is an error that nobody asked for.
+/// The short form of ten minutes of load: it fails on an unexpected error.
 #[test]
 fn the_study_of_outages_runs() {
     let folder = folder_for_all();
@@ -212,7 +212,7 @@ fn the_study_of_volumes_runs() {
     ] {
         assert!(page.contains(words), "{words:?} is not in\n{page}");
     }
-    // What is not measured again stays.
+    // Parts that are not measured again stay.
     let again = study(&["--only", "memory"]);
     let transport = |page: &str| page.split("<!-- transport -->").nth(1).unwrap().to_owned();
     assert_eq!(transport(&again), transport(&page));

@@ -19,7 +19,7 @@ fn with_volume() -> tempfile::TempDir {
     folder
 }
 
-/// Over a socket as libnbd has it, and over two pipes.
+/// Over a socket, as in libnbd, and over two pipes.
 const ON_STANDARD_INPUT: &str = r#"
 import nbd, struct, subprocess, sys
 command = sys.argv[1:]
@@ -48,7 +48,7 @@ fn a_volume_is_served_on_standard_input() {
     assert_eq!(run(folder.path(), "/usr/bin/python3", &arguments), "fine\n");
 }
 
-/// A client that has its server listen on a socket, and is killed: nobody tells the server to end.
+/// A client that has its server listen on a socket, and is killed: the server is not told to end.
 const KILLED: &str = r#"
 import nbd, os, signal, sys
 h = nbd.NBD()
@@ -128,7 +128,7 @@ impl Drop for Server {
     }
 }
 
-/// One volume cannot be opened: the others are served, and whoever asks for it gets nothing in its place.
+/// One volume cannot be opened: the others are served, and clients that ask for it get an error.
 #[test]
 fn a_damaged_volume_keeps_no_other_from_being_served() {
     let folder = with_volume();
@@ -155,7 +155,7 @@ fn a_damaged_volume_keeps_no_other_from_being_served() {
     }
 }
 
-/// Neighbours that are damaged are one line.
+/// Adjacent damaged blocks are one line.
 #[test]
 fn a_scrub_says_which_blocks_are_damaged() {
     let folder = with_volume();
@@ -182,7 +182,7 @@ fn a_scrub_says_which_blocks_are_damaged() {
     assert_eq!(damaged, lines);
 }
 
-/// A client that is no client, and a volume that is open elsewhere.
+/// A process that is no NBD client, and a volume that is open elsewhere.
 #[test]
 fn what_cannot_be_served_says_so() {
     let folder = with_volume();
@@ -202,7 +202,7 @@ fn what_cannot_be_served_says_so() {
     assert!(held.contains("scratch.volume is open in another process"), "{held}");
 }
 
-/// A reader that closes the pipe, as `head` does, is no failure of the command.
+/// A reader that closes the pipe, like `head`, is no failure of the command.
 #[test]
 fn nobody_has_to_read_what_is_printed() {
     let folder = with_volume();

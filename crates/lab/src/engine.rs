@@ -1,4 +1,4 @@
-//! Measurements of the cache by itself.
+//! Measurements of the cache alone.
 
 use crate::workload::Skewed;
 use granary_cache::{Cache, Entry, FlashOptions, Io, Key, OpenError, Options, Outcome};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 /// Keys that one `get_many` or `put_many` takes here.
 const BATCH: usize = 65_536;
 
-/// Values that are put together: less than the write buffers have room for.
+/// Bytes of values that are put together: less than the write buffers hold.
 const FILL_BYTES: u64 = 512 << 10;
 
-/// What a run of lookups did.
+/// Results of a run of lookups.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EngineRun {
     /// Keys looked up.
@@ -20,7 +20,7 @@ pub struct EngineRun {
     pub hits: u64,
     /// Blocks read.
     pub block_reads: u64,
-    /// Reads of the device that these were: neighbouring blocks share one.
+    /// Reads of the device for these blocks: neighbouring blocks share one.
     pub reads: u64,
     /// Time it took.
     pub seconds: f64,
@@ -30,8 +30,8 @@ fn options(path: &Path, file_size: u64) -> Options {
     Options { flash: Some(FlashOptions::new(path, file_size)), ..Options::default() }
 }
 
-/// Puts `keys` entries. What the write buffers had no room for is put again, so that every one of them
-/// is stored and no segment goes to the device half empty.
+/// Puts `keys` entries. Entries that the write buffers had no room for are put again, so that all are stored and no
+/// segment goes to the device half empty.
 fn fill(cache: &Cache, keys: u64, value: &[u8]) {
     let batch = (FILL_BYTES / value.len() as u64).clamp(1, BATCH as u64);
     let mut first = 0;
@@ -60,7 +60,7 @@ pub fn block_reads(
     lookups: u64,
 ) -> Result<impl FnMut() -> EngineRun, OpenError> {
     let cache = Cache::open(options(path, file_size))?;
-    // One round of the ring: the newest of them are what it holds.
+    // One round of the ring: it holds the newest of them.
     let keys = file_size / 4096;
     fill(&cache, keys, &[7; 4000]);
     let stored = cache.stats().entries;
@@ -89,14 +89,14 @@ pub fn block_reads(
     })
 }
 
-/// How long it took to open a cache again.
+/// How long it took to reopen a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reopening {
     /// Entries put.
     pub entries: u64,
-    /// After a clean stop, and how many entries were there.
+    /// After a clean stop: the time, and the entries found.
     pub clean: (Duration, u64),
-    /// After kill -9, and how many entries were there.
+    /// After kill -9: the time, and the entries found.
     pub killed: (Duration, u64),
 }
 
@@ -104,8 +104,8 @@ fn reopening_options(path: &Path, entries: u64) -> Options {
     options(path, (entries * 64).next_multiple_of(1 << 20).max(4 << 20))
 }
 
-/// Fills a cache with `entries` small entries and opens it again after a clean stop, and after `kill`,
-/// which lets another process run [`write_until_killed`] and kills it.
+/// Fills a cache with `entries` small entries and reopens it after a clean stop, and after `kill`, which lets another
+/// process run [`write_until_killed`] and kills it.
 pub fn reopening<E: From<OpenError>>(
     path: &Path,
     entries: u64,
@@ -128,7 +128,7 @@ pub fn reopening<E: From<OpenError>>(
     Ok(Reopening { entries, clean, killed })
 }
 
-/// Opens the cache that [`reopening`] has filled, says so by `ready`, and writes its entries again and again.
+/// Opens the cache that [`reopening`] has filled, calls `ready`, and writes its entries again and again.
 pub fn write_until_killed(path: &Path, entries: u64, ready: impl FnOnce()) -> Result<(), OpenError> {
     let cache = Cache::open(reopening_options(path, entries))?;
     ready();

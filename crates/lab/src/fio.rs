@@ -5,23 +5,23 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What fio reads and writes.
+/// The target of fio's reads and writes.
 #[derive(Clone, Debug)]
 pub enum FioTarget {
-    /// A file, past the page cache, by io_uring.
+    /// A file, with O_DIRECT, by io_uring.
     File(PathBuf),
     /// An export, by libnbd: its URI.
     Nbd(String),
 }
 
-/// The order of what is read and written.
+/// The order of reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FioPattern {
-    /// Everything once, in order, written in large pieces.
+    /// Everything once, sequentially, written in large pieces.
     Fill,
-    /// Anywhere; so many of a hundred operations read.
+    /// Random offsets; `reads_percent` of the operations are reads.
     Random {
-        /// How many.
+        /// Percent of reads.
         reads_percent: u32,
     },
 }
@@ -29,23 +29,23 @@ pub enum FioPattern {
 /// A run of fio.
 #[derive(Clone, Debug)]
 pub struct FioJob {
-    /// What is read and written.
+    /// The target.
     pub target: FioTarget,
-    /// In which order.
+    /// The order.
     pub pattern: FioPattern,
     /// The bytes of an operation.
     pub block: u64,
-    /// The bytes from the beginning on that are read and written.
+    /// Bytes from the beginning of the target that are used.
     pub size: u64,
-    /// Operations under way at a time, of each job.
+    /// Operations in flight per job.
     pub depth: usize,
-    /// Jobs beside each other: connections of an export.
+    /// Parallel jobs: connections of an export.
     pub jobs: usize,
-    /// How long it runs; no matter where everything is written once.
+    /// How long it runs; ignored by `Fill`.
     pub seconds: f64,
 }
 
-/// What fio found.
+/// fio's results.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FioFigures {
     /// Operations a second.
@@ -59,7 +59,7 @@ pub struct FioFigures {
 }
 
 impl FioJob {
-    /// Runs it.
+    /// Runs the job.
     ///
     /// # Errors
     /// fio is not installed, or an operation failed.
@@ -98,7 +98,7 @@ impl FioJob {
     }
 }
 
-/// Reads what fio prints; its engines print lines of their own before it.
+/// Parses fio's output; its engines print lines of their own before the JSON.
 fn figures(printed: &str) -> Result<FioFigures, PeerError> {
     let json = printed.find('{').map_or("", |at| &printed[at..]);
     let answer: Value = serde_json::from_str(json).map_err(|e| error("fio", e))?;

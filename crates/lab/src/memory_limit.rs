@@ -1,4 +1,4 @@
-//! A bound on the RAM of a process and of the page cache that it fills: a control group of its own.
+//! A bound on the RAM of a process, including its page cache: a control group of its own.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const VERSIONS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 
-/// Groups of this process so far. A group that could not be removed is in nobody's way.
+/// Number of groups made by this process, for their names. A group that could not be removed does no harm.
 static GROUPS: AtomicU64 = AtomicU64::new(0);
 
-/// Removed when this is dropped, after its process has ended.
+/// A control group, removed on drop, after its process has ended.
 pub struct MemoryLimit {
     group: PathBuf,
 }
@@ -22,7 +22,7 @@ impl MemoryLimit {
     /// A new group for `bytes`.
     ///
     /// # Errors
-    /// The system does not let us make any.
+    /// The system refuses to make one.
     pub fn new(bytes: u64) -> io::Result<Self> {
         let name = format!("granary-study-{}-{}", std::process::id(), GROUPS.fetch_add(1, Ordering::Relaxed));
         let make = |(root, limit): (&str, &str)| {
@@ -33,12 +33,12 @@ impl MemoryLimit {
             Ok(this)
         };
         make(VERSIONS[0]).or_else(|first: io::Error| {
-            // Of two failures the one of the version that is there says more.
+            // Of the two errors, that of the mounted version is more useful.
             make(VERSIONS[1]).map_err(|second| if Path::new(VERSIONS[0].0).exists() { first } else { second })
         })
     }
 
-    /// A command for a program that begins its life in the group.
+    /// A command that starts a program in the group.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("sh");
         command
@@ -51,7 +51,7 @@ impl MemoryLimit {
 
 impl Drop for MemoryLimit {
     fn drop(&mut self) {
-        // An empty group left behind harms nobody.
+        // An empty group left behind does no harm.
         let _ = fs::remove_dir(&self.group);
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that Granary is measured against, run from the folder `rivals/`.
+//! Drivers of the programs that Granary is measured against, in the folder `rivals/`.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -41,12 +41,12 @@ impl ClickHouse {
         Ok(this)
     }
 
-    /// Its process.
+    /// Id of the driver's process.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Runs SQL; gives the seconds that the engine took, and its answer as TabSeparated.
+    /// Runs SQL; returns the seconds that the engine took, and its answer as TabSeparated.
     pub fn run(&mut self, sql: &str) -> Result<(f64, String), PeerError> {
         let requests = self.requests.as_mut().expect("open until dropped");
         writeln!(requests, "{}", json!({ "sql": sql }))
@@ -67,13 +67,13 @@ impl ClickHouse {
 
 impl Drop for ClickHouse {
     fn drop(&mut self) {
-        // The end of its input ends the driver.
+        // The driver ends at the end of its input.
         self.requests = None;
         let _ = self.child.wait();
     }
 }
 
-/// What fio says of a device.
+/// fio's results on a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fio {
     /// fio's own version.

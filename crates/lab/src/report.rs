@@ -1,4 +1,4 @@
-//! A table that is printed, written as Markdown and as CSV.
+//! A table, for printing, Markdown and CSV.
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{CellAlignment, Table};

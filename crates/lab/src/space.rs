@@ -1,4 +1,4 @@
-//! How much of a segment objects fill, and what is read to find them: measured on the cache itself.
+//! How much of a segment objects fill, and the reads that find them: measured on the cache itself.
 
 use crate::trace::sizes::{ASSIGNED_KEY_BYTES, etc_value_bytes, exponential_bytes};
 use granary_cache::admission::Admission;
@@ -6,7 +6,7 @@ use granary_cache::{Cache, Entry, FlashOptions, Io, OpenError, Options, Outcome}
 use std::path::Path;
 use std::time::Duration;
 
-/// What a cache of one block size made of objects of some sizes.
+/// Space and reads of a cache with one block size, for objects of given sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpaceUse {
     /// Objects stored.
@@ -19,14 +19,13 @@ pub struct SpaceUse {
     pub written_bytes: u64,
     /// RAM of the index.
     pub index_bytes: u64,
-    /// First reads of flash for each object that is there, asked for by itself; what is longer than a block takes
-    /// another.
+    /// First reads of flash for each stored object, looked up alone; an object longer than a block takes another.
     pub reads_per_hit: f64,
-    /// Reads of flash for each object that is not.
+    /// Reads of flash for each missing object.
     pub reads_per_miss: f64,
 }
 
-/// Bytes of the object of a number.
+/// Bytes of an object, by its number.
 pub type ObjectSize = fn(u64) -> u32;
 
 /// Sizes of objects, key and value together, by number.
@@ -43,26 +42,26 @@ pub const OBJECT_SIZES: [(&str, ObjectSize); 7] = [
 /// Bytes of a segment.
 const SEGMENT_BYTES: u64 = 4 << 20;
 
-/// Values that are put together, in bytes.
+/// Bytes of values that are put together.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Write buffers that are waited for: what is dropped would not be counted.
+/// Bytes in write buffers above which the fill waits: dropped objects would not be counted.
 const BUFFER_BYTES_MAX: u64 = 16 << 20;
 
-/// Keys that are looked up, each by itself.
+/// Keys that are looked up, one at a time.
 const HITS: u64 = 2_000;
 const MISSES: u64 = 20_000;
 
 const KEY_BYTES: usize = 8;
 
-/// A record's header but for the length of the value, and its summary entry.
+/// Bytes of a record's header, except the length of the value, and of its summary entry.
 const RECORD_BYTES: u64 = 1 + 4 + 1 + 6;
 
-/// Stores objects of three eighths of a file's bytes, so that none leaves even if half of the file is wasted.
-/// None waits in RAM.
+/// Stores objects of three eighths of a file's bytes, so that none is evicted even if half of the file is wasted. None
+/// waits in RAM.
 ///
 /// # Errors
-/// What the cache says when it is opened.
+/// The error of opening the cache.
 pub fn space_use(
     path: &Path,
     file_bytes: u64,
@@ -71,7 +70,7 @@ pub fn space_use(
 ) -> Result<SpaceUse, OpenError> {
     let mut flash = FlashOptions::new(path, file_bytes);
     (flash.block_size, flash.write_buffer_size) = (block_bytes, SEGMENT_BYTES);
-    // Written at once, for there is no RAM to wait in; the index is that of a cache that RAM filters.
+    // Objects are written at once, as there is no RAM to wait in; the index is that of a cache with a RAM filter.
     flash.admission = Admission::Probability(1.0);
     let cache = Cache::open(Options { flash: Some(flash), ..Options::default() })?;
     let value_bytes = |key: u64| (size(key) as usize).saturating_sub(KEY_BYTES);
@@ -120,12 +119,12 @@ pub fn space_use(
 }
 
 impl SpaceUse {
-    /// Keys and values, of all that was written.
+    /// Part of the written bytes that are keys and values.
     pub fn objects_share(&self) -> f64 {
         self.object_bytes as f64 / self.written_bytes as f64
     }
 
-    /// Records and their summary entries, of all that was written.
+    /// Part of the written bytes that are records and their summary entries.
     pub fn records_share(&self) -> f64 {
         self.record_bytes as f64 / self.written_bytes as f64
     }
@@ -154,7 +153,7 @@ mod tests {
         let small = run(257);
         assert!((0.96..0.98).contains(&small.records_share()) && small.objects_share() < 0.93, "{small:?}");
         assert!((0.99..1.05).contains(&small.reads_per_hit) && small.reads_per_miss < 0.1, "{small:?}");
-        // One of 4100 bytes to a block of 8192; one of 9000 takes two.
+        // One record of 4100 bytes fits a block of 8192; one of 9000 takes two blocks.
         assert!((0.48..0.52).contains(&run(4100).records_share()));
         let long = run(9000);
         assert!((0.53..0.56).contains(&long.records_share()) && long.reads_per_hit > 0.99, "{long:?}");

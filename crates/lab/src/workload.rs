@@ -4,8 +4,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
-/// Keys `0..keys` with Zipf popularity; which key is popular is a scramble of its rank, so that
-/// popular keys do not lie side by side. Repeatable by its seed.
+/// Keys `0..keys` with Zipf popularity; a key's rank is scrambled, so that popular keys do not lie side by side.
+/// Repeatable by its seed.
 pub struct Skewed {
     ranks: Zipf<f64>,
     keys: u64,
@@ -30,7 +30,7 @@ impl Iterator for Skewed {
 
     fn next(&mut self) -> Option<u64> {
         let rank = self.ranks.sample(&mut self.random) as u64 - 1;
-        // A bijection where `keys` and the multiplier share no factor, near enough to one elsewhere.
+        // A bijection if `keys` and the multiplier are coprime, else nearly one.
         Some((u128::from(rank) * 0x9E37_79B9_7F4A_7C15 % u128::from(self.keys)) as u64)
     }
 }

@@ -1,5 +1,4 @@
-//! Models of caches: sequences whose outcome can be worked out on paper, and random ones after which every
-//! sum is derived anew.
+//! Models of caches: sequences with outcomes worked out on paper, and random ones after which every sum is recomputed.
 
 use granary_lab::model::*;
 use granary_lab::trace::{Label, Operation, Request};
@@ -45,7 +44,7 @@ fn lru_lets_the_least_recently_used_go() {
     let tally = run(&mut Lru::new(2 * KIB, 9), "a b a c a b a c");
     assert_eq!(counts(&tally), [3, 0, 0, 5]);
     assert_eq!((tally.hit_ratio(), tally.clwa()), (0.375, 0.0));
-    // A deletion makes room, a set is no read, an add only stores what is not there.
+    // A deletion makes room, a set is no read, an add stores only absent objects.
     let tally = run(&mut Lru::new(2 * KIB, 9), "a b -a c b +c c ?c ?d d b");
     assert_eq!(counts(&tally), [3, 0, 0, 6]);
     assert_eq!(tally.reads, 7);
@@ -58,7 +57,7 @@ fn belady_keeps_what_is_read_first() {
     assert_eq!(counts(&tally)[0], 3, "c is not kept, a and b are");
     let tally = run(&mut Belady::new(2 * KIB, 9), "a b c d a b c d a b c d");
     assert_eq!(counts(&tally)[0], 4, "LRU finds none of them");
-    // What is written over before it is read is of no use.
+    // A copy that is overwritten before it is read is useless.
     let tally = run(&mut Belady::new(KIB, 9), "a b +a b a");
     assert_eq!(counts(&tally)[0], 1, "b");
 }
@@ -102,7 +101,7 @@ fn ripq_moves_up_what_is_read_and_writes_it_again() {
     assert_eq!(counts(&run(&mut model, &format!("{sequence} k b a"))), [2, 1, 11, 12]);
 }
 
-/// Admits what was read so often.
+/// Admits objects that were read this often.
 struct Reads(u8);
 
 impl Filter for Reads {
@@ -157,7 +156,7 @@ fn what_is_too_large_a_part_of_dram_is_written_at_once_with_a_copy_there() {
         let tally = run(&mut model, sequence);
         (counts(&tally), [0, 1, 2].map(|key| model.place(key)))
     };
-    // Nothing earns flash. Two copies in DRAM, and the last of those written waits there, too.
+    // Nothing earns flash. Two copies in DRAM, and the last object written waits there, too.
     let (found, places) = run_with(costs(KIB), "a b c a b");
     assert_eq!((found, places), ([0, 0, 0, 5], [Place::Dram, Place::Dram, Place::Absent]));
     let (found, places) = run_with(costs(KIB - 1), "a b c a b d");
@@ -171,7 +170,7 @@ fn what_objects_take_beside_their_bytes_takes_from_the_space() {
         flash_bytes_per_object: 512,
         ..Costs::none(&budget(3, 4, 1))
     };
-    // Room for four objects of 1 KiB in DRAM, which is two with what they cost: the third makes the first leave.
+    // DRAM for four objects of 1 KiB, or for two with their overhead: the third evicts the first.
     let with = |costs| Hybrid::with_costs(&budget(5, 6, 1), 40, HybridOptions::default(), costs, Reads(0));
     let mut model = with(costs);
     run(&mut model, "a b c d e");
@@ -285,7 +284,7 @@ fn a_hit_on_flash_is_a_read_of_flash_and_no_write_goes_uncounted() {
         replay(&mut *model, &workload, &[], |_| ())
     };
     let (fifo, all, none, victim) = (tally("fifo"), tally("probability:1"), tally("none"), tally("victim"));
-    // All but what waits in the open segment.
+    // All but the bytes that wait in the open segment.
     assert!(fifo.stored_bytes - fifo.flash_bytes_written <= budget.segment_bytes * 2);
     assert_eq!((none.flash_bytes_written, none.flash_hits), (0, 0));
     assert!(none.hits < all.hits);

@@ -1,5 +1,5 @@
-//! What equal shares of RAM for shards cost beside one order for all keys, which no way to move RAM between shards could
-//! beat.
+//! The cost of equal shares of RAM for shards, against one order for all keys, which no way of moving RAM between
+//! shards could beat.
 
 use granary_lab::Skewed;
 use granary_lab::model::{Clock, Lru, Model, NEVER, Object, Place};
@@ -7,7 +7,8 @@ use granary_lab::model::{Clock, Lru, Model, NEVER, Object, Place};
 /// Shards of the RAM tier.
 const SHARDS: u64 = granary_cache::limits::SHARDS as u64;
 
-/// Misses of a million skewed reads, after as many that fill the tier, where `shards` share room for `entries` equally.
+/// Misses of a million skewed reads, after as many that fill the tier, where `shards` equal shards have room for
+/// `entries`.
 fn misses(shards: u64, entries: u64, exponent: f64) -> u64 {
     const READS: usize = 1_000_000;
     let keys = entries * 10;
@@ -28,7 +29,7 @@ fn misses(shards: u64, entries: u64, exponent: f64) -> u64 {
 #[test]
 fn equal_shares_of_shards_cost_little() {
     println!("misses with equal shares : with one order for all keys, Zipf 0.8, 0.99, 1.2");
-    // Entries in RAM, and the most that is lost.
+    // Entries in RAM, and the maximum loss of hits.
     for (entries, most) in [(512, 0.03), (2_048, 0.01), (8_192, 0.005), (65_536, 0.003)] {
         let lost = [0.8, 0.99, 1.2].map(|exponent| {
             let [equal, one] = [SHARDS, 1].map(|shards| misses(shards, entries, exponent));

@@ -1,5 +1,5 @@
-//! The study of caches in front of stores: both programs read the same keys, and Granary's process does what it is
-//! asked for.
+//! The study of caches in front of stores: both programs read the same keys, and Granary's process carries out its
+//! requests.
 
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
@@ -12,7 +12,7 @@ use std::process::Command;
 const KEYS: u64 = 12_345;
 const COUNT: u64 = 1000;
 
-/// What `rivals/stores/keys.cc` prints.
+/// The expected output of `rivals/stores/keys.cc`.
 fn lines(workload: &str, seed: u64) -> String {
     let (keys, order) = (Keys::new(workload, KEYS, seed).unwrap(), load_order(KEYS));
     let mut text = String::new();
@@ -49,7 +49,7 @@ fn the_peers_driver_draws_the_same_keys_and_values() {
     }
 }
 
-/// What is asked of Granary's process, as the study writes it.
+/// A request to Granary's process, as the study writes it.
 fn request(folder: &Path, reading: &str) -> String {
     format!(
         r#"{{"contents": {{"folder": "{}", "keys": 20000, "value_bytes": 100, "in_key_order": true, "block_bytes": 4096}},
@@ -88,7 +88,7 @@ fn granary_loads_a_store_and_reads_it() {
         assert_eq!(is_once, division != "0", "{division}: {reads} reads of {blocks} blocks");
         assert!(measured["device_us"].as_f64().unwrap() > 0.0);
     }
-    // After a pass there is nothing left to be read, and keys that are asked for together are found as well.
+    // After a pass nothing is read any more, and keys that are looked up together are found as well.
     for (keys_at_once, device_reads) in [("1", "100"), ("32", "0")] {
         let reading = reading("readrandom", "null")
             .replace(r#""warm_up": "Cold""#, r#""warm_up": "Pass""#)

@@ -1,4 +1,4 @@
-//! Readers of traces: what they make of each format, and of what is none.
+//! Readers of traces: on each format, and on malformed input.
 
 mod common;
 

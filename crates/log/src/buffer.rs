@@ -10,7 +10,7 @@ pub const ALIGNMENT: usize = 4096;
 /// The owner of memory that is lent to a buffer. Dropping the buffer returns the memory, unless a segment was begun in it
 /// and not ended: that segment stays for the next process.
 pub trait BufferOwner: Send + Sync {
-    /// The buffer holds a segment from here on, which is empty yet.
+    /// The buffer holds a segment from here on, still empty.
     fn begin(&self, sequence: u64);
 
     /// The segment is on the device, or lost: the next process must not find it.
@@ -21,7 +21,7 @@ pub trait BufferOwner: Send + Sync {
 pub struct AlignedBuffer {
     start: NonNull<u8>,
     len: usize,
-    /// Of memory that is not the allocator's.
+    /// The owner of memory that is lent; `None`: it is the allocator's.
     owner: Option<Box<dyn BufferOwner>>,
 }
 
@@ -41,7 +41,7 @@ impl AlignedBuffer {
         Self { start, len, owner: None }
     }
 
-    /// Whether the memory belongs to somebody else.
+    /// Whether the memory is lent by an owner.
     pub(crate) fn is_lent(&self) -> bool {
         self.owner.is_some()
     }
@@ -49,8 +49,8 @@ impl AlignedBuffer {
     /// A buffer of memory that belongs to `owner`, with what is in it.
     ///
     /// # Safety
-    /// `start` is aligned to [`ALIGNMENT`], and the `len` bytes from there on are initialised and nobody else's until the
-    /// owner is dropped.
+    /// `start` is aligned to [`ALIGNMENT`], and the `len` bytes from there on are initialised and exclusive to the
+    /// buffer until the owner is dropped.
     pub unsafe fn of(start: NonNull<u8>, len: usize, owner: Box<dyn BufferOwner>) -> Self {
         assert!(
             len > 0 && start.as_ptr().addr().is_multiple_of(ALIGNMENT),
@@ -59,24 +59,25 @@ impl AlignedBuffer {
         Self { start, len, owner: Some(owner) }
     }
 
-    /// It holds a segment from here on; where the memory outlives the process, the next one finds it.
+    /// The buffer holds a segment from here on, which a next process finds if the memory outlives this one.
     pub(crate) fn begin(&self, sequence: u64) {
         self.owner.iter().for_each(|owner| owner.begin(sequence));
     }
 
-    /// What is in it is void, for the next process too.
+    /// The buffer's content is void, for a next process too.
     pub(crate) fn end(&self) {
         self.owner.iter().for_each(|owner| owner.end());
     }
 
-    /// A part of it, which the kernel is not writing. No reference is made to the rest, which it may be writing.
+    /// A part of the buffer that the kernel is not writing to. No reference is made to the rest, which it may be
+    /// writing to.
     pub(crate) fn part(&mut self, at: usize, len: usize) -> &mut [u8] {
         assert!(at <= self.len && len <= self.len - at, "a part lies inside");
         // SAFETY: inside the buffer, which lives as long as self and is borrowed exclusively; initialised since `zeroed`.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at), len) }
     }
 
-    /// Where a part begins, for the kernel to write to.
+    /// The start of a part, for the kernel to write to.
     pub(crate) fn part_start(&mut self, at: usize, len: usize) -> *mut u8 {
         assert!(at <= self.len && len <= self.len - at, "a part lies inside");
         // SAFETY: inside the buffer, as just asserted.

@@ -53,7 +53,7 @@ impl<F: Framing> Log<F> {
             segment.note_written(blocks);
             self.counters.bytes_written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
-        // Its memory may be wanted for another segment before that is synced.
+        // Weak: the segment's memory may be wanted for another one before the sync is done.
         let part = part.map(|(segment, blocks, _)| (Arc::downgrade(&segment), blocks.end));
         self.wait_until_written(sealed, errors)?;
         if durability == Durability::Synced {
@@ -81,7 +81,7 @@ impl<F: Framing> Log<F> {
         if is_told { written } else { written.and(Err(self.write_error())) }
     }
 
-    /// Waits until all segments up to this one were written. `errors`: the write errors before.
+    /// Waits until all segments up to `sealed` were written. `errors`: the count of write errors before.
     fn wait_until_written(&self, sealed: u64, errors: u64) -> io::Result<()> {
         let mut requests = self.requests.lock().expect("no panic under the lock");
         let failed = || self.counters.write_errors.load(Ordering::Acquire) != errors;
@@ -96,23 +96,23 @@ impl<F: Framing> Log<F> {
         if written() { Ok(()) } else { Err(io::Error::other("the log has ended")) }
     }
 
-    /// Why a segment could not be written lately.
+    /// The error of the last failed write of a segment.
     fn write_error(&self) -> io::Error {
         let error = self.commits.write_error.lock().expect("no panic under the lock");
         error.as_ref().map_or_else(|| io::ErrorKind::Other.into(), Failure::error)
     }
 
-    /// Tells the device to keep what it was given. After a sync that failed, all fail.
+    /// Syncs the device. After a failed sync, all later ones fail.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.device.sync()
     }
 
-    /// Why nothing that is written from now on can be made durable; `None`: it can.
+    /// The reason why no later write can be made durable; `None`: it can.
     pub fn sync_failure(&self) -> Option<io::Error> {
         self.device.sync_failure()
     }
 
-    /// Why the oldest segment cannot be written at the moment, where that is tried again; `None`: it can.
+    /// The error of writing the oldest segment while that is retried; `None`: writes succeed.
     pub fn write_failure(&self) -> Option<io::Error> {
         if !self.requests.lock().expect("no panic under the lock").stuck {
             return None;
@@ -121,10 +121,10 @@ impl<F: Framing> Log<F> {
         error.as_ref().map(Failure::error)
     }
 
-    /// Notes why a segment could not be written.
+    /// Notes that a segment could not be written. `lost`: its number, if it was dropped.
     pub(crate) fn note_write_error(&self, error: &io::Error, lost: Option<u64>) {
         *self.commits.write_error.lock().expect("no panic under the lock") = Some(Failure::of(error));
-        // Whoever sees that there was an error sees which segments are lost, and whoever sees these why.
+        // In this order a thread that sees the counter sees the lost segment, and one that sees that sees the error.
         self.lost.fetch_max(lost.unwrap_or(0), Ordering::AcqRel);
         self.counters.write_errors.fetch_add(1, Ordering::AcqRel);
     }

@@ -1,10 +1,10 @@
-//! What is known of commits, those that run and those before.
+//! The state of running and earlier commits.
 
 use crate::sync::sync::Mutex;
 use crate::sync::sync::atomic::AtomicU64;
 use std::io;
 
-/// What a commit guards against.
+/// What the committed data survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The end of the process: the kernel or the device has the data.
@@ -13,19 +13,19 @@ pub enum Durability {
     Synced,
 }
 
-/// Commits that run, and what became of earlier ones.
+/// Running commits, and results of earlier ones.
 #[derive(Default)]
 pub(crate) struct Commits {
-    /// Commits that were asked for.
+    /// Number of commits requested.
     pub asked: AtomicU64,
     pub running: Mutex<Covered>,
-    /// The newest segment that was lost and that a flush has told of; 0: none.
+    /// The newest lost segment that a flush has reported; 0: none.
     pub lost_told: AtomicU64,
-    /// Why a segment could not be written lately.
+    /// The error of the last failed write of a segment.
     pub write_error: Mutex<Option<Failure>>,
 }
 
-/// The newest commit of each kind whose request is covered, and whether it succeeded.
+/// The last commit that ran: it covers the requests up to number `until`.
 #[derive(Default)]
 pub(crate) struct Covered {
     pub until: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Covered {
     pub durability: Option<Durability>,
 }
 
-/// An error that several callers get.
+/// An error that can be returned to several callers.
 #[derive(Clone)]
 pub(crate) struct Failure {
     kind: io::ErrorKind,
@@ -41,12 +41,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What is kept of an error.
+    /// Keeps the error's kind and number.
     pub fn of(error: &io::Error) -> Self {
         Self { kind: error.kind(), errno: error.raw_os_error() }
     }
 
-    /// The error, as a caller gets it.
+    /// The error for a caller.
     pub fn error(&self) -> io::Error {
         self.errno.map_or_else(|| self.kind.into(), io::Error::from_raw_os_error)
     }

@@ -10,18 +10,18 @@ pub enum OpenError {
     /// The sizes do not fit together.
     #[error(transparent)]
     Geometry(#[from] crate::GeometryError),
-    /// The data file or device.
+    /// The data file or device could not be opened.
     #[error(transparent)]
     Device(#[from] OpenDeviceError),
-    /// The state or journal files.
+    /// The state or journal files could not be used.
     #[error("cannot use the state files of {path}: {source}")]
     State {
-        /// What their names begin with.
+        /// The prefix of their names.
         path: PathBuf,
         /// The operating system's answer.
         source: io::Error,
     },
-    /// The threads that it needs cannot be started. What it held is there at the next start, as after a kill.
+    /// The log's threads cannot be started. Its content is there at the next start, as after a kill.
     #[error(
         "cannot start a thread for {path}, the process may have reached its limits (ulimit -u, TasksMax=): {source}"
     )]
@@ -45,7 +45,7 @@ pub enum OpenError {
         /// What is wrong with it, and what to give instead.
         reason: String,
     },
-    /// Somebody else's file lies where a log's would: it would be overwritten.
+    /// A file that is not Granary's lies where the log's would, and would be overwritten.
     #[error("{path} is there already, and is no cache of Granary's: move it away, or choose another path")]
     Foreign {
         /// The file.
@@ -59,13 +59,13 @@ pub enum OpenError {
         /// The state file.
         path: PathBuf,
     },
-    /// The log and its state file were left by an earlier stop than other files that belong to them.
+    /// The log and its state file are older than other files that belong to them.
     #[error("{path}: it and the log are copies from before what lies beside them: put the last ones back")]
     Older {
         /// The state file.
         path: PathBuf,
     },
-    /// Whoever uses the log wants to overwrite one segment while it keeps another.
+    /// The consumer needs two segments: it keeps one while another is overwritten.
     #[error("{path} has room for one write buffer: make file_size at least twice write_buffer_size")]
     OneSegment {
         /// The path.

@@ -2,7 +2,7 @@
 
 use crate::framing::{Framing, Sealed};
 use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX, WRITE_AGAIN_AFTER};
-use crate::log::{Consumer, Failed, FlushRequests, Log};
+use crate::log::{Consumer, FlushRequests, Log, OnWriteError};
 use crate::segment::Segment;
 use crate::slots::{FifoSlots, Slots};
 use crate::sync::sync::Arc;
@@ -10,7 +10,7 @@ use crate::sync::sync::atomic::Ordering;
 use std::io;
 use std::ops::Range;
 
-/// A consumer that panics ends the flusher: nobody may wait for it then.
+/// A consumer that panics ends the flusher; this releases the threads that wait for it.
 struct AbandonAtPanic<'a, F: Framing>(&'a Log<F>);
 
 impl<F: Framing> Drop for AbandonAtPanic<'_, F> {
@@ -72,16 +72,17 @@ impl<F: Framing> Log<F> {
         batch
     }
 
-    /// Writes segments that lie side by side. Returns how many of them, counted from the first, are done with: each was
-    /// written, or was refused by the device and dropped by the consumer.
+    /// Writes segments that lie side by side. Returns how many, counted from the first, are finished: written, or
+    /// refused by the device and dropped by the consumer.
     fn write(&self, batch: &[Arc<Segment<F>>], consumer: &dyn Consumer<F>) -> usize {
         if let Some(last) = batch.last() {
             self.sync_before(last.sequence());
         }
         let sealed: Vec<Sealed> = batch.iter().map(|segment| segment.seal(&self.framing)).collect();
         let whole = 0..self.geometry.blocks_per_segment() as usize;
-        let is_tried_again =
-            |segment: &Segment<F>, error: &io::Error| self.refused(segment, error, consumer) == Failed::Retry;
+        let is_tried_again = |segment: &Segment<F>, error: &io::Error| {
+            self.refused(segment, error, consumer) == OnWriteError::Retry
+        };
         if sealed.iter().all(|sealed| sealed.data == whole) {
             let readers: Vec<_> = batch.iter().map(|segment| segment.read()).collect();
             let parts: Vec<&[u8]> = readers.iter().map(|reader| reader.bytes(whole.clone())).collect();
@@ -94,7 +95,7 @@ impl<F: Framing> Log<F> {
             return batch.iter().position(|segment| is_tried_again(segment, &error)).unwrap_or(batch.len());
         }
         let again = batch.iter().zip(sealed).position(|(segment, Sealed { data, summary })| {
-            // The data first: a summary on the device says that all it speaks of is there too.
+            // The data first: a summary on the device vouches for its data.
             let data = self.write_part(segment, data);
             let written =
                 data.and_then(|()| self.write_part(segment, summary)).inspect(|()| self.count_written(1));
@@ -108,20 +109,20 @@ impl<F: Framing> Log<F> {
     }
 
     /// Tells the consumer that the device did not take a segment.
-    fn refused(&self, segment: &Segment<F>, error: &io::Error, consumer: &dyn Consumer<F>) -> Failed {
+    fn refused(&self, segment: &Segment<F>, error: &io::Error, consumer: &dyn Consumer<F>) -> OnWriteError {
         // Before the consumer forgets what is in it: what is changed then is journalled no more.
         segment.end();
-        let failed = consumer.failed(&segment.summarize(&self.framing), error);
-        self.note_write_error(error, (failed == Failed::Drop).then_some(segment.sequence()));
+        let failed = consumer.on_write_error(&segment.summarize(&self.framing), error);
+        self.note_write_error(error, (failed == OnWriteError::Drop).then_some(segment.sequence()));
         match failed {
-            Failed::Drop => {
+            OnWriteError::Drop => {
                 tracing::error!(
                     %error,
                     "cannot write to the device: the entries of a segment are lost, and at the next start all that are \
                      older"
                 )
             }
-            Failed::Retry => {
+            OnWriteError::Retry => {
                 segment.begin();
                 // The failure is logged once, until a write succeeds.
                 if !self.requests.lock().expect("no panic under the lock").stuck {
@@ -147,7 +148,7 @@ impl<F: Framing> Log<F> {
         Ok(())
     }
 
-    /// Tells those who wait that the oldest segment could not be written, and rests; `true`: the log ends.
+    /// Tells waiters that the oldest segment could not be written, and rests. Returns `true` if the log ends.
     fn rest_while_stuck(&self) -> bool {
         let mut requests = self.requests.lock().expect("no panic under the lock");
         requests.stuck = true;
@@ -157,7 +158,7 @@ impl<F: Framing> Log<F> {
         requests.stop
     }
 
-    /// Takes the first `done` of these segments out of RAM, the oldest ones there.
+    /// Takes the first `done` segments of the batch, the oldest in RAM, out of RAM.
     fn retire(&self, mut batch: Vec<Arc<Segment<F>>>, done: usize) {
         batch.truncate(done);
         if batch.is_empty() {
@@ -178,7 +179,8 @@ impl<F: Framing> Log<F> {
                 if idle.len() < self.geometry.idle_buffers_max() {
                     drop(idle);
                     let memory = segment.into_memory(&self.framing);
-                    // Memory that took the place of the shared one gives it up again.
+                    // Private memory that replaced a shared buffer is not reused: the next segment asks for a shared
+                    // one.
                     if self.shared_memory.is_none() || memory.is_lent() {
                         idle = self.idle.lock().expect("no panic under the lock");
                         idle.push(memory);
@@ -194,7 +196,7 @@ impl<F: Framing> Log<F> {
         self.written.notify_all();
     }
 
-    /// Sequence numbers whose slots are to be emptied now: whole stretches, not one at a time.
+    /// The range of sequence numbers whose slots are to be emptied now, many at a time.
     fn reclaim_range(&self, requests: &FlushRequests) -> Option<(u64, u64)> {
         let FlushRequests { wanted, reclaims_only_wanted, .. } = *requests;
         let ahead = if reclaims_only_wanted { 0 } else { self.ahead() };
@@ -206,13 +208,13 @@ impl<F: Framing> Log<F> {
         if free >= wanted.max(head + ahead.div_ceil(2)) {
             return None;
         }
-        // What the slot holds now must be on the device, not still in RAM.
+        // The slot's present segment must be on the device, not still in RAM.
         let until = wanted.max(head + ahead).min(written + self.geometry.segments());
         (until > free).then_some((free + 1, until))
     }
 
-    /// Empties slots ahead of the writer. [`serve`](Self::serve) does; call it once before, where
-    /// the first append must not be refused.
+    /// Empties slots ahead of the writer, as [`serve`](Self::serve) does. Call it once before `serve` if the first
+    /// append must not be refused.
     pub fn reclaim_ahead(&self, consumer: &dyn Consumer<F>) {
         let Slots::Fifo(fifo) = &self.slots else { return };
         let requests = || self.requests.lock().expect("no panic under the lock");
@@ -230,7 +232,7 @@ impl<F: Framing> Log<F> {
                 drop(requests);
                 self.reclaim(fifo, from..to + 1, consumer);
                 fifo.free_until.store(to, Ordering::Release);
-                // Whoever waits for room has not looked yet, or waits and is told.
+                // With the lock taken once, a waiter for room either looks later, or already waits and is notified.
                 drop(self.requests.lock().expect("no panic under the lock"));
                 self.written.notify_all();
                 from = to + 1;

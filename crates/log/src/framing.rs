@@ -4,12 +4,12 @@ use crate::device::Device;
 use crate::geometry::Geometry;
 use std::ops::Range;
 
-/// A segment's number, its place, and what its checksums are seeded by.
+/// A segment's number, its place, and the seed of its checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentId {
     /// The shape of the log.
     pub geometry: Geometry,
-    /// The log's instance: another one whenever the content was given up.
+    /// The log's instance. It changes whenever the content is given up.
     pub instance: u64,
     /// The sequence number of the segment.
     pub sequence: u64,
@@ -41,22 +41,22 @@ pub struct Source<'a> {
 
 /// The layout of a segment. The log calls it and knows nothing of what the blocks hold.
 pub trait Framing: Send + Sync + Sized + 'static {
-    /// Builds a segment: what is in it so far, kept in RAM beside its blocks.
+    /// Builds a segment: the bookkeeping of its content so far, kept in RAM beside its blocks.
     type Builder: Send + Sync;
     /// The contents of a segment as recovery and reclaiming see them, without its data.
     type Summary: Send + Sync;
 
-    /// A segment is opened; its blocks are zero.
+    /// Begins a segment, whose blocks are zero.
     fn begin(&self, id: &SegmentId) -> Self::Builder;
 
     /// The bytes of RAM that a builder takes beside its blocks.
     fn bytes_allocated(builder: &Self::Builder) -> usize;
 
-    /// Completes `blocks`, the whole segment, for the device: nothing is added afterwards.
+    /// Completes `blocks`, the whole segment, for the device. Nothing is added afterwards.
     fn seal(&self, id: &SegmentId, builder: &mut Self::Builder, blocks: &mut [u8]) -> Sealed;
 
-    /// Completes what was added so far, and gives the number of blocks from the segment's beginning that a recovery
-    /// needs to find it. More may be added behind them. `None`: the segment can only be sealed.
+    /// Completes what was added so far. Returns the number of blocks, from the segment's beginning, that recovery needs
+    /// to find it. More may be added behind them. `None`: the segment can only be sealed.
     fn commit(&self, _id: &SegmentId, _builder: &mut Self::Builder, _blocks: &mut [u8]) -> Option<usize> {
         None
     }
@@ -64,20 +64,20 @@ pub trait Framing: Send + Sync + Sized + 'static {
     /// Notes that the blocks before this position in the segment, which [`commit`](Self::commit) gave, are durable.
     fn note_synced(&self, _builder: &mut Self::Builder, _position: usize) {}
 
-    /// The ranges of blocks that are not zero any more; those are cleared before the memory is used again.
+    /// The ranges of blocks that are no longer zero. They are cleared before the memory is used again.
     fn used(&self, geometry: &Geometry, builder: &Self::Builder) -> [Range<usize>; 2];
 
-    /// What a summary read from the device would be.
+    /// The summary as [`read`](Self::read) would return it from the device.
     fn summarize(&self, id: &SegmentId, builder: &Self::Builder) -> Self::Summary;
 
-    /// The sequence number and the first block of the segment that a summary is of.
+    /// The sequence number and the first block of a summary's segment.
     fn position(summary: &Self::Summary) -> (u64, u64);
 
     /// The summaries of the segments in these neighbouring slots; `None` where there is no whole and valid one.
     fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Self::Summary>>;
 
-    /// As [`read`](Self::read), for a recovery, which keeps what it gets of all segments until the consumer has it: a
-    /// consumer may leave out what it reads again then.
+    /// Like [`read`](Self::read), for recovery, which holds the summaries of all segments until the consumer takes
+    /// them: an implementation may leave out what the consumer reads again then.
     fn read_to_recover(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Self::Summary>> {
         self.read(source, slots)
     }

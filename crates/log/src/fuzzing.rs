@@ -38,7 +38,7 @@ pub fn journal(data: &[u8]) {
     file.truncate(one.len() + number(data, 3) as usize % one.len());
     assert_eq!(parse(&file), std::slice::from_ref(&written));
     if !written.entries.is_empty() {
-        // The header's own fields are sums of the seed; the entries are what the sum is of.
+        // The header's fields only seed the checksum; it covers the entries.
         let bit = number(data, 1) as usize % (written.entries.len() * 64);
         file[one.len() - 1 - bit / 8] ^= 1 << (bit % 8);
         assert_eq!(parse(&file), [], "bit {bit} is flipped");

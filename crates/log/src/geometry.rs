@@ -19,9 +19,9 @@ pub struct Geometry {
     block_size: u32,
     blocks_per_segment: u32,
     segments: u64,
-    /// Where its first block lies on the device, in bytes.
+    /// The offset of the log's first block on the device, in bytes.
     first_byte: u64,
-    /// It is one of so many logs of the device.
+    /// The number of logs on the device.
     partitions: u64,
 }
 
@@ -60,10 +60,10 @@ impl Geometry {
         })
     }
 
-    /// The shapes of `partitions` logs of one size, one behind the other, that lie where this one would.
+    /// The shapes of `partitions` logs of equal size, one behind the other, in the place of this one.
     ///
     /// # Errors
-    /// The segments cannot be divided so.
+    /// The segments cannot be divided into that many parts.
     pub fn divide(self, partitions: u64) -> Result<Vec<Self>, GeometryError> {
         if !(1..=PARTITIONS_MAX).contains(&partitions) || !self.segments.is_multiple_of(partitions) {
             return Err(GeometryError(format!(
@@ -108,7 +108,7 @@ impl Geometry {
         self.segment_bytes() * self.segments
     }
 
-    /// Of a bound on the bytes of all logs of the device, what is this one's.
+    /// This log's share of a bound on the bytes of all logs of the device.
     pub(crate) fn share(&self, bytes: u64) -> u64 {
         bytes / self.partitions
     }
@@ -118,7 +118,7 @@ impl Geometry {
         if self.partitions == 1 { 2 } else { 1 }
     }
 
-    /// Write buffers that a log has at once, at most, those that are kept for the next segments among them.
+    /// The most write buffers that a log has at once, including those kept for the next segments.
     pub fn write_buffers_max(&self) -> u64 {
         let queued = self.share(WRITE_QUEUE_BYTES_MAX).div_ceil(self.segment_bytes());
         (queued.max(2) + 1 + self.idle_buffers_max() as u64).min(self.segments + 1)

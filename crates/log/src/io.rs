@@ -1,5 +1,5 @@
-//! Batches of reads, with as many in flight as the queue holds, and [`Flights`] that nobody waits for. Both
-//! belong to one thread.
+//! Batches of reads, with as many in flight as the queue holds, and [`Flights`], reads that complete in the background.
+//! Both belong to one thread.
 
 mod arena;
 mod event;
@@ -32,16 +32,16 @@ pub struct Io {
     _thread_bound: std::marker::PhantomData<*const ()>,
 }
 
-/// Rings of this process.
+/// Number of rings of this process.
 static RINGS: AtomicUsize = AtomicUsize::new(0);
 
 /// The right to be one of [`RINGS`].
 struct RingPermit;
 
 impl RingPermit {
-    /// `None`: there are as many as there may be.
+    /// `None`: the process has [`RINGS_MAX`] rings.
     fn take() -> Option<Self> {
-        // Given back at once if there is none left.
+        // Dropped again below if no ring is left.
         let permit = Self;
         (RINGS.fetch_add(1, Ordering::Relaxed) < RINGS_MAX).then_some(permit)
     }
@@ -72,7 +72,7 @@ impl Io {
         Self { reader: Reader::Unset, plain: None, _thread_bound: std::marker::PhantomData }
     }
 
-    /// This engine or the next best.
+    /// `engine`, or the next best.
     pub fn with_engine(engine: Engine) -> Self {
         let mut io = Self::new();
         io.reader = match engine {
@@ -95,7 +95,7 @@ impl Io {
         }
     }
 
-    /// What reads go through.
+    /// The engine that reads go through.
     pub fn engine(&mut self) -> Engine {
         if matches!(self.reader, Reader::Unset) {
             self.reader = Self::best();
@@ -123,8 +123,8 @@ impl Io {
         self.read_from(device, extents, 0, done);
     }
 
-    /// Begins to read the first of these extents, as many as there is room for, while the caller does other things:
-    /// none where reads have to be waited for.
+    /// Begins to read the first extents, as many as there is room for, while the caller does other things. Without a
+    /// ring none is begun.
     pub fn read_ahead<'a>(&'a mut self, device: &'a dyn Device, extents: &[Extent]) -> ReadAhead<'a> {
         let mut begun = 0;
         if let Some(descriptor) = device.descriptor()
@@ -153,7 +153,7 @@ impl Io {
                     };
                     tracing::error!(%error, "io_uring takes no more reads, reading with a thread pool");
                     let rest: Vec<Extent> = left.iter().map(|i| extents[*i]).collect();
-                    // First, for `done` may panic: nothing is ever read through that ring again.
+                    // Replaced first, for `done` may panic, and nothing may be read through that ring again.
                     self.reader = Reader::Pool(PoolReader::new());
                     if let Reader::Pool(pool) = &mut self.reader {
                         pool.read_many(by, &rest, &mut |i, result| done(left[i], result));
@@ -175,7 +175,7 @@ impl Io {
     }
 }
 
-/// Reads of one thread that were begun. Dropping it waits for them and forgets what they brought.
+/// Reads of one thread that were begun. Dropping it waits for them and discards their bytes.
 pub struct ReadAhead<'a> {
     io: &'a mut Io,
     device: &'a dyn Device,
@@ -183,12 +183,12 @@ pub struct ReadAhead<'a> {
 }
 
 impl ReadAhead<'_> {
-    /// How many of the extents are on their way.
+    /// The number of extents whose reads are in flight.
     pub fn begun(&self) -> usize {
         self.begun
     }
 
-    /// As [`Io::read_many`], for extents that begin with those that are on their way.
+    /// Like [`Io::read_many`], for extents that begin with those in flight.
     pub fn read_many(mut self, extents: &[Extent], done: impl FnMut(usize, io::Result<&[u8]>)) {
         let begun = std::mem::take(&mut self.begun);
         debug_assert!(begun <= extents.len(), "they begin with those that were begun");

@@ -1,11 +1,11 @@
 //! The journal: the summary entries of records that are not on the device yet. Without them a kill would bring back
 //! what these records replace.
 //!
-//! Two files take turns. Each holds appends of: magic (u32), number of entries (u32), sequence number
-//! that the entries go to (u64), newest durable sequence number at that time (u64), XXH3-64 of the
-//! entries seeded by instance, sequence and durable mark (u64), then the entries (u64 each). An append with the other
-//! magic has no entries: segments up to its sequence number hold nothing any more. Plain buffered writes: they survive
-//! the process. They survive the machine where somebody asks for that ([`Journal::take_unsynced`]).
+//! Two files take turns. Each holds appends of: magic (u32), number of entries (u32), sequence number of the entries'
+//! segment (u64), newest durable sequence number at that time (u64), XXH3-64 of the entries seeded by instance,
+//! sequence and durable mark (u64), then the entries (u64 each). An append with the other magic has no entries:
+//! segments up to its sequence number hold nothing any more. Plain buffered writes: they survive the process. They
+//! survive a loss of power once the caller syncs them ([`Journal::take_unsynced`]).
 
 use crate::limits::{JOURNAL_BYTES_MAX, SEQUENCE_MAX, SUMMARY_ENTRY_MAX};
 use crate::state::beside;
@@ -18,10 +18,10 @@ use twox_hash::XxHash3_64;
 
 const HEADER_SIZE: usize = 32;
 
-/// What an append says.
+/// The kind of an append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Entries change with a segment.
+    /// A segment changes these entries.
     #[default]
     Changes = 0x314A_5247,
     /// Segments up to this one hold nothing any more.
@@ -43,12 +43,12 @@ pub(crate) struct Record {
     pub entries: Vec<u64>,
 }
 
-/// What both files of a journal say.
+/// The content of both files of a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Content {
     /// The changes.
     pub changes: Vec<Record>,
-    /// Segments up to this one hold nothing any more; 0: there is none.
+    /// Segments up to this one hold nothing any more; 0: none was emptied.
     pub emptied: u64,
 }
 
@@ -57,14 +57,14 @@ pub(crate) struct Journal {
     files: [JournalFile; 2],
     current: usize,
     bytes: Vec<u8>,
-    /// As in [`Content`], and what of it the files say.
+    /// Like the field of [`Content`].
     emptied: u64,
     emptied_noted: u64,
-    /// The greatest durable mark that the files say.
+    /// The greatest durable mark in the files.
     durable_noted: u64,
-    /// Whether what the files say has to survive a loss of power once it is synced.
+    /// Whether the files' content must survive a loss of power once it is synced.
     pub serves_older: bool,
-    /// The files may have entries of another instance: what is behind them would not be found.
+    /// The files may have entries of another instance, behind which nothing would be found.
     awaits_clear: bool,
 }
 
@@ -89,8 +89,8 @@ pub(crate) fn paths(path: &Path) -> [PathBuf; 2] {
 }
 
 impl Journal {
-    /// Starts over with nothing but `carried`, and with the segments up to `emptied` empty. At no moment is anything of
-    /// it missing from the files.
+    /// Starts over with only `carried`, and with the segments up to `emptied` empty. At no moment are these missing
+    /// from the files.
     pub fn create(path: &Path, instance: u64, carried: &Record, emptied: u64) -> io::Result<Self> {
         let paths = paths(path);
         let fresh = paths.each_ref().map(|path| beside(path, ".new"));
@@ -124,7 +124,7 @@ impl Journal {
             awaits_clear: false,
         };
         this.note_emptied(emptied, 0)?;
-        // Without entries, too: by `durable` the next start knows which segments are missing.
+        // Even without entries: `durable` tells the next start which segments are missing.
         if carried.durable > 0 || !carried.entries.is_empty() {
             this.write(carried.sequence, carried.durable, &carried.entries)?;
         }
@@ -162,8 +162,9 @@ impl Journal {
         self.take_turns(durable)
     }
 
-    /// Empties the other file if all of it is on the device, and makes it the current one if this one is full. First the
-    /// mark is on record by which it is superfluous: what is dropped here is missed if its segment is.
+    /// Empties the other file if the segments of all its entries are on the device, and makes it the current one if
+    /// this one is full. The durable mark is journalled first: the entries dropped here would be needed if their
+    /// segment were lost.
     fn take_turns(&mut self, durable: u64) -> io::Result<()> {
         let full = self.files[self.current].len > JOURNAL_BYTES_MAX;
         let other = &self.files[1 - self.current];
@@ -174,7 +175,7 @@ impl Journal {
                 self.durable_noted = durable;
             }
             if has_something && self.emptied > 0 {
-                // It may be the only one that says so.
+                // The other file may hold the only `emptied` record.
                 self.write_emptied()?;
                 if self.serves_older {
                     self.files[self.current].file.sync_data()?;
@@ -188,14 +189,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Prepares a clean stop: what was emptied is found after it, whatever becomes of the machine. `is_void`: nobody reads
-    /// the changes, as they are not whole.
+    /// Prepares a clean stop: syncs the `emptied` record. `is_void`: the changes are incomplete and will not be read.
     pub fn prepare_stop(&mut self, is_void: bool) -> io::Result<()> {
         if self.emptied == 0 {
             return Ok(());
         }
         match self.sync_emptied() {
-            // Where there is no room for more, there is for this alone.
+            // On a full device there is room for this record once the files are emptied.
             Err(_) if is_void => {
                 self.awaits_clear = true;
                 self.sync_emptied()
@@ -212,12 +212,12 @@ impl Journal {
         self.files.iter().try_for_each(|file| file.file.sync_data())
     }
 
-    /// Drops what the start after a clean stop does not read, which is all but what was emptied.
+    /// Drops what the start after a clean stop does not read: everything, unless there is an `emptied` record.
     pub fn stop(&mut self) -> io::Result<()> {
         if self.emptied == 0 { self.clear(self.instance) } else { Ok(()) }
     }
 
-    /// Drops what another instance has left, if it is there still.
+    /// Drops entries that another instance has left, if they are still there.
     fn prepare(&mut self) -> io::Result<()> {
         if self.awaits_clear {
             self.files.iter_mut().try_for_each(JournalFile::empty)?;
@@ -235,7 +235,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The files with entries that were not synced. They are taken for synced from here on: the caller syncs them.
+    /// The files that have unsynced entries. They count as synced from here on: the caller syncs them.
     pub fn take_unsynced(&mut self) -> Vec<Arc<File>> {
         let unsynced = |file: &mut JournalFile| {
             (!std::mem::replace(&mut file.is_synced, true)).then(|| Arc::clone(&file.file))
@@ -252,7 +252,7 @@ impl Journal {
         }
     }
 
-    /// Forgets everything noted: it is on the device, or belongs to an instance given up. Until that has succeeded once,
+    /// Forgets everything noted: it is on the device, or belongs to an instance given up. Until the files were emptied,
     /// nothing is appended.
     pub fn clear(&mut self, instance: u64) -> io::Result<()> {
         (self.instance, self.emptied, self.awaits_clear) = (instance, 0, true);
@@ -279,8 +279,8 @@ pub(crate) fn encode(bytes: &mut Vec<u8>, instance: u64, kind: Kind, numbers: (u
     bytes[24..32].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// All appends of this instance in both files, up to the first of each that is not whole. Those to one segment that follow
-/// each other are one record, with the newest durable mark: many small appends take no more RAM than a large one.
+/// All appends of this instance in both files, each file up to its first incomplete append. Consecutive appends to one
+/// segment become one record with the newest durable mark, so that many small ones take no more RAM than a large one.
 pub(crate) fn read(path: &Path, instance: u64) -> io::Result<Content> {
     let mut content = Content::default();
     for path in paths(path) {
@@ -302,7 +302,7 @@ pub(crate) fn read(path: &Path, instance: u64) -> io::Result<Content> {
     Ok(content)
 }
 
-/// The appends of this instance in a file, up to the first that is not whole.
+/// The appends of this instance in a file, up to the first incomplete one.
 pub(crate) fn parse(mut bytes: &[u8], instance: u64) -> impl Iterator<Item = Record> {
     std::iter::from_fn(move || {
         let (record, rest) = parse_one(bytes, instance)?;
@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    /// Entries are dropped by a mark that the files have.
+    /// Entries are dropped only if the files hold the mark that makes them superfluous.
     #[test]
     #[cfg_attr(miri, ignore = "it writes megabytes, and nothing unsafe is in it")]
     fn a_note_of_what_was_emptied_drops_nothing_without_its_mark() {

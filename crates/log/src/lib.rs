@@ -1,8 +1,8 @@
 //! A log of segments on a device: append, commit, read, reclaim, recover.
 //!
-//! The log knows segments of opaque blocks, sequence numbers and slots. How records lie in blocks, what checks them
-//! and what a segment's summary says is the [`Framing`] of its consumer; what becomes of live records when a segment
-//! is reclaimed is the [`Consumer`]'s affair. It knows no key, no protocol and no async runtime.
+//! The log knows segments of opaque blocks, sequence numbers and slots. How records lie in blocks, what checks them and
+//! what a segment's summary says is the [`Framing`] of its consumer; the [`Consumer`] decides what becomes of live
+//! records when a segment is reclaimed. It knows no key, no protocol and no async runtime.
 
 mod buffer;
 mod commit;
@@ -45,8 +45,8 @@ pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Flights, Io, ReadAhead};
 pub use lock::{Lock, lock as lock_file, patiently};
-pub use log::{Consumer, Failed, Location, Log, LogStats};
-pub use open::{Found, folder_of, grow, sync_folder};
+pub use log::{Consumer, Location, Log, LogStats, OnWriteError};
+pub use open::{Found, folder_of, set_geometry, sync_folder};
 pub use options::{CrashPolicy, Newest, Options};
 pub use partitions::{is_any_open, is_name_of_partition, state_files, void, void_closed};
 pub use recover::{Opened, Recovered};

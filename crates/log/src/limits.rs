@@ -10,7 +10,7 @@ pub const BLOCK_SIZE_MAX: u64 = 1 << 20;
 /// Largest segment: two of them are in RAM.
 pub const SEGMENT_BYTES_MAX: u64 = 4 << 30;
 
-/// Logs that one file is divided into.
+/// The most logs that one file is divided into.
 pub const PARTITIONS_MAX: u64 = 64;
 
 /// Sequence numbers take 48 bits on the device.
@@ -22,8 +22,7 @@ pub const SUMMARY_ENTRY_MAX: u64 = (1 << 48) - 1;
 /// Bytes of sealed segments that may wait for the device before appends are refused, of all logs of a file.
 pub const WRITE_QUEUE_BYTES_MAX: u64 = 64 << 20;
 
-/// Bytes of segments that are written before the device is told to keep them, of all logs of a file that is served after
-/// a loss of power.
+/// Bytes of segments that are written before a sync, of all logs of a file that is served after a loss of power.
 pub const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of segments that are emptied ahead of the writers, of all logs of a file.
@@ -47,13 +46,13 @@ pub const READ_DEPTH: usize = 64;
 /// Longest read that neighbouring blocks are merged into (a block may be longer).
 pub const READ_BYTES_MAX: usize = 128 << 10;
 
-/// Of the frames of an arena, one for each read in flight, those that the longest read takes.
+/// The frames that the longest read takes, of the [`READ_DEPTH`] frames of an arena.
 pub const READ_FRAMES_MAX: usize = 4;
 
 /// Arenas, of `READ_DEPTH * READ_BYTES_MAX / READ_FRAMES_MAX` bytes each, that are kept for the next batch of reads.
 pub const SPARE_ARENAS_MAX: usize = 16;
 
-/// Rings of a process. Threads beyond that read through the pool.
+/// The most rings of a process. Further threads read through the pool.
 pub const RINGS_MAX: usize = 96;
 
 /// Threads of the pread pool, used where io_uring is refused and by threads beyond `RINGS_MAX`.
@@ -66,15 +65,15 @@ const _: () = assert!(READ_BYTES_MAX as u64 <= TRANSFER_BYTES_MAX);
 const _: () = assert!(BLOCK_SIZE_MAX <= TRANSFER_BYTES_MAX);
 const _: () = assert!(RECLAIM_AHEAD_BYTES_MAX <= WRITE_QUEUE_BYTES_MAX);
 
-/// How long whoever waits for room sleeps at most before looking again.
+/// The longest sleep of a thread that waits for room before it looks again.
 pub const WAIT_FOR_ROOM: Duration = Duration::from_millis(2);
 
 /// How long the flusher rests before it writes a segment again that the device refused.
 pub const WRITE_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Sequence numbers that are left out after the last process did not stop cleanly, where slots are used in any order:
-/// more than it can have had in flight.
+/// Sequence numbers skipped after an unclean stop, where slots are used in any order: more than the last process can
+/// have had in flight.
 pub const SEQUENCES_SKIPPED: u64 = 1 << 20;
 
-/// Slots whose summaries a consumer that frees slots itself is asked for at once.
+/// Slots whose summaries are read at once, where the consumer frees slots itself.
 pub const SLOTS_READ_TOGETHER: u64 = 1024;

@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A process that was killed lets go of its files a little after it is gone: its ring is taken apart by the
-/// kernel behind its back, and a program that it was just starting holds copies until it runs.
+/// A killed process releases its files a little after it is gone: the kernel dismantles its ring later, and a program
+/// that it was just starting holds copies of the descriptors until it runs.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -21,12 +21,12 @@ pub enum Lock {
     InUse,
 }
 
-/// Whether somebody has a file open and locked.
+/// Whether another descriptor holds the lock of a file.
 pub(crate) fn is_locked(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| lock(&file) == Ok(Lock::InUse))
 }
 
-/// Takes the lock for as long as the descriptor is open. Waits up to a second for who holds it.
+/// Takes the lock for as long as the descriptor is open. Waits up to a second for its holder.
 ///
 /// # Errors
 /// The file system has no locks.
@@ -38,10 +38,10 @@ pub fn lock(file: impl AsFd) -> Result<Lock, Errno> {
     }
 }
 
-/// Tries to take what one process can have at a time, again and again for a second while the answer is `busy`.
+/// Repeats `take`, which acquires an exclusive resource, for up to a second while it returns `busy`.
 ///
 /// # Errors
-/// Those of `take`; `busy` if somebody has it all that time.
+/// Those of `take`; `busy` if the resource was held all that time.
 pub fn patiently<T>(busy: Errno, mut take: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let deadline = Instant::now() + PATIENCE;
     loop {

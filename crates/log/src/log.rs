@@ -19,34 +19,34 @@ use std::io;
 use std::ops::Range;
 use std::time::Instant;
 
-/// What the writer alone touches.
+/// The state that only the holder of the writer's lock touches.
 pub(crate) struct WriterState<F: Framing> {
     pub journal: Journal,
     /// The last append to the journal failed.
     pub journal_fails: bool,
-    /// The segment being filled; it is the last of those in RAM.
+    /// The segment being filled, the last of the segments in RAM.
     pub current: Option<Arc<Segment<F>>>,
 }
 
-/// What becomes of a segment that could not be written.
+/// What to do with a segment that could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failed {
-    /// It is taken out of RAM: what it held is gone.
+pub enum OnWriteError {
+    /// The segment is dropped from RAM; its content is lost.
     Drop,
-    /// It stays in RAM and is written again later; what comes after it waits.
+    /// It stays in RAM and is written again later; the segments after it wait.
     Retry,
 }
 
-/// What the log asks of its user. Called without any lock of the log held.
+/// Callbacks that the log's user implements. Called without any lock of the log held.
 pub trait Consumer<F: Framing>: Send + Sync {
-    /// A segment is about to be overwritten: forget (or append again) what is in it.
+    /// Called before a segment is overwritten: forget its records, or append them again.
     fn reclaim(&self, segment: &F::Summary);
 
-    /// As [`reclaim`](Self::reclaim), where the segment could not be read: forget every place in these blocks.
+    /// Like [`reclaim`](Self::reclaim), for a segment that could not be read: forget every place in `blocks`.
     fn reclaim_unread(&self, blocks: Range<u64>);
 
-    /// A segment could not be written. Where it is dropped, its records are gone.
-    fn failed(&self, segment: &F::Summary, error: &io::Error) -> Failed;
+    /// Called when a segment could not be written. If it is dropped, its records are lost.
+    fn on_write_error(&self, segment: &F::Summary, error: &io::Error) -> OnWriteError;
 }
 
 /// Where a block is now.
@@ -88,7 +88,7 @@ impl<F: Framing> Buffers<F> {
     }
 }
 
-/// What [`Buffers`] says of sequence numbers, for those who read without its lock. Written under its write lock.
+/// The sequence numbers of [`Buffers`], for readers without its lock. Written under its write lock.
 pub(crate) struct Progress {
     pub head: AtomicU64,
     pub newest_written: AtomicU64,
@@ -110,7 +110,7 @@ impl Progress {
 pub(crate) struct FlushRequests {
     /// Segments up to this one are full and may be written.
     pub sealed: u64,
-    /// The writer could not open this one for want of an empty slot.
+    /// The segment that the writer could not open for want of an empty slot.
     pub wanted: u64,
     /// The oldest segment could not be written and will be tried again.
     pub stuck: bool,
@@ -140,8 +140,8 @@ pub struct Log<F: Framing> {
     pub(crate) device: std::sync::Arc<dyn Device>,
     pub(crate) framing: F,
     pub(crate) state: Mutex<StateFile>,
-    /// Lock order: commits, writer, state, buffers, segment. No lock is held over device I/O, but for the read lock
-    /// of a sealed segment while it is written, that of commits, and that of syncs of the device.
+    /// Lock order: commits, writer, state, buffers, segment. No lock is held over device I/O, except the read lock of a
+    /// sealed segment while it is written, the lock of commits, and the lock of the device's syncs.
     pub(crate) writer: Mutex<WriterState<F>>,
     pub(crate) buffers: RwLock<Buffers<F>>,
     pub(crate) progress: Progress,
@@ -153,7 +153,7 @@ pub struct Log<F: Framing> {
     pub(crate) written: Condvar,
     /// Whether the shared memory had no room for the last buffer that it was asked for.
     pub(crate) lacks_buffers: AtomicBool,
-    /// Buffers to use again; at most two stay when idle.
+    /// Buffers to use again, at most two.
     pub(crate) idle: Mutex<Vec<AlignedBuffer>>,
     /// The newest segment that the device refused and the consumer dropped; 0: none.
     pub(crate) lost: AtomicU64,
@@ -182,7 +182,7 @@ impl<F: Framing> Log<F> {
         self.memory_id
     }
 
-    /// Memory for a segment.
+    /// Zeroed memory for a segment.
     pub(crate) fn new_buffer(&self) -> AlignedBuffer {
         let bytes = self.geometry.segment_bytes() as usize;
         let Some(memory) = &self.shared_memory else { return AlignedBuffer::zeroed(bytes) };
@@ -198,7 +198,7 @@ impl<F: Framing> Log<F> {
         lent.unwrap_or_else(|| AlignedBuffer::zeroed(bytes))
     }
 
-    /// What reads go to.
+    /// The device that reads go to.
     pub fn device(&self) -> &dyn Device {
         &*self.device
     }
@@ -246,8 +246,8 @@ impl<F: Framing> Log<F> {
         self.slots.sequence(&self.geometry, self.geometry.slot_of_block(block), self.head())
     }
 
-    /// Whether what was put there may still be indexed. Asked under a lock that [`Consumer::reclaim`]
-    /// takes to forget it: then what it says yes to is forgotten in time.
+    /// Whether entries of this segment may still be added to the index. Call it under the lock that
+    /// [`Consumer::reclaim`] takes to forget them, so that `reclaim` removes the added entry again.
     pub fn keeps(&self, sequence: u64) -> bool {
         match &self.slots {
             Slots::Fifo(fifo) => {
@@ -262,31 +262,31 @@ impl<F: Framing> Log<F> {
         &self.framing
     }
 
-    /// The log as what summaries are read from.
+    /// The [`Source`] from which [`Framing::read`] reads summaries.
     pub fn source(&self) -> Source<'_> {
         let Self { geometry, device, salt, .. } = self;
         Source { geometry, instance: self.instance(), salt: *salt, device: &**device }
     }
 
-    /// Gives a slot back whose segment holds nothing alive, on the device neither: it is overwritten from here on.
-    /// Only of a log with [`SlotOrder::Table`](crate::SlotOrder::Table).
+    /// Frees a slot whose segment holds nothing alive, in RAM or on the device; it may be overwritten from here on.
+    /// Only for a log with [`SlotOrder::Table`](crate::SlotOrder::Table).
     pub fn free(&self, slot: u64) {
         let Slots::Table(table) = &self.slots else { unreachable!("slots are freed in order by themselves") };
         table.free(slot);
-        // Whoever waits for room looks again.
+        // Waiters for room look again.
         let _requests = self.requests.lock().expect("no panic under the lock");
         self.written.notify_all();
     }
 
-    /// Takes a slot out of the free ones for good: what lies there is not known, and may be needed.
-    /// Only of a log with [`SlotOrder::Table`](crate::SlotOrder::Table).
+    /// Removes a slot from the free slots for good: its content is unknown and may be needed. Only for a log with
+    /// [`SlotOrder::Table`](crate::SlotOrder::Table).
     pub fn withdraw(&self, slot: u64) {
         if let Slots::Table(table) = &self.slots {
             table.withdraw(slot);
         }
     }
 
-    /// The slots that are free, those kept for moving among them.
+    /// The number of free slots, including those reserved for moving.
     pub fn free_slots(&self) -> u64 {
         match &self.slots {
             Slots::Fifo(fifo) => fifo.free_until.load(Ordering::Acquire).saturating_sub(self.head()),
@@ -299,14 +299,14 @@ impl<F: Framing> Log<F> {
         self.slots.sequence(&self.geometry, slot, self.head())
     }
 
-    /// Whether a segment more may be opened at once: else appends are refused when the current one is full, until the
-    /// device has taken one of those that wait for it.
+    /// Whether no further segment can be opened at once: when the current one is full, appends are refused until the
+    /// device has taken a waiting segment.
     pub fn is_behind(&self) -> bool {
         if let Slots::Table(table) = &self.slots {
             return !table.has_room() || self.queue_is_full(&self.read_buffers());
         }
         if self.geometry.segments() == 1 {
-            // A lone segment waits for itself: it is behind from when it is full until it is written.
+            // With one segment the writer is behind from its sealing until it is written.
             let sealed = self.requests.lock().expect("no panic under the lock").sealed;
             let buffers = self.read_buffers();
             return sealed == buffers.head && !buffers.live.is_empty();
@@ -315,13 +315,13 @@ impl<F: Framing> Log<F> {
         !self.may_open(buffers.head + 1) || self.queue_is_full(&buffers)
     }
 
-    /// Waits until it is not [behind](Self::is_behind); `false`: it still was at the deadline, or the log has ended.
+    /// Waits until the log is not [behind](Self::is_behind). Returns `false` at the deadline, or if the log has ended.
     pub fn wait_for_room(&self, deadline: Instant) -> bool {
         self.wait_while(deadline, || self.is_behind() || self.wants_lone_slot())
     }
 
-    /// Whether there is one segment, and its slot has to be emptied before anything is appended. It keeps its content until
-    /// then: asking has it emptied.
+    /// Whether the only slot has to be emptied before anything is appended. If so, it requests that; until then the
+    /// slot keeps its content.
     fn wants_lone_slot(&self) -> bool {
         let buffers = self.read_buffers();
         let next = buffers.head + 1;
@@ -334,12 +334,12 @@ impl<F: Framing> Log<F> {
         true
     }
 
-    /// As [`wait_for_room`](Self::wait_for_room), for a writer that may take the slots that are reserved for moving.
+    /// Like [`wait_for_room`](Self::wait_for_room), for a writer that may take the slots reserved for moving.
     pub fn wait_for_room_to_move(&self, deadline: Instant) -> bool {
         self.wait_while(deadline, || !self.has_room_to_move())
     }
 
-    /// Whether a writer that may take the slots that are reserved for moving can open a segment more at once.
+    /// Whether a writer that may take the slots reserved for moving can open a further segment at once.
     pub fn has_room_to_move(&self) -> bool {
         self.free_slots() > 0 && !self.queue_is_full(&self.read_buffers())
     }
@@ -382,7 +382,7 @@ impl<F: Framing> Log<F> {
     pub fn stats(&self) -> LogStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let idle: usize = self.idle.lock().expect("no panic under the lock").iter().map(|b| b.len()).sum();
-        // Nobody waits for the buffers meanwhile.
+        // No thread waits for the buffers meanwhile.
         let live = self.read_buffers().live.clone();
         let live: u64 = live.into_iter().map(|segment| segment.bytes_allocated()).sum();
         LogStats {
@@ -401,9 +401,9 @@ impl<F: Framing> Log<F> {
         if self.geometry.segments() == 1 { 0 } else { (self.geometry.segments() / 16).clamp(1, most) }
     }
 
-    /// From now on slots are emptied when the writer has filled the one before, no earlier: nothing that is there at the
-    /// end is given up for segments that nobody will write. When this returns, no slot is being emptied. Not under a lock
-    /// that [`Consumer::reclaim`] takes.
+    /// From now on a slot is emptied only when the writer wants it, so that a stop gives up no content for segments
+    /// that will not be written. When this returns, no slot is being emptied. Do not call it under a lock that
+    /// [`Consumer::reclaim`] takes.
     pub fn reclaim_no_more_ahead(&self) {
         let Slots::Fifo(FifoSlots { free_until, reclaimed_until, .. }) = &self.slots else { return };
         let mut requests = self.requests.lock().expect("no panic under the lock");
@@ -421,7 +421,7 @@ impl<F: Framing> Log<F> {
         let kept = self.read_buffers().live.is_empty();
         self.requests.lock().expect("no panic under the lock").stop = true;
         self.requested.notify_all();
-        // What was given up is no reason not to keep the rest.
+        // A lost segment is no reason to lose the rest.
         if !kept {
             flushed?;
         }
@@ -433,15 +433,15 @@ impl<F: Framing> Log<F> {
         self.writer().stop_journal()
     }
 
-    /// Whether the next start finds all that is on the device: a segment that was lost is a hole then, and nothing before a
-    /// hole is served. The ring passes over it in time.
+    /// Checks that the next start will serve all that is on the device: it would find a lost segment as a hole, and
+    /// nothing before a hole is served. In time the ring passes over the hole.
     ///
     /// # Errors
-    /// It does not.
+    /// The next start will find a hole.
     pub fn check_whole(&self) -> io::Result<()> {
         let Slots::Fifo(FifoSlots { forgotten, .. }) = &self.slots else { return Ok(()) };
         let lost = self.lost.load(Ordering::Acquire);
-        // Of the oldest segment there is nothing before it.
+        // Before the oldest segment there is nothing to lose.
         let is_found =
             lost > forgotten.load(Ordering::Acquire) && lost + self.geometry.segments() > self.head() + 1;
         match is_found {
@@ -452,7 +452,7 @@ impl<F: Framing> Log<F> {
         }
     }
 
-    /// Ends [`serve`](Self::serve) as a kill would: nothing is sealed, nothing marked.
+    /// Ends [`serve`](Self::serve) as a kill would: nothing is sealed, and the stop is not marked as clean.
     pub fn abandon(&self) {
         self.requests.lock().expect("no panic under the lock").stop = true;
         self.requested.notify_all();

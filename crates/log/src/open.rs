@@ -1,4 +1,4 @@
-//! Opening a log: what the process before left, and which of it may be served again.
+//! Opening a log: what the last process left, and which of it may be served again.
 
 use crate::commits::Commits;
 use crate::device::{Device, FileDevice, OpenDeviceError};
@@ -29,19 +29,19 @@ use std::sync::Arc;
 /// What lies where a log is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing, or a log with this fingerprint. A block device is whatever it was made.
+    /// Nothing, or a log with this fingerprint. A block device always fits.
     Fitting,
-    /// A log with another fingerprint, in this file.
+    /// A log with another fingerprint; its file.
     Another(PathBuf),
-    /// A file that is no log's.
+    /// A file that belongs to no log.
     Foreign(PathBuf),
 }
 
 impl Options {
-    /// Looks at the place of so many logs without touching it.
+    /// Looks at the place of `partitions` logs without touching it.
     ///
     /// # Errors
-    /// What the operating system says of a file that is there.
+    /// An existing file cannot be read.
     pub fn found(&self, partitions: u64) -> io::Result<Found> {
         let has_data = has_bytes(&self.path)?;
         let state = beside(&self.state_path, ".state");
@@ -61,15 +61,15 @@ impl Options {
     }
 }
 
-/// Makes a log larger that was stopped cleanly and whose slots are used in any order: it has the segments of `geometry`
-/// from here on.
+/// Writes another geometry into the state file of a log that was stopped cleanly and whose slots are used in any order: from
+/// here on the log has the segments of `geometry`. Does nothing if it has them already.
 ///
 /// # Errors
 /// The log is open, was not stopped cleanly, or its state file cannot be written.
-pub fn grow(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
+pub fn set_geometry(options: &Options, geometry: &Geometry) -> Result<(), OpenError> {
     let state = options.lock()?;
     if state.read(geometry, options.fingerprint, options.depends_on).shutdown == LastShutdown::Clean {
-        // It was done before.
+        // The file has grown already.
         return Ok(());
     }
     let StoredState { shutdown, instance, salt, head, .. } =
@@ -91,7 +91,7 @@ pub fn sync_folder(file: &Path) -> io::Result<()> {
     File::open(folder_of(file))?.sync_all()
 }
 
-/// The folder that a file is in; of a bare name the current one.
+/// The folder of a file; the current folder for a bare name.
 pub fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -106,7 +106,7 @@ impl<F: Framing> Log<F> {
         Ok(logs.pop().expect("one partition is one log"))
     }
 
-    /// As [`open`](Self::open), on a device at hand; `options.path` is not touched.
+    /// Like [`open`](Self::open), on a given device; `options.path` is not touched.
     pub fn open_on(framing: F, device: Box<dyn Device>, options: &Options) -> Result<Opened<F>, OpenError>
     where
         F: Clone,
@@ -115,8 +115,8 @@ impl<F: Framing> Log<F> {
         Ok(logs.pop().expect("one partition is one log"))
     }
 
-    /// Opens a file as several logs, each with a part of it and state and journal files of its own. Opened as
-    /// another number of logs than before, all are empty.
+    /// Opens a file as several logs, each with a part of it and its own state and journal files. If the number of logs
+    /// differs from before, all are empty.
     pub fn open_partitions(
         framing: F,
         options: &Options,
@@ -128,7 +128,7 @@ impl<F: Framing> Log<F> {
         let found = options.found(partitions);
         let found = found.map_err(|source| OpenError::State { path: options.path.clone(), source })?;
         if let Found::Foreign(path) = found {
-            // Another cache's, with its state elsewhere.
+            // It may be the open file of another cache, whose state lies elsewhere.
             let is_in_use = path == options.path && is_locked(&path);
             return Err(if is_in_use { OpenError::InUse { path } } else { OpenError::Foreign { path } });
         }
@@ -137,7 +137,7 @@ impl<F: Framing> Log<F> {
         files.retain(|file| std::fs::symlink_metadata(file).is_err());
         // The locks first: another cache's file must not be cut to our size.
         let partitions = Partition::of(options, partitions)?;
-        // Who had them before may have made and filled what was not there.
+        // The previous holder of the locks may have created and filled missing files.
         files.retain(|file| std::fs::symlink_metadata(file).map_or(true, |found| found.len() == 0));
         let geometry = &options.geometry;
         let device = FileDevice::open_in_units(
@@ -148,7 +148,7 @@ impl<F: Framing> Log<F> {
         );
         let device = device.map_err(|error| match error {
             OpenDeviceError::InUse { path } => {
-                // It may have come meanwhile, and is another's.
+                // Another process may have created it meanwhile.
                 files.retain(|file| *file != path);
                 OpenError::InUse { path }
             }
@@ -159,7 +159,7 @@ impl<F: Framing> Log<F> {
         {
             tracing::warn!(%error, path = %options.path.display(), "the page cache may have what the device does not");
         }
-        // Nobody else opens the files before what was not there is gone again.
+        // The locks are held until a failed open has removed the files that it created.
         let mut holds = Vec::with_capacity(partitions.len());
         let held = partitions.iter().try_for_each(|partition| partition.hold().map(|hold| holds.push(hold)));
         let opened = held
@@ -170,7 +170,7 @@ impl<F: Framing> Log<F> {
         opened
     }
 
-    /// The same on a device at hand; `options.path` is not touched.
+    /// Like [`open_partitions`](Self::open_partitions), on a given device; `options.path` is not touched.
     pub fn open_partitions_on(
         framing: F,
         device: Box<dyn Device>,
@@ -222,29 +222,29 @@ impl<F: Framing> Log<F> {
             tracing::warn!("{} starts empty: {why}", options.path.display());
         }
         if shutdown == LastShutdown::Unknown {
-            // Without its journal, which is replaced below, nobody may find the content that this gives up.
+            // The journal is replaced below; without it, no start may find the content given up here.
             state.give_up().map_err(state_error)?;
         }
         let own = shared_memory.first().cloned();
-        // The shared memory is valid only together with the content that it is bound to.
+        // The shared memory is valid only with the content that it is bound to.
         let named = own.as_ref().map_or(0, |own| own.found());
         let is_its =
             named != 0 && named == memory_id && shutdown == LastShutdown::Killed && *slots == SlotOrder::Fifo;
         let mut memory_id = if is_its { named } else { new_memory_id() };
         if known.memory_id != 0 && !is_its {
-            // What it has is void before the journal counts it for lost.
+            // The former shared memory is made void before the journal counts its segments as lost.
             let identity = Identity { geometry, fingerprint, instance, salt, memory_id: 0, depends_on };
             state.write(&identity, LastShutdown::Killed, known_head).map_err(state_error)?;
         }
         let buffers = own.as_ref().map_or_else(Vec::new, |own| own.open(memory_id, salt));
-        // Discards what was found after all. Gives the numbers of the new instance and of its shared memory.
+        // Discards the content after all. Returns the new instance and the number of its shared memory.
         let start_empty = || {
             state.give_up()?;
             let memory_id = state::new_memory_id();
             own.iter().for_each(|own| drop(own.open(memory_id, salt)));
             Ok((random_number(), memory_id))
         };
-        // The newest segment of an instance that the consumer's files speak of.
+        // The newest segment of an instance that the consumer's files mention.
         let newest_of = |instance| match crash_policy {
             CrashPolicy::Keep(Some(newest)) if newest.instance == instance => Some(newest.sequence),
             _ => None,
@@ -295,18 +295,18 @@ impl<F: Framing> Log<F> {
                 SlotOrder::Table { .. } => {
                     (recovered, head) = recover::table(&framing, &source, known_head);
                     recovered.on_record = known_head;
-                    // A start that wrote none has left out the numbers that this one leaves out.
+                    // An earlier start that wrote no segment has skipped the same numbers as this one.
                     let is_beyond = |newest| newest > head && newest != head + SEQUENCES_SKIPPED;
-                    // The newest segments that the consumer's files speak of hold nothing it needs where a loss of power
-                    // took what their slots were used for next. Something of either is there.
+                    // The newest segment that the consumer's files mention may be missing because it was freed, and a
+                    // loss of power took the segment written over it. Blocks of one of the two are there then.
                     let is_missed =
                         |newest| is_beyond(newest) && newest > recover::newest_begun(&framing, &source);
                     if newest_of(instance).is_some_and(is_missed) {
                         return Err(OpenError::Older { path: beside(state_path, ".state") });
                     }
                     if shutdown != LastShutdown::Clean || head > known_head {
-                        // No number is given out twice, whatever the last process began with one. A clean stop that is
-                        // older than the log was not the last one.
+                        // No number is used twice, even if the last process had begun a segment with it. If the log is
+                        // newer than the clean stop on record, that was not the last stop.
                         head += SEQUENCES_SKIPPED;
                     }
                 }
@@ -315,24 +315,25 @@ impl<F: Framing> Log<F> {
         if newest_of(instance).is_some_and(|newest| newest > head) {
             return Err(OpenError::Older { path: beside(state_path, ".state") });
         }
-        // What was lost stays in the journal until the consumer has appended it as deletions.
+        // Lost entries stay in the journal until the consumer has appended them as deletions.
         let entries = recovered.lost.values().flatten().copied().collect();
-        // Segments in a table have no order in which one can be missed. A gap counts as missing until it is filled.
+        // With a table no segment can be found missing, as they have no order. A gap counts as missing until it is
+        // filled.
         let durable = match slots {
             SlotOrder::Fifo => gaps.first().map_or(head, |gap| gap - 1),
             SlotOrder::Table { .. } => 0,
         };
         let carried = journal::Record { kind: journal::Kind::Changes, sequence: head + 1, durable, entries };
-        // Numbers above the head are given out again.
+        // At most the head, for numbers above it are used again.
         let mut journal =
             Journal::create(state_path, instance, &carried, emptied.min(head)).map_err(state_error)?;
         journal.serves_older = *crash_policy == CrashPolicy::ServeOlder;
         if *crash_policy == CrashPolicy::ServeOlder {
-            // Files that are not found after a loss of power would be taken for empty ones.
+            // Journal files that are missing after a loss of power would count as empty.
             sync_folder(state_path).map_err(state_error)?;
         }
         let source = Source { geometry: &geometry, instance, salt, device: &*device };
-        // The journal has what they held by now.
+        // The journal lists the gaps' entries by now.
         let filled = recover::fill_gaps(&framing, &source, &gaps).and_then(|()| match *crash_policy {
             CrashPolicy::ServeOlder => device.sync(),
             CrashPolicy::StartEmpty | CrashPolicy::Keep(_) => Ok(()),

@@ -1,15 +1,16 @@
-//! A start's work in parts, on all cores.
+//! Work of a start, divided into parts that run on all cores.
 
 use crate::sync::sync::Mutex;
 use crate::sync::thread::{self, Scope};
 use std::io;
 
-/// How many threads do a start's work, at most so many.
+/// The number of threads for a start's work: one a core, at most `most`.
 pub fn threads(most: usize) -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get()).min(most)
 }
 
-/// Does each part, on a thread for each core, or as many as the process may start. The calling thread is one of them.
+/// Calls `work` with each part, on one thread a core, or as many as the process may start. The calling thread is one of
+/// them.
 pub fn each_in_parallel<T: Send>(parts: Vec<T>, work: impl Fn(T) + Sync) {
     let threads = threads(parts.len());
     let parts = Mutex::new(parts);

@@ -1,8 +1,8 @@
 //! Several logs in one file: each has a part of it, and state and journal files of its own.
 //!
-//! The first has the names that a lone log has, the others a number before the suffix: `<path>.partition.1.state`. Who
-//! opens the file as another number of logs finds nothing in them, and nothing may be left of those that he does not
-//! open: they would not hear of what changes meanwhile.
+//! The first has the names of a single log, the others a number before the suffix: `<path>.partition.1.state`. If the
+//! file is opened as another number of logs, all are empty, and states of logs that are no longer opened are removed:
+//! they would miss changes.
 
 use crate::device::{Device, SharedDevice};
 use crate::error::OpenError;
@@ -19,14 +19,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A log that is going to be opened: nobody else can.
+/// A log that is about to be opened, and is locked.
 pub(crate) struct Partition {
     options: Options,
     state: StateFile,
 }
 
 impl Partition {
-    /// Locks as many logs.
+    /// Locks `partitions` logs.
     pub fn of(options: &Options, partitions: u64) -> Result<Vec<Self>, OpenError> {
         if is_name_of_partition(&options.state_path) {
             let reason = "names that end in .partition.N are those of a divided cache's own files";
@@ -49,7 +49,7 @@ impl Partition {
         self.state.hold().map_err(|source| OpenError::State { path: self.options.state_path.clone(), source })
     }
 
-    /// The salt of all: the one asked for, or the one that the first of them with content has.
+    /// The salt of all partitions: the one in the options, or that of the first one with content.
     fn salt(partitions: &[Self]) -> u64 {
         let asked = partitions.iter().find_map(|partition| partition.options.salt);
         asked.unwrap_or_else(|| {
@@ -62,8 +62,7 @@ impl Partition {
         })
     }
 
-    /// Opens them, which are all that `options` names, on a device that they share. Those that were made behind them
-    /// are forgotten.
+    /// Opens `partitions`, all logs of `options`, on a device that they share. Logs with higher numbers are forgotten.
     pub fn start_all<F: Framing + Clone>(
         framing: F,
         partitions: Vec<Self>,
@@ -79,14 +78,14 @@ impl Partition {
     }
 }
 
-/// Removes what says that there are logs from this number on. Each state is made void on the disk before its file goes,
-/// for a file that went may be there again after a loss of power.
+/// Removes the state and journal files of logs from number `first` on. Each state is made void and synced before its
+/// file is removed, for the file may be there again after a loss of power.
 fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
     for i in first.max(1)..PARTITIONS_MAX {
         let state_path = path_of(&options.state_path, i);
         let error = |source| OpenError::State { path: state_path.clone(), source };
         let state = beside(&state_path, ".state");
-        // A file of that name that is no state is somebody else's.
+        // A file of that name that is no state is not ours.
         if matches!(state::peek(&state).map_err(error)?, Peeked::Nothing | Peeked::Foreign) {
             continue;
         }
@@ -102,13 +101,13 @@ fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whether a path ends as those of the files of a divided log do, those of its first part excepted: `.partition.N`.
+/// Whether a path ends in `.partition.N`, as the files of a divided log do, except those of its first part.
 pub fn is_name_of_partition(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.rsplit_once(".partition.").is_some_and(|(_, number)| number.parse::<u64>().is_ok())
 }
 
-/// What the names of the state and journal files of a log begin with.
+/// The prefix of the names of a log's state and journal files.
 fn path_of(state_path: &Path, partition: u64) -> PathBuf {
     match partition {
         0 => state_path.to_owned(),
@@ -116,7 +115,7 @@ fn path_of(state_path: &Path, partition: u64) -> PathBuf {
     }
 }
 
-/// The files beside the data of so many logs, whose names begin with [`Options::state_path`].
+/// The state and journal files of `partitions` logs, whose names begin with [`Options::state_path`].
 pub fn state_files(state_path: &Path, partitions: u64) -> Vec<PathBuf> {
     let of = |i| {
         let path = path_of(state_path, i);
@@ -126,7 +125,7 @@ pub fn state_files(state_path: &Path, partitions: u64) -> Vec<PathBuf> {
     (0..partitions).flat_map(of).collect()
 }
 
-/// Makes so many logs start empty, whatever becomes of their other files, and whether they are open or not.
+/// Makes `partitions` logs start empty, whatever becomes of their other files, and whether they are open or not.
 ///
 /// # Errors
 /// A state file that is there cannot be made void.
@@ -137,10 +136,10 @@ pub fn void(state_path: &Path, partitions: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// As [`void`], of logs that nobody has open. Says whether there was anything to give up.
+/// Like [`void`], for logs that are not open. Returns whether there was content to give up.
 ///
 /// # Errors
-/// As [`void`]; or somebody has one of them open.
+/// Those of [`void`]; or one of the logs is open.
 pub fn void_closed(state_path: &Path, partitions: u64) -> Result<bool, OpenError> {
     let failed = |source| OpenError::State { path: state_path.to_owned(), source };
     let states = states(state_path, partitions).map_err(failed)?;
@@ -155,7 +154,7 @@ pub fn void_closed(state_path: &Path, partitions: u64) -> Result<bool, OpenError
     Ok(any)
 }
 
-/// Whether somebody has one of so many logs open. Waits up to a second for who lets go of them.
+/// Whether one of `partitions` logs is open. Waits up to a second for a holder that is just ending.
 ///
 /// # Errors
 /// A state file that is there cannot be opened or locked.
@@ -168,7 +167,7 @@ pub fn is_any_open(state_path: &Path, partitions: u64) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The state files that are there, open.
+/// Opens the state files that exist.
 fn states(state_path: &Path, partitions: u64) -> io::Result<Vec<(PathBuf, File)>> {
     let mut states = Vec::new();
     for i in 0..partitions {
@@ -182,7 +181,7 @@ fn states(state_path: &Path, partitions: u64) -> io::Result<Vec<(PathBuf, File)>
 }
 
 impl Options {
-    /// A file that has the name of a state or a journal of so many logs and is none: where there is no state, there can
+    /// A file with the name of a state or a journal of one of `partitions` logs that is none. Without a state there can
     /// be no journal.
     pub(crate) fn foreign_beside(&self, partitions: u64) -> io::Result<Option<PathBuf>> {
         for i in 0..partitions {
@@ -213,7 +212,7 @@ impl Options {
     }
 }
 
-/// Whether there is a file with something in it. A block device is none.
+/// Whether `path` is a file that is not empty. A block device does not count.
 pub(crate) fn has_bytes(path: &Path) -> io::Result<bool> {
     match std::fs::metadata(path) {
         Ok(found) => Ok(found.is_file() && found.len() > 0),

@@ -1,4 +1,4 @@
-//! A log that is served after a loss of power: how much of it the device is told to keep, and when.
+//! A log that is served after a loss of power: what is synced, and when.
 
 use crate::framing::Framing;
 use crate::log::Log;
@@ -25,8 +25,8 @@ impl<F: Framing> Log<F> {
         }
     }
 
-    /// Syncs what was written if segments up to this one would otherwise be too many that a loss of power can take.
-    /// Called by the thread that writes.
+    /// Syncs what was written if a loss of power could otherwise take too many segments up to `sequence`. The flusher
+    /// calls it.
     pub(crate) fn sync_before(&self, sequence: u64) {
         let synced = &self.synced;
         let until = synced.on_record.load(Ordering::Acquire) + unsynced_max(&self.geometry);
@@ -48,11 +48,11 @@ impl<F: Framing> Log<F> {
         }
     }
 
-    /// Waits until the entries that were journalled so far survive a loss of power. If the log starts empty after one
-    /// anyway, they survive a kill already.
+    /// Waits until the entries journalled so far survive a loss of power. If the log starts empty after one anyway, it
+    /// returns at once: they survive a kill.
     ///
     /// # Errors
-    /// Neither can the journal be written and synced, nor can the log be made to start empty.
+    /// The journal cannot be written and synced, nor can the state file be made void.
     pub fn sync_journal(&self) -> io::Result<()> {
         if self.synced.must_invalidate.load(Ordering::Acquire) {
             self.invalidate()?;
@@ -81,7 +81,7 @@ impl<F: Framing> Log<F> {
     /// Syncs files of the journal.
     pub(crate) fn sync_files(&self, files: &[Arc<File>]) -> io::Result<()> {
         let synced = match self.synced.has_failed() {
-            // A file that could not be synced once does not say again what it lost then.
+            // After a failed sync, later syncs of that file do not report what was lost.
             true => Err(earlier_failure()),
             false => files.iter().try_for_each(|file| file.sync_data()),
         };
@@ -95,13 +95,13 @@ impl<F: Framing> Log<F> {
         appends_synced.load(Ordering::Acquire) >= appends.load(Ordering::Acquire)
     }
 
-    /// Makes the log start empty next time, whatever its end: what a loss of power would leave is not known.
+    /// Makes the log start empty next time, however it ends: what a loss of power would leave is unknown.
     fn invalidate_content(&self, error: &io::Error) -> io::Result<()> {
         tracing::error!(%error, "cannot sync: after the next start the cache will be empty");
         self.invalidate()
     }
 
-    /// Has the state file say nothing. Of a log that is served after a loss of power that is for as long as it is open.
+    /// Makes the state file void. For a log that is served after a loss of power it stays so while the log is open.
     pub(crate) fn invalidate(&self) -> io::Result<()> {
         let state = self.state.lock().expect("no panic under the lock");
         self.synced.has_failed.store(self.synced.serves_older, Ordering::Release);

@@ -3,7 +3,7 @@
 use crate::device::{Device, MemoryDevice, Space};
 use crate::sync::sync::Arc;
 use crate::{
-    AlignedBuffer, Consumer, CrashPolicy, Failed, Framing, Geometry, Log, Options, Sealed, SegmentId,
+    AlignedBuffer, Consumer, CrashPolicy, Framing, Geometry, Log, OnWriteError, Options, Sealed, SegmentId,
     SlotOrder, Source,
 };
 use std::io;
@@ -54,8 +54,8 @@ struct Nobody;
 impl Consumer<Bare> for Nobody {
     fn reclaim(&self, _: &(u64, u64)) {}
     fn reclaim_unread(&self, _: Range<u64>) {}
-    fn failed(&self, _: &(u64, u64), _: &io::Error) -> Failed {
-        Failed::Drop
+    fn on_write_error(&self, _: &(u64, u64), _: &io::Error) -> OnWriteError {
+        OnWriteError::Drop
     }
 }
 
@@ -124,7 +124,8 @@ fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
     flusher.join().unwrap();
 }
 
-/// A file system that became read-only: what cannot be noted is not said to be done, whatever a loss of power would leave.
+/// On a file system that became read-only, a change that cannot be recorded is not reported as synced, under any
+/// policy.
 #[test]
 fn a_change_that_neither_journal_nor_state_can_tell_of_is_not_synced() {
     for crash_policy in [CrashPolicy::StartEmpty, CrashPolicy::ServeOlder] {
@@ -152,7 +153,7 @@ fn a_change_that_neither_journal_nor_state_can_tell_of_is_not_synced() {
     }
 }
 
-/// Opens a log, lets `work` be done on it, and ends as a killed process does.
+/// Opens a log, calls `work` with it, and ends as a killed process does.
 fn with_killed(options: &Options, work: impl FnOnce(&Log<Bare>)) {
     let (log, _) = Log::<Bare>::open(Bare, options).unwrap();
     let log = Arc::new(log);
@@ -163,7 +164,7 @@ fn with_killed(options: &Options, work: impl FnOnce(&Log<Bare>)) {
     flusher.join().unwrap();
 }
 
-/// A start that gives up the content and is cut short behind its journal leaves no content without one.
+/// A start that gives up the content and fails after replacing the journal leaves no content without a journal.
 #[test]
 fn a_start_with_other_options_that_fails_brings_nothing_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,8 +183,8 @@ fn a_start_with_other_options_that_fails_brings_nothing_back() {
     assert!(recovered.segments.is_empty(), "{:?} came back without what voids it", recovered.segments);
 }
 
-/// A segment that the kill took is missing between two that are there: the first start says what it held, and the next
-/// ones serve what is older, too.
+/// A segment lost by the kill is missing between two others: the first start reports its entries as lost, and later
+/// starts still serve older segments.
 #[test]
 fn a_gap_is_filled() {
     for crash_policy in [CrashPolicy::StartEmpty, CrashPolicy::ServeOlder] {
@@ -208,7 +209,7 @@ fn a_gap_is_filled() {
     }
 }
 
-/// Has no room.
+/// Shared memory without room.
 #[derive(Debug, Default)]
 struct Full(std::sync::atomic::AtomicU64);
 
@@ -225,7 +226,7 @@ impl crate::SharedMemory for Full {
     }
 }
 
-/// A buffer that a kill would lose is none to use again: there may be room by then.
+/// A private buffer, which a kill would lose, is not reused: shared memory may have room by then.
 #[test]
 fn each_segment_asks_for_memory_that_outlives_the_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -247,7 +248,7 @@ fn a_start_that_was_killed_before_it_wrote_its_state_forgets_no_hole() {
     let served = Arc::clone(&log);
     let flusher = std::thread::spawn(move || served.serve(&Nobody));
     write_segments(&log, 4);
-    // It says that four are there, and is of one that is found.
+    // The entry's durable mark says that four segments are there; its own segment is found.
     log.writer().journal(5, &[10]);
     write_segments(&log, 1);
     log.abandon();

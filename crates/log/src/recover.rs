@@ -11,21 +11,21 @@ use crate::sync::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// What may be served again, for the consumer to take in.
+/// The content that may be served again, for the consumer to index.
 pub struct Recovered<F: Framing> {
     /// In order of sequence number.
     pub segments: Vec<F::Summary>,
-    /// (sequence number, journal entries) of changes whose segments never reached the device, but for those that later
-    /// segments replace ([`Framing::forget_replaced`]): older records with these entries are void.
+    /// Journal entries, by sequence number, of changes whose segments never reached the device, except entries that
+    /// later segments replace ([`Framing::forget_replaced`]). Older records with these entries are void.
     pub lost: BTreeMap<u64, Vec<u64>>,
-    /// The sequence number up to which the state file said that everything was on the device.
+    /// The sequence number up to which, by the state file, everything was on the device.
     pub on_record: u64,
-    /// How many segments there are if none is missing.
+    /// The number of segments if none is missing.
     pub expected: u64,
 }
 
 impl<F: Framing> Recovered<F> {
-    /// The sequence numbers of segments that are missing behind the first that was found, in ascending order.
+    /// The sequence numbers of segments missing behind the first one found, in ascending order.
     pub(crate) fn gaps(&self, head: u64) -> Vec<u64> {
         let found: BTreeSet<u64> = self.segments.iter().map(|segment| F::position(segment).0).collect();
         let behind_first = found.first().map_or(0..0, |first| *first..head + 1);
@@ -33,7 +33,7 @@ impl<F: Framing> Recovered<F> {
     }
 }
 
-/// A log with what it found.
+/// A log and its recovered content.
 pub type Opened<F> = (crate::Log<F>, Recovered<F>);
 
 impl<F: Framing> Default for Recovered<F> {
@@ -46,7 +46,7 @@ impl<F: Framing> Default for Recovered<F> {
 fn read_all<F: Framing>(framing: &F, source: &Source<'_>, step: u64) -> BTreeMap<u64, F::Summary> {
     let found = Mutex::new(BTreeMap::new());
     let segments = source.geometry.segments();
-    // A thread that has less to read is not worth starting.
+    // For less than this a thread is not worth starting.
     let by_thread = (READ_BY_THREAD_BYTES_MIN / source.geometry.segment_bytes()).max(step);
     let first_slots = (0..segments).step_by(by_thread as usize).collect();
     each_in_parallel(first_slots, |first| {
@@ -61,21 +61,21 @@ fn read_all<F: Framing>(framing: &F, source: &Source<'_>, step: u64) -> BTreeMap
     found.into_inner().expect("no panic under the lock")
 }
 
-/// Everything that is found, of a log whose slots are used in any order. Gives the newest sequence number with it.
+/// All segments found, for a log whose slots are used in any order, and the newest sequence number.
 pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u64) -> (Recovered<F>, u64) {
     let found = read_all(framing, source, SLOTS_READ_TOGETHER);
     let head = found.last_key_value().map_or(0, |(sequence, _)| *sequence).max(known_head);
     (Recovered { segments: found.into_values().collect(), ..Recovered::default() }, head)
 }
 
-/// The greatest sequence number that the first or the last block of a slot carries: that of the newest segment that was
-/// begun there, or of the one before where a loss of power took that block, whether the rest of it is there or not.
+/// The greatest sequence number in the first or the last block of any slot, whether the rest of its segment is there or
+/// not. It is that of the newest segment begun, or of an earlier one in that slot if a loss of power took the blocks.
 pub(crate) fn newest_begun<F: Framing>(framing: &F, source: &Source<'_>) -> u64 {
     let geometry = source.geometry;
     let mut bytes = AlignedBuffer::zeroed(geometry.block_size());
     let mut sequence_of = |block| match source.device.read_at(geometry.offset(block), &mut bytes) {
         Ok(()) => framing.sequence_of_block(source, block, &bytes),
-        // It may be any: that it cannot be read is told of by whoever needs it.
+        // An unreadable block may carry any number; a reader that needs it reports the error.
         Err(_) => Some(u64::MAX),
     };
     (0..geometry.segments())
@@ -86,9 +86,9 @@ pub(crate) fn newest_begun<F: Framing>(framing: &F, source: &Source<'_>) -> u64 
         .unwrap_or(0)
 }
 
-/// Sequence numbers after `head` are given out again, so no block may be left that carries one:
-/// if the block that is written in its place got lost, it would pass for that. `lost`: how many segments a loss of power
-/// can have taken, beside those that were being written.
+/// Zeroes blocks that carry a sequence number after `head`. These numbers are used again: if the new block in such a
+/// place got lost, the old one would count as it. `lost`: segments that a loss of power can have taken, beside those
+/// that were being written.
 pub(crate) fn wipe_behind_head<F: Framing>(
     framing: &F,
     source: &Source<'_>,
@@ -120,7 +120,7 @@ pub(crate) fn wipe_behind_head<F: Framing>(
                 start += per_read as u64;
                 continue;
             }
-            // Look again: this is no place to believe a write.
+            // Read it again: here a write is not trusted.
             left -= 1;
             if left == 0 {
                 return Err(io::Error::other("blocks do not go away"));
@@ -130,8 +130,8 @@ pub(crate) fn wipe_behind_head<F: Framing>(
     Ok(())
 }
 
-/// Writes empty segments in place of those that are missing among others that were found. What they held is void already,
-/// and what is older than they are must not be taken for void at the next start.
+/// Writes empty segments in the places of `gaps`, whose former content is void already. Otherwise the next start would
+/// treat everything older as void.
 pub(crate) fn fill_gaps<F: Framing>(framing: &F, source: &Source<'_>, gaps: &[u64]) -> io::Result<()> {
     let (geometry, instance) = (*source.geometry, source.instance);
     for sequence in gaps.iter().copied() {
@@ -149,9 +149,8 @@ pub(crate) fn fill_gaps<F: Framing>(framing: &F, source: &Source<'_>, gaps: &[u6
     Ok(())
 }
 
-/// Chooses what may be served again. See docs/format.md, "Recovery".
-///
-/// Of a log whose slots are used in order. Gives the newest sequence number with it.
+/// Chooses the segments that may be served again, for a log whose slots are used in order, and returns the newest
+/// sequence number with them. See docs/format.md, "Recovery".
 pub(crate) fn fifo<F: Framing>(
     framing: &F,
     source: &Source<'_>,
@@ -164,13 +163,13 @@ pub(crate) fn fifo<F: Framing>(
     let mut found = read_all(framing, source, step);
     found.retain(|sequence, summary| geometry.first_block(*sequence) == F::position(summary).1);
     let newest = found.last_key_value().map_or(0, |(sequence, _)| *sequence);
-    // What was appended to segments after this one is in the journal.
+    // Entries of segments after `floor` are in the journal.
     let floor = records.iter().map(|r| r.durable).fold(known_head, u64::max);
     let head = newest.max(floor);
-    // What was emptied for others holds nothing, whether or not they were written since.
+    // Emptied segments hold nothing, whether or not they were overwritten since.
     let oldest = (head + 1).saturating_sub(geometry.segments()).max(1).max(emptied + 1);
-    // A segment that ought to be there and is not may have held newer versions, or deletions, of
-    // anything older, unless the journal still lists what it held.
+    // A missing segment may have held newer versions, or deletions, of any older record, unless the journal still lists
+    // its entries.
     let hole = (oldest..=head.min(floor)).rev().find(|sequence| !found.contains_key(sequence));
     let from = hole.map_or(oldest, |hole| hole + 1);
     if let Some(hole) = hole

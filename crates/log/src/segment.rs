@@ -34,7 +34,7 @@ impl<F: Framing> Segment<F> {
         self.id.first_block
     }
 
-    /// The bytes of RAM that it takes.
+    /// The bytes of RAM that the segment takes.
     pub(crate) fn bytes_allocated(&self) -> u64 {
         let content = self.lock();
         (content.memory.len() + F::bytes_allocated(&content.builder)) as u64
@@ -44,7 +44,7 @@ impl<F: Framing> Segment<F> {
         self.content.read().expect("no panic under the lock")
     }
 
-    /// Gives the segment to `put` while nobody reads it.
+    /// Passes the segment to `put` under the write lock: no one reads it meanwhile.
     pub(crate) fn fill<R>(&self, put: impl FnOnce(&SegmentId, &mut F::Builder, &mut [u8]) -> R) -> R {
         let mut content = self.content.write().expect("no panic under the lock");
         let Content { memory, builder, .. } = &mut *content;
@@ -60,7 +60,7 @@ impl<F: Framing> Segment<F> {
         framing.summarize(&self.id, &self.lock().builder)
     }
 
-    /// Completes the segment. Of its data, only what is not on the device yet is to be written.
+    /// Completes the segment. The returned data range omits the blocks that are on the device already.
     pub(crate) fn seal(&self, framing: &F) -> Sealed {
         let mut content = self.content.write().expect("no panic under the lock");
         let Content { memory, builder, written } = &mut *content;
@@ -69,7 +69,7 @@ impl<F: Framing> Segment<F> {
         sealed
     }
 
-    /// Completes what was added so far, and copies what of that is not on the device yet: the blocks, and their bytes.
+    /// Completes what was added so far. Returns the blocks that are not on the device yet, and a copy of their bytes.
     /// `None`: the segment can only be sealed.
     pub(crate) fn commit(&self, framing: &F) -> Option<(Range<usize>, AlignedBuffer)> {
         let mut content = self.content.write().expect("no panic under the lock");
@@ -96,7 +96,7 @@ impl<F: Framing> Segment<F> {
         framing.note_synced(&mut content.builder, position);
     }
 
-    /// Where its memory outlives the process, the next one finds the segment from here on.
+    /// From here on a next process finds the segment, if its memory outlives this process.
     pub(crate) fn begin(&self) {
         self.lock().memory.begin(self.id.sequence);
     }

@@ -13,7 +13,7 @@ pub enum SlotOrder {
     #[default]
     Fifo,
     /// Any free slot; the consumer frees slots as it pleases ([`Log::free`](crate::Log::free)). Takes 8 bytes a slot.
-    /// So many of the free slots are kept for what the consumer moves.
+    /// Some free slots are reserved for data that the consumer moves.
     Table {
         /// Slots that only a moving writer may take.
         reserved: u64,
@@ -29,15 +29,15 @@ pub(crate) enum Slots {
 pub(crate) struct FifoSlots {
     /// Segments up to this sequence number may be opened: their slots hold nothing alive.
     pub free_until: AtomicU64,
-    /// Segments that held the slots of those up to this one are being forgotten or were.
+    /// The former segments in the slots of segments up to this one are forgotten, or being forgotten.
     pub reclaimed_until: AtomicU64,
-    /// Segments up to this one hold nothing that the consumer knows: there is nothing to reclaim.
+    /// The consumer knows nothing of segments up to this one: there is nothing to reclaim.
     pub forgotten: AtomicU64,
 }
 
 /// The sequence number in each slot, and which slots are free.
 pub(crate) struct SlotTable {
-    /// 0: there was none yet. Changed under the write lock of the log's ring.
+    /// 0: nothing was written there yet. Changed under the write lock of the log's ring.
     sequences: Box<[AtomicU64]>,
     free: Mutex<VecDeque<u64>>,
     /// The length of `free`.
@@ -55,7 +55,7 @@ pub(crate) enum Purpose {
 }
 
 impl SlotTable {
-    /// `taken` are (slot, sequence number); all other slots are free.
+    /// `taken` yields (slot, sequence number); all other slots are free.
     pub fn new(slots: u64, reserved: u64, taken: impl Iterator<Item = (u64, u64)>) -> Self {
         let sequences: Box<[AtomicU64]> = (0..slots).map(|_| AtomicU64::new(0)).collect();
         taken.for_each(|(slot, sequence)| sequences[slot as usize].store(sequence, Ordering::Relaxed));
@@ -84,19 +84,19 @@ impl SlotTable {
         self.count.store(free.len() as u64, Ordering::Release);
     }
 
-    /// All free slots, those that are kept for moving among them.
+    /// The number of free slots, including the reserved ones.
     pub fn free_slots(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Takes a slot out of the free ones for good.
+    /// Removes a slot from the free slots for good.
     pub fn withdraw(&self, slot: u64) {
         let mut free = self.lock();
         free.retain(|other| *other != slot);
         self.count.store(free.len() as u64, Ordering::Release);
     }
 
-    /// Whether those who move have begun to use the slots that are kept for them: what they opened is for them, too.
+    /// Whether moving has begun to use the reserved slots: the current segment is then for moved data only.
     pub fn is_reserve_in_use(&self) -> bool {
         self.free_slots() < self.reserved
     }

@@ -13,7 +13,7 @@
 //! | 64..80 | boot id of the kernel that the log was opened under |
 //! | 80..88 | newest sequence number at that stop, or when the log was opened |
 //! | 88..96 | salt: a number that the consumer's summary entries depend on; kept as long as the content |
-//! | 96..104 | number of the consumer's file that the content depends on; not there: on none |
+//! | 96..104 | number of the consumer's file that the content depends on; missing: it depends on none |
 
 use crate::geometry::Geometry;
 use crate::lock::{Lock, lock};
@@ -27,14 +27,14 @@ use twox_hash::XxHash3_64;
 const MAGIC: [u8; 8] = *b"GRANARY1";
 const SIZE: usize = 96;
 
-/// Where the content depends on a file of the consumer's.
+/// The magic of a log whose content depends on a file of the consumer.
 const MAGIC_DEPENDENT: [u8; 8] = *b"GRANARY2";
 pub(crate) const SIZE_MAX: usize = SIZE + 8;
 
-/// How a log was left that was stopped cleanly. No shared memory has this number, nor 0.
+/// Marks a clean stop. No shared memory has this number, or 0.
 const CLEAN: u64 = 1;
 
-/// The path with something behind its name.
+/// The path with `suffix` behind its name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -46,11 +46,11 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 pub(crate) enum LastShutdown {
     /// Everything was sealed and synced.
     Clean,
-    /// Open, or killed while the kernel that took its writes is still running.
+    /// Open, or killed; the kernel that took its writes is still running.
     Killed,
-    /// The machine went down: what was not synced may be gone, and what was may lie beside it.
+    /// The machine went down: what was not synced may be lost, in any part.
     PowerLoss,
-    /// The file is new, damaged or not ours.
+    /// The file is new, damaged, or of another log.
     Unknown,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Identity {
     pub depends_on: u64,
 }
 
-/// What a state file says of the log that it belongs to.
+/// The content of a state file, as far as its log needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoredState {
     pub shutdown: LastShutdown,
@@ -74,7 +74,7 @@ pub(crate) struct StoredState {
     pub salt: u64,
     /// A sequence number up to which everything was on the device.
     pub head: u64,
-    /// The number of the shared memory that it was open with; 0: none.
+    /// The number of the shared memory that the log was open with; 0: none.
     pub memory_id: u64,
 }
 
@@ -86,11 +86,11 @@ impl StoredState {
 /// The open and locked state file.
 pub(crate) struct StateFile {
     file: File,
-    /// It was made void, and that is on the device.
+    /// The file was made void and synced.
     is_invalidated: Cell<bool>,
 }
 
-/// Another process (or another cache of this one) has the file open.
+/// Another process, or another cache of this process, has the file open.
 #[derive(Debug, thiserror::Error)]
 #[error("in use by another cache: give each a path of its own")]
 pub(crate) struct InUse;
@@ -103,7 +103,7 @@ impl StateFile {
             let file = options.open(path)?;
             match lock(&file)? {
                 Lock::InUse => return Ok(Err(InUse)),
-                // Whoever held the lock may have removed the file.
+                // The previous holder of the lock may have removed the file.
                 Lock::Taken if file.metadata()?.nlink() == 0 => {}
                 Lock::Taken => return Ok(Ok(Self { file, is_invalidated: Cell::new(false) })),
             }
@@ -118,7 +118,7 @@ impl StateFile {
         self.file = options.read(true).write(!fails).open(path).expect("it is there");
     }
 
-    /// How a log of this shape was left, whose content depends on nothing or on this.
+    /// How the last process left a log of this shape whose content depends on nothing or on `depends_on`.
     pub fn read(&self, geometry: &Geometry, fingerprint: u64, depends_on: u64) -> StoredState {
         let state = read_state(&self.file);
         let Some(State { instance, clean, memory_id, boot_id: boot, head, salt, .. }) =
@@ -139,23 +139,23 @@ impl StateFile {
         }
     }
 
-    /// Whether it says anything, of whatever log.
+    /// Whether the file holds a valid state, of any log.
     pub fn has_content(&self) -> bool {
         read_state(&self.file).is_some()
     }
 
-    /// Whether there is something that nobody can read.
+    /// Whether the file holds bytes that are no valid state.
     pub fn is_damaged(&self) -> bool {
         !self.has_content() && !is_void(&self.file).unwrap_or(false)
     }
 
-    /// Whether what was there was given up, while the log was open or by a loss of power.
+    /// Whether the content was given up, while the log was open or by a loss of power.
     pub fn was_given_up(&self) -> bool {
         self.file.metadata().is_ok_and(|file| file.len() > 0) && is_void(&self.file).unwrap_or(false)
     }
 
-    /// Says that everything up to segment `head` is on the device, and whether the log is open or
-    /// was stopped cleanly (`LastShutdown::Clean`).
+    /// Records that everything up to segment `head` is on the device, and whether the log is open or was stopped
+    /// cleanly (`LastShutdown::Clean`).
     pub fn write(&self, identity: &Identity, shutdown: LastShutdown, head: u64) -> io::Result<()> {
         let Identity { geometry, fingerprint, instance, salt, memory_id, depends_on } = *identity;
         let clean = shutdown == LastShutdown::Clean;
@@ -166,12 +166,12 @@ impl StateFile {
         self.file.sync_data()
     }
 
-    /// A second hold of the lock: nobody else has the log before both are gone.
+    /// A second hold of the lock, which is free once both are dropped.
     pub fn hold(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// As [`invalidate`](Self::invalidate), of a file that may say nothing already.
+    /// Like [`invalidate`](Self::invalidate), for a file that may hold no valid state already.
     pub fn give_up(&self) -> io::Result<()> {
         if self.has_content() { self.invalidate() } else { Ok(()) }
     }
@@ -186,8 +186,8 @@ impl StateFile {
     }
 }
 
-/// Makes a state file say nothing. It keeps its place on the device, so that a clean stop can write it on a full one; where
-/// it cannot be written in place, truncation needs no space.
+/// Makes a state file void. It keeps its space, so that a clean stop can write it on a full device; if it cannot be
+/// overwritten, it is truncated, which needs no space.
 pub(crate) fn void(file: &File) -> io::Result<()> {
     let len = file.metadata()?.len().min(SIZE_MAX as u64) as usize;
     let in_place = file.write_all_at(&[0; SIZE_MAX][..len], 0).and_then(|()| file.sync_data());
@@ -197,7 +197,7 @@ pub(crate) fn void(file: &File) -> io::Result<()> {
     })
 }
 
-/// Whether a state file has nothing but what [`void`] leaves, as a new one has.
+/// Whether a state file is new or as [`void`] leaves it.
 pub(crate) fn is_void(file: &File) -> io::Result<bool> {
     let mut bytes = [0; SIZE_MAX];
     let read = file.read_at(&mut bytes, 0)?;
@@ -209,7 +209,7 @@ pub(crate) fn is_void(file: &File) -> io::Result<bool> {
 pub(crate) enum Peeked {
     /// Nothing.
     Nothing,
-    /// A state file that says no more than that it is one: void, or damaged.
+    /// A state file without a valid state: void or damaged.
     Invalidated,
     /// The state of a log with this fingerprint.
     Log(u64),
@@ -250,7 +250,7 @@ fn read_state(file: &File) -> Option<State> {
     parse(&bytes[..len])
 }
 
-/// What the file says.
+/// The decoded state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     /// Bytes of a block, of a segment, of the file.
@@ -291,7 +291,7 @@ pub(crate) fn encode(state: &State) -> Vec<u8> {
     bytes
 }
 
-/// `None`: not a state file, or not whole. Of a file that was longer once, the end may be left.
+/// `None`: not a state file, or damaged. Bytes behind the state, left from when it was longer, are ignored.
 pub(crate) fn parse(bytes: &[u8]) -> Option<State> {
     let is_dependent = bytes.starts_with(&MAGIC_DEPENDENT);
     let bytes = bytes.get(..if is_dependent { SIZE_MAX } else { SIZE })?;
@@ -329,7 +329,7 @@ pub(crate) fn new_memory_id() -> u64 {
     random_number().max(CLEAN + 1)
 }
 
-/// A number that nobody can guess: no earlier instance had it.
+/// A random number that cannot be guessed; no earlier instance had it.
 pub(crate) fn random_number() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is known of syncs: how much of the log a loss of power leaves.
+//! How much of the log survives a loss of power.
 
 use crate::geometry::Geometry;
 use crate::limits::UNSYNCED_BYTES_MAX;
@@ -8,22 +8,22 @@ use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How much of the log survives a loss of power.
 pub(crate) struct Synced {
-    /// Whether the log is served after a loss of power by what was journalled ([`CrashPolicy::ServeOlder`]).
+    /// Whether the log is served after a loss of power, with the help of its journal ([`CrashPolicy::ServeOlder`]).
     pub serves_older: bool,
     /// The state file says that all segments up to this one are synced.
     pub on_record: AtomicU64,
-    /// The journal cannot be relied on, or a sync failed: the state file must say nothing from here on. Set under the
-    /// lock of the state file.
+    /// The journal is unreliable, or a sync failed: the state file must be void from here on. Set under the lock of the
+    /// state file.
     pub has_failed: AtomicBool,
-    /// The state file says nothing any more: the log starts empty next time.
+    /// The state file is void: the log starts empty next time.
     pub is_invalidated: AtomicBool,
-    /// The state file ought to say nothing, and could not be written: the next start may find what is void.
+    /// The state file should be void but could not be written: the next start may read stale state.
     pub must_invalidate: AtomicBool,
     /// Appends to the journal, counted under the writer's lock.
     pub appends: AtomicU64,
-    /// How many of them are synced.
+    /// The number of appends that are synced.
     pub appends_synced: AtomicU64,
-    /// Held while the journal is synced: who comes meanwhile waits, and perhaps finds nothing left to sync.
+    /// Held while the journal is synced. A thread that waits for it may find nothing left to sync.
     pub journal: Mutex<()>,
 }
 
@@ -63,7 +63,7 @@ impl Synced {
     }
 }
 
-/// How many segments may be on the device beyond those that were synced.
+/// How many unsynced segments may be on the device.
 pub(crate) fn unsynced_max(geometry: &Geometry) -> u64 {
     let most = geometry.share(UNSYNCED_BYTES_MAX) / geometry.segment_bytes();
     most.min(geometry.segments() / 4).max(1)

@@ -1,5 +1,5 @@
-//! Write buffers of a process that was killed, written by the one that comes after it: as if they had been sealed at that
-//! moment. See docs/format.md, "Write buffers".
+//! Writes the write buffers of a killed process, as if they had been sealed at that moment. See docs/format.md, "Write
+//! buffers".
 
 use crate::buffer::AlignedBuffer;
 use crate::device::Device;
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
-/// Writes segments that were in buffers and are not on the device; those that cannot be taken over are lost. `known_head`:
-/// everything up to this one is on the device, or was given up.
+/// Writes the segments in `buffers` that are not on the device; those that cannot be taken over are lost. `known_head`:
+/// everything up to this segment is on the device, or was given up.
 pub(crate) fn write_buffers<F: Framing>(
     framing: &F,
     source: &Source<'_>,
@@ -35,7 +35,7 @@ pub(crate) fn write_buffers<F: Framing>(
             continue;
         };
         let Sealed { data, summary } = framing.seal(&id, &mut builder, memory);
-        // The data first: a summary on the device says that all it speaks of is there too.
+        // The data first: a summary on the device vouches for its data.
         let write = |blocks| write(source.device, &id, memory, blocks);
         match write(data).and_then(|()| write(summary)) {
             Ok(()) => {}

@@ -15,9 +15,9 @@ pub struct Writer<'a, F: Framing> {
     log: &'a Log<F>,
     state: MutexGuard<'a, WriterState<F>>,
     purpose: Purpose,
-    /// Between `hold` and `release`: the newest segment that was ended (0: none).
+    /// Between `hold` and `release`: the newest segment that was sealed (0: none).
     held: Option<u64>,
-    /// Segments that were opened between `hold` and `release`: the next process is not to find them yet.
+    /// Segments opened between `hold` and `release`, which a next process must not find yet.
     hidden: Vec<Arc<Segment<F>>>,
 }
 
@@ -51,8 +51,8 @@ impl<'a, F: Framing> Writer<'a, F> {
         &self.log.framing
     }
 
-    /// Gives the segment that is being filled to `put`, and if `put` answers `None`, seals it and gives the next one.
-    /// `None`: `put` answered so twice, or no further segment can be opened now. Nobody waited.
+    /// Passes the current segment to `put`; if `put` returns `None`, seals it and passes the next one. `None`: `put`
+    /// returned `None` twice, or no further segment can be opened now. It never waits.
     pub fn fill<R>(
         &mut self,
         mut put: impl FnMut(&SegmentId, &mut F::Builder, &mut [u8]) -> Option<R>,
@@ -71,7 +71,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.open_next()?.fill(put)
     }
 
-    /// Gives the bookkeeping of a segment to `change`, if the flusher was not told to write it yet.
+    /// Passes the builder of segment `sequence` to `change`, unless the flusher was told to write that segment.
     pub fn amend<R>(
         &mut self,
         sequence: u64,
@@ -88,13 +88,13 @@ impl<'a, F: Framing> Writer<'a, F> {
         Some(segment.fill(|id, builder, _| change(id, builder)))
     }
 
-    /// The sequence number that the next record will go to, at the least.
+    /// The lowest sequence number that the next record can go to.
     pub fn next_sequence(&self) -> u64 {
         self.state.current.as_ref().map_or_else(|| self.log.head() + 1, |segment| segment.sequence())
     }
 
-    /// Notes that what `entries` stand for changes with segment `sequence`, so that a kill before it
-    /// is on the device does not bring older records of theirs back.
+    /// Notes that segment `sequence` changes the records that `entries` stand for, so that a kill before it is on the
+    /// device does not bring older records of these entries back.
     ///
     /// If even that small write fails, the log will start empty after a crash.
     pub fn journal(&mut self, sequence: u64, entries: &[u64]) {
@@ -105,8 +105,8 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.write_journal(|journal| journal.append(sequence, newest_safe, entries));
     }
 
-    /// Notes that segments up to this one hold nothing any more, so that a kill before others have overwritten them does
-    /// not bring their records back. Failing, it is as [`journal`](Self::journal).
+    /// Notes that segments up to `sequence` hold nothing any more, so that a kill before they are overwritten does not
+    /// bring their records back. A failure has the effect it has in [`journal`](Self::journal).
     pub fn journal_emptied(&mut self, sequence: u64) {
         let newest_safe = self.log.newest_safe();
         self.write_journal(|journal| journal.note_emptied(sequence, newest_safe));
@@ -126,21 +126,21 @@ impl<'a, F: Framing> Writer<'a, F> {
             _ => {}
         }
         if self.state.journal_fails || self.log.synced.must_invalidate.load(Ordering::Acquire) {
-            // The log has said why that cannot be done either.
+            // `invalidate` has logged its failure.
             let _ = self.log.invalidate();
         }
     }
 
-    /// As [`Log::sync_journal`], before anything that ended since [`hold`](Self::hold) is written.
+    /// Like [`Log::sync_journal`], before any segment sealed since [`hold`](Self::hold) is written.
     ///
     /// # Errors
-    /// As of [`Log::sync_journal`].
+    /// Those of [`Log::sync_journal`].
     pub fn sync_journal(&mut self) -> io::Result<()> {
         let log = self.log;
         if !log.synced.is_active() {
             return Ok(());
         }
-        // Where somebody else is at it, the files that he has count when he says so.
+        // If another thread is syncing, it has taken files and will count their appends itself.
         let alone = log.synced.journal.try_lock();
         let appends = log.synced.appends.load(Ordering::Acquire);
         log.sync_files(&self.take_unsynced())?;
@@ -160,7 +160,7 @@ impl<'a, F: Framing> Writer<'a, F> {
             requests = log.written.wait(requests).expect("no panic under the lock");
         }
         drop(requests);
-        // Of what is given up it does not matter.
+        // A loss of content that is given up needs no report.
         log.commits.lost_told.fetch_max(log.lost.load(Ordering::Acquire), Ordering::AcqRel);
         if let Slots::Fifo(fifo) = &log.slots {
             fifo.forgotten.store(log.head(), Ordering::Release);
@@ -172,18 +172,18 @@ impl<'a, F: Framing> Writer<'a, F> {
             false => state.write(&log.identity(), LastShutdown::Killed, log.head()),
         };
         drop(state);
-        // Rather nothing than what was given up. Also then the journal is of the new instance, whose state may be
-        // written later.
+        // If the state cannot be written, the next start must be empty rather than find what was given up. The journal
+        // belongs to the new instance in either case: its state may be written later.
         let written = written.or_else(|error| log.invalidate().and(Err(error)));
         if written.is_ok() && !log.synced.has_failed() {
             log.synced.must_invalidate.store(false, Ordering::Release);
         }
-        // Nor where the journal still has entries of the old one, behind which the next start finds none.
+        // Likewise if the journal still has entries of the old instance: the next start finds nothing behind them.
         let cleared = self.state.journal.clear(log.instance());
         written.and(cleared.or_else(|error| log.invalidate().and(Err(error))))
     }
 
-    /// The files of the journal that hold entries which were not synced; they are taken for synced from here on.
+    /// The journal files that have unsynced entries. They count as synced from here on.
     pub(crate) fn take_unsynced(&mut self) -> Vec<std::sync::Arc<std::fs::File>> {
         self.state.journal.take_unsynced()
     }
@@ -212,8 +212,8 @@ impl<'a, F: Framing> Writer<'a, F> {
 
     /// Ends the current segment, full or not; the flusher writes it.
     pub fn seal(&mut self) {
-        // Nothing holds it from here on but the buffers: the flusher, which may run before this goes on, gives its memory
-        // to the next segment.
+        // Only the buffers hold it from here on, so that the flusher, which may run at once, can give its memory to the
+        // next segment.
         let ended = self.state.current.take().map(|current| current.sequence());
         if let Some(sequence) = ended {
             match &mut self.held {
@@ -228,21 +228,20 @@ impl<'a, F: Framing> Writer<'a, F> {
         self.log.requested.notify_all();
     }
 
-    /// Keeps the segments that end from here on off the device until [`release`](Self::release), and hides those that
-    /// begin from a process that comes after this one, for records that span segments and must be in the journal before
-    /// the first of these is found.
+    /// Keeps segments sealed from here on off the device until [`release`](Self::release), and hides those opened from
+    /// a next process: records that span segments must be in the journal before the first of the segments can be found.
     pub fn hold(&mut self) {
         self.held.get_or_insert(0);
     }
 
-    /// Shows the next process what [`hold`](Self::hold) hides so far.
+    /// Lets a next process find the segments that [`hold`](Self::hold) has hidden so far.
     pub fn reveal(&mut self) {
         self.hidden.drain(..).for_each(|segment| segment.begin());
     }
 
-    /// Lets the flusher have what ended since [`hold`](Self::hold).
+    /// Hands the segments sealed since [`hold`](Self::hold) to the flusher.
     pub fn release(&mut self) {
-        // In ascending order: where a segment is found, those before it are.
+        // In ascending order: if a segment is found, all before it are.
         self.hidden.drain(..).for_each(|segment| segment.begin());
         if let Some(ended) = self.held.take().filter(|ended| *ended > 0) {
             self.order(ended);

@@ -1,4 +1,4 @@
-//! Faults of reads by the ring and by the pool: what is handed over is right, or an error. Faults of syncs.
+//! Faults of reads by the ring and by the pool: each read hands over the right bytes, or an error. Faults of syncs.
 
 mod common;
 
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const SIZE: u64 = 2 << 20;
 const BLOCK: usize = 4096;
 
-/// A file of random bytes, and these; `None`: it lies in RAM, where nothing reads by its descriptor.
+/// A file of random bytes, and the bytes. `None`: it lies in RAM, where nothing reads by its descriptor.
 fn file(folder: &Path) -> Option<(FileDevice, AlignedBuffer)> {
     let mut bytes = AlignedBuffer::zeroed(SIZE as usize);
     let mut random = Random(1);
@@ -66,7 +66,7 @@ fn read(
         Way::Together => Io::with_engine(engine).read_many(device, extents, take),
         Way::Ahead => {
             let mut io = Io::with_engine(engine);
-            // Of these nobody hears.
+            // The results of these are discarded.
             drop(io.read_ahead(device, &extents[..20]));
             io.read_ahead(device, &extents[..20]).read_many(extents, take);
         }
@@ -92,7 +92,7 @@ fn for_each_way(test: impl Fn(Way, Engine, &str)) {
     }
 }
 
-/// A file of whose bytes a read brings a block at a time, and every third read is asked to be made again.
+/// A file that is read one block at a time; every third read has to be repeated.
 struct Slow {
     file: FileDevice,
     completed: AtomicUsize,
@@ -159,7 +159,7 @@ fn a_read_that_comes_in_parts_is_handed_over_whole() {
     });
 }
 
-/// A panic while other reads have come in part.
+/// A callback panics while other reads are incomplete.
 #[test]
 fn a_callback_that_panics_leaves_no_part_behind() {
     let folder = tempfile::tempdir().unwrap();
@@ -197,7 +197,7 @@ fn a_fault_is_an_error_or_in_the_bytes() {
     for fault in [Fault::Eio, Fault::Short, Fault::FlippedBit, Fault::Delay] {
         for_each_way(|way, engine, what| {
             let what = format!("{what}, {fault:?}");
-            // What reads where the ring is refused.
+            // The engine in use, which is another one where the ring is refused.
             let engine = Io::with_engine(engine).engine();
             device.set_faults(Faults { seed: 9, chances: vec![(fault, 16_000)], crash_after_writes: None });
             let before = device.struck_reads(engine);
@@ -220,7 +220,7 @@ fn a_fault_is_an_error_or_in_the_bytes() {
             });
             let struck = device.struck_reads(engine) - before;
             let there = [flipped > 0, refused > 0, ended > 0];
-            // Reads on this thread are whole or errors of the device itself.
+            // Plain reads are complete, or errors of the device itself.
             let can = fault != Fault::Short || engine != Engine::Plain;
             let expected = [Fault::FlippedBit, Fault::Eio, Fault::Short].map(|kind| kind == fault && can);
             assert_eq!((there, struck > 0), (expected, can), "{what}");
@@ -229,7 +229,7 @@ fn a_fault_is_an_error_or_in_the_bytes() {
     }
 }
 
-/// Two logs on one device, whose sync fails when one of them asks for it: it may have lost what the other one wrote.
+/// Two logs share a device whose sync fails for one of them: it may have lost data of the other.
 #[test]
 fn a_failed_sync_is_never_followed_by_one_that_succeeds() {
     let folder = tempfile::tempdir().unwrap();

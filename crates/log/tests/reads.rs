@@ -1,5 +1,5 @@
-//! Reading and opening: three engines and two devices show the same bytes and the same errors, and a
-//! file is reserved, locked and bounded as asked.
+//! Reading and opening: three engines and two devices return the same bytes and errors, and a file is reserved, locked
+//! and sized as requested.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn contents() -> AlignedBuffer {
     bytes
 }
 
-/// What each engine hands over, by extent.
+/// The results of an engine, by extent.
 fn read_all(engine: Engine, device: &dyn Device, extents: &[Extent]) -> Vec<Result<Vec<u8>, ErrorKind>> {
     let mut io = Io::with_engine(engine);
     let mut seen: Vec<Option<Result<Vec<u8>, ErrorKind>>> = vec![None; extents.len()];
@@ -37,7 +37,7 @@ fn read_all(engine: Engine, device: &dyn Device, extents: &[Extent]) -> Vec<Resu
     seen.into_iter().map(|answer| answer.expect("every extent has an answer")).collect()
 }
 
-/// What the page cache has may be what a sync that failed did not bring to the device.
+/// The page cache may have data that a failed sync did not bring to the device.
 #[test]
 fn a_buffered_file_is_read_from_the_device_when_it_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ fn a_buffered_file_is_read_from_the_device_when_it_is_asked_for() {
         Some(pages) => assert!(pages >= 16, "{pages}"),
     }
     file.forget_cached().unwrap();
-    // On a tmpfs they are where they are.
+    // On a tmpfs the pages cannot be dropped.
     if file.descriptor().is_some() {
         assert_eq!(cached_pages(), Some(0));
     }
@@ -121,7 +121,7 @@ fn reads_that_were_begun_are_finished_or_given_up() {
             let mut io = Io::with_engine(engine);
             let is_ring = io.engine() == Engine::Ring && device.descriptor().is_some();
             for ahead in [0, 1, 20, 2 * READ_DEPTH] {
-                // Of these nobody ever hears.
+                // The results of these are discarded.
                 let given_up = io.read_ahead(device, &extents[extents.len() - ahead..]).begun();
                 let reads = io.read_ahead(device, &extents[..ahead]);
                 assert_eq!([given_up > 0, reads.begun() > 0], [is_ring && ahead > 0; 2], "{engine:?}");
@@ -145,7 +145,7 @@ fn wait_for(flights: &Flights) {
     let timeout = rustix::event::Timespec { tv_sec: 20, tv_nsec: 0 };
     let rung = poll(&mut [PollFd::from_borrowed_fd(event, PollFlags::IN)], Some(&timeout)).unwrap();
     assert!(rung > 0, "an event comes");
-    // Who watches for edges need not do that.
+    // An edge-triggered watcher need not read it.
     rustix::io::read(event, &mut [0; 8]).unwrap();
 }
 
@@ -282,7 +282,7 @@ fn a_read_beyond_the_end_is_an_error_and_costs_its_neighbours_nothing() {
     for access in [Access::Direct, Access::Buffered] {
         let file = FileDevice::open_as(&path, SIZE, access, Space::Reserved).unwrap();
         file.write_at(0, &[&bytes]).unwrap();
-        // Somebody cuts the file under our feet, in the middle of an extent.
+        // The file is truncated meanwhile, in the middle of an extent.
         let end = SIZE - 12_288;
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(end).unwrap();
         let memory = MemoryDevice::new(end);
@@ -330,7 +330,7 @@ fn a_callback_that_panics_leaves_nothing_behind() {
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 io.read_many(&file, &extents, |_, _| {
                     calls += 1;
-                    // No message for a panic that is meant.
+                    // `resume_unwind` prints no message for an intended panic.
                     if calls > stop {
                         std::panic::resume_unwind(Box::new(()));
                     }

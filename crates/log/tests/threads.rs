@@ -10,7 +10,7 @@ use std::process::Command;
 /// The folder of the process without threads.
 const FOLDER: &str = "GRANARY_TEST_WITHOUT_THREADS";
 
-/// No address space has room for such a stack.
+/// A stack that fits no address space.
 const STACK_BYTES: &str = "281474976710656";
 
 const SIZE: usize = 1 << 20;

@@ -1,5 +1,5 @@
-//! Load on a memcached server: `load ADDRESS CONNECTIONS PIPELINE SECONDS KEYS VALUE_BYTES SETS_PERCENT`.
-//! Fills it first. Each connection has a thread, which sends PIPELINE requests at once and waits for all replies.
+//! Load on a memcached server: `load ADDRESS CONNECTIONS PIPELINE SECONDS KEYS VALUE_BYTES SETS_PERCENT`. Stores all
+//! keys first. Each connection has a thread, which sends PIPELINE requests at once and waits for all replies.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ impl Random {
     }
 }
 
-/// Sends requests, waits for as many ends of replies; gives how many values came.
+/// Sends requests and waits for the ends of all replies; returns how many values came.
 fn round(stream: &mut TcpStream, request: &[u8], gets: usize, sets: usize, buffer: &mut [u8]) -> usize {
     stream.write_all(request).unwrap();
     let (mut ends, mut stored, mut values) = (0, 0, 0);
@@ -24,7 +24,7 @@ fn round(stream: &mut TcpStream, request: &[u8], gets: usize, sets: usize, buffe
     while ends < gets || stored < sets {
         let len = stream.read(buffer).unwrap();
         assert!(len > 0, "the server is gone");
-        // Values are of letters that no reply begins with: looking at beginnings of lines is enough.
+        // Values consist of letters that no reply begins with, so looking at the beginnings of lines is enough.
         for byte in &buffer[..len] {
             if *byte != b'\n' {
                 if line.len() < 2 {

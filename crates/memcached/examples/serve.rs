@@ -1,5 +1,5 @@
-//! A memcached server by itself: `serve ADDRESS FOLDER MEMORY_MIB FLASH_MIB [THREADS [ADMISSION]]`. Ends with
-//! its input.
+//! A memcached server by itself: `serve ADDRESS FOLDER MEMORY_MIB FLASH_MIB [THREADS [ADMISSION]]`. Stops at the end of
+//! its standard input.
 
 use granary_memcached::{Options, Server, StoreOptions};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! What was done: each thread counts for itself, and whoever is asked adds up.
+//! Counters of what was done: each thread counts for itself; a reader adds the threads' counters up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds; only its thread calls this.
+    /// Adds; only the counter's thread calls this.
     pub fn add(&self, n: u64) {
         if n > 0 {
             self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
         }
     }
 
-    /// Sets what is no sum; only its thread calls this.
+    /// Sets a figure that is no sum; only the counter's thread calls this.
     pub fn set(&self, n: u64) {
         self.0.store(n, Ordering::Relaxed);
     }
@@ -46,7 +46,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// `stats reset`. What their thread adds at the same moment may survive it.
+            /// `stats reset`. What the thread adds at the same moment may survive the reset.
             pub fn reset(&self) {
                 $(self.$name.reset();)*
             }
@@ -63,7 +63,7 @@ counters! {
     cmd_set,
     /// Flushes.
     cmd_flush,
-    /// Items touched, or asked to be.
+    /// Touches asked for, whether or not the item was there.
     cmd_touch,
     /// `me` and `mn`.
     cmd_meta,
@@ -105,9 +105,9 @@ counters! {
     auth_errors,
     /// Connections closed for doing nothing.
     idle_kicks,
-    /// Connections whose turn ended before all that they had sent was read.
+    /// Turns that ended before everything that the connection had sent was read.
     conn_yields,
-    /// Keys that wait for the device now.
+    /// Keys that wait for reads of the device now.
     reads_waiting,
     /// Bytes read from clients.
     bytes_read,

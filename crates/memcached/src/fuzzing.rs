@@ -1,6 +1,6 @@
-//! Conversations of any bytes: refused or answered, never a panic, never more than is bounded; and how the
-//! bytes are cut on their way makes no difference to the replies. Called by the fuzz target and, with a
-//! fixed seed, by the tests.
+//! Conversations of arbitrary bytes: each is refused or answered, none causes a panic or exceeds a bound; and how the
+//! bytes are cut on their way makes no difference to the replies. Called by the fuzz target and, with a fixed seed, by
+//! the tests.
 
 use crate::engine::{Engine, Settings, Shared};
 use crate::limits::{GET_LINE_BYTES_MAX, OUTPUT_BYTES_MAX};
@@ -9,19 +9,19 @@ use crate::store::{Options, Store};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Greatest item of these conversations: small, so that refusals happen.
+/// Item size limit of these conversations: small, so that refusals happen.
 const ITEM_BYTES_MAX: usize = 4096;
 
-/// A second like any other.
+/// The current second; its value does not matter.
 const NOW: u32 = 2_000_000_000;
 
-/// Where conversations are held.
+/// The engine that conversations are held with.
 pub struct Stage {
     engine: Engine,
 }
 
 impl Stage {
-    /// With an empty store in RAM; its file of numbers lies in `folder`.
+    /// A stage with an empty store in RAM; its file of numbers lies in `folder`.
     pub fn new(folder: &Path) -> Self {
         let mut options = Options::new(folder, 64 << 20, 0);
         options.item_bytes_max = ITEM_BYTES_MAX;
@@ -30,7 +30,7 @@ impl Stage {
         Self { engine: Engine::new(Arc::new(Shared::new(store, None, settings)), 0) }
     }
 
-    /// Says `data` in pieces of `piece` bytes to an empty store; gives all replies.
+    /// Sends `data` in pieces of `piece` bytes to an empty store; returns all replies.
     fn say(&mut self, data: &[u8], piece: usize) -> (Vec<u8>, Option<Ending>) {
         self.engine.shared().store.forget_everything();
         let mut session = self.engine.shared().session(0);
@@ -58,9 +58,9 @@ impl Stage {
     }
 }
 
-/// A conversation, heard at once and in pieces.
+/// Holds a conversation, sent at once and in pieces, and compares the replies.
 pub fn conversation(stage: &mut Stage, data: &[u8]) {
-    // What tells of the server itself, and of how lines arrive, differs.
+    // The replies of `stats`, and those to lines that are too long, depend on how the bytes arrive.
     if data.windows(5).any(|five| five == b"stats") || data.len() > 2000 {
         stage.say(data, 7);
         return;

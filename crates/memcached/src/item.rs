@@ -1,105 +1,106 @@
-//! An item: what is kept of a key, and its bytes in the cache.
+//! An item: what is stored under a key, and its bytes in the cache.
 //!
 //! A value in the cache is `marks u8 | stored_at u32 | cas u64 | [created_cas u64] | [flags u32] | data`, numbers
-//! little-endian; what stands in brackets is there if `marks` says so. The end of the item is the entry's own.
+//! little-endian; the fields in brackets are there if `marks` says so. The item's deadline is that of the cache's
+//! entry.
 
 use crate::limits::RELATIVE_EXPTIME_MAX;
 use crate::protocol::{Exptime, KeyForm};
 
-/// The second from which an item is gone.
+/// The second from which on an item is expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(u32);
 
 impl Deadline {
-    /// There is none.
+    /// The item never expires.
     pub const NEVER: Deadline = Deadline(0);
-    /// Long ago.
+    /// A second long ago.
     pub const PAST: Deadline = Deadline(1);
 
-    /// What a client said at `now` (Unix time).
+    /// The deadline that an exptime means at `now` (Unix time).
     pub fn of(exptime: Exptime, now: u32) -> Self {
         match exptime.0 {
             0 => Self::NEVER,
             ..0 => Self::PAST,
             1..=RELATIVE_EXPTIME_MAX => Self(now.saturating_add(exptime.0 as u32)),
-            // However the clock is set later.
+            // It stays past, however the clock is set later.
             at if at as u32 <= now => Self::PAST,
             at => Self(at as u32),
         }
     }
 
-    /// As a second of Unix time.
+    /// The deadline as a second of Unix time.
     pub fn at(self) -> u32 {
         self.0
     }
 
-    /// Whether it has come.
+    /// Whether the deadline has come.
     pub fn is_past(self, now: u32) -> bool {
         self != Self::NEVER && self.0 <= now
     }
 
-    /// Seconds that are left; `None`: it never comes.
+    /// Seconds that are left; `None`: the item never expires.
     pub fn left(self, now: u32) -> Option<u32> {
         (self != Self::NEVER).then(|| self.0.saturating_sub(now))
     }
 
-    /// The cache's way to say it: the last second of the entry.
+    /// The deadline as the cache has it: the last second of the entry.
     pub fn last_second(self) -> u32 {
         if self == Self::NEVER { 0 } else { (self.0 - 1).max(1) }
     }
 
-    /// From the cache's way to say it.
+    /// The deadline of an entry with this last second.
     pub fn after(last_second: u32) -> Self {
         if last_second == 0 { Self::NEVER } else { Self(last_second + 1) }
     }
 }
 
-/// Whether an item is older than what it stands for, as `md` with `I` says.
+/// Whether an item was marked as outdated, as `md` with `I` does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Freshness {
-    /// As good as new.
+    /// Not outdated.
     #[default]
     Fresh,
-    /// To be made anew by whoever wins it.
+    /// Outdated: the client that gets the win token is to set it anew.
     Stale,
 }
 
 /// The win token of a stale item (flags W and Z): free, or given to a client that is to set the item anew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Token {
-    /// The next one that asks may be.
+    /// The next client that asks gets the token.
     #[default]
     Free,
-    /// One was; others are told so.
+    /// A client has the token; others are told so.
     Sent,
 }
 
-/// All of an item but its data.
+/// All of an item except its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The client's own bits.
     pub flags: u32,
-    /// The number that changes with the item: `cas`.
+    /// The number that each change of the item replaces: `cas`.
     pub cas: u64,
-    /// The number that was next when the item was written: `flush_all` goes by it. It differs from `cas`
-    /// only where a client chose that itself.
+    /// The number that was next when the item was written: `flush_all` compares it. It differs from `cas` only where a
+    /// client chose the `cas` itself.
     pub created_cas: u64,
-    /// When it was written, Unix time.
+    /// When the item was written, Unix time.
     pub stored_at: u32,
-    /// When it ends.
+    /// When the item expires.
     pub deadline: Deadline,
-    /// Flag `X`.
+    /// Whether it is stale: flag `X`.
     pub freshness: Freshness,
-    /// Flags `W` and `Z`.
+    /// Its win token: flags `W` and `Z`.
     pub token: Token,
-    /// How its key was written.
+    /// How the client wrote the key.
     pub key_form: KeyForm,
 }
 
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
-    /// All but the data.
+    /// All except the data.
     pub header: Header,
     /// Its value.
     pub data: &'a [u8],
@@ -112,7 +113,7 @@ const HAS_FLAGS: u8 = 8;
 const HAS_CREATED_CAS: u8 = 16;
 
 impl Header {
-    /// Of a new item.
+    /// The header of a new item.
     pub fn new(number: u64, now: u32, flags: u32, deadline: Deadline) -> Self {
         Self {
             flags,
@@ -126,7 +127,7 @@ impl Header {
         }
     }
 
-    /// Appends its bytes; the data follows.
+    /// Appends the bytes of the header; the data follows.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mark = |set: bool, mark: u8| if set { mark } else { 0 };
         let has_created_cas = self.created_cas != self.cas;
@@ -149,7 +150,7 @@ impl Header {
 }
 
 impl<'a> Item<'a> {
-    /// Reads a value of the cache; `None`: these are not the bytes of an item.
+    /// Decodes a value of the cache; `None`: these are not the bytes of an item.
     pub fn decode(value: &'a [u8], last_second: u32) -> Option<Self> {
         let (marks, value) = value.split_first()?;
         let (stored_at, value) = value.split_first_chunk::<4>()?;
@@ -203,7 +204,7 @@ mod tests {
         }
     }
 
-    /// As docs/format.md says it; a change of it wants another fingerprint.
+    /// The bytes that docs/format.md describes; a change of them needs another fingerprint.
     #[test]
     fn bytes_as_they_were_in_version_1() {
         let mut header = Header::new(0x0102, 0x5E00_0000, 0, Deadline::NEVER);

@@ -1,8 +1,8 @@
 //! A memcached server over Granary's cache.
 //!
-//! Bottom up: `protocol` turns bytes into requests and knows nothing else; `store` keeps items on a
-//! [`granary_cache::Cache`]; `commands` are pure functions of a request and of what is there; `engine`
-//! carries requests out, those of many clients together; `server` owns sockets and threads.
+//! Bottom up: `protocol` turns bytes into requests and depends on nothing else; `store` keeps items on a
+//! [`granary_cache::Cache`]; `commands` are pure functions of a request and of the item that is there; `engine` carries
+//! requests out, many clients' in one batch; `server` owns sockets and threads.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The users who may connect: a file of lines `user:password`, as memcached's `-Y`.
+//! The users who may log in: a file of lines `user:password`, as for memcached's `-Y`.
 
 use crate::limits::USERS_MAX;
 use std::io;
@@ -11,7 +11,7 @@ pub struct Users {
 }
 
 impl Users {
-    /// Reads a file; of more than [`USERS_MAX`] users the first count.
+    /// Reads a file; only the first [`USERS_MAX`] users count.
     pub fn read(path: &Path) -> io::Result<Self> {
         Self::parse(&std::fs::read(path)?)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a line is not user:password"))
@@ -27,7 +27,7 @@ impl Users {
         pairs.filter(|pairs| !pairs.is_empty()).map(|pairs| Self { pairs })
     }
 
-    /// Whether this user has this password. Takes the same time for all of the same length.
+    /// Whether this user has this password. Takes the same time for all names and passwords of the same length.
     pub fn know(&self, user: &[u8], password: &[u8]) -> bool {
         let found = self.pairs.iter().filter(|pair| same(&pair.0, user) & same(&pair.1, password));
         found.count() > 0

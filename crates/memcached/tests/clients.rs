@@ -1,4 +1,4 @@
-//! Clients that people use: libmemcached's tools and its test of servers, pymemcache and python-memcached.
+//! Common clients: libmemcached's tools and its test of servers, pymemcache and python-memcached.
 
 mod common;
 
@@ -76,7 +76,7 @@ assert client.get_stats()[0][1]["curr_items"]
 fn pymemcache_and_python_memcached() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path());
-    // Debian's, for which the packages are.
+    // Debian's Python, for which the packages are installed.
     let python = if Path::new("/usr/bin/python3").exists() { "/usr/bin/python3" } else { "python3" };
     let output = run(python, &["-c", PYTHON, &server.address().to_string()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

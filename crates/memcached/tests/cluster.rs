@@ -1,5 +1,6 @@
-//! Three servers behind a consistent hash: clients choose (libmemcached's ketama), or a proxy does (twemproxy).
-//! One is killed and comes back warm: the hits are there again without anybody storing anything.
+//! Three servers behind a consistent hash: the client chooses the server (libmemcached's ketama), or a proxy does
+//! (twemproxy). One server is killed and restarted with its items: the hits are back without anything being stored
+//! again.
 
 mod common;
 
@@ -10,16 +11,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Does nothing when it runs as a test.
+/// The program of the server processes; does nothing as a test.
 #[test]
 fn child() {
     process::serve();
 }
 
-/// Items in all, of 3000 bytes.
+/// How many items of 3000 bytes are stored.
 const ITEMS: usize = 30_000;
 
-/// `pylibmc SERVER...` or `pymemcache SERVER`, then `fill` or `count`: stores all items, or counts those there.
+/// `pylibmc SERVER...` or `pymemcache SERVER`, then `fill` or `count`: stores all items, or counts those that are
+/// found.
 const PYTHON: &str = r#"
 import sys
 kind, *servers, what = sys.argv[1:]
@@ -57,7 +59,7 @@ fn python(kind: &str, servers: &[String], what: &str) -> usize {
     String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
 }
 
-/// twemproxy over servers.
+/// Starts twemproxy in front of `servers`.
 fn proxy(folder: &Path, servers: &[String]) -> OtherServer {
     OtherServer::start("nutcracker", |address| {
         let list: String =
@@ -88,7 +90,7 @@ fn a_server_comes_back_warm_behind_clients_and_behind_a_proxy() {
     let proxy = proxy(folder.path(), &servers);
     for (kind, servers) in [("pylibmc", servers.clone()), ("pymemcache", vec![proxy.address.to_string()])] {
         python(kind, &servers, "fill");
-        // Keys that look alike to the index drive each other out: some in ten thousand.
+        // Keys with equal hash bits in the index displace each other: a few in ten thousand.
         let all = python(kind, &servers, "count");
         assert!(all >= ITEMS * 999 / 1000, "{kind}: {all} of {ITEMS}");
         let first = processes.remove(0);
@@ -97,7 +99,7 @@ fn a_server_comes_back_warm_behind_clients_and_behind_a_proxy() {
         let without = python(kind, &servers, "count");
         assert!((ITEMS / 2..ITEMS * 4 / 5).contains(&without), "{kind}: two of three servers have {without}");
         processes.insert(0, Process::start(&path(0), "all", port));
-        // The proxy tries again after half a second. What was in the last write buffers went with the process.
+        // The proxy tries again after half a second. The items in the last write buffers were lost with the process.
         std::thread::sleep(Duration::from_secs(1));
         let again = python(kind, &servers, "count");
         println!("{kind}: {without} of {ITEMS} without one server, {again} with it back");

@@ -1,4 +1,5 @@
-//! Compressed items are what was stored: before and after dictionaries are trained, changed in all ways, and after a stop.
+//! Compressed items are read as they were stored: before and after dictionaries are trained, after all kinds of
+//! changes, and after a stop.
 
 mod common;
 
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const ITEMS: u64 = 20_000;
 
-/// One that shares most of its text with the others.
+/// A value that shares most of its text with the others.
 fn value(key: u64) -> String {
     let city = ["Oslo", "Roma", "Lima", "Kyiv"][key as usize % 4];
     format!(
@@ -30,7 +31,7 @@ fn set_all(client: &mut Client, keys: std::ops::Range<u64>) {
     }
 }
 
-/// All items are there, but for some that look alike.
+/// Checks that all items are there, except a few whose keys have equal hash bits in the index.
 fn check_all(client: &mut Client, keys: std::ops::Range<u64>) {
     let mut found = 0;
     for key in keys.clone() {
@@ -62,7 +63,7 @@ fn items_stay_as_they_are(compression: Compression, admission: &str) {
     };
     let server = Server::start(&options()).unwrap();
     let mut client = Client::new(server.address());
-    // The first are there before a dictionary is.
+    // The first items are stored before there is a dictionary.
     set_all(&mut client, 0..ITEMS / 2);
     let until = Instant::now() + Duration::from_secs(60);
     while statistic(&mut client, "codec_versions") == 0.0 {
@@ -76,7 +77,7 @@ fn items_stay_as_they_are(compression: Compression, admission: &str) {
     assert!(ratio > 1.6, "{compression:?}: {ratio}");
     check_all(&mut client, 0..ITEMS);
 
-    // What changes a compressed item.
+    // Commands that change a compressed item.
     let text = value(7).repeat(3);
     client.say(format!("set long 1 0 {}\r\n{text}\r\n", text.len()).as_bytes());
     assert_eq!(client.lines("append long 0 0 5\n-tail"), "STORED\n");

@@ -1,9 +1,9 @@
-//! The files of `conversations/` held with a real memcached and with Granary: the replies are the same, byte
-//! for byte, but for the version.
+//! Sends the requests of the files of `conversations/` to a real memcached and to Granary: the replies are the same,
+//! byte for byte, except for the version.
 //!
-//! A file has requests and nothing else. A line ends with CRLF on its way, unless it ends with a backslash;
-//! `\r`, `\n`, `\0`, `\\` and `\xNN` stand for bytes; `{1000x}` for `x` a thousand times. Requests up to an
-//! empty line are sent at once. A line with `#` is a remark.
+//! A file contains requests only. A line ends with CRLF on its way, unless it ends with a backslash; `\r`, `\n`, `\0`,
+//! `\\` and `\xNN` stand for bytes; `{1000x}` for `x` a thousand times. Requests up to an empty line are sent at once.
+//! A line that begins with `#` is a comment.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn bytes(line: &str) -> Vec<u8> {
     bytes
 }
 
-/// The requests of a file that are sent at once, as they are written.
+/// The groups of requests in a file that are sent at once, as they are written.
 fn groups(text: &str) -> impl Iterator<Item = String> {
     text.split("\n\n")
         .map(|group| group.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n"))
@@ -52,10 +52,11 @@ fn readable(reply: &[u8]) -> String {
     text.lines().map(line).collect()
 }
 
-/// The first difference.
+/// Compares the replies to a file's requests; returns the first difference.
 fn compare(text: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
-    // An item that its maintenance has in hand is replaced by decr, not shortened in place.
+    // memcached runs without maintenance threads: an item that one of them holds is replaced by decr, not shortened in
+    // place.
     let (theirs, ours) =
         (memcached(&["-o", "no_lru_crawler,no_lru_maintainer", "-W", "-X"]), start(folder.path()));
     let mut clients = [Client::new(theirs.address), Client::new(ours.address())];
@@ -78,7 +79,7 @@ fn granary_answers_as_memcached() {
     let mut wrong = String::new();
     for path in paths {
         let text = std::fs::read_to_string(&path).unwrap();
-        // Between two requests a second may pass on one side only: one attempt of five counts.
+        // Between two requests the second may change on one side only: one equal attempt of five is enough.
         for attempt in 1..=5 {
             let Err(difference) = compare(&text) else { break };
             if attempt == 5 {

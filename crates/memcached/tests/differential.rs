@@ -1,9 +1,9 @@
-//! Random requests, the same to a real memcached and to Granary: the replies are the same, byte for byte.
+//! Sends the same random requests to a real memcached and to Granary: the replies are the same, byte for byte.
 //!
-//! Items come to their end in the pause between two windows, where both clocks agree that they have: inside
-//! a window no second that matters passes. Numbers (`cas`) are compared, too.
+//! Items expire in the pause between two windows, after which they are expired by both clocks: no item expires inside a
+//! window. Numbers (`cas`) are compared, too.
 //!
-//! GRANARY_MEMCACHED_OPERATIONS: how many (200 000). GRANARY_SEED: others.
+//! GRANARY_MEMCACHED_OPERATIONS: how many requests (200 000). GRANARY_SEED: another sequence.
 
 mod common;
 #[path = "../../log/tests/common/random.rs"]
@@ -19,9 +19,9 @@ const WINDOW: Duration = Duration::from_millis(700);
 /// Seconds that short-lived items live; a clock that counts seconds may take one of them away.
 const SHORT: u64 = 3;
 const SOON: &str = "3";
-/// Before this no item of a window comes to its end.
+/// No item expires within this time from the beginning of a window.
 const SAFE: Duration = Duration::from_millis((SHORT - 1) * 1000 - 100);
-/// Longer than they live, by both clocks, one of which is set by a timer that may be late.
+/// Longer than short-lived items live by both clocks, one of which is set by a timer that may be late.
 const PAUSE: Duration = Duration::from_millis(SHORT * 1000 + 2500);
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -39,7 +39,7 @@ impl Requests {
         of[self.random.below(of.len() as u64) as usize]
     }
 
-    /// A few keys are asked for often.
+    /// A key; some are chosen often.
     fn key(&mut self) -> String {
         let n = self.random.below(2000).min(self.random.below(2000));
         match n % 7 {
@@ -109,7 +109,8 @@ impl Requests {
         }
     }
 
-    /// Numbers of ten digits before and after: how a shorter one is padded depends on memcached's memory.
+    /// A request to count numbers that have ten digits before and after: how a shorter one is padded depends on
+    /// memcached's memory.
     fn counting(&mut self) -> String {
         let (key, exptime, noreply, delta) =
             (self.counter(), self.exptime(), self.noreply(), self.random.below(1000));
@@ -169,7 +170,7 @@ impl Requests {
     }
 }
 
-/// The first place where two replies differ, with what was asked.
+/// Describes the first place where two replies differ, with the request.
 fn differ(request: &str, theirs: &[u8], ours: &[u8]) -> String {
     let at = theirs.iter().zip(ours).position(|(a, b)| a != b).unwrap_or(theirs.len().min(ours.len()));
     let around = |reply: &[u8]| {
@@ -185,13 +186,13 @@ fn the_same_answers_to_random_requests() {
     the_same_answers("all");
 }
 
-/// All items go through RAM to flash.
+/// With a policy by which all items go through RAM to flash.
 #[test]
 fn the_same_answers_with_ram_first() {
     the_same_answers("probability:1");
 }
 
-/// Both of them, empty; nothing that was set is forgotten for want of room.
+/// Both servers, empty, with room enough that no item is dropped.
 struct Pair {
     _memcached: OtherServer,
     options: Options,
@@ -211,7 +212,7 @@ impl Pair {
         Pair { _memcached: memcached, options, server, clients, _folder: folder }
     }
 
-    /// Nobody notices.
+    /// Restarts Granary, which changes no reply.
     fn restart_granary(mut self) -> Pair {
         self.server.stop().unwrap();
         self.server = Server::start(&self.options).unwrap();
@@ -242,7 +243,7 @@ fn the_same_answers(admission: &str) {
         windows += 1;
         let paused = Instant::now();
         if begun.elapsed() >= SAFE {
-            // The machine stood still: one may have forgotten what the other still had, so both begin anew.
+            // The machine stood still: an item may have expired on one side only, so both servers begin anew.
             late += 1;
             assert!(late <= 20, "this machine stood still in {late} of {windows} windows");
             pair = Pair::start(admission, operations);

@@ -1,5 +1,5 @@
-//! Items on the device, whose reads nobody waits for: clients that pipeline, go away, close their side, or
-//! are there when the server stops.
+//! Items on the device, which are read while other clients are served: clients that pipeline, go away, close their
+//! side, or are connected when the server stops.
 
 mod common;
 #[path = "../../log/tests/common/random.rs"]
@@ -43,7 +43,7 @@ impl Client {
         line
     }
 
-    /// The values of a reply to `get`.
+    /// The keys and values of a reply to `get`.
     fn values(&mut self) -> Vec<(String, String)> {
         let mut values = Vec::new();
         loop {
@@ -61,7 +61,7 @@ impl Client {
     }
 }
 
-/// A value that tells its key and version; some take several blocks.
+/// A value that contains its key and version; some take several blocks.
 fn value(key: &str, version: u64) -> String {
     let len = if version.is_multiple_of(29) { 30_000 } else { 300 + version as usize * 37 % 1_500 };
     format!("{key}/{version}/{:x<len$}", "")
@@ -93,7 +93,7 @@ fn statistic(address: SocketAddr, group: &str, name: &str) -> u64 {
     }
 }
 
-/// Waits until so many bytes of what was stored are on the device: until then write buffers answer for it.
+/// Waits until `bytes` bytes are on the device: until then items are read from write buffers.
 fn await_flash(address: SocketAddr, bytes: u64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while statistic(address, "granary", "bytes_written") < bytes {
@@ -104,12 +104,12 @@ fn await_flash(address: SocketAddr, bytes: u64) {
 
 enum Expected {
     Line(&'static [&'static str]),
-    /// The keys asked for, and the version of each that is the only right one.
+    /// The keys asked for, and the version that each must have.
     Values(Vec<(String, Option<u64>)>),
 }
 
-/// One client's talk about keys of its own: replies come in order, and each tells what the requests before
-/// it have made of its keys.
+/// One client's requests for keys that no other client uses: replies come in order, and each shows the effect of all
+/// requests before it.
 fn talk(address: SocketAddr, number: u64, rounds: u64) {
     let mut random = Random(number);
     let mut client = Client::new(address);
@@ -148,7 +148,7 @@ fn talk(address: SocketAddr, number: u64, rounds: u64) {
                 }
             }
         }
-        // Some clients send more while what they have sent is looked up.
+        // Some clients send more while their earlier requests are looked up.
         let piece = if number.is_multiple_of(2) { request.len() } else { 1 + random.below(300) as usize };
         for piece in request.as_bytes().chunks(piece) {
             client.send(std::str::from_utf8(piece).unwrap());
@@ -184,7 +184,7 @@ fn replies_keep_their_order_while_others_are_served() {
     for number in 0..24 {
         fill(server.address(), &format!("own{number}"), 150);
     }
-    // What lies between is in RAM now.
+    // These items take the others' place in RAM.
     fill(server.address(), "other", 20_000);
     await_flash(server.address(), 4 << 20);
     std::thread::scope(|scope| {
@@ -211,7 +211,7 @@ fn clients_that_go_away_take_their_reads_with_them() {
         let mut client = Client::new(server.address());
         client.send(&gets(round * 30..round * 30 + 30));
         if round % 3 == 0 {
-            // The server is told by a reset.
+            // Has the connection closed by a reset.
             socket2::SockRef::from(client.stream.get_ref()).set_linger(Some(Duration::ZERO)).unwrap();
         } else if round % 3 == 1 {
             client.values();
@@ -263,7 +263,7 @@ fn a_server_that_stops_answers_what_has_arrived() {
         let server = start(folder.path());
         fill(server.address(), "item", 20_000);
         let mut client = Client::new(server.address());
-        // One read of the server's, and more than it looks up at once.
+        // These requests fit one read of the server, but are more than it looks up at once.
         client.send(&gets(0..1_500));
         client.stream.fill_buf().unwrap();
         std::thread::scope(|scope| {
@@ -277,8 +277,8 @@ fn a_server_that_stops_answers_what_has_arrived() {
     }
 }
 
-/// Values of 100 KB, of which ten find room at a time: what is read of the device stays near to what is asked for, and is
-/// not all of the rest for each ten.
+/// Values of 100 KB, of which ten find room at a time: the bytes read from the device stay near those asked for. The
+/// server does not read all remaining values for each ten.
 #[test]
 fn many_long_values_are_read_about_once() {
     const ITEMS: usize = 150;
@@ -291,7 +291,7 @@ fn many_long_values_are_read_about_once() {
         client.send(&format!("set long-{i} 0 0 {}\r\n{data}\r\n", data.len()));
         assert_eq!(client.line(), "STORED\r\n");
     }
-    // Two segments of 4 MiB, of 40 values each, and more.
+    // More than two segments of 4 MiB, of 40 values each.
     await_flash(address, 8 << 20);
     let keys: Vec<String> = (0..ITEMS).map(|i| format!(" long-{i}")).collect();
     let many = format!("get{}\r\n", keys.concat());

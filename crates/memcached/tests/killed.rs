@@ -1,5 +1,5 @@
-//! Kills of the server under load, at any moment: what was acknowledged is there again, of what was under way the state
-//! before or after, and nothing else. GRANARY_KILLS says how often each of them kills (20 times if it is not set).
+//! Kills the server under load, at random moments: acknowledged changes are there after the restart, of a change under
+//! way the state before or after it, and nothing else. GRANARY_KILLS says how often each test kills (default 20).
 
 mod common;
 #[path = "../../log/tests/common/random.rs"]
@@ -18,7 +18,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Does nothing when it runs as a test.
+/// The program of the server process; does nothing as a test.
 #[test]
 fn child() {
     process::serve();
@@ -27,22 +27,23 @@ fn child() {
 const CLIENTS: u64 = 2;
 const PIPELINE: usize = 30;
 
-/// What is killed again and again.
+/// The server that is killed again and again.
 struct Setting<'a> {
     policy: &'a str,
     seed: u64,
     /// Keys of each client.
     keys: u64,
     memory_bytes: u64,
-    /// Items leave for others: those that ought to be there are looked for before every other kill, when nothing changes.
+    /// Items are evicted: before every other kill, when nothing changes, the test checks which of the expected items
+    /// are there.
     is_full: bool,
 }
 
 /// What a client knows of a key.
 struct Known {
-    /// Its value (`None`: it is not there). More than one while a change was under way.
+    /// Its possible values (`None`: it is not there); more than one while a change is under way.
     states: Vec<Option<String>>,
-    /// It was missed although it ought to be there: a key that looks alike has taken its place in the index.
+    /// It was missed although it ought to be there: a key with equal hash bits has taken its place in the index.
     is_missed: bool,
 }
 
@@ -52,14 +53,14 @@ impl Known {
     }
 }
 
-/// Of the keys that were ever changed.
+/// The keys that were ever changed.
 type Model = HashMap<u64, Known>;
 
 fn value(key: u64, version: u64, random: &mut Random) -> String {
     format!("k{key}-v{version}-{}", "x".repeat(random.below(400) as usize))
 }
 
-/// Changes keys until the server is gone, or `stops`.
+/// Changes keys until the server is gone, or until `stops`.
 fn change(
     address: SocketAddr,
     keys: std::ops::Range<u64>,
@@ -67,7 +68,7 @@ fn change(
     random: &mut Random,
     stops: &AtomicBool,
 ) -> u64 {
-    // The server may be gone before it is connected to.
+    // The server may be gone before the client connects.
     let Ok(stream) = TcpStream::connect(address) else { return 0 };
     stream.set_nodelay(true).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -80,11 +81,11 @@ fn change(
         for _ in 0..PIPELINE {
             let key = keys.start + random.below(keys.end - keys.start);
             let new = value(key, random.below(1 << 40), random);
-            // Marked as under way before it is sent.
+            // The change is noted as under way before it is sent.
             let now = model.get(&key).and_then(|known| known.states.last().cloned()).flatten();
             let (request, after) = match random.below(20) {
                 0..3 => (format!("delete {key}\r\n"), None),
-                // It is past when it comes.
+                // An item that is stored as already expired.
                 3 => (format!("set {key} 0 -1 {}\r\n{new}\r\n", new.len()), None),
                 4 => (format!("touch {key} 1000\r\n"), now),
                 5 => (format!("append {key} 0 0 1\r\n+\r\n"), now.map(|value| value + "+")),
@@ -105,14 +106,14 @@ fn change(
             }
             let known = model.get_mut(&key).expect("it was put there");
             match line.trim_end() {
-                // What was before this change is over; later ones may be under way.
+                // The states before this change are no longer possible; later changes may be under way.
                 "STORED" | "DELETED" | "TOUCHED" | "HD" => {
                     let at = known.states.iter().position(|state| *state == after).expect("it was noted");
                     known.states.drain(..at);
                     known.is_missed = false;
                 }
                 "NOT_FOUND" | "NOT_STORED" => known.is_missed = true,
-                // The device is behind: the item that was there is gone.
+                // Refused because the device is behind: the item that was there is gone.
                 "SERVER_ERROR out of memory storing object" => {
                     let at = known.states.iter().position(|state| *state == after).expect("it was noted");
                     drop(known.states.splice(..=at, [None]));
@@ -126,7 +127,7 @@ fn change(
     acknowledged
 }
 
-/// Looks at every key: how many items ought to be there, and how many are.
+/// Reads every key; returns how many items ought to be there, and how many are.
 fn check(address: SocketAddr, model: &mut Model, what: &str) -> (u64, u64) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -156,7 +157,7 @@ fn check(address: SocketAddr, model: &mut Model, what: &str) -> (u64, u64) {
             let must_be_there = is_there && !known.is_missed;
             expected += u64::from(must_be_there);
             found += u64::from(must_be_there && is.is_some());
-            // What was missed, and not changed since, stays missed.
+            // An item that was missed, and not changed since, stays missing.
             let may_be_there = !known.is_missed || known.states.len() > 1;
             let is_right = is.is_none() || may_be_there && known.states.contains(&is);
             let states = &known.states;
@@ -172,7 +173,7 @@ fn check(address: SocketAddr, model: &mut Model, what: &str) -> (u64, u64) {
 
 fn kill(setting: &Setting<'_>) {
     let Setting { policy, seed, keys, memory_bytes, is_full } = *setting;
-    // Beside the RAM tier for write buffers, and for another such test at the same time.
+    // Room for the RAM tier, for write buffers, and for another such test at the same time.
     if !room::has_room(2 * memory_bytes + (64 << 20)) {
         return skip::skipped("no room in /dev/shm: what is in RAM alone does not outlive a kill");
     }
@@ -220,7 +221,7 @@ fn kill(setting: &Setting<'_>) {
             acknowledged += clients.into_iter().map(|client| client.join().unwrap()).sum::<u64>();
         });
         if looks {
-            // Twice: what is read on flash may drive other items from RAM.
+            // Twice: items that are read from flash may displace others from RAM.
             for model in (0..2 * CLIENTS as usize).map(|look| look % CLIENTS as usize) {
                 check(
                     address,
@@ -255,19 +256,20 @@ fn what_was_acknowledged_is_there_after_a_kill_with_all_on_flash() {
     kill(&Setting { policy: "all", seed: 2, keys: 20_000, memory_bytes: 64 << 20, is_full: false });
 }
 
-/// RAM has half of the items: what is on its way to the device when it is killed is there still.
+/// RAM has half of the items: those that are being written to the device at the kill are still there.
 #[test]
 fn what_was_acknowledged_is_there_after_a_kill_with_all_on_flash_and_half_in_ram() {
     kill(&Setting { policy: "all", seed: 3, keys: 100_000, memory_bytes: 32 << 20, is_full: false });
 }
 
-/// RAM has a seventh of the items: most of those that are on their way to the device are in write buffers only.
+/// RAM has a seventh of the items: most of those that are being written to the device are in write buffers only.
 #[test]
 fn what_was_acknowledged_is_there_after_a_kill_with_all_on_flash_and_little_ram() {
     kill(&Setting { policy: "all", seed: 4, keys: 100_000, memory_bytes: 8 << 20, is_full: false });
 }
 
-/// DRAM first, and flash is in use: items go there, come back when their segments are emptied, and leave.
+/// DRAM first, and flash is in use: items go to flash, come back to RAM when their segments are emptied, and are
+/// evicted.
 #[test]
 fn what_was_there_before_a_kill_is_there_after_it() {
     let policy = &format!("probability:1{LITTLE_FLASH}");

@@ -1,4 +1,4 @@
-//! What is bounded, and what clients are refused.
+//! The bounds of the server, and what clients are refused.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Sends everything, and gives what comes back until the connection ends.
+/// Sends `request`, and returns everything that comes back until the connection ends.
 fn until_closed(stream: &mut TcpStream, request: &[u8]) -> String {
     let _ = stream.write_all(request);
     let mut heard = Vec::new();
@@ -33,7 +33,7 @@ fn items_up_to_the_limit_as_in_memcached() {
             assert!(theirs == ours, "{command} of {len} bytes");
         }
     }
-    // Too long a value takes the older one away, but for `add` and its kin.
+    // A value that is too long removes the older one, except with `add` and the like.
     for command in ["set", "append", "ms"] {
         let line = if command == "ms" { "ms kk 2000000".into() } else { format!("{command} kk 0 0 2000000") };
         let mut request = format!("set kk 0 0 1\r\nx\r\n{line}\r\n").into_bytes();
@@ -52,7 +52,7 @@ fn items_up_to_the_limit_as_in_memcached() {
     assert_eq!(ours.escape_ascii().to_string(), theirs.escape_ascii().to_string());
 }
 
-/// memcached 1.6.18 throws those away that have one line and are not sent yet.
+/// memcached 1.6.18 drops one-line replies that are not sent yet.
 #[test]
 fn too_long_a_key_takes_no_reply_of_others_away() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ fn a_client_that_takes_no_replies_is_not_read_from() {
     let mut client = Client::new(server.address());
     let value = "v".repeat(100_000);
     assert_eq!(client.lines(&format!("set a 0 0 100000\n{value}")), "STORED\n");
-    // One that asks for gigabytes and takes nothing.
+    // A client that asks for gigabytes and takes nothing.
     let mut slow = TcpStream::connect(server.address()).unwrap();
     slow.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     let gets = "get a a a a a a a a a a\r\n".repeat(1000);
@@ -132,7 +132,7 @@ fn a_client_that_takes_no_replies_is_not_read_from() {
         sent += len;
         assert!(sent < 64 << 20, "all of {sent} bytes were taken");
     }
-    // Others are served meanwhile, and it is itself, in order, once it listens.
+    // Other clients are served meanwhile, and so is this one, in order, once it reads.
     for _ in 0..100 {
         assert_eq!(client.lines("get nosuch"), "END\n");
     }
@@ -165,7 +165,7 @@ fn idle_kicks(server: &Server) -> u64 {
     kicks.expect(&lines).parse().unwrap()
 }
 
-/// However slowly a client takes its replies, it is not idle; one that takes nothing is.
+/// A client that takes its replies, however slowly, is not idle; one that takes none is.
 #[test]
 fn who_takes_replies_slowly_is_not_idle() {
     let folder = tempfile::tempdir().unwrap();
@@ -200,7 +200,7 @@ fn who_takes_replies_slowly_is_not_idle() {
         assert!(Instant::now() < deadline, "who takes nothing is not closed");
         std::thread::sleep(Duration::from_millis(100));
     }
-    // What it was sent before it was closed may still come.
+    // Bytes that were sent before the connection was closed may still arrive.
     let mut rest = Vec::new();
     let _ = deaf.read_to_end(&mut rest);
     assert!(rest.len() < reply.len(), "it was closed");
@@ -219,7 +219,7 @@ fn users_say_who_they_are_as_in_memcached() {
         "get a",
         "set x 0 0 10\nann secret\nget a",
         "set x 0 0 9\nbob other\nset a 0 0 1\na\nget a",
-        // What comes behind a refusal at once is answered in its place by memcached.
+        // memcached replies to what follows a refusal at once in place of it.
         "set x 0 0 9\nann other",
         "set x 0 0 3\nann",
         "set x 0 0",
@@ -230,7 +230,7 @@ fn users_say_who_they_are_as_in_memcached() {
         let [theirs, ours] = [memcached.address, server.address()].map(|address| {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(request.as_bytes()).unwrap();
-            // Then it ends, when all was answered.
+            // Then the client closes its side, and the connection ends when all was answered.
             stream.shutdown(Shutdown::Write).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
             let mut heard = Vec::new();
@@ -268,7 +268,7 @@ fn statistics_have_memcacheds_names() {
             assert!(known.contains(name), "{group}: {name}");
         }
     }
-    // Our client ends each request with another read, which misses.
+    // The test's client ends each request with another read, which misses.
     let general = ours.lines("stats");
     for line in ["cmd_get 15", "get_hits 5", "get_misses 10", "cmd_set 5", "curr_items 1", "total_items 5"] {
         assert!(general.contains(&format!("STAT {line}\n")), "{line}: {general}");
@@ -288,7 +288,7 @@ fn a_client_may_choose_numbers() {
         client.lines("ms a 1 C1000 E2000 c\ny\nma n N0 E7 c\nms b 1 c\nb"),
         "HD c2000\nHD c7\nHD c4\n"
     );
-    // Flushing goes by numbers of its own.
+    // Flushing does not compare the numbers that clients choose.
     assert_eq!(
         client.lines("flush_all\nget a n b\nms a 1 E1 c\nz\nmg a c v"),
         "OK\nEND\nHD c1\nVA 1 c1\nz\n"

@@ -1,6 +1,6 @@
-//! The server against a plain map, through stops and kills: an item may be lost, but what is found is what was
-//! stored last, **whatever was answered to a delete in between**. Half of the keys look alike to the index, so that
-//! they take each other's places.
+//! The server against a plain map, through stops and kills: an item may be lost, but an item that is found is the one
+//! stored last, **whatever a delete in between was answered**. Half of the keys have equal hash bits in the index, so
+//! that they displace each other.
 
 mod common;
 #[path = "../../log/tests/common/random.rs"]
@@ -15,17 +15,17 @@ use std::path::Path;
 
 const HASH_SEED: u64 = 23;
 
-/// More than the index keeps of a hash at these sizes, its shard among them.
+/// More bits of a hash than the index keeps at these sizes, those of the shard included.
 const ALIKE_BITS: u32 = 30;
 
-/// What a client may be shown of a key.
+/// The item that a client may be shown for a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Item {
     value: String,
     stale: bool,
 }
 
-/// Of each key what was acknowledged last; without an item nothing may be shown.
+/// The last acknowledged item of each key; for a key without one nothing may be shown.
 type Model = HashMap<usize, Item>;
 
 fn keys() -> Vec<String> {
@@ -45,7 +45,7 @@ fn keys() -> Vec<String> {
     numbers.into_iter().map(name).collect()
 }
 
-/// A request for a key, and what is told of it.
+/// A request for a key.
 struct Request {
     key: usize,
     verb: Verb,
@@ -98,7 +98,7 @@ impl Request {
         }
     }
 
-    /// Holds the reply against the model, and has the model follow.
+    /// Compares the reply with the model, and updates the model.
     fn hear<'a>(&self, model: &mut Model, lines: &mut impl Iterator<Item = &'a str>, what: &str) {
         let line = lines.next().expect("an answer to each request");
         let known = model.get(&self.key).cloned();
@@ -118,7 +118,7 @@ impl Request {
                 None
             }
             (Verb::Invalidate, "HD") => Some(Item { stale: true, ..shown() }),
-            // The device is behind: the item that was there is gone.
+            // Refused because the device is behind: the item that was there is gone.
             (
                 Verb::Set | Verb::Add | Verb::Append | Verb::Invalidate | Verb::TouchToEnd | Verb::GetToEnd,
                 "SERVER_ERROR out of memory storing object",
@@ -162,7 +162,8 @@ fn options_of(folder: &Path, policy: &str, memory_bytes: u64) -> Options {
     options
 }
 
-/// Requests of each run; GRANARY_MODEL_OPERATIONS for more, in all.
+/// Sends random requests to servers of these policies, chosen at random. GRANARY_MODEL_OPERATIONS: how many requests in
+/// all runs.
 fn run(policies: &[&str], memory_bytes: u64, seed: u64) {
     let asked = std::env::var("GRANARY_MODEL_OPERATIONS").ok().and_then(|n| n.parse::<u64>().ok());
     let operations = asked.unwrap_or(300_000) / 3;
@@ -175,13 +176,13 @@ fn run(policies: &[&str], memory_bytes: u64, seed: u64) {
         let policy = policies[random.below(policies.len() as u64) as usize];
         let mut options = options_of(folder.path(), policy, memory_bytes);
         if random.below(8) == 0 {
-            // What is in RAM dies with it, and what the process before had there is void.
+            // The items in RAM are lost with this process, and those that the last process had there are void.
             options.store.memory_folder = None;
         }
         let server = Server::start(&options).unwrap();
         let mut client = Client::new(server.address());
         let what = format!("seed {seed}, {policy}, start {round}");
-        // Now and then there is work before anybody looks.
+        // Sometimes requests are made before all keys are checked.
         if random.below(3) > 0 {
             let all = (0..keys.len()).map(|key| Request { key, verb: Verb::Get, value: String::new() });
             exchange(&mut client, &keys, &mut model, &all.collect::<Vec<_>>(), &what);
@@ -203,7 +204,7 @@ fn run(policies: &[&str], memory_bytes: u64, seed: u64) {
         }
         round += 1;
     }
-    // So that no file of its RAM is left.
+    // A clean stop, so that no file of the server's RAM is left.
     Server::start(&options_of(folder.path(), policies[0], memory_bytes)).unwrap().stop().unwrap();
 }
 

@@ -6,7 +6,7 @@ use common::{Client, options};
 use granary_memcached::Server;
 use std::time::{Duration, Instant};
 
-/// The disk is full, or so, when numbers are to be reserved; then the process is killed.
+/// Numbers cannot be reserved, as on a full disk; then the process is killed.
 #[test]
 fn what_was_stored_while_numbers_could_not_be_written_is_flushed_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
@@ -15,7 +15,7 @@ fn what_was_stored_while_numbers_could_not_be_written_is_flushed_after_a_kill() 
     let mut client = Client::new(server.address());
     assert_eq!(client.lines("set a 0 0 1\nx"), "STORED\n");
     server.stop().unwrap();
-    // What is written first, to be renamed, cannot be made.
+    // The file that is to be written and renamed cannot be created.
     let in_the_way = options.store.path.join("numbers.new");
     std::fs::create_dir(&in_the_way).unwrap();
     let server = Server::start(&options).unwrap();
@@ -33,7 +33,7 @@ fn what_was_stored_while_numbers_could_not_be_written_is_flushed_after_a_kill() 
     server.stop().unwrap();
 }
 
-/// The disk is full when everything is flushed: nothing of it is there, then and after a kill.
+/// Everything is flushed while the file cannot be written: no flushed item is there, then and after a kill.
 #[test]
 fn what_is_flushed_while_numbers_cannot_be_written_is_gone() {
     for delay in ["", " 0", " noreply"] {
@@ -45,7 +45,7 @@ fn what_is_flushed_while_numbers_cannot_be_written_is_gone() {
         assert_eq!(client.lines("set a 0 0 1\nx"), "STORED\n");
         let in_the_way = options.store.path.join("numbers.new");
         std::fs::create_dir(&in_the_way).unwrap();
-        // What is answered without a reply puts the client out of step.
+        // With `noreply` there is no `OK`.
         let said = if delay == " noreply" { "" } else { "OK\n" };
         assert_eq!(client.lines(&format!("flush_all{delay}\nget a")), format!("{said}END\n"));
         assert_eq!(client.lines("set b 0 0 1\ny\nget b"), "STORED\nVALUE b 0 1\ny\nEND\n");
@@ -58,7 +58,7 @@ fn what_is_flushed_while_numbers_cannot_be_written_is_gone() {
     }
 }
 
-/// A flush that was planned comes, though the disk is full by then, and is not there twice.
+/// A planned flush is carried out though the file cannot be written by then, and is not repeated.
 #[test]
 fn a_planned_flush_that_cannot_be_written_empties_the_cache_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ fn a_planned_flush_that_cannot_be_written_empties_the_cache_once() {
     }
     assert_eq!(client.lines("set new 0 0 1\ny"), "STORED\n");
     std::fs::remove_dir(&in_the_way).unwrap();
-    // The second after the plan is over, too.
+    // In the second after the planned one, nothing is flushed again.
     std::thread::sleep(Duration::from_millis(1100));
     assert_eq!(client.lines("get old new"), "VALUE new 0 1\ny\nEND\n");
     server.abandon();

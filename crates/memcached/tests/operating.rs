@@ -1,4 +1,4 @@
-//! What whoever runs the server asks of it: sockets, lists of items and connections, what clients may not do.
+//! Features for the operator: Unix sockets, lists of items and connections, forbidden commands.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn a_unix_socket_beside_tcp_and_alone() {
     let mut local = UnixStream::connect(&path).unwrap();
     assert_eq!(say(&mut local, "set a 0 0 1\r\nx\r\n"), "STORED\r\n");
     assert_eq!(Client::new(server.address()).lines("get a"), "VALUE a 0 1\nx\nEND\n");
-    // Of a socket that somebody serves another server takes nothing.
+    // A second server does not take over a socket that is being served.
     let other = tempfile::tempdir().unwrap();
     let mut second = common::options(other.path());
     (second.address, second.socket) = (None, options.socket.clone());
@@ -38,7 +38,7 @@ fn a_unix_socket_beside_tcp_and_alone() {
     assert!(error.contains("in use"), "{error}");
     server.stop().unwrap();
     assert!(!path.exists());
-    // One that was left behind is replaced, another file is not.
+    // A socket that was left behind is replaced, another file is not.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let server = Server::start(&second).unwrap();
     assert_eq!(say(&mut UnixStream::connect(&path).unwrap(), "get a\r\n"), "END\r\n");
@@ -84,7 +84,8 @@ fn flushing_can_be_forbidden() {
     assert!(ours.contains(&"STAT flush_enabled no".to_owned()));
 }
 
-/// The lines of a list, without what all begin with. memcached does not look at what is sent with the request for one.
+/// The lines of a list, without their common prefix. memcached ignores bytes that are sent together with the request
+/// for a list.
 fn list(address: SocketAddr, request: &str, prefix: &str) -> Vec<String> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -105,7 +106,7 @@ fn items_are_listed_as_in_memcached() {
     clients.iter_mut().for_each(|client| _ = client.lines(request));
     let [theirs, ours] = [memcached.address, server.address()].map(|address| {
         let mut lines = list(address, "lru_crawler metadump all", "key=");
-        // Its clock is a second behind now and then, which `la` tells; its classes are others.
+        // memcached's clock is sometimes a second behind, which `la` shows; its slab classes differ.
         lines.iter_mut().for_each(|line| {
             let words = line.split(' ').filter(|word| !word.starts_with("la=") && !word.starts_with("cls="));
             *line = words.collect::<Vec<_>>().join(" ");
@@ -125,11 +126,11 @@ fn items_are_listed_as_in_memcached() {
         let both = clients.each_mut().map(|client| client.lines(&format!("lru_crawler metadump {class}")));
         assert_eq!(both[0], both[1], "{class}");
     }
-    // What was flushed is not listed.
+    // Flushed items are not listed.
     assert_eq!(clients[1].lines("flush_all\nlru_crawler metadump all"), "OK\nEND\n");
 }
 
-/// A key in base64 is one however its item is changed: raw, it would be no line.
+/// A key that was given in base64 is listed so, however its item is changed: raw, it could not be part of a line.
 #[test]
 fn binary_keys_are_listed_as_such() {
     let folder = tempfile::tempdir().unwrap();
@@ -148,7 +149,7 @@ fn binary_keys_are_listed_as_such() {
     assert_eq!(keys, ["AAEC b", "AAED b", "AAEE b", "AAEF b"]);
 }
 
-/// A list of many items, most of them on flash, while others are served; whoever asked for it takes its time.
+/// A list of many items, most of them on flash, which the client takes slowly, while others are served.
 #[test]
 fn a_long_list_holds_up_nobody() {
     let folder = tempfile::tempdir().unwrap();
@@ -164,12 +165,12 @@ fn a_long_list_holds_up_nobody() {
     }
     let mut slow = TcpStream::connect(server.address()).unwrap();
     slow.write_all(b"lru_crawler metadump all\r\nget nosuch\r\n").unwrap();
-    // Nobody takes the list meanwhile: a server that waited for that would not answer.
+    // The list is not read meanwhile: a server that waited for that would not answer.
     let mut found = 0;
     for key in 0..2000 {
         found += u32::from(client.lines(&format!("get key{key}")).starts_with("VALUE"));
     }
-    // All but few: of so many keys some look alike.
+    // Nearly all: a few of these keys have equal hash bits in the index.
     assert!(found > 1_990, "{found} of 2000 gets");
     let mut keys = HashSet::new();
     let mut lines = BufReader::new(&slow).lines().map(Result::unwrap);
@@ -219,7 +220,7 @@ fn connections_are_listed() {
     }
 }
 
-/// What exporters and dashboards read, by memcached's names.
+/// The figures that exporters and dashboards read, by memcached's names.
 #[test]
 fn figures_by_memcacheds_names_move() {
     let folder = tempfile::tempdir().unwrap();
@@ -264,7 +265,7 @@ fn figures_by_memcacheds_names_move() {
     }
     assert_eq!(value("extstore_limit_maxbytes"), 256.0 * 1024.0 * 1024.0);
     assert!(value("extstore_objects_used") <= value("extstore_objects_written"));
-    // Of 200 bytes each, their keys and headers.
+    // Items of 200 bytes, and their keys and headers.
     let mean = value("extstore_bytes_used") / value("extstore_objects_used");
     assert!((200.0..240.0).contains(&mean), "{mean} bytes an item");
     let page_bytes =
@@ -274,7 +275,7 @@ fn figures_by_memcacheds_names_move() {
     assert_eq!(value("extstore_bytes_evicted"), 0.0);
 }
 
-/// A list of all items that nobody takes has a copy of many of them: there are a few at the same time.
+/// A list of all items that is not read holds a copy of many of them, so only a few lists are made at the same time.
 #[test]
 fn lists_that_nobody_takes_are_few() {
     let folder = tempfile::tempdir().unwrap();
@@ -299,7 +300,7 @@ fn lists_that_nobody_takes_are_few() {
     let lists = [(); 4].map(|()| list());
     assert!(lists.iter().all(|(_, word)| word == b"key="));
     assert_eq!(list().1, *b"BUSY");
-    // Whoever hangs up leaves room.
+    // A client that hangs up makes room for another list.
     drop(lists);
     let deadline = Instant::now() + Duration::from_secs(30);
     while list().1 == *b"BUSY" {

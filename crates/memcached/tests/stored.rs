@@ -1,4 +1,5 @@
-//! What was answered STORED is there: the next `get` finds it, and whatever is not there any more was counted.
+//! An item that was answered STORED is there: the next `get` finds it, and each item that is no longer there was
+//! counted.
 
 mod common;
 
@@ -42,7 +43,7 @@ fn is_found(reply: &[u8], key: u64, len: usize) -> bool {
     reply != b"END\r\n"
 }
 
-/// How many of the keys are found, which are asked for in one go.
+/// How many of the keys are found; all are sent in one go.
 fn found(client: &mut Client, keys: Range<u64>, len: usize) -> u64 {
     let request: String = keys.clone().map(|key| format!("get key{key}\r\n")).collect();
     let replies = client.say(request.as_bytes());
@@ -59,8 +60,8 @@ fn found(client: &mut Client, keys: Range<u64>, len: usize) -> u64 {
 
 const STORED: &str = "STORED\r\n";
 
-/// Sends a request that begins with so many changes, again until all are stored: one that waits longer than a second for
-/// the device is refused, which is counted. Gives the replies.
+/// Sends a request that begins with `changes` changes, again until all are stored: a change that waits longer than a
+/// second for the device is refused, which `refused` counts. Returns the replies.
 fn store(client: &mut Client, request: &[u8], changes: usize, refused: &mut u64) -> Vec<u8> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -75,7 +76,8 @@ fn store(client: &mut Client, request: &[u8], changes: usize, refused: &mut u64)
     }
 }
 
-/// Nearly everything is read right after it is written, as sessions are: then nothing unread is left to make room.
+/// Nearly everything is read right after it is written, as sessions are: then no unread items are left that could be
+/// evicted first.
 #[test]
 fn the_next_get_finds_what_was_stored() {
     for (memory, flash, admissions) in [
@@ -91,7 +93,7 @@ fn the_next_get_finds_what_was_stored() {
             let folder = tempfile::tempdir().unwrap();
             let server = Server::start(&sized(folder.path(), memory, flash, admission)).unwrap();
             let (mut client, mut refused) = (Client::new(server.address()), 0);
-            // Of each length three times what fits RAM; last of all lengths one after the other.
+            // Of each length three times as many as fit RAM; then items of all lengths in turn.
             let sizes = [10 << 10, 600 << 10, 1_000_000, 1_048_500, 100, 300 << 10];
             let count = |len: usize| (memory * MIB * 3 / len as u64).clamp(30, 12_000);
             let same = sizes.iter().flat_map(|len| std::iter::repeat_n(*len, count(*len) as usize));
@@ -104,7 +106,7 @@ fn the_next_get_finds_what_was_stored() {
                 let rest = &reply[STORED.len()..];
                 assert!(is_found(rest, key, len), "{memory}/{flash} MiB, {admission}: {len} bytes of {key}");
             }
-            // Several that are put together are there together.
+            // Items that are stored together are all there.
             for first in (1_000_000..1_000_500).step_by(50) {
                 let request: Vec<u8> = (first..first + 50).flat_map(|key| set(key, 2_000, 0)).collect();
                 store(&mut client, &request, 50, &mut refused);
@@ -122,12 +124,12 @@ fn the_next_get_finds_what_was_stored() {
     }
 }
 
-/// Of keys that look alike some are only known to be likely.
+/// How far the expected counts may be wrong: keys with equal hash bits are counted by estimate.
 fn unsure(stats: &HashMap<String, u64>) -> u64 {
     stats["index_displaced"].isqrt() * 4
 }
 
-/// The statistics once all that was stored is there or was counted when it left, and nothing moves any more.
+/// The statistics once every stored item is there or was counted when it left, and the counts no longer change.
 fn at_rest(client: &mut Client, stored: u64, case: &str) -> HashMap<String, u64> {
     let deadline = Instant::now() + Duration::from_secs(20);
     let mut stats = statistics(client);
@@ -144,7 +146,7 @@ fn at_rest(client: &mut Client, stored: u64, case: &str) -> HashMap<String, u64>
     }
 }
 
-/// Each key is stored once. What is there no more left for another's sake, or had come to its end.
+/// Each key is stored once. Items that are no longer there were evicted for others, or had expired.
 #[test]
 fn what_is_not_there_was_counted() {
     for (memory, flash, admission, len, count) in [
@@ -170,12 +172,12 @@ fn what_is_not_there_was_counted() {
                 (key..key + batch).flat_map(|key| set(key, len, if key % 10 == 0 { 1 } else { 0 })).collect();
             let reply = String::from_utf8(client.say(&request)).unwrap();
             stored += reply.matches("STORED").count() as u64;
-            // Some of them are read.
+            // Some of the items are read.
             let gets: String = (key..key + batch).step_by(3).map(|key| format!("get key{key}\r\n")).collect();
             client.say(gets.as_bytes());
             key += batch;
         }
-        // The cleaner comes to its end.
+        // Waits until the cleaner is done.
         let stats = at_rest(&mut client, stored, &case);
         assert_eq!(stats["total_items"], stored, "{case}");
         assert_eq!(stored + stats["store_no_memory"], key, "{case}");
@@ -189,7 +191,7 @@ fn what_is_not_there_was_counted() {
         let batches = (0..key).step_by(batch as usize);
         let found: u64 = batches.map(|first| found(&mut client, first..key.min(first + batch), len)).sum();
         let after = at_rest(&mut client, stored, &case);
-        // Those that have expired are there, and not found. What is read goes to RAM, which drives others out.
+        // Expired items are still there but not found. Items that are read go to RAM, which displaces others.
         let there = found + after["get_expired"] - stats["get_expired"];
         let least = after["curr_items"].saturating_sub(unsure);
         let expected = least..=stats["curr_items"] + unsure;
@@ -214,7 +216,7 @@ fn what_is_stored_expired_is_told_from_what_was_never_there() {
     }
 }
 
-/// Nothing that is taken for an item may be too large for the RAM that all of them have.
+/// An item of the size limit must fit the RAM that all items share.
 #[test]
 fn too_little_ram_is_refused_at_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -230,7 +232,7 @@ fn too_little_ram_is_refused_at_start() {
     assert_eq!(start(1024, 64, "reuse"), Ok(()));
 }
 
-/// Items on flash do not hear of what changes while a server uses none: they are given up.
+/// Items on flash miss the changes of a server that uses no flash: they are given up.
 #[test]
 fn what_changed_without_flash_does_not_come_back_with_it() {
     for (admission, killed) in [("reuse", false), ("reuse", true), ("all", false), ("all", true)] {
@@ -247,7 +249,7 @@ fn what_changed_without_flash_does_not_come_back_with_it() {
         end(server);
         let server = Server::start(&options).unwrap();
         assert_eq!(say(&server, "get a b c"), "END\n");
-        // And not those of a server that has them open.
+        // But a server does not give up the items that another server has open.
         assert!(Server::start(&sized(folder.path(), 64, 0, admission)).is_err());
         assert_eq!(say(&server, "set a 0 0 2\nv3\nget a"), "STORED\nVALUE a 0 2\nv3\nEND\n");
         server.stop().unwrap();

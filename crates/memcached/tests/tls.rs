@@ -1,4 +1,4 @@
-//! TLS, spoken by a client of today's: Python's ssl, under pymemcache.
+//! TLS, with a current client: pymemcache over Python's ssl.
 
 mod common;
 

@@ -1,5 +1,4 @@
-//! Stops and kills: what was stored is there again, what was deleted, overwritten, flushed or has come to its
-//! end is not.
+//! Stops and kills: stored items are there again; deleted, overwritten, flushed and expired ones are not.
 
 mod common;
 #[path = "../../log/tests/common/golden.rs"]
@@ -15,7 +14,7 @@ use random::Random;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Does nothing when it runs as a test.
+/// The program of the server process; does nothing as a test.
 #[test]
 fn child() {
     process::serve();
@@ -40,7 +39,7 @@ fn nothing_old_comes_back_after_a_kill_with_ram_first() {
     nothing_old_comes_back("probability:0.7", After::Kill);
 }
 
-/// Where changes are synced, what is on flash is there after the machine went down, too.
+/// Where changes are synced, items on flash survive a crash of the machine, too.
 #[test]
 fn nothing_old_comes_back_after_a_loss_of_power() {
     nothing_old_comes_back(&format!("all{SYNCED}"), After::PowerLoss);
@@ -50,14 +49,14 @@ fn nothing_old_comes_back_after_a_loss_of_power() {
 #[derive(Clone, Copy, PartialEq)]
 enum After {
     Kill,
-    /// The kernel has all that was written, but under another boot id.
+    /// Simulated by another boot id; the kernel still has all that was written.
     PowerLoss,
 }
 
 fn nothing_old_comes_back(policy: &str, after: After) {
     let folder = tempfile::tempdir().unwrap();
     let kills: u64 = std::env::var("GRANARY_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(6);
-    // A sync for each change takes its time.
+    // A sync for each change is slow, so there are fewer kills.
     let kills = if after == After::PowerLoss { kills.div_ceil(2) } else { kills };
     let mut random = Random(std::env::var("GRANARY_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1));
     let mut known: HashMap<u64, Known> = HashMap::new();
@@ -76,7 +75,7 @@ fn nothing_old_comes_back(policy: &str, after: After) {
             highest = highest.max(number);
             warm += 1;
         }
-        // Several write buffers of 4 MiB: what is in the last is lost with the process.
+        // Fills several write buffers of 4 MiB: the items in the last one are lost with the process.
         for _ in 0..4000 + random.below(4000) {
             let key = random.below(3000);
             version += 1;
@@ -94,7 +93,7 @@ fn nothing_old_comes_back(policy: &str, after: After) {
             }
             known.insert(key, then);
         }
-        // Something is there at the first start after a kill.
+        // Never before the first kill, so that items are there at the start after it.
         if kill > 0 && random.below(3) == 0 {
             assert_eq!(client.lines("flush_all"), "OK\n");
             known.values_mut().for_each(|known| *known = Known::Deleted);
@@ -155,14 +154,14 @@ fn a_flush_holds_after_stops_kills_and_while_nobody_serves() {
     let server = common::start(folder.path());
     let mut client = Client::new(server.address());
     assert_eq!(client.lines("get a b c"), "VALUE c 0 1\nc\nEND\n");
-    // Planned for a time when the server is down.
+    // A flush that is planned for a time when the server is down.
     assert_eq!(client.lines(&format!("{items}\nflush_all 2\nget a c")).matches("VALUE").count(), 2);
     server.abandon();
     std::thread::sleep(Duration::from_millis(3100));
     let server = common::start(folder.path());
     let mut client = Client::new(server.address());
     assert_eq!(client.lines("get a b c\nset a 0 0 1\n2\nget a"), "END\nSTORED\nVALUE a 0 1\n2\nEND\n");
-    // And for one when it is up.
+    // A flush that is planned for a time when the server is up.
     assert_eq!(client.lines("flush_all 2\nget a"), "OK\nVALUE a 0 1\n2\nEND\n");
     std::thread::sleep(Duration::from_millis(3100));
     assert_eq!(client.lines("get a\nadd a 0 0 1\n3\nget a"), "END\nSTORED\nVALUE a 0 1\n3\nEND\n");

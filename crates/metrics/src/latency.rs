@@ -3,30 +3,31 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Buckets: up to 1 us, 2 us, 4 us and so on to 34 s, and all that is longer.
+/// Number of buckets: up to 1 us, 2 us, 4 us and so on to 34 s, and one for all longer times.
 pub const LATENCY_BUCKETS: usize = 27;
 
 /// The latencies that a [`Stopwatch`] has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// Bucket `i` counts those that took at most 2^i microseconds and did not fit the one before; the last, the rest.
+    /// Bucket `i` counts times below 2^i microseconds and not below 2^(i-1); the last one, all longer times.
+    /// times.
     pub counts: [u64; LATENCY_BUCKETS],
-    /// All of it together.
+    /// Sum of the times.
     pub total: Duration,
 }
 
 impl Latency {
-    /// Microseconds that a bucket ends at; the last has no end.
+    /// Upper end of a bucket in microseconds; the last one has none.
     pub fn bucket_us_max(bucket: usize) -> Option<u64> {
         (bucket + 1 < LATENCY_BUCKETS).then(|| 1 << bucket)
     }
 
-    /// How many were counted.
+    /// Number of times counted.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// An upper bound of the time that a part of them took, in microseconds: 0.5 is the median; 0 if there are none.
+    /// An upper bound of the quantile `part` in microseconds: 0.5 is the median; 0 if nothing was counted.
     pub fn quantile_us(&self, part: f64) -> u64 {
         let wanted = (self.count() as f64 * part).ceil() as u64;
         let mut seen = 0;
@@ -39,7 +40,7 @@ impl Latency {
         0
     }
 
-    /// The latencies that were counted after `earlier` was read; all of them, if the stopwatch is another one by now.
+    /// The latencies counted since `earlier` was read; all of them, if the stopwatch was replaced since.
     pub fn since(&self, earlier: &Self) -> Self {
         let mut counts = self.counts;
         for (count, earlier) in counts.iter_mut().zip(earlier.counts) {
@@ -52,7 +53,7 @@ impl Latency {
     }
 }
 
-/// The buckets while they are counted, by any number of threads.
+/// Buckets that any number of threads count in.
 #[derive(Debug, Default)]
 pub struct Stopwatch {
     counts: [AtomicU64; LATENCY_BUCKETS],
@@ -60,16 +61,16 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Counts something that took so long.
+    /// Counts a time.
     pub fn add(&self, time: Duration) {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        // Microseconds are cut off: what took 1.5 us is longer than 1.
+        // The microseconds are rounded down: 1.5 us must not count as 1.
         let bucket = (u64::BITS - us.leading_zeros()) as usize;
         self.counts[bucket.min(LATENCY_BUCKETS - 1)].fetch_add(1, Ordering::Relaxed);
         self.total_ns.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// The latencies that were counted up to now.
+    /// The latencies counted so far.
     pub fn read(&self) -> Latency {
         Latency {
             counts: std::array::from_fn(|bucket| self.counts[bucket].load(Ordering::Relaxed)),

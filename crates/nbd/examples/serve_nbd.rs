@@ -1,5 +1,6 @@
-//! An NBD server of one disk, for measurements and tests: `serve_nbd [-s | ADDRESS | unix:PATH | systemd] DISK`. DISK is
-//! the size in MiB of one in memory, or `volume:FOLDER`, where the volume `disk` is. Ends with its input, which with `-s` is the client; with `systemd`, when it is told to.
+//! An NBD server of one disk, for measurements and tests: `serve_nbd [-s | ADDRESS | unix:PATH | systemd] DISK`. DISK
+//! is the size in MiB of one in memory, or `volume:FOLDER`, where the volume `disk` is. It ends at the end of its
+//! input, which with `-s` is the client; with `systemd`, when it is killed.
 
 use granary_nbd::{
     Exports, MemoryExport, Options, Server, SingleExport, Stop, UnixSocket, VolumeExports, serve,
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("nbd://{address}");
     }
     if place == "systemd" {
-        // Who opened the socket ends the process, too.
+        // The program that opened the socket ends this process, too.
         loop {
             std::thread::park();
         }

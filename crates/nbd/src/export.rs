@@ -1,4 +1,4 @@
-//! The seam to what is served.
+//! The traits of served disks.
 
 use crate::protocol::{Completions, Errno};
 use std::io;
@@ -10,19 +10,19 @@ pub trait Exports: Send + Sync {
     /// Returns the export of this name, or `None` if there is none. The empty name is that of the default export.
     fn open(&self, name: &str) -> Option<Arc<dyn Export>>;
 
-    /// Returns the names and descriptions that LIST answers.
+    /// Returns the names and descriptions for the answer to LIST.
     fn names(&self) -> Vec<(String, String)>;
 }
 
 /// One export: a disk that clients see.
 ///
-/// A completed flush covers what was completed before it on all connections: the server advertises
+/// A completed flush covers all writes completed before it, on all connections: the server advertises
 /// `NBD_FLAG_CAN_MULTI_CONN`.
 pub trait Export: Send + Sync {
     /// The export's name, by which [`Exports::open`] finds it.
     fn name(&self) -> String;
 
-    /// The disk's size in bytes. A connection asks once, when it begins.
+    /// The disk's size in bytes. A connection reads it once, when it begins.
     fn size(&self) -> u64;
 
     /// Whether WRITE, TRIM and WRITE_ZEROES are refused.
@@ -30,7 +30,7 @@ pub trait Export: Send + Sync {
         false
     }
 
-    /// The block size of which offsets and lengths must be multiples: a power of two up to 65 536. Others are refused.
+    /// Offsets and lengths must be multiples of this, a power of two up to 65 536. Others are refused.
     fn minimum_block(&self) -> u32 {
         1
     }
@@ -45,45 +45,46 @@ pub trait Export: Send + Sync {
         None
     }
 
-    /// Makes a connection's way to the export. It is called on the connection's own thread.
+    /// Makes a connection's session. It is called on the connection's own thread.
     ///
     /// # Errors
     /// The client is refused with the error's text.
     fn session(self: Arc<Self>) -> io::Result<Box<dyn Session>>;
 }
 
-/// A connection's way to an export, made, used and dropped on the connection's own thread.
+/// A connection's access to an export, made, used and dropped on the connection's own thread.
 ///
-/// It may be dropped with commands in flight, when the client has gone: what they write may then be written or not, but
-/// not after the drop, where the client may have written something else on another connection.
+/// It may be dropped with commands in flight, when the client has gone. Their writes may then be made or not, but not
+/// after the drop, when the client may have written something else on another connection.
 pub trait Session {
     /// Begins a command. It is completed in `completions`, by this call or by a later [`poll`](Self::poll), in any
-    /// order and once. What a write is given is borrowed for the call only. The connection is deaf until this returns.
+    /// order and once. The data of a write is borrowed for the call only. The connection reads nothing until this
+    /// returns.
     ///
-    /// The command lies within the export, is aligned to its minimum block, is not empty (but for a flush) and does
-    /// not change a read-only export: the protocol has checked that.
+    /// The command lies within the export, is aligned to its minimum block, is not empty (except a flush) and does not
+    /// change a read-only export: the protocol has checked that.
     fn begin(&mut self, tag: Tag, command: Command<'_>, completions: &mut Completions);
 
-    /// Completes what is ready and submits what was begun. It is called after all commands that had arrived were
-    /// begun, and when [`event`](Self::event) is readable. It waits for nothing that may take long.
+    /// Completes finished commands and submits begun ones. It is called after all commands that had arrived were begun,
+    /// and when [`event`](Self::event) is readable. It must not wait long.
     fn poll(&mut self, completions: &mut Completions);
 
-    /// The client sends no more, or is not heard any more, and has not said that it ends: it may come back on another
-    /// connection. What would still have to wait is given up ([`Errno::Shutdown`]) rather than done behind what it asks
-    /// for there.
+    /// Called when the client's side has ended without a goodbye: it may come back on another connection. Commands that
+    /// would still have to wait are given up ([`Errno::Shutdown`]), so that they are not carried out after its new
+    /// commands.
     fn client_has_gone(&mut self) {}
 
-    /// Returns what is readable when `poll` has something to do; `poll` makes it unreadable. With `None`, `poll` is
-    /// called every few milliseconds while commands are in flight.
+    /// Returns a descriptor that is readable when `poll` has something to do; `poll` makes it unreadable. With `None`,
+    /// `poll` is called every few milliseconds while commands are in flight.
     fn event(&self) -> Option<BorrowedFd<'_>>;
 }
 
 /// The number of a command in flight: below [`COMMANDS_IN_FLIGHT_MAX`](crate::limits::COMMANDS_IN_FLIGHT_MAX), and
-/// used again for a later command once it is completed.
+/// reused once the command is completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub u32);
 
-/// What a client wants done.
+/// A client's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     /// Reads; completed by [`Completions::read`].
@@ -103,7 +104,7 @@ pub enum Command<'a> {
         /// Whether it must be durable before it is completed.
         fua: bool,
     },
-    /// Makes durable what was completed before, on any connection.
+    /// Makes all changes durable that were completed before, on any connection.
     Flush,
     /// Says that the contents are no longer needed.
     Trim {
@@ -120,10 +121,10 @@ pub enum Command<'a> {
         offset: u64,
         /// The number of bytes.
         len: u32,
-        /// Whether the space may be given back; else later writes there are to find it.
+        /// Whether the space may be given back; otherwise later writes there must find it.
         may_trim: bool,
-        /// Whether to refuse with [`Errno::NotSupported`] and change nothing if a write of so many zeroes would be
-        /// no slower.
+        /// Whether to refuse with [`Errno::NotSupported`] and change nothing if a write of `len` zeroes would be no
+        /// slower.
         fast: bool,
         /// Whether it must be durable before it is completed.
         fua: bool,
@@ -153,7 +154,7 @@ pub enum ExtentState {
     Data,
     /// Zeroes that have their space.
     Zero,
-    /// Zeroes that take no space: a later write there may find none.
+    /// Zeroes that take no space: a later write there may find no space.
     Hole,
 }
 

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 pub use crate::protocol::fuzzing::{options, request};
 
-/// Where a conversation is held. Small, so that requests beyond the end happen.
+/// The export of the conversations. It is small, so that requests beyond the end happen.
 fn exports() -> Arc<dyn Exports> {
     let disk: Arc<dyn Export> = Arc::new(MemoryExport::new("disk", 300_000));
     Arc::new(SingleExport(disk))
 }
 
-/// What a client that says `data` in pieces of `piece` bytes is answered, and why it ends. It takes its answers when
-/// it has said `taking` pieces.
+/// Returns the answers to a client that sends `data` in pieces of `piece` bytes, and why it ends. The client takes its
+/// answers after each `taking` pieces.
 pub fn say(data: &[u8], piece: usize, taking: usize, policy: TlsPolicy) -> (Vec<u8>, Option<Ending>) {
     let budget = Arc::new(Budget::new(LARGE_BUFFER_BYTES_MAX));
     let mut conversation = Conversation::new(exports(), policy, budget);
@@ -65,7 +65,7 @@ pub fn conversation(data: &[u8]) {
         let pieces = if data.len() < 2000 { [1, 13] } else { [509, 4093] };
         for (piece, taking) in [(pieces[0], 1), (pieces[1], 5)] {
             let in_pieces = say(data, piece, taking, policy);
-            // Bytes before TLS are seen if they come with STARTTLS only.
+            // Bytes before TLS are noticed only if they arrive together with STARTTLS.
             let is_same = at_once == in_pieces
                 || at_once.1 == Some(Ending::Violation("bytes were sent before TLS had begun"));
             assert!(is_same, "in pieces of {piece}: {:?}, not {:?}", in_pieces.1, at_once.1);

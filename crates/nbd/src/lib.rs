@@ -1,13 +1,13 @@
-//! An NBD server: any block device, served to the clients that everybody has (the Linux kernel, QEMU, libnbd).
+//! An NBD server: any block device, served to common clients (the Linux kernel, QEMU, libnbd).
 //!
 //! Bottom up:
-//! - `export` is the seam to what is served: [`Exports`] finds an [`Export`], which makes a [`Session`] for each
+//! - `export` has the traits of served disks: [`Exports`] finds an [`Export`], which makes a [`Session`] for each
 //!   connection; the session begins commands and completes them in any order.
 //! - [`protocol`] is the protocol without I/O: bytes in, commands to a session, bytes out. It checks every request
-//!   (flags, range, alignment, read-only), so a session does not.
+//!   (flags, range, alignment, read-only), so a session need not.
 //! - `server` owns sockets and threads: one thread a connection, which reads what the socket has, begins all of it,
 //!   polls the session once and sends all replies in one write. TLS, Unix sockets, sockets from systemd and a single
-//!   connection on standard input are its business.
+//!   connection on standard input are handled here.
 //! - [`VolumeExports`] serves log-structured volumes.
 //! - [`MemoryExport`] is a disk in memory, for tests and measurements.
 //!
@@ -24,17 +24,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What the protocol leaves open, as it is here:
-//! - Fixed newstyle only, and the specification's baseline and all of its optional parts but for extended headers:
-//!   LIST, INFO, GO, structured replies, `base:allocation`, TLS (off, optional or required for all exports).
-//! - Reads longer than 32 MiB get EOVERFLOW where replies are structured, EINVAL where they are simple; longer writes
-//!   are skipped and get EINVAL. TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS know no such bound.
-//! - WRITEs longer than 128 KiB are begun in parts while they arrive, and answered once. Where the client goes before the
-//!   end, some of it may be written.
+//! Choices that the protocol leaves open:
+//! - Fixed newstyle only, the specification's baseline and all of its optional parts except extended headers: LIST,
+//!   INFO, GO, structured replies, `base:allocation`, TLS (off, optional or required for all exports).
+//! - Reads longer than 32 MiB get EOVERFLOW in structured replies, EINVAL in simple ones; longer writes are skipped and
+//!   get EINVAL. TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS have no such bound.
+//! - WRITEs longer than 128 KiB are begun in parts while they arrive, and answered once. If the client goes before the
+//!   end, a part may be written.
 //! - Commands go on while WRITEs before them wait, until 256 commands, or 64 MiB of their data, are in flight.
-//! - Requests of no bytes succeed and do nothing, but for BLOCK_STATUS, which has no answer to give: EINVAL.
-//! - A client that sends EOF without DISC gets the replies to what it had asked for.
-//! - A server that stops completes what was begun, and answers ESHUTDOWN to what comes later.
+//! - Requests of no bytes succeed and do nothing, except BLOCK_STATUS, which has no answer to give: EINVAL.
+//! - A client that sends EOF without DISC gets the replies to its earlier requests.
+//! - A stopping server completes begun commands, and answers ESHUTDOWN to later ones.
 #![forbid(unsafe_code)]
 
 mod export;

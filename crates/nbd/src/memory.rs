@@ -11,8 +11,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 type Chunk = Option<Box<[u8]>>;
 
-/// A disk in memory, which takes space where it was written. A read beside a write sees it old or new, a chunk of
-/// 64 KiB at a time.
+/// A disk in memory, which allocates chunks as they are written. A read beside a write sees each chunk of 64 KiB old or
+/// new.
 pub struct MemoryExport {
     name: String,
     size: u64,
@@ -42,7 +42,7 @@ impl MemoryExport {
     }
 
     fn locked(&self, index: usize) -> RwLockWriteGuard<'_, Chunk> {
-        // A panic leaves a chunk of bytes, like any other.
+        // A chunk is valid even after a panic.
         self.chunks[index].write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -112,7 +112,7 @@ impl Export for MemoryExport {
     }
 }
 
-/// Completes each command at once.
+/// A session that completes each command at once.
 struct MemorySession(Arc<MemoryExport>);
 
 impl Session for MemorySession {

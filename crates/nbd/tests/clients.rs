@@ -1,4 +1,4 @@
-//! The clients that people use: libnbd's, QEMU's and fio's.
+//! Common clients: libnbd's, QEMU's and fio's.
 
 mod common;
 
@@ -72,7 +72,7 @@ fn nbdinfo_maps_what_is_allocated() {
         .iter()
         .map(|it| (it["length"].as_u64().unwrap(), it["type"].as_u64().unwrap()))
         .collect();
-    // QEMU writes zeroes that keep their space, unless it is told otherwise.
+    // By default QEMU writes zeroes that keep their space.
     assert_eq!(extents, [(MIB, 3), (MIB / 8, 0), (38 * MIB + 7 * MIB / 8, 3), (MIB, 0), (23 * MIB, 3)]);
 }
 
@@ -203,7 +203,7 @@ print("fine")
 fn one_client_on_standard_input_and_sockets_from_outside() {
     let folder = tempfile::tempdir().unwrap();
     python(folder.path(), ONE_CLIENT, &[&serve()]);
-    // The same, as nbdinfo does it.
+    // Socket activation as nbdinfo does it.
     let size = run(folder.path(), "nbdinfo", &["--size", "--", "[", &serve(), "systemd", "16", "]"]);
     assert_eq!(size, "16777216\n");
 }

@@ -1,4 +1,4 @@
-//! FLUSH and FUA, as clients hear of them: whatever moment the power goes at, what was answered as durable is there.
+//! FLUSH and FUA: whenever the power goes, everything that was answered as durable is there.
 
 mod common;
 
@@ -66,18 +66,18 @@ impl Served {
     }
 }
 
-/// The next reply is that the command is done.
+/// Checks that the next reply is a success.
 fn is_done(stream: &mut UnixStream) {
     let mut header = [0; 16];
     stream.read_exact(&mut header).expect("a reply comes");
     assert_eq!(Heard(&header).simple().0, 0);
 }
 
-/// What became of a block.
+/// A version of a block.
 #[derive(Clone, Copy)]
 struct Version {
     content: u8,
-    /// The operations of the device before it was answered that it is durable.
+    /// The number of operations of the device before it was answered as durable.
     durable_from: usize,
 }
 
@@ -89,7 +89,7 @@ impl History {
         Self(vec![vec![Version { content: 0, durable_from: 0 }]; USED as usize])
     }
 
-    /// Checks what is there after a loss of power when the device had done so many operations.
+    /// Checks the content after a loss of power, when the device had done `crash` operations.
     fn check(&self, volume: &Volume, crash: usize, what: &str) {
         let mut found = [0; BLOCK as usize];
         for (lba, versions) in (0..).zip(&self.0) {
@@ -108,7 +108,7 @@ impl History {
 fn copy_of(folder: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     for file in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        // A map that is not in its place yet may be gone by now.
+        // A temporary map file may be gone by now.
         if file.path().extension().is_none_or(|name| name != "new") {
             std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
         }
@@ -116,11 +116,11 @@ fn copy_of(folder: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// Lets the power go at each operation of the device, and opens what is left.
+/// Cuts the power at each operation of the device, and opens the volume that is left.
 fn cut_everywhere(folder: &Path, device: &VolatileDevice, history: &History, random: &mut Random) -> u64 {
     let mut cuts = 0;
     for crash in 0..=device.recent() {
-        // Nothing that was not synced, all of it, or some.
+        // None, all or some of the unsynced units are kept.
         for subset in [0, u64::MAX, random.next(), random.next() & random.next()] {
             let what = format!("cut at {crash}, {subset:x}");
             let left = device.after_power_cut_at(crash, |unit| subset >> (unit % 64) & 1 == 1);
@@ -136,7 +136,7 @@ fn cut_everywhere(folder: &Path, device: &VolatileDevice, history: &History, ran
     cuts
 }
 
-/// Three clients change blocks of their own, with and without FUA, and flush what all of them were answered before.
+/// Three clients change their own blocks, with and without FUA, and flush, which covers the answered writes of all.
 #[test]
 fn what_is_answered_as_durable_survives_a_power_cut() {
     let (mut random, mut cuts) = (Random(1), 0);
@@ -147,7 +147,7 @@ fn what_is_answered_as_durable_survives_a_power_cut() {
         let mut streams = [0; 3].map(|_| served.client());
         let mut history = History::new();
         for round in 1..=8 {
-            // Side by side, each to its third of the blocks. A flush is for what was answered before it was sent.
+            // Concurrently, each in its third of the blocks. A flush covers writes answered before it was sent.
             let mut asked = Vec::new();
             for (client, stream) in (0..).zip(&mut streams) {
                 let first = client * (USED / 3) + random.below(USED / 3 - 2);
@@ -191,7 +191,7 @@ fn what_is_answered_as_durable_survives_a_power_cut() {
     println!("{cuts} power cuts");
 }
 
-/// What a device does at once.
+/// The operations that a device does not delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Takes {
     #[default]
@@ -206,7 +206,7 @@ struct Gated(Arc<Gate>);
 
 struct Gate {
     inner: Arc<VolatileDevice>,
-    /// What it takes, and how many syncs wait.
+    /// (The operations it takes, the number of waiting syncs).
     state: Mutex<(Takes, usize)>,
     changed: Condvar,
 }
@@ -231,7 +231,7 @@ impl Gated {
 }
 
 impl Drop for Gated {
-    /// Else a test that fails waits for its volume.
+    /// Otherwise a failing test would wait for its volume.
     fn drop(&mut self) {
         self.take(Takes::Everything);
     }
@@ -262,7 +262,7 @@ impl Device for Gated {
     }
 }
 
-/// What comes while a sync runs waits for the next one.
+/// A write or flush during a sync waits for the next sync.
 #[test]
 fn no_flush_is_answered_by_a_sync_that_began_before_its_write() {
     for forced in [false, true] {
@@ -282,7 +282,7 @@ fn no_flush_is_answered_by_a_sync_that_began_before_its_write() {
             is_done(second);
             second.write_all(&request(0, FLUSH, 0, 0, 0)).unwrap();
         }
-        // It is asked for by now.
+        // It was requested by now.
         std::thread::sleep(Duration::from_millis(100));
         gated.take(Takes::Everything);
         is_done(first);
@@ -364,13 +364,13 @@ fn after_a_sync_that_failed_flush_and_fua_fail() {
     }
 }
 
-/// What a loss of power leaves now of a volume in use: the files beside the device, and of that what was synced.
+/// The state that a loss of power now leaves of a volume in use: the files beside the device, and its synced content.
 fn cut_now(folder: &Path, device: &VolatileDevice) -> (tempfile::TempDir, VolatileDevice) {
     let map = || std::fs::read(folder.join("disk.map")).ok();
     loop {
         let before = map();
         let (copy, left) = (copy_of(folder), device.after_power_cut(|_| false));
-        // Else the map may be older or newer than the device.
+        // Otherwise the map may be older or newer than the device.
         if map() == before {
             return (copy, left);
         }

@@ -1,5 +1,5 @@
-//! How connections end: what waits of a client that has not said goodbye is given up before the client can know of the end,
-//! for it may come back at once.
+//! How connections end: without a goodbye, waiting commands are given up before the client can notice the end, for it
+//! may come back at once.
 
 mod common;
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A disk on which TRIM waits for room, and there never is any.
+/// A disk on which TRIM waits for room for ever.
 #[derive(Default)]
 struct FullDisk {
     is_given_up: AtomicBool,
@@ -63,7 +63,7 @@ impl Session for FullSession {
     }
 }
 
-/// A client one of whose trims waits.
+/// A client with a waiting trim.
 fn client(serving: &Serving) -> UnixStream {
     let mut stream = UnixStream::connect(serving.socket()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -88,7 +88,7 @@ fn what_waits_of_a_client_that_stalls_is_given_up_before_it_is_told() {
     assert!(disk.is_given_up.load(Ordering::Acquire), "the client may be back already");
 }
 
-/// Nothing more is read from it, so that its going would not be seen either.
+/// Nothing more is read from it, so its disconnection would not be noticed either.
 #[test]
 fn what_waits_of_a_client_that_does_not_speak_the_protocol_is_given_up() {
     let disk = Arc::new(FullDisk::default());
@@ -112,7 +112,7 @@ fn what_waits_of_a_client_that_says_goodbye_is_not_given_up() {
     assert!(!disk.is_given_up.load(Ordering::Acquire));
 }
 
-/// A goodbye is one where a request is expected, not in the data of a WRITE.
+/// A goodbye counts only where a request is expected, not in the data of a WRITE.
 #[test]
 fn a_goodbye_is_found_in_what_is_not_taken_yet() {
     let goodbye = request(0, DISC, 9, 0, 0);
@@ -125,7 +125,7 @@ fn a_goodbye_is_found_in_what_is_not_taken_yet() {
         (vec![], write(0, 1, 0, &goodbye), false),
         (request(0, WRITE, 1, 0, 28), goodbye.clone(), false),
         (request(0, WRITE, 1, 0, 28), goodbye.repeat(2), true),
-        // Data that is passed by, and data that is taken in parts.
+        // Data that is skipped, and data that is taken in parts.
         (request(0, WRITE, 1, 0, u32::MAX), goodbye.clone(), false),
         (write(0, 1, 0, &vec![1; long])[..long].to_owned(), [vec![1; 28], goodbye.clone()].concat(), true),
         (write(0, 1, 0, &vec![1; long])[..long].to_owned(), goodbye.clone(), false),

@@ -1,4 +1,4 @@
-//! nbdkit breaks the device below a volume: errors and delays that nobody here wrote.
+//! nbdkit injects errors and delays into the device below a volume.
 
 mod common;
 
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const BLOCK: u64 = 4096;
 const SIZE: u64 = 16 << 20;
 
-/// nbdkit with a filter over a disk in memory, as a file; `None`: it cannot be had here.
+/// nbdkit with a filter over a disk in memory, as a file; `None`: it is not available here.
 fn broken(folder: &Path, filter: &str, parameters: &[&str]) -> Option<(Running, Fuse)> {
     let socket = folder.join("nbdkit.sock");
     let mut nbdkit = Command::new("nbdkit");
@@ -30,7 +30,7 @@ fn broken(folder: &Path, filter: &str, parameters: &[&str]) -> Option<(Running, 
     Some((nbdkit, fuse))
 }
 
-/// The file, which is not granary's own, as a device.
+/// The file as a device.
 struct Broken(File, u64);
 
 impl Device for Broken {
@@ -55,7 +55,7 @@ impl Device for Broken {
     }
 }
 
-/// The volume on it, which is made if there is none.
+/// The volume on the file, created if necessary.
 fn open(folder: &Path, fuse: &Fuse) -> Volume {
     let config = Config::new(SIZE);
     let file = File::options().read(true).write(true).open(fuse.file()).unwrap();
@@ -82,7 +82,7 @@ fn version(volume: &Volume, io: &mut Io, lba: u64) -> io::Result<u64> {
     Ok(version)
 }
 
-/// Where writes fail, flushes fail; what was flushed is there when the device is well again.
+/// If writes fail, flushes fail; flushed content is there when the device works again.
 #[test]
 fn writes_that_fail_cost_nothing_that_was_flushed() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,7 +94,7 @@ fn writes_that_fail_cost_nothing_that_was_flushed() {
         return skip::skipped("no nbdkit, nbdfuse or FUSE: errors below a volume");
     };
     let blocks = SIZE / BLOCK;
-    // Of each block the version that was flushed last, and the newest.
+    // The last flushed and the newest version of each block.
     let mut flushed = vec![0; blocks as usize];
     let mut newest = flushed.clone();
     let (mut random, mut next, mut failures) = (Random(2), 1, 0);
@@ -118,7 +118,7 @@ fn writes_that_fail_cost_nothing_that_was_flushed() {
             }
             for _ in 0..50 {
                 let lba = random.below(blocks);
-                // Once the log takes nothing more, writes fail; those that did not are in its buffers.
+                // Once the log is full, writes fail; successful ones are in its buffers.
                 if volume.write(&mut io, lba * BLOCK, &content(next, lba)).is_ok() {
                     newest[lba as usize] = next;
                 }
@@ -126,7 +126,7 @@ fn writes_that_fail_cost_nothing_that_was_flushed() {
             }
             match volume.commit() {
                 Ok(()) => {
-                    // What was not written was written again.
+                    // Failed writes of segments were repeated.
                     flushed.clone_from(&newest);
                 }
                 Err(_) if step < 30 => panic!("the device is well"),
@@ -135,13 +135,13 @@ fn writes_that_fail_cost_nothing_that_was_flushed() {
             step += 1;
         }
         assert_eq!(failures, round + 1, "a flush fails where a third of all writes does");
-        // As after a kill, and the device is well again.
+        // As after a kill, with a working device again.
         volume.abandon();
         std::fs::remove_file(&inject).unwrap();
     }
 }
 
-/// Reads that fail give errors and nothing else, and are well again with the device.
+/// Failing reads give errors, and succeed again when the device works.
 #[test]
 fn reads_that_fail_are_errors() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ fn reads_that_fail_are_errors() {
         volume.write(&mut io, lba * BLOCK, &content(1 + lba, lba)).unwrap();
     }
     volume.commit().unwrap();
-    // Else reads come from the page cache.
+    // Otherwise reads come from the page cache.
     let is_dropped = std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok();
     std::fs::write(&inject, "").unwrap();
     let read =
@@ -177,7 +177,7 @@ fn reads_that_fail_are_errors() {
     volume.close().unwrap();
 }
 
-/// A device that takes its time: readers see what was written, and what is overwritten meanwhile is old or new.
+/// A slow device: readers see what was written, and blocks being overwritten are old or new.
 #[test]
 fn a_slow_device_is_slow_and_no_more() {
     let folder = tempfile::tempdir().unwrap();
@@ -189,7 +189,7 @@ fn a_slow_device_is_slow_and_no_more() {
     let blocks = SIZE / BLOCK;
     let ends = AtomicBool::new(false);
     let (begun, enough) = (Instant::now(), Duration::from_secs(5));
-    // A machine that is slow as well writes for longer until something is cleaned.
+    // On a slow machine writes go on longer, until something is cleaned.
     let goes_on = || {
         let elapsed = begun.elapsed();
         elapsed < enough || elapsed < 24 * enough && volume.stats().segments_cleaned == 0

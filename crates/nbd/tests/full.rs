@@ -1,5 +1,5 @@
-//! A volume whose device takes nothing for a while: writes wait for room, and nothing else waits for them. What waits of a
-//! client that has gone is given up.
+//! A volume whose device takes nothing for a while: writes wait for room, and nothing else waits for them. Waiting
+//! commands of a client that has gone are given up.
 
 mod common;
 
@@ -55,9 +55,9 @@ impl Full {
         stream
     }
 
-    /// Writes until some writes wait; gives how many there are.
+    /// Writes until some writes wait; returns the number of writes.
     fn fill(&self, stream: &mut UnixStream) -> u64 {
-        // More than the log has room for, and less than may be in flight.
+        // More than the log has room for, and fewer than may be in flight.
         let count = (SIZE + (12 << 20)) / PIECE;
         for i in 0..count {
             stream.write_all(&write(0, i, i * PIECE % SIZE, &[i as u8; PIECE as usize])).unwrap();
@@ -72,13 +72,13 @@ impl Full {
 }
 
 impl Drop for Full {
-    /// Else a test that fails waits for its volume.
+    /// Otherwise a failing test would wait for its volume.
     fn drop(&mut self) {
         self.device.set_open(true);
     }
 }
 
-/// The next reply: its cookie. What is read is passed by.
+/// The cookie of the next reply, whose data is skipped.
 fn answer(stream: &mut UnixStream) -> u64 {
     let mut header = [0; 16];
     stream.read_exact(&mut header).expect("a reply comes");
@@ -108,7 +108,7 @@ fn reads_and_trims_go_on_while_writes_wait_for_room() {
     let before = answered.len();
     assert!(before as u64 - 2 < writes, "writes wait");
     assert!(!answered.contains(&FLUSH_COOKIE));
-    // All that was asked for is done before it ends.
+    // All requests are completed before it ends.
     stream.write_all(&request(0, DISC, 0, 0, 0)).unwrap();
     full.device.set_open(true);
     let mut rest = Vec::new();
@@ -132,7 +132,7 @@ fn others_are_served_while_writes_wait_for_room() {
     other.write_all(&request(0, READ, READ_COOKIE, 9 * PIECE, 512)).unwrap();
     assert_eq!(answer(&mut other), READ_COOKIE);
     assert!(full.volume.stats().waits <= 2, "two connections wait: {:?}", full.volume.stats());
-    // Who goes away leaves nothing behind, and who has asked is answered.
+    // The client that goes away leaves nothing behind, and the other one is answered.
     drop(writer);
     full.device.set_open(true);
     assert_eq!(answer(&mut other), 1);
@@ -143,8 +143,8 @@ fn others_are_served_while_writes_wait_for_room() {
     }
 }
 
-/// A client that was cut off comes back on another connection, writes anew what it had no answer for, and is answered: what
-/// still waits of its first connection must not come behind that.
+/// A client that was cut off comes back on another connection and repeats its unanswered writes: waiting writes of the
+/// first connection must not be made after these.
 #[test]
 fn what_waits_of_a_client_that_has_gone_is_given_up() {
     let full = Full::new();
@@ -168,7 +168,7 @@ fn what_waits_of_a_client_that_has_gone_is_given_up() {
     assert_eq!(found, [0xEE; PIECE as usize]);
 }
 
-/// A client that has closed its side only is told what was given up.
+/// A client that has closed only its side gets errors for the commands given up.
 #[test]
 fn who_sends_no_more_is_told_what_was_given_up() {
     let full = Full::new();
@@ -188,7 +188,7 @@ fn who_sends_no_more_is_told_what_was_given_up() {
     assert!(given_up > 0 && given_up + made == errors.len(), "{given_up} given up, {made} made");
 }
 
-/// More than may be under way at once, and behind it a goodbye, which is not read before there is room.
+/// More commands than may be in flight, then a goodbye, which is not read before there is room.
 #[test]
 fn what_comes_before_a_goodbye_is_done() {
     let full = Full::new();
@@ -213,8 +213,8 @@ fn what_comes_before_a_goodbye_is_done() {
     assert_eq!(stream.read(&mut [0]).unwrap(), 0);
 }
 
-/// FAST_ZERO is for clients that would rather write zeroes themselves than wait: what would have to wait is refused, and so
-/// is what is a part of a block.
+/// FAST_ZERO is for clients that would rather write zeroes themselves than wait: commands that would wait are refused,
+/// and so are parts of blocks.
 #[test]
 fn fast_zeroes_do_not_wait() {
     let full = Full::new();
@@ -243,7 +243,7 @@ fn fast_zeroes_do_not_wait() {
     assert_eq!(full.volume.stats().blocks_trimmed, trimmed, "what is refused changes nothing");
 }
 
-/// A trim meets a device that has fallen behind, and waits behind a write that waits, too. When the device goes on, the write
+/// A trim waits behind a waiting write for a device that has fallen behind. When the device goes on, the write still
 /// has no room, for nothing can be cleaned; the trim makes some, and comes first.
 #[test]
 fn a_trim_that_waited_comes_before_a_write_that_waits_for_room() {
@@ -259,7 +259,7 @@ fn a_trim_that_waited_comes_before_a_write_that_waits_for_room() {
         volume,
         _folder: folder,
     };
-    // As many segments are free as wait for the device at most, and those that are kept for cleaning.
+    // Until as many segments are free as may wait for the device, plus those reserved for cleaning.
     let behind = (64 << 20) / segment;
     let (mut io, mut lba) = (Io::new(), 0);
     while full.volume.stats().segments_free > behind + RESERVED_SEGMENTS - 1 {
@@ -272,7 +272,7 @@ fn a_trim_that_waited_comes_before_a_write_that_waits_for_room() {
     let mut stream = full.client();
     let mut writes = 0;
     while full.volume.stats().waits == 0 {
-        // Of what was written before, some stays alive in each segment.
+        // Some of the earlier writes stays live in each segment.
         let offset = match lba * BLOCK + writes * PIECE {
             new if new + PIECE <= config.size => new,
             old => old * 8 % (config.size - PIECE) / BLOCK * BLOCK,
@@ -292,7 +292,7 @@ fn a_trim_that_waited_comes_before_a_write_that_waits_for_room() {
     let stats = full.volume.stats();
     assert_eq!(stats.segments_free, RESERVED_SEGMENTS, "{stats:?}");
     stream.write_all(&request(0, TRIM, TRIM_COOKIE, 0, 32 << 20)).unwrap();
-    // It is left to the thread that waits with the write.
+    // The trim is left to the thread that waits with the write.
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(full.volume.stats().blocks_trimmed, 0, "the device is behind");
     full.device.set_open(true);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const SIZE: u64 = 1 << 20;
 /// HAS_FLAGS, FLUSH, FUA, TRIM, WRITE_ZEROES, MULTI_CONN, CACHE, FAST_ZERO.
 const WRITABLE: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11;
-/// The same without what changes, and with READ_ONLY.
+/// Without the flags of changes, and with READ_ONLY.
 const READ_ONLY: u16 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 8 | 1 << 10;
 const SEND_DF: u16 = 1 << 7;
 
@@ -155,7 +155,7 @@ fn contexts_are_of_the_export_they_were_selected_for() {
     assert!(has_allocation(&good, "disk"));
     assert!(!has_allocation(&good, ""), "another name");
     assert!(!has_allocation(std::slice::from_ref(&structured), "disk"));
-    // The last one counts, even if it fails.
+    // The last selection counts, even if it fails.
     for later in [select("disk", "x-a:b"), select("none", "base:allocation"), select("disk", "nocolon")] {
         assert!(!has_allocation(&[&good[..], &[later]].concat(), "disk"));
     }
@@ -227,7 +227,7 @@ fn tls_forgets_what_came_before() {
     let heard = spoken.ask(&option(GO, &info("disk", &[])));
     let export = [&[0, 0], &SIZE.to_be_bytes()[..], &WRITABLE.to_be_bytes()].concat();
     assert_eq!(Heard(&heard).option_reply(GO), (3, &export[..]), "without SEND_DF");
-    // What follows STARTTLS before TLS is somebody else's.
+    // Bytes between STARTTLS and TLS may be an attacker's.
     let both = [option(STARTTLS, &[]), option(LIST, &[])].concat();
     let (_, ending) = greeted(TlsPolicy::Optional).last(&both);
     assert!(matches!(ending, Ending::Violation(_)), "{ending:?}");
@@ -243,7 +243,7 @@ fn a_stopping_server_refuses_options() {
     assert_eq!(ending, Ending::Goodbye);
 }
 
-/// As many exports as are listed, and one more, with names as long as they can be.
+/// One more export than are listed, with the longest names.
 struct ManyExports;
 
 impl Exports for ManyExports {

@@ -1,4 +1,4 @@
-//! Clients that vanish, stall or lie, and the server's own limits: what becomes of them, and of the others.
+//! Clients that vanish, stall or lie, and the server's own limits: their effects on these clients and on others.
 
 mod common;
 
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const SIZE: u64 = 4 << 20;
 
-/// Held by the test that measures RAM; shared by those that take much of it.
+/// Write-locked by the test that measures RAM, read-locked by those that take much of it.
 static RAM: RwLock<()> = RwLock::new(());
 
 fn disk() -> Arc<dyn Export> {
@@ -32,7 +32,7 @@ fn connect(serving: &Serving) -> TcpStream {
     stream
 }
 
-/// A client that has shaken hands.
+/// A client after its handshake.
 fn client(serving: &Serving, structured: bool) -> TcpStream {
     try_client(serving, structured).unwrap()
 }
@@ -46,7 +46,7 @@ fn try_client(serving: &Serving, structured: bool) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The length of what a handshake is answered.
+/// The length of the answers to a handshake.
 fn handshake_answer(structured: bool) -> usize {
     let reply = 20;
     let options = if structured { reply + (reply + 4 + "base:allocation".len()) + reply } else { 0 };
@@ -108,7 +108,7 @@ fn clients_that_vanish_at_any_byte_leave_nothing_behind() {
             stream.write_all(&said[..len]).unwrap();
             drop(stream);
             if len % 4 == 0 {
-                // Without a goodbye of TCP, too: what was not read makes it a reset.
+                // As a TCP reset, too, which unread bytes cause.
                 let mut stream = connect(&serving);
                 stream.write_all(&said[..len]).unwrap();
                 drop(stream);
@@ -127,7 +127,7 @@ fn a_client_that_hangs_up_gets_its_replies() {
     stream.write_all(&said).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(rest(&mut stream).len(), 100 * 16);
-    // The same with a goodbye.
+    // Likewise with a goodbye.
     let mut stream = client(&serving, false);
     stream.write_all(&[said, request(0, DISC, 0, 0, 0)].concat()).unwrap();
     assert_eq!(rest(&mut stream).len(), 100 * 16);
@@ -137,7 +137,7 @@ fn a_client_that_hangs_up_gets_its_replies() {
 fn what_was_answered_before_the_end_arrives() {
     let serving = Serving::new(disk());
     let mut stream = client(&serving, false);
-    // What follows is not read as requests; a reset would take back the reply.
+    // The following bytes are not read as requests; a reset would drop the reply.
     let said = [request(0, FLUSH, 1, 0, 0), vec![7; 300 << 10]].concat();
     stream.write_all(&said).unwrap();
     let mut heard = Vec::new();
@@ -159,7 +159,7 @@ fn any_bytes_end_in_peace() {
         }
         let mut stream = UnixStream::connect(serving.socket()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        // It may be closed before all was said.
+        // The server may close it before everything is sent.
         let _ = stream.write_all(&said);
         let _ = stream.shutdown(Shutdown::Write);
         rest(&mut stream);
@@ -171,10 +171,10 @@ fn any_bytes_end_in_peace() {
 #[test]
 fn handshakes_that_take_too_long_are_ended() {
     let serving = Serving::with(disk(), |options, _| options.handshake_timeout = Duration::from_millis(400));
-    // One that says nothing. Where the server had no turn in all that time, it says nothing either.
+    // One that sends nothing. A server without processor time may send nothing either.
     let silent = rest(&mut connect(&serving));
     assert!(silent.is_empty() || silent == GREETING, "{silent:?}");
-    // One that asks for little, again and again.
+    // One that sends small requests again and again.
     let mut busy = connect(&serving);
     busy.write_all(&flags(FIXED_NEWSTYLE)).unwrap();
     let began = Instant::now();
@@ -192,7 +192,7 @@ fn handshakes_that_take_too_long_are_ended() {
         assert!(said < u32::MAX as usize, "a handshake without end");
     }
     waits_for(&serving, |figures| figures.disconnected == 3);
-    // Whoever is in time is served; a machine that is slow may need several tries.
+    // Clients that are in time are served; a slow machine may need several tries.
     let until = Instant::now() + Duration::from_secs(60);
     let stream = loop {
         match try_client(&serving, true) {
@@ -233,7 +233,7 @@ fn claims_of_great_lengths_cost_the_server_nothing() {
     let before = resident_kib();
     let mut clients = Vec::new();
     for i in 0..100 {
-        // The claim is good, and so is the next one; what is claimed does not come.
+        // Valid and too long claims; the data does not come.
         let mut stream = client(&serving, true);
         let claim = if i % 2 == 0 { 32 << 20 } else { u32::MAX };
         stream.write_all(&request(0, WRITE, 1, 0, claim)).unwrap();
@@ -250,7 +250,7 @@ fn claims_of_great_lengths_cost_the_server_nothing() {
     assert!(grown < 200 * 600, "200 connections take {grown} KiB");
 }
 
-/// A client that takes something again and again, and less than it has the server keep for it.
+/// A client that takes bytes now and then, but fewer than count as progress.
 #[test]
 fn large_replies_are_taken_in_time() {
     let _shared = RAM.read();
@@ -324,7 +324,7 @@ fn a_server_that_stops_completes_what_was_begun() {
     let (stopped, began) = (std::thread::spawn(move || serving.server.stop()), Instant::now());
     assert_eq!(rest(&mut idle), b"");
     assert_eq!(rest(&mut greeted), b"");
-    // Who still waits for replies and goes on to ask is told.
+    // A client that still waits for replies and sends requests gets an error.
     for _ in 0..10 {
         busy.write_all(&write(0, 1, 0, b"late")).unwrap();
         assert_eq!(Heard(&take(&mut busy, 16)).simple(), (ESHUTDOWN, 1), "nobody said that it ends");
@@ -335,7 +335,7 @@ fn a_server_that_stops_completes_what_was_begun() {
     let mut completed: Vec<(u32, u64)> = (0..200).map(|_| replies.simple()).collect();
     completed.sort();
     assert!(completed.into_iter().eq((0..200).map(|cookie| (0, cookie))), "each is completed once");
-    // Who goes on to ask then is told, until it is disconnected.
+    // A client that goes on sending requests gets errors until it is disconnected.
     while busy.write_all(&write(0, 1, 0, b"late")).is_ok() {
         let mut reply = [0; 16];
         if busy.read_exact(&mut reply).is_err() {
@@ -344,11 +344,11 @@ fn a_server_that_stops_completes_what_was_begun() {
         assert_eq!(Heard(&reply).simple(), (ESHUTDOWN, 1));
     }
     stopped.join().unwrap();
-    // It did not wait as long as for clients with replies that they do not take.
+    // It did not wait as long as for clients that do not take their replies.
     assert!(began.elapsed() < Duration::from_secs(STOP_SECONDS), "it took {:?}", began.elapsed());
 }
 
-/// The one client of a server on standard input: why it was served no longer is told, and is no failure to start.
+/// The only client of a server on standard input: the reason of its end is reported, and is no failure to start.
 #[test]
 fn the_end_of_an_only_client_is_told() {
     let ended = |said: Vec<u8>| {
@@ -402,7 +402,7 @@ fn places_that_cannot_be_listened_on_are_told() {
     UnixStream::connect(&socket).unwrap();
     server.stop();
     assert!(!socket.exists());
-    // One that a killed server has left behind.
+    // A socket that a killed server has left behind.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     assert!(start(&add).is_none());
     assert!(matches!(

@@ -1,5 +1,5 @@
-//! Volumes on a disk that nobody here wrote, which logs each write: after each of them, and after any part of those that
-//! were not flushed, what is there is what a disk may show.
+//! Volumes on QEMU's disk that logs each write: after each write, and after any part of the unflushed ones, the content
+//! is what a disk may show.
 
 mod common;
 
@@ -39,12 +39,12 @@ fn open(files: &Path, config: &Config, disk: &LoggedDisk) -> Volume {
 struct Start {
     image: Vec<u8>,
     files: tempfile::TempDir,
-    /// The bytes of the log by then.
+    /// The length of the log at that moment.
     log_bytes: u64,
 }
 
 impl Start {
-    /// A moment in which nothing is written.
+    /// Takes the state at a moment without writes.
     fn new(disk: &LoggedDisk, files: &Path) -> Self {
         loop {
             let log_bytes = disk.log_bytes();
@@ -64,8 +64,8 @@ impl Start {
         (Volume::open_on(files.path(), "disk", config, Box::new(device)).unwrap(), files)
     }
 
-    /// Calls `check` with every state of the disk that a loss of power may leave: the log up to each entry, and up to it but
-    /// for some of what was not flushed; with the bytes of the log by then.
+    /// Calls `check` with states of the disk that a loss of power may leave, and the length of the log: the log up to
+    /// each entry, with all or only some of the unflushed writes.
     fn power_cuts(&self, entries: &[LogEntry], random: &mut Random, mut check: impl FnMut(&[u8], u64)) {
         let (mut flushed, mut image) = (self.image.clone(), self.image.clone());
         let mut unflushed: Vec<&LogEntry> = Vec::new();
@@ -97,14 +97,14 @@ fn copy_of(folder: &Path) -> tempfile::TempDir {
 
 /// The versions of each block, and the commits that made them durable.
 struct History {
-    /// Of each block: the numbers of the operations that wrote it, and whether it was zero from then on.
+    /// For each block: (operation that changed it, whether it was zero from then on).
     versions: Vec<Vec<(u64, bool)>>,
     operations: u64,
-    /// The last operation before each commit, and the bytes of the log when it was answered.
+    /// For each commit: (the last operation before it, the length of the log when it was answered).
     commits: Vec<(u64, u64)>,
 }
 
-/// A block that tells which it is and who wrote it.
+/// A block's content, with its number and the operation that wrote it.
 fn stamped(lba: u64, operation: u64) -> Vec<u8> {
     [lba.to_le_bytes(), operation.to_le_bytes()].concat().repeat(BLOCK as usize / 16)
 }
@@ -114,7 +114,7 @@ impl History {
         Self { versions: vec![vec![(0, false)]; blocks as usize], operations: 0, commits: Vec::new() }
     }
 
-    /// From here on, what is there is what was there before.
+    /// Starts a new round with the newest versions.
     fn begin(&mut self) {
         self.commits.clear();
         self.versions.iter_mut().for_each(|versions| drop(versions.drain(..versions.len() - 1)));
@@ -146,7 +146,7 @@ impl History {
         }
     }
 
-    /// Compares what a volume shows when the disk ended with so many bytes of the log, and returns what it shows.
+    /// Compares a volume's content when the disk ended at `log_bytes` of the log, and returns the content.
     fn check(&self, volume: &Volume, io: &mut Io, log_bytes: u64) -> Result<Vec<Option<u64>>, String> {
         let durable =
             self.commits.iter().filter(|(_, bytes)| *bytes <= log_bytes).map(|(operation, _)| *operation);
@@ -169,7 +169,7 @@ impl History {
         Ok(shown)
     }
 
-    /// Goes on with what a volume shows.
+    /// Goes on with a volume's content.
     fn continue_with(&mut self, shown: Vec<Option<u64>>) {
         for (versions, shown) in self.versions.iter_mut().zip(shown) {
             *versions = vec![shown.map_or((0, true), |operation| (operation, false))];
@@ -215,7 +215,8 @@ fn a_volume_shows_what_a_disk_may_after_each_write_below_it() {
                 volume.abandon();
                 break (start, before, after);
             }
-            // Another checkpoint is newer than what the disk had before it: once more, behind a start without one.
+            // A checkpoint was written, which is newer than earlier states of the disk: try again with a start without
+            // one.
             tries += 1;
             assert!(tries < 5, "{after:?}");
             volume.close().unwrap();
@@ -230,7 +231,7 @@ fn a_volume_shows_what_a_disk_may_after_each_write_below_it() {
             volume.abandon();
             cuts += 1;
         });
-        // The kill is the last of the cuts.
+        // The kill is the last cut.
         let volume = open(&files, &config, &disk);
         let shown = history.check(&volume, &mut io, disk.log_bytes()).unwrap();
         history.continue_with(shown);
@@ -245,7 +246,8 @@ fn content_of(number: u64) -> Vec<u8> {
     (0..number * 1500 + 7).map(|i| (i * 31 + number) as u8).collect()
 }
 
-/// Writes files into a folder and removes some; gives those that were synced and are there, and the bytes of the log by then.
+/// Writes files into a folder and removes some; returns the synced files that are there, with the length of the log at
+/// that time.
 fn write_files(folder: &Path, disk: &LoggedDisk) -> Vec<(u64, u64)> {
     let mut synced = Vec::new();
     for number in 1..=24 {
@@ -288,8 +290,8 @@ fn a_file_system_is_sound_after_each_flush_below_its_volume() {
     if !attempt(folder, "mount", &["-o", "loop", "nbd", "mount"]).0 {
         return skip::skipped("no loop device: ext4 on a disk that logs");
     }
-    // A checkpoint would be newer than what the disk had before it. It comes when an eighth of all segments were written: after
-    // one there is none for a while, and the files are written anew.
+    // A checkpoint would be newer than earlier states of the disk. It comes after an eighth of all segments were
+    // written: after one there is none for a while, and the files are written again.
     let mut tries = 0;
     let (start, synced, end) = loop {
         run(folder, "sync", &["-f", "mount"]);

@@ -1,4 +1,4 @@
-//! WRITEs that are longer than what is kept of them while they arrive, and the memory that connections share.
+//! WRITEs that are longer than the buffer that they arrive in, and the memory that connections share.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn disk() -> Arc<dyn Export> {
     Arc::new(MemoryExport::new("disk", 64 << 20))
 }
 
-/// Says this and hears the answers until nothing is in flight.
+/// Sends `said` and returns the answers until nothing is in flight.
 fn finish(spoken: &mut Spoken, said: &[u8]) -> Vec<u8> {
     let mut heard = spoken.ask(said);
     while spoken.0.in_flight() > 0 {
@@ -65,7 +65,7 @@ fn each_is_answered_once_when_all_of_it_is_written() {
     }
 }
 
-/// A disk that notes the parts that it is given, and refuses one of them.
+/// A disk that records the parts of WRITEs, and refuses one of them.
 struct Parts {
     refused: u64,
     begun: Mutex<Vec<(u64, usize, bool)>>,
@@ -104,14 +104,14 @@ fn what_fails_is_answered_once_and_the_rest_is_passed_by() {
     let mut spoken = Spoken::transmitting(Arc::clone(&parts) as Arc<dyn Export>, true);
     let said = write(FUA, 7, 512, &vec![1; 10 * PART]);
     assert_eq!(spoken.ask(&said[..said.len() - 1]), b"");
-    // Bytes before the last may come alone; what was begun is not begun again.
+    // The last byte comes alone; begun parts are not begun again.
     let heard = spoken.ask(&[&said[said.len() - 1..], &write(0, 8, 4096, &[1; 4096])[..]].concat());
     let mut heard = Heard(&heard);
     assert_eq!((heard.outcome(), heard.outcome()), ((ENOSPC, 7), (0, 8)));
     let begun = std::mem::take(&mut *parts.begun.lock().unwrap());
     let (part, first) = (PART as u64, PART - 512);
     assert_eq!(begun, [(512, first, true), (part, PART, true), (2 * part, PART, true), (4096, 4096, false)]);
-    // A server that stops goes on with it; what comes behind is refused.
+    // A stopping server completes the WRITE; later commands are refused.
     assert_eq!(spoken.ask(&said[..28 + 2 * PART]), b"");
     spoken.0.stop();
     let heard = spoken.ask(&[&said[28 + 2 * PART..], &write(0, 8, 4096, &[1; 4096])[..]].concat());
@@ -119,7 +119,7 @@ fn what_fails_is_answered_once_and_the_rest_is_passed_by() {
     assert_eq!((heard.outcome(), heard.outcome()), ((ENOSPC, 7), (ESHUTDOWN, 8)));
 }
 
-/// Clients that announce much, and then send little or nothing, keep no memory from others.
+/// Clients that announce long WRITEs and send little hold no memory.
 #[test]
 fn headers_hold_no_memory() {
     let budget = Arc::new(Budget::new(2 * LONGEST));
@@ -136,14 +136,14 @@ fn headers_hold_no_memory() {
         assert_eq!(heard.len(), 16 + LONGEST);
         spoken.0.give_back();
     }
-    // All of them go on, side by side.
+    // All of them go on concurrently.
     for (i, other) in others.iter_mut().enumerate() {
         let heard = other.ask(&said[28 + i * LONGEST / 3..]);
         assert_eq!(Heard(&heard).simple(), (0, 1));
     }
 }
 
-/// A disk on which CACHE never ends, and parts of WRITEs as far as they may.
+/// A disk on which CACHE never completes, and only `may_end` parts of WRITEs do.
 #[derive(Default)]
 struct Slow {
     may_end: AtomicUsize,
@@ -178,7 +178,7 @@ impl Session for SlowSession {
     }
 }
 
-/// A part that ends has no answer, and makes room all the same: nobody tells of it once more.
+/// A part that ends has no answer, but makes room, which must be used without another event.
 #[test]
 fn the_room_that_a_part_leaves_is_taken_at_once() {
     let slow = Arc::new(Slow::default());
@@ -198,7 +198,7 @@ fn the_room_that_a_part_leaves_is_taken_at_once() {
     assert_eq!(Heard(&spoken.ask(&[])).simple(), (0, 1));
 }
 
-/// A disk on which CACHE never ends.
+/// A disk on which the first command never ends, and how many it was given.
 struct Busy(Arc<dyn Export>, AtomicUsize);
 
 impl Export for Busy {
@@ -218,8 +218,7 @@ struct BusySession(Arc<Busy>, Box<dyn Session>);
 
 impl Session for BusySession {
     fn begin(&mut self, tag: Tag, command: Command<'_>, completions: &mut Completions) {
-        if matches!(command, Command::Cache { .. }) {
-            self.0.1.fetch_add(1, Ordering::Relaxed);
+        if self.0.1.fetch_add(1, Ordering::Relaxed) == 0 {
             return;
         }
         self.1.begin(tag, command, completions);
@@ -232,7 +231,7 @@ impl Session for BusySession {
     }
 }
 
-/// What a READ reads is there twice while it is put into its reply: a client that waits for memory waits for both.
+/// A READ's data exists twice while it is copied to its reply: both copies count against the memory budget.
 #[test]
 fn a_long_read_counts_with_its_copy() {
     let budget = Arc::new(Budget::new(2 * LONGEST - (1 << 20)));
@@ -244,23 +243,25 @@ fn a_long_read_counts_with_its_copy() {
     assert_eq!(heard.len(), 16 + LONGEST - (1 << 20));
 }
 
-/// A connection that always has something in flight gives back what only its large requests needed.
+/// A connection that always has something in flight gives back what only its largest requests needed.
 #[test]
 fn busy_connections_give_memory_back() {
-    let budget = Arc::new(Budget::new(2 * LONGEST));
-    let busy = Arc::new(Busy(disk(), AtomicUsize::new(0)));
-    let mut spoken = Spoken::sharing(Arc::clone(&busy) as Arc<dyn Export>, &budget);
-    spoken.ask(&request(0, CACHE, 1, 0, 4096));
-    spoken.ask(&request(0, READ, 2, 0, PAYLOAD_BYTES_MAX));
-    spoken.ask(&request(0, READ, 3, 0, 4096));
-    assert_eq!((spoken.0.in_flight(), busy.1.load(Ordering::Relaxed)), (1, 1));
-    let mut other = Spoken::sharing(disk(), &budget);
-    let (_, need) = other.say(&request(0, READ, 3, 0, PAYLOAD_BYTES_MAX));
-    assert_eq!(need, Need::Memory);
-    for i in 0..100 {
-        assert_eq!(spoken.ask(&request(0, READ, i, 0, 4096)).len(), 16 + 4096);
-        spoken.0.tidy();
+    for in_flight in [4096, 1 << 20] {
+        let budget = Arc::new(Budget::new(2 * LONGEST + 2 * in_flight as usize));
+        let busy = Arc::new(Busy(disk(), AtomicUsize::new(0)));
+        let mut spoken = Spoken::sharing(Arc::clone(&busy) as Arc<dyn Export>, &budget);
+        spoken.ask(&request(0, READ, 1, 0, in_flight));
+        spoken.ask(&request(0, READ, 2, 0, PAYLOAD_BYTES_MAX));
+        spoken.ask(&request(0, READ, 3, 0, 4096));
+        assert_eq!((spoken.0.in_flight(), busy.1.load(Ordering::Relaxed)), (1, 3));
+        let mut other = Spoken::sharing(disk(), &budget);
+        let (_, need) = other.say(&request(0, READ, 3, 0, PAYLOAD_BYTES_MAX));
+        assert_eq!(need, Need::Memory);
+        for i in 0..100 {
+            assert_eq!(spoken.ask(&request(0, READ, i, 0, 4096)).len(), 16 + 4096);
+            spoken.0.tidy();
+        }
+        assert_eq!(spoken.0.holds_memory(), in_flight > 4096);
+        assert_eq!(other.ask(&[]).len(), 16 + LONGEST);
     }
-    assert!(!spoken.0.holds_memory());
-    assert_eq!(other.ask(&[]).len(), 16 + LONGEST);
 }

@@ -1,5 +1,4 @@
-//! A volume in a file system that has no room for it: writes and flushes say so, nothing that was flushed is lost, and with
-//! room again all goes on.
+//! A volume in a full file system: writes and flushes fail, nothing flushed is lost, and with room again all goes on.
 
 mod common;
 
@@ -56,7 +55,7 @@ impl Client {
         Self(stream)
     }
 
-    /// The error of the answer.
+    /// Sends a request and returns the error of its reply.
     fn ask(&mut self, asked: &[u8]) -> u32 {
         self.0.write_all(asked).unwrap();
         let mut header = [0; 16];
@@ -72,7 +71,7 @@ impl Client {
     }
 }
 
-/// What a piece is filled with.
+/// The content of a piece.
 fn content(number: u64) -> Vec<u8> {
     (number + 1).to_le_bytes().repeat(PIECE as usize / 8)
 }
@@ -111,7 +110,7 @@ fn a_full_file_system_costs_nothing_that_was_flushed() {
         assert!(client.piece(number) == content(number), "piece {number}");
     }
     std::fs::remove_file(&ballast).unwrap();
-    // What could not be written is tried again by and by.
+    // Failed writes are retried after a while.
     let flushes = (0..100).position(|_| {
         std::thread::sleep(Duration::from_millis(50));
         client.ask(&request(0, FLUSH, 0, 0, 0)) == 0

@@ -1,4 +1,4 @@
-//! Volumes beside disks that nobody here wrote: QEMU writes to a file as well, and compares every read.
+//! Volumes compared with files by QEMU, which writes to both and compares every read.
 
 mod common;
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
-/// What the oracles do, GRANARY_ORACLE_OPERATIONS for more: a million takes some minutes.
+/// The number of operations, GRANARY_ORACLE_OPERATIONS for more: a million takes some minutes.
 fn operations() -> u64 {
     std::env::var("GRANARY_ORACLE_OPERATIONS").map_or(20_000, |n| n.parse().unwrap())
 }
@@ -32,7 +32,7 @@ fn open(folder: &Path) -> Arc<Volume> {
     Arc::new(Volume::open(folder, "disk", &mut |_, _| {}).unwrap())
 }
 
-/// The volume, when the last connection has let go of it.
+/// The volume, once the last connection has dropped it.
 fn alone(serving: Serving, volume: Arc<Volume>) -> Volume {
     serving.server.stop();
     let mut volume = volume;
@@ -47,7 +47,7 @@ fn alone(serving: Serving, volume: Arc<Volume>) -> Volume {
     }
 }
 
-/// Commands of `qemu-io` for a disk of so many bytes: writes, flushes and reads of all sizes.
+/// `count` commands of `qemu-io` for a disk of `size` bytes: writes, flushes and reads of all sizes.
 fn commands(random: &mut Random, size: u64, count: u64) -> String {
     let mut below = |end: u64| random.next() % end;
     let mut lines = String::new();
@@ -68,7 +68,7 @@ fn commands(random: &mut Random, size: u64, count: u64) -> String {
     lines
 }
 
-/// Zeroes and discards, which QEMU's twin disk does not know.
+/// Zeroes and discards, which QEMU's twin disk does not support.
 fn zeroes(random: &mut Random, size: u64) -> Vec<String> {
     let mut below = |end: u64| random.next() % end;
     (0..40)
@@ -150,7 +150,7 @@ fn qemu_finds_what_a_file_has_while_segments_are_cleaned() {
     alone(serving, volume).close().unwrap();
 }
 
-/// The pattern that a difference would show: the oracle itself is tried.
+/// Tests the oracle itself with a difference.
 #[test]
 fn qemu_sees_a_difference() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! READs of a full volume while others overwrite and trim what they read, and its segments are cleaned and used again: each
-//! block is whole, its own, and no older than what was answered before the READ was sent.
+//! READs of a full volume while other clients overwrite and trim the blocks, and segments are cleaned and reused: each
+//! block read is complete, the right one, and no older than the version answered before the READ was sent.
 
 mod common;
 
@@ -40,16 +40,16 @@ fn content(lba: u64, version: u64) -> Vec<u8> {
     [lba, version].map(u64::to_le_bytes).concat().repeat(BLOCK as usize / 16)
 }
 
-/// The newest versions of a block, which its one writer counts: begun, and answered.
+/// The newest versions of a block, begun and answered, counted by its only writer.
 #[derive(Default)]
 struct Block {
     begun: AtomicU64,
     answered: AtomicU64,
-    /// The newest that is a trim.
+    /// The newest version that is a trim.
     trim_begun: AtomicU64,
 }
 
-/// Changes blocks of a half of the volume, which nobody else does.
+/// Changes blocks of one half of the volume, as its only writer.
 fn change(stream: &mut UnixStream, blocks: &[Block], half: u64, until: Instant) {
     let (mut random, mut version) = (Random(half), 0);
     while Instant::now() < until {
@@ -76,10 +76,10 @@ fn change(stream: &mut UnixStream, blocks: &[Block], half: u64, until: Instant) 
     }
 }
 
-/// Reads with many READs in flight. Gives how many blocks it has seen.
+/// Reads with many READs in flight. Returns the number of blocks read.
 fn read(stream: &mut UnixStream, blocks: &[Block], seed: u64, until: Instant) -> u64 {
     let (mut random, mut next, mut seen) = (Random(seed), 0, 0);
-    // By cookie: the first block, and of each what was answered before.
+    // By cookie: (the first block, the version of each block answered before).
     let mut asked: HashMap<u64, (u64, Vec<u64>)> = HashMap::new();
     while Instant::now() < until || !asked.is_empty() {
         while Instant::now() < until && (asked.len() as u64) < DEPTH {

@@ -1,4 +1,4 @@
-//! SQLite on ext4 on a volume whose server is killed: what was committed is there, and all of it is whole.
+//! SQLite on ext4 on a volume whose server is killed: committed rows are there, and the database is intact.
 
 mod common;
 
@@ -28,8 +28,8 @@ fn start(folder: &Path) -> Running {
     Running(server)
 }
 
-/// Inserts rows, each committed by itself, until the disk is gone under them. Kills the server after a while, and returns
-/// the last row of which SQLite said that it was committed.
+/// Inserts rows, each in its own transaction, until the disk is gone. Kills the server after a while, and returns the
+/// last row that SQLite reported as committed.
 fn insert_until_killed(folder: &Path, server: Running, first: u64, time: Duration) -> u64 {
     let mut sqlite = Command::new("sqlite3");
     sqlite.arg("-batch").arg("mount/db").current_dir(folder);
@@ -54,7 +54,7 @@ fn insert_until_killed(folder: &Path, server: Running, first: u64, time: Duratio
     let mut last = 0;
     for line in BufReader::new(output).lines() {
         let Some(row) = line.ok().and_then(|line| line.parse::<u64>().ok()) else { break };
-        // What it says of rows from here on may be of its own caches: an insertion that failed says nothing in between.
+        // After the kill its reports may come from its caches, for failed insertions print nothing in between.
         if server.is_some() {
             last = row;
         }

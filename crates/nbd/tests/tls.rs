@@ -1,4 +1,4 @@
-//! TLS with the clients that people use, and certificates that are not good enough.
+//! TLS with common clients, and invalid certificates.
 
 mod common;
 
@@ -8,7 +8,7 @@ use granary_nbd::{MemoryExport, TlsError, tls_configuration};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An authority, and what it has signed: a server and a client. And a client that nobody has signed.
+/// An authority, a server and a client signed by it, and an unsigned client.
 fn certificates(folder: &Path) {
     let openssl = |line: &str| run(folder, "openssl", &line.split(' ').collect::<Vec<_>>());
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2";
@@ -32,7 +32,7 @@ fn certificates(folder: &Path) {
              -extfile extensions -out {name}-cert.pem"
         ));
     }
-    // Folders as GnuTLS's clients want them.
+    // Folders in the layout that GnuTLS's clients need.
     for (name, client) in [("nobody", None), ("known", Some("client")), ("unknown", Some("stranger"))] {
         let trusted = folder.join(name);
         std::fs::create_dir(&trusted).unwrap();
@@ -93,7 +93,7 @@ fn tls_where_it_is_offered() {
     let folder = serving.folder.path();
     assert!(run(folder, "nbdinfo", &[&serving.tcp()]).contains("without TLS"));
     assert!(run(folder, "nbdinfo", &[&uri(&serving, "nobody")]).contains("with TLS"));
-    // One that wants TLS if there is any.
+    // A client that uses TLS if it is offered.
     let script = r#"
 import nbd, sys
 h = nbd.NBD()
@@ -117,7 +117,7 @@ fn clients_without_the_right_certificate_are_refused() {
         let (is_fine, printed, _) = attempt(folder, "nbdinfo", &[&uri(&serving, stranger)]);
         assert!(!is_fine && !printed.contains("export-size"), "{printed}");
     }
-    // A client that nobody has signed is no trouble for the others.
+    // An unsigned client does not affect others.
     assert!(run(folder, "nbdinfo", &[&uri(&serving, "known")]).contains("with TLS"));
 }
 

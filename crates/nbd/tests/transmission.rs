@@ -66,10 +66,10 @@ fn structured_reads_tell_of_holes() {
         Heard(&heard).chunk(),
         (1, 1, 10, &[&(64 * KIB - 5).to_be_bytes()[..], &[0, 0, 0, 0, 0, 7, 7, 7, 7, 7]].concat()[..])
     );
-    // What is short is no hole.
+    // Short runs are not sent as holes.
     let heard = spoken.ask(&request(0, READ, 11, 10, 3));
     assert_eq!(Heard(&heard).chunk(), (1, 1, 11, &[&10_u64.to_be_bytes()[..], &[0; 3]].concat()[..]));
-    // Nothing is read in nothing.
+    // A READ of 0 bytes has no data.
     let heard = spoken.ask(&request(0, READ, 12, 10, 0));
     assert_eq!(Heard(&heard).chunk(), (1, 0, 12, &[][..]));
 }
@@ -112,7 +112,7 @@ fn ranges_and_flags_have_their_errors() {
                 let said = [&request(FUA, kind, 5, offset, 11)[..], data].concat();
                 assert_eq!(outcome(&mut spoken, &said), error, "{kind} at {offset}");
             }
-            // A flag of another command; and one that nobody knows.
+            // A flag of another command, and unknown flags.
             for flag in [REQ_ONE, 1 << 5, 1 << 15] {
                 let said = [&request(flag, kind, 6, 0, 11)[..], data].concat();
                 assert_eq!(outcome(&mut spoken, &said), EINVAL, "{kind} with {flag}");
@@ -145,13 +145,13 @@ fn what_is_refused_changes_nothing_and_its_data_is_skipped() {
     assert_eq!(outcome(&mut spoken, &request(0, READ, 6, 0, PAYLOAD_BYTES_MAX + 512)), EOVERFLOW);
     let heard = spoken.ask(&request(0, READ, 7, 0, 512));
     assert_eq!(Heard(&heard).chunk().3[8..], [3; 512]);
-    // As long as it may be.
+    // The longest WRITE.
     let longest = write(0, 8, 512, &vec![5; PAYLOAD_BYTES_MAX as usize]);
     assert_eq!(outcome(&mut spoken, &longest), 0);
     let heard = spoken.ask(&request(DF, READ, 9, 0, PAYLOAD_BYTES_MAX));
     let (_, _, _, data) = Heard(&heard).chunk();
     assert!(data[8..520].iter().all(|byte| *byte == 3) && data[520..].iter().all(|byte| *byte == 5));
-    // Simple replies know EINVAL only.
+    // Simple replies have only EINVAL for this.
     let disk = Arc::new(MemoryExport::new("disk", 64 << 20));
     let mut spoken = Spoken::transmitting(disk, false);
     assert_eq!(outcome(&mut spoken, &request(0, READ, 6, 0, PAYLOAD_BYTES_MAX + 1)), EINVAL);
@@ -191,7 +191,7 @@ fn commands_are_completed_late_and_in_any_order() {
         let mut said: Vec<u8> = (0..64).flat_map(|i| write(0, i, i * 512, &[i as u8 + 1; 512])).collect();
         let mut heard = finish(&mut spoken, &said);
         assert_eq!(heard.len(), 64 * 16);
-        // All cookies may be the same: whoever says so has to know.
+        // Cookies need not be unique: matching replies is up to the client.
         said = (0..64).flat_map(|i| request(DF * u16::from(structured), READ, i, i * 512, 512)).collect();
         heard = finish(&mut spoken, &said);
         let mut rest = Heard(&heard);
@@ -213,7 +213,7 @@ fn commands_are_completed_late_and_in_any_order() {
     }
 }
 
-/// Says this and hears the answers until nothing is in flight.
+/// Sends `said` and returns the answers until nothing is in flight.
 fn finish(spoken: &mut Spoken, said: &[u8]) -> Vec<u8> {
     let mut heard = spoken.say(said).0;
     while spoken.0.in_flight() > 0 {
@@ -300,7 +300,7 @@ fn a_model_is_told_the_same() {
     }
 }
 
-/// What a read was answered, put together.
+/// The data of a reply to a READ.
 fn read_data(heard: &[u8], structured: bool, offset: u64, len: u32) -> Vec<u8> {
     let mut heard = Heard(heard);
     if !structured {
@@ -330,7 +330,7 @@ fn read_data(heard: &[u8], structured: bool, offset: u64, len: u32) -> Vec<u8> {
     data
 }
 
-/// A disk that fails half-way, in a way that the offset says.
+/// A disk that fails half-way, in a way chosen by the offset.
 struct FailingDisk;
 
 impl Export for FailingDisk {

@@ -1,4 +1,4 @@
-//! Volumes, served to the clients that people use, with cleaning under way.
+//! Volumes, served to common clients, with cleaning under way.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn export(volume: &Arc<Volume>) -> Arc<dyn Export> {
     VolumeExports::new([Arc::clone(volume)]).open("").unwrap()
 }
 
-/// Stops the server, and closes the volume when the last connection has let go of it.
+/// Stops the server, and closes the volume once the last connection has dropped it.
 fn close(serving: Serving, volume: Arc<Volume>) {
     serving.server.stop();
     let mut volume = volume;
@@ -131,7 +131,7 @@ fn discarded_blocks_are_holes_and_take_no_space() {
     close(serving, volume);
 }
 
-/// A client asks where the data is, from within a block that another one writes and trims at the same time.
+/// A client sends BLOCK_STATUS for a range inside a block that another one writes and trims at the same time.
 #[test]
 fn block_status_is_right_beside_trims() {
     let disk = Disk::new(16 * MIB);
@@ -156,8 +156,8 @@ fn block_status_is_right_beside_trims() {
     });
 }
 
-/// READs of several blocks go to the device in pieces. One block of a piece is damaged: READs with it fail, others do not,
-/// and all may be under way at the same time.
+/// READs of several blocks go to the device in pieces. If one block of a piece is damaged, READs with it fail and
+/// others succeed, even if all are in flight together.
 #[test]
 fn a_damaged_block_costs_the_reads_of_it_alone() {
     let disk = Disk::new(16 * MIB);
@@ -234,11 +234,11 @@ fn file_systems_live_on_a_volume() {
         for i in 0..40 {
             std::fs::write(folder.join(format!("mount/{i}")), vec![i as u8; 1 << 20]).unwrap();
         }
-        // Else those that go were never on the volume.
+        // Otherwise the removed files would never have been on the volume.
         run(folder, "sync", &["-f", "mount"]);
         (0..40).step_by(2).for_each(|i| std::fs::remove_file(folder.join(format!("mount/{i}"))).unwrap());
         run(folder, "sync", &["-f", "mount"]);
-        // Whether discards come through depends on nbdfuse.
+        // Whether discards reach the volume depends on nbdfuse.
         let is_trimmed = can(folder, "fstrim", &["-v", "mount"]);
         assert!(!is_trimmed || volume.stats().blocks_trimmed > 0, "trimmed space is given back");
         run(folder, "umount", &["mount"]);

@@ -1,4 +1,4 @@
-//! Users: who may come in, and with what rights.
+//! Users: who may log in, and with what rights.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,13 +10,13 @@ use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt
 use granary_sql::{Error, Rights};
 use sha2::{Digest, Sha256};
 
-/// The user of whoever does not say who he is, as in ClickHouse.
+/// The user of requests that name none, as in ClickHouse.
 pub const DEFAULT_USER: &str = "default";
 
-/// How a user proves who he is.
+/// How a user is authenticated.
 #[derive(Debug, Clone)]
 pub enum Password {
-    /// Not at all.
+    /// Not at all: without a password.
     None,
     /// By a password with this hash, `$argon2id$...`.
     Hashed(String),
@@ -25,27 +25,27 @@ pub enum Password {
 /// A user of the configuration.
 #[derive(Debug, Clone)]
 pub struct User {
-    /// As it is sent with requests.
+    /// The name, as sent with requests.
     pub name: String,
-    /// How it is proved.
+    /// How the user is authenticated.
     pub password: Password,
-    /// What may be done then.
+    /// The user's rights.
     pub rights: Rights,
 }
 
-/// Everybody who may come in.
+/// All users who may log in.
 #[derive(Debug)]
 pub struct Users {
     known: HashMap<String, User>,
-    /// Whether only some may come in.
+    /// Whether users were configured; otherwise everybody may log in.
     are_given: bool,
-    /// What the password of a user that does not exist is compared with: that takes as long as with one that does.
+    /// Hash compared for unknown users, so that timing does not reveal which users exist.
     nobody: Option<String>,
-    /// Digests of passwords that were right before: Argon2 takes long on purpose, and requests are many.
+    /// Digests of passwords that were verified before: Argon2 is slow on purpose, and requests are many.
     verified: RwLock<HashMap<String, [u8; 32]>>,
 }
 
-/// A hash for the configuration.
+/// Hashes a password for the configuration.
 ///
 /// # Errors
 /// The system has no random numbers.
@@ -58,7 +58,7 @@ pub fn hash_password(password: &str) -> io::Result<String> {
     hash.map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// Whether a text is a hash that passwords can be compared with.
+/// Whether a text is a hash that passwords can be verified with.
 pub fn is_password_hash(text: &str) -> bool {
     PasswordHash::new(text).is_ok_and(|hash| hash.algorithm.as_str().starts_with("argon2"))
 }
@@ -79,17 +79,17 @@ impl Users {
         Self { known, are_given, nobody, verified: RwLock::default() }
     }
 
-    /// Whether it is not everybody who may come in.
+    /// Whether users were configured.
     pub fn are_given(&self) -> bool {
         self.are_given
     }
 
-    /// Whether a user must say who he is, who came in with this password.
+    /// Whether a request must carry this name and password to be let in.
     pub fn must_say(&self, name: &str, password: &str) -> bool {
         self.are_given && (name, password) != (DEFAULT_USER, "")
     }
 
-    /// Whether the password can be said to be right, or wrong, without working long.
+    /// Whether the password can be verified or refused without running Argon2.
     pub fn is_quick(&self, name: &str, password: &str) -> bool {
         match self.known.get(name).map(|user| &user.password) {
             Some(Password::Hashed(_)) => self.was_right(name, password),
@@ -157,7 +157,7 @@ mod tests {
             assert_eq!(users.authenticate("ann", "").unwrap_err().code, 516);
         }
         assert!(users.authenticate("guest", "").is_ok());
-        // Whether somebody exists is not told by how long the refusal takes.
+        // The time of a refusal does not reveal whether the user exists.
         assert!(!users.is_quick("nobody", "secret"));
         let started = std::time::Instant::now();
         assert_eq!(users.authenticate("nobody", "secret").unwrap_err().code, 516);

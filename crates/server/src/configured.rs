@@ -10,17 +10,17 @@ use granary_sql::{Error, Session};
 
 use crate::limits::CONFIGURATION_SECONDS;
 
-/// What tells that a file has changed.
+/// A file's modification time and length: they tell whether it has changed.
 type Version = (SystemTime, u64);
 
-/// A file as it was when it was last read, and what was wrong with it: that is tried again, for it may pass.
+/// A file as last read, and its errors: what failed is tried again, as the cause may pass.
 struct Seen {
     version: Version,
     was_read: bool,
     wrong: Vec<String>,
 }
 
-/// The files, as they were when they were last read.
+/// The files, as last read.
 pub struct Configured {
     session: Arc<Session>,
     patterns: Vec<String>,
@@ -33,8 +33,8 @@ impl Configured {
         Self { session, patterns, seen: HashMap::new(), was_read: false }
     }
 
-    /// Reads what is new or has changed. What is wrong is said in the log and does not stop the rest; a file that
-    /// has gone leaves its dictionaries as they are.
+    /// Reads new and changed files. Errors are logged and do not stop the rest; a deleted file leaves its dictionaries
+    /// as they are.
     pub fn read(&mut self) {
         let is_first = !std::mem::replace(&mut self.was_read, true);
         for pattern in &self.patterns {
@@ -78,14 +78,14 @@ impl Configured {
         }
     }
 
-    /// Looks again and again, for ever.
+    /// Reads the files periodically, for ever.
     pub async fn watch(mut self) {
         if self.patterns.is_empty() {
             return;
         }
         loop {
             tokio::time::sleep(Duration::from_secs(CONFIGURATION_SECONDS)).await;
-            // Dictionaries are opened and closed: that may wait for the device.
+            // Opening and closing dictionaries may wait for the device.
             let read = tokio::task::spawn_blocking(move || {
                 self.read();
                 self

@@ -1,4 +1,4 @@
-//! The memcached server and the volumes of the same process, as the dashboard and `/metrics` see them.
+//! The figures of the memcached server and the volumes of this process, for the dashboard and `/metrics`.
 
 use granary_metrics::Latency;
 use std::fmt;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// Whether a figure only rises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It does, until it begins anew.
+    /// It only rises, until a restart.
     Counter,
-    /// It goes up and down.
+    /// It rises and falls.
     Gauge,
 }
 
@@ -22,7 +22,7 @@ pub struct Figure {
     pub kind: Kind,
     /// What it counts, in a sentence.
     pub help: &'static str,
-    /// How much it is.
+    /// Its value.
     pub value: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct Figure {
 pub struct Memcached {
     /// Where it listens.
     pub address: String,
-    /// Its figures now: each time the same ones, or none once it has stopped.
+    /// Returns its current figures: the same ones each time, or none once it has stopped.
     pub figures: Arc<dyn Fn() -> Vec<Figure> + Send + Sync>,
 }
 
@@ -41,10 +41,10 @@ impl fmt::Debug for Memcached {
     }
 }
 
-/// How long something takes, as counted up to one moment.
+/// How long something takes, counted up to one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatencyFigure {
-    /// The name of what takes so long, such as `read`.
+    /// The name of what is timed, such as `read`.
     pub name: &'static str,
     /// From when to when the time is measured, in a sentence.
     pub help: &'static str,
@@ -68,7 +68,7 @@ pub struct VolumeFigures {
 pub struct Volumes {
     /// Where they are served.
     pub address: String,
-    /// Their figures now: of each volume the same ones each time.
+    /// Returns their current figures: of each volume the same ones each time.
     pub figures: Arc<dyn Fn() -> Vec<VolumeFigures> + Send + Sync>,
 }
 
@@ -78,7 +78,7 @@ impl fmt::Debug for Volumes {
     }
 }
 
-/// What is shown beside dictionaries.
+/// Servers of this process that the dashboard shows beside dictionaries.
 #[derive(Clone, Debug, Default)]
 pub struct Neighbours {
     /// The memcached server.

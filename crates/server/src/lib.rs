@@ -1,5 +1,5 @@
-//! Granary's servers. HTTP: ClickHouse's interface for queries, and the dictionary-source endpoint that a
-//! real ClickHouse reads its dictionaries from.
+//! Granary's servers over HTTP: ClickHouse's interface for queries, and the dictionary source that a real ClickHouse
+//! reads its dictionaries from.
 
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,7 @@ mod figures;
 mod http;
 pub mod limits;
 mod listener;
+mod throttle;
 mod tls;
 
 use std::net::SocketAddr;
@@ -33,24 +34,24 @@ use http::{App, Scheme};
 use listener::Service;
 pub use tls::Tls;
 
-/// What a server is started with.
+/// Options of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Dictionaries and where they are kept.
     pub session: granary_sql::Options,
     /// Where HTTP listens; port 0 lets the system choose. `None`: nowhere.
     pub http: Option<SocketAddr>,
-    /// Where HTTPS listens, and with what certificate.
+    /// Where HTTPS listens, and its certificate.
     pub https: Option<(SocketAddr, Tls)>,
-    /// The users who may come in; `None`: everybody, which is for loopback only.
+    /// The users who may log in; `None`: everybody may, for loopback only.
     pub users: Option<Vec<User>>,
     /// ClickHouse's XML files of dictionaries, as patterns with `*`.
     pub dictionaries: Vec<String>,
-    /// What every session begins with.
+    /// The settings that every session begins with.
     pub settings: Settings,
-    /// Connections served at once.
+    /// Maximum number of connections served at once.
     pub connections: usize,
-    /// What the same process serves beside HTTP, for the dashboard and `/metrics`.
+    /// The process's other servers, for the dashboard and `/metrics`.
     pub neighbours: Neighbours,
 }
 
@@ -75,25 +76,25 @@ pub enum ServerError {
     /// The address cannot be listened on.
     #[error("cannot listen for {0} on {1}: {2}{hint}", hint = listen_hint(.1, .2))]
     Listen(&'static str, SocketAddr, std::io::Error),
-    /// Others could come in, too.
+    /// Other machines could connect, too.
     #[error(
         "{0} can be reached from other machines, but there are no users: anybody could read and change everything. \
          Listen on 127.0.0.1, or give users passwords in the configuration"
     )]
     Unprotected(SocketAddr),
-    /// The certificate or its key.
+    /// An error of the certificate or its key.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The system gives no threads or signals.
+    /// The system refuses threads or signals.
     #[error("cannot start: {0}")]
     Start(#[from] std::io::Error),
 }
 
-/// A server that has its addresses, and nothing else yet: what a start changes on disk comes after all that can refuse it.
+/// A server with its sockets bound, and nothing else yet: a start changes the disk only after everything that can
+/// refuse it.
 pub struct Server {
     runtime: Runtime,
-    /// What queries hand to other threads runs here: some are long at it without a pause, and connections are served
-    /// meanwhile.
+    /// Runs tasks that queries spawn: some run long without yielding, and connections are served meanwhile.
     queries: Runtime,
     signals: Signals,
     http: Option<TcpListener>,
@@ -101,10 +102,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens.
+    /// Binds the addresses.
     ///
     /// # Errors
-    /// An address cannot be had, or anybody could reach it though there are no users; the certificate is none, or a setting.
+    /// An address cannot be bound, or other machines could reach it though there are no users; an invalid certificate
+    /// or setting.
     pub fn bind(options: &Options) -> Result<Server, ServerError> {
         Session::check_first_settings(options.settings.clone())?;
         if options.users.is_none() {
@@ -124,8 +126,8 @@ impl Server {
         Ok(Server { runtime, queries, signals, http, https })
     }
 
-    /// Serves until SIGTERM or SIGINT, then ends what is under way and closes the dictionaries: they are warm
-    /// at the next start. `ready` is told the addresses of HTTP and HTTPS once they are served.
+    /// Serves until SIGTERM or SIGINT, then ends the requests under way and closes the dictionaries: they are warm at
+    /// the next start. `ready` is called with the addresses of HTTP and HTTPS once they are served.
     ///
     /// # Errors
     /// The catalogue cannot be opened.
@@ -189,7 +191,7 @@ async fn serve(
     tracing::info!("Granary stops, for {signal} has come: requests have {} seconds", limits::STOP_SECONDS);
     watching.abort();
     sampling.abort();
-    // Nobody listens any more only if serving has ended by itself.
+    // There is no receiver only if serving has ended by itself.
     let _ = stop.send(true);
     let ended = async { while serving.join_next().await.is_some() {} };
     if tokio::time::timeout(Duration::from_secs(limits::STOP_SECONDS), ended).await.is_err() {
@@ -198,13 +200,13 @@ async fn serve(
     Ok(())
 }
 
-/// The signals that end the server. They are caught before anything is opened or served: one that comes meanwhile stops it
-/// as soon as it has started.
+/// The signals that end the server. They are caught before anything is opened or served: one that arrives meanwhile
+/// stops it as soon as it has started.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// SIGHUP does not end a process that catches it: ClickHouse does not end either. It has no other effect, for changed
-    /// files of dictionaries are read again without it.
+    /// SIGHUP is caught and ignored, as ClickHouse does not end either: changed files of dictionaries are read again
+    /// without it.
     _hangup: Signal,
 }
 
@@ -218,7 +220,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one that stops the server, and names it.
+    /// Waits for a signal that stops the server, and returns its name.
     async fn stop(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -5,20 +5,20 @@ use std::time::Duration;
 /// Bytes of a request's body. The keys of a ClickHouse block, 65 409, take half a megabyte as numbers.
 pub const BODY_BYTES_MAX: usize = 256 << 20;
 
-/// Bytes of the longest blocks that the frames of a body of LZ4 may have, all together: each frame makes room for one.
+/// Sum of the longest blocks that the frames of an LZ4 body may declare: the decoder allocates one for each frame.
 pub const LZ4_BLOCK_BYTES_ALL_MAX: usize = 16 * BODY_BYTES_MAX;
 
-/// Bytes of a body that are read, or unpacked, before it is asked whether there is memory for more.
+/// Bytes of a body that are read or unpacked between two checks of memory.
 pub const BODY_STEP_BYTES: usize = 1 << 20;
 
-/// Bytes of a body that a client has to send in a second, beside [`PATIENCE_SECONDS`] that it has anyway.
+/// Bytes per second that a client must send of a body, after the first [`PATIENCE_SECONDS`].
 pub const BODY_BYTES_PER_SECOND_MIN: f64 = 1024.0;
 
-/// Bytes of an answer that are held back before it begins, at least: an error before that is the whole answer. As in
+/// Minimum bytes of an answer that are held back before it begins: an error before that replaces the answer. As in
 /// ClickHouse.
 pub const ANSWER_BYTES_HELD_MIN: usize = 1 << 20;
 
-/// Bytes of an answer that are held back at most, where a request wants more of them held, or all until its end is known.
+/// Maximum bytes of an answer that are held back, if a request wants more held, or all until its end.
 pub const ANSWER_BYTES_HELD_MAX: usize = 256 << 20;
 
 /// Bytes that one compressed block of an answer holds.
@@ -27,28 +27,28 @@ pub const BLOCK_BYTES: usize = 1 << 20;
 /// Bytes that one compressed block of a request may hold, as in ClickHouse.
 pub const BLOCK_BYTES_MAX: usize = 1 << 30;
 
-/// Seconds that a session with a name is kept after its last request, unless the request says.
+/// Seconds that a named session is kept after its last request, unless the request says.
 pub const SESSION_SECONDS: u64 = 60;
 
-/// The longest that it may say, as in ClickHouse.
+/// Maximum of [`SESSION_SECONDS`] that a request may set, as in ClickHouse.
 pub const SESSION_SECONDS_MAX: u64 = 3600;
 
-/// Sessions with a name that are kept at once. A further one takes the place of one that is idle.
+/// Named sessions kept at once. A further one takes the place of an idle one.
 pub const SESSIONS_MAX: usize = 10_000;
 
 /// Bytes of an answer that are gathered before they are sent.
 pub const CHUNK_BYTES: usize = 64 << 10;
 
-/// Chunks of an answer that wait for a slow client, before its query waits, too.
+/// Chunks of an answer that wait for a slow client before its query waits, too.
 pub const CHUNKS_AHEAD: usize = 4;
 
-/// The text of an error in the middle of an answer: clients look at the last 16 KiB.
+/// Maximum length of an error's text in the middle of an answer: clients look at the last 16 KiB.
 pub const EXCEPTION_BYTES_MAX: usize = 15 << 10;
 
-/// How long an answer's connection stays behind an error in the middle, to send what was written before.
+/// How long an answer's connection stays after an error in the middle, to send the bytes before it.
 pub const BREAK_OFF_PAUSE: Duration = Duration::from_millis(500);
 
-/// Keys that are looked up together. A block of ClickHouse's, 65 409 of them, is one request to the source.
+/// Keys that are looked up together. A block of ClickHouse's (65 409 keys) is one request to the source.
 pub const KEYS_PER_LOOKUP: usize = 1 << 16;
 
 /// Rows of an answer that are made and written at once.
@@ -57,60 +57,60 @@ pub const ROWS_PER_WRITE: usize = 1 << 13;
 /// Bytes of keys that are looked up together, where keys are long.
 pub const KEY_BYTES_PER_LOOKUP: usize = 8 << 20;
 
-/// Bytes of keys that wait while those before them are looked up and answered. A client that reads no answer
-/// before it has sent all its keys needs this much patience of us; ClickHouse is one, and sends half a megabyte.
+/// Bytes of keys buffered while those before them are looked up and answered. A client that reads no answer before it
+/// has sent all its keys can send at most this much; ClickHouse is one, and sends half a megabyte.
 pub const KEY_BYTES_AHEAD: u32 = 16 << 20;
 
-/// Bytes of keys that have come, or all of them, before a thread looks them up.
+/// Bytes of keys that must have arrived, or all of them, before a thread looks them up.
 pub const KEY_BYTES_AT_FIRST: usize = 512 << 10;
 
-/// Threads that wait for further keys at once. Further requests with as many keys wait for one of them.
+/// Threads that wait for further keys at once. Further requests with that many keys wait for one of them.
 pub const LONG_BODIES_MAX: usize = 256;
 
-/// Queries that run at once for each core, and as many lookups: some read from the device.
+/// Queries that run at once per core, and as many lookups: some wait for the device.
 pub const TURNS_PER_CORE: usize = 4;
 
-/// See [`TURNS_PER_CORE`]: the least of them, and the most.
+/// Minimum and maximum of the turns by [`TURNS_PER_CORE`].
 pub const TURNS_MIN: usize = 16;
 /// See [`TURNS_MIN`].
 pub const TURNS_MAX: usize = 256;
 
-/// Passwords that are checked at once, by half of the cores: each takes tens of milliseconds and 19 MiB.
+/// Minimum of passwords checked at once, by half of the cores: each takes tens of milliseconds and 19 MiB.
 pub const LOGINS_MIN: usize = 2;
 /// See [`LOGINS_MIN`].
 pub const LOGINS_MAX: usize = 8;
 
-/// The most answers that wait for slow clients as long as these like. While there are more, an answer whose client takes no
-/// chunk for [`HURRIED_PATIENCE`] is broken off.
+/// Answers that may wait for slow clients without limit. While there are more, an answer whose client takes no chunk
+/// for [`HURRIED_PATIENCE`] is broken off.
 pub const ANSWERS_WAITING_MAX: usize = 256;
 
 /// See [`ANSWERS_WAITING_MAX`].
 pub const HURRIED_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Threads that look keys up, run queries and wait for sources and clients, at most: they come and go. A query that
-/// waits for a source holds two, its own and the one that goes on with the other tasks of the runtime's.
+/// Maximum threads that look keys up, run queries and wait for sources and clients: they are started on demand. A query
+/// that waits for a source holds two, its own and the one that takes over the runtime's other tasks.
 pub const LOOKUP_THREADS: usize = 1536;
 
 /// Seconds that a TLS handshake may take.
 pub const HANDSHAKE_SECONDS: u64 = 10;
 
-/// Seconds that a client may let the server wait in the middle of a request's head or body, for the next request of a
-/// connection, or to take more of an answer.
+/// Seconds that a client may take for the next bytes of a request's head or body, for the next request of a connection,
+/// or to take more of an answer.
 pub const PATIENCE_SECONDS: u64 = 60;
 
-/// Bytes of a request's body that are read although the request is answered with an error already.
+/// Bytes read of a request's body after the request was answered with an error.
 pub const UNREAD_BYTES_MAX: usize = 64 << 20;
 
-/// How long no connection is accepted after the system refused one.
+/// Pause before the next accept, after the system refused a connection.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections served at once, unless the configuration says.
 pub const CONNECTIONS: usize = 4096;
 
-/// Seconds between two looks at the files that configure dictionaries, as in ClickHouse.
+/// Seconds between two checks of the files that configure dictionaries, as in ClickHouse.
 pub const CONFIGURATION_SECONDS: u64 = 5;
 
-/// Seconds between two samples of what the dashboard draws, and how many it draws: an hour.
+/// Seconds between two samples for the dashboard, and the number of samples it draws: an hour.
 pub const HISTORY_SECONDS: u64 = 10;
 /// See [`HISTORY_SECONDS`].
 pub const HISTORY_SAMPLES: usize = 360;
@@ -118,7 +118,7 @@ pub const HISTORY_SAMPLES: usize = 360;
 /// Failures of a dictionary's source that the dashboard lists.
 pub const HISTORY_FAILURES: usize = 8;
 
-/// Seconds that requests under way have to end in when the server stops.
+/// Seconds that requests under way may take to end when the server stops.
 pub const STOP_SECONDS: u64 = 10;
 
 const _: () = assert!(KEYS_PER_LOOKUP <= granary_dict::limits::KEYS_PER_LOOKUP_MAX);

@@ -1,5 +1,5 @@
-//! Connections: counted, encrypted if that is wanted, served each on a task of its own, and given up where nobody is at
-//! the other end.
+//! Connections: limited in number, encrypted if configured, served each by its own task, and closed if the client is
+//! silent.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,16 +22,18 @@ use crate::limits::{ACCEPT_PAUSE, HANDSHAKE_SECONDS, PATIENCE_SECONDS};
 pub struct Service {
     pub router: Router,
     pub tls: Option<TlsAcceptor>,
-    /// Connections at once, to all addresses; beyond them, one client of each waits here, and others in the system's queue.
+    /// Connections at once, over all addresses; beyond them, one client of each address waits here, and others in the
+    /// system's queue.
     pub permits: Arc<Semaphore>,
 }
 
 impl Service {
-    /// Accepts connections until it is told to stop, and returns when the requests under way are answered.
+    /// Accepts connections until it is stopped, and returns when the requests under way are answered.
     pub async fn run(self, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
         let graceful = GracefulShutdown::new();
+        let given = stopped.clone();
         tokio::select! {
-            () = self.accept(&listener, &graceful) => {}
+            () = self.accept(&listener, &graceful, &given) => {}
             // An error says that nobody can stop it any more: then it is stopped.
             _ = stopped.wait_for(|stopped| *stopped) => {}
         }
@@ -39,21 +41,27 @@ impl Service {
         graceful.shutdown().await;
     }
 
-    async fn accept(&self, listener: &TcpListener, graceful: &GracefulShutdown) {
+    async fn accept(
+        &self,
+        listener: &TcpListener,
+        graceful: &GracefulShutdown,
+        stopped: &watch::Receiver<bool>,
+    ) {
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    // Clients of another address have the places as long as nobody comes to this one.
+                    // Other addresses may use all permits while no client comes to this one.
                     let Ok(counted) = Arc::clone(&self.permits).acquire_owned().await else { return };
                     let (router, tls) = (self.router.clone(), self.tls.clone());
-                    let watcher = graceful.watcher();
+                    let (watcher, mut stopped) = (graceful.watcher(), stopped.clone());
                     tokio::spawn(async move {
                         let _counted = counted;
-                        serve(stream, peer, tls, router, watcher).await;
+                        let stopped = async move { drop(stopped.wait_for(|stopped| *stopped).await) };
+                        serve(stream, peer, tls, router, watcher, stopped).await;
                     });
                 }
                 Err(error) => {
-                    // No file descriptors, or the client has gone again.
+                    // File descriptors are exhausted, or the client has disconnected.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -68,14 +76,21 @@ async fn serve(
     tls: Option<TlsAcceptor>,
     router: Router,
     watcher: Watcher,
+    stopped: impl Future<Output = ()>,
 ) {
-    // A short answer must not wait for the client to acknowledge the head before it.
+    // A short answer must not wait for the client's acknowledgement of the head.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(Duration::from_secs(PATIENCE_SECONDS)));
     let stream = Box::pin(stream);
     let Some(tls) = tls else { return answer(stream, router, watcher).await };
-    match tokio::time::timeout(Duration::from_secs(HANDSHAKE_SECONDS), tls.accept(stream)).await {
+    let handshake = tokio::time::timeout(Duration::from_secs(HANDSHAKE_SECONDS), tls.accept(stream));
+    let accepted = tokio::select! {
+        accepted = handshake => accepted,
+        // It has asked for nothing yet.
+        () = stopped => return,
+    };
+    match accepted {
         Ok(Ok(stream)) => answer(stream, router, watcher).await,
         Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS"),
         Err(_) => tracing::debug!(%peer, "no TLS in time"),

@@ -7,10 +7,10 @@ use granary_sockets::{TlsError, tls_configuration};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
-/// PEM files.
+/// Paths of PEM files.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// The certificate, then those that vouch for it.
+    /// The certificate, followed by its chain.
     pub certificate: PathBuf,
     /// The certificate's private key.
     pub key: PathBuf,
@@ -20,12 +20,12 @@ impl Tls {
     /// Reads the files.
     ///
     /// # Errors
-    /// A file that cannot be read, or a key that is not the certificate's.
+    /// A file that cannot be read, or a key that does not belong to the certificate.
     pub fn configuration(&self) -> Result<Arc<ServerConfig>, TlsError> {
         tls_configuration(&self.certificate, &self.key, None)
     }
 
-    /// Reads the files, to serve HTTPS.
+    /// Reads the files into an acceptor for HTTPS.
     ///
     /// # Errors
     /// See [`Tls::configuration`].

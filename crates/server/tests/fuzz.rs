@@ -57,10 +57,10 @@ fn claims() {
         let claimed = claim::claim(&method, &headers, &uri);
         let count = if claimed.is_ok() { &read } else { &refused };
         count.set(count.get() + 1);
-        // A program, which says nothing of pages, is looked at.
+        // A program sends no headers about pages, and is not refused for one.
         let is_a_program = ["origin", "sec-fetch-site"].iter().all(|name| !headers.contains_key(*name));
         assert!(!is_a_program || claimed != Err(claim::Wrong::OtherPage));
-        // What a header names, nothing in the URL unsays.
+        // The URL does not override the user of a header.
         let unreadable_key = Err(claim::Wrong::NotText("x-clickhouse-key"));
         if claimed != Err(claim::Wrong::OtherPage) && claimed != unreadable_key {
             match headers.get("x-clickhouse-user").map(|user| std::str::from_utf8(user.as_bytes())) {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 /// A client's connection over a stream that does not block.
 #[derive(Debug)]
 pub struct Channel<S> {
-    /// The stream, for what is no byte of it: events, addresses. Its bytes are the channel's.
+    /// The stream, for everything except its bytes: events, addresses.
     pub stream: S,
     tls: Option<Box<ServerConnection>>,
-    /// Bytes that went out, TLS's own among them.
+    /// Bytes sent, including TLS's own.
     sent: u64,
 }
 
@@ -23,32 +23,32 @@ impl<S: Read + Write> Channel<S> {
     /// Begins TLS: the next byte is the client's hello.
     ///
     /// # Errors
-    /// A configuration that serves nobody.
+    /// The configuration is unusable.
     pub fn encrypt(&mut self, configuration: &Arc<ServerConfig>) -> Result<(), rustls::Error> {
         self.tls = Some(Box::new(ServerConnection::new(Arc::clone(configuration))?));
         Ok(())
     }
 
-    /// Whether TLS is spoken: bytes may then have arrived of which the stream does not tell, and a read that does not
-    /// fill its buffer need not have read all there was.
+    /// Whether TLS is spoken: it may then hold received bytes that the stream does not report, and a read that does not
+    /// fill its buffer need not have read everything.
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// How many bytes went out so far: the client took those before.
+    /// Bytes sent so far: bytes before them were taken by the client.
     pub fn bytes_sent(&self) -> u64 {
         self.sent
     }
 
-    /// Whether bytes that were written wait for the client to take them.
+    /// Whether written bytes wait for the client to take them.
     pub fn has_unsent(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Sends what TLS holds back.
+    /// Sends the bytes that TLS holds back.
     ///
     /// # Errors
-    /// `WouldBlock` if the client does not take all of it now, and those of the stream.
+    /// `WouldBlock` if the client does not take all of them now, and those of the stream.
     pub fn send(&mut self) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
@@ -58,11 +58,11 @@ impl<S: Read + Write> Channel<S> {
         Ok(())
     }
 
-    /// Says goodbye in TLS, where that is spoken.
+    /// Sends TLS's closing alert, if TLS is spoken.
     pub fn close(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            // If there is no room for it, the client sees the end without it.
+            // If it cannot be sent, the client sees the end without it.
             let _ = self.send();
         }
     }
@@ -76,13 +76,13 @@ impl<S: Read + Write> Channel<S> {
             let Some(tls) = &mut self.tls else { return self.stream.read(buffer) };
             match tls.reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // A client that goes without a word of TLS has gone all the same.
+                // A client that disconnects without TLS's closing alert has disconnected all the same.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 read => return read,
             }
             let came = tls.read_tls(&mut self.stream);
             let processed = tls.process_new_packets().map_err(io::Error::other);
-            // An alert, where there is one to give, says what is wrong.
+            // If there is an alert to send, it tells the client the error.
             match self.send() {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                 _ => {}
@@ -94,17 +94,17 @@ impl<S: Read + Write> Channel<S> {
         }
     }
 
-    /// Writes as much as the client, or TLS, takes.
+    /// Writes as many bytes as the client, or TLS, takes.
     ///
     /// # Errors
-    /// `WouldBlock` if that is nothing, and those of the stream and of TLS.
+    /// `WouldBlock` if that is none, and those of the stream and of TLS.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.tls.is_none() {
             let len = self.stream.write(bytes)?;
             self.sent += len as u64;
             return Ok(len);
         }
-        // What waits goes first, so that no more than TLS's own buffer waits.
+        // Held-back bytes go first, so that no more than TLS's own buffer is held back.
         self.send()?;
         let Some(tls) = &mut self.tls else { return Ok(0) };
         let written = tls.writer().write(bytes)?;

@@ -1,5 +1,5 @@
 //! What Granary's servers share below their protocols: sockets in the file system, the bytes of a connection with or
-//! without TLS, and certificates from PEM files. Nothing here waits, but for the file system.
+//! without TLS, and certificates from PEM files. Nothing here blocks, except on the file system.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! TLS: a certificate and its key, and whose certificates clients must have, from PEM files.
+//! TLS from PEM files: a certificate, its key, and the authority of clients' certificates.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
@@ -7,13 +7,13 @@ use rustls::{RootCertStore, ServerConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why TLS cannot be spoken.
+/// Why TLS cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read, or holds something else.
     #[error("{0}: no PEM certificate or key can be read: {1}")]
     File(PathBuf, pem::Error),
-    /// One is not of the other.
+    /// The key does not belong to the certificate.
     #[error("the certificate and its key cannot be used: {0}")]
     Pair(#[from] rustls::Error),
     /// The clients' authority cannot be used.
@@ -21,11 +21,11 @@ pub enum TlsError {
     Authority(PathBuf, VerifierBuilderError),
 }
 
-/// Reads the files: a certificate, followed by those that vouch for it; its key; and the certificates of the authority
-/// that clients' certificates must be of, if they must have any.
+/// Reads the files: a certificate, followed by its chain; its key; and the certificates of the authority that must have
+/// signed clients' certificates, if these are required.
 ///
 /// # Errors
-/// A file that cannot be read, or a key that is not the certificate's.
+/// A file that cannot be read, or a key that does not belong to the certificate.
 pub fn tls_configuration(
     certificate: &Path,
     key: &Path,

@@ -8,15 +8,15 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// The permissions of a socket unless others are given: for the same user only, as memcached's `--unix-mask` has it.
+/// The permissions of a socket unless others are given: for its own user only, like memcached's `--unix-mask`.
 const MODE_DEFAULT: u32 = 0o700;
 
-/// Where a socket for clients of the same machine shall lie.
+/// Path and permissions of a socket for clients of the same machine.
 #[derive(Clone, Debug)]
 pub struct UnixSocket {
-    /// Where it lies.
+    /// Path of the socket.
     pub path: PathBuf,
-    /// The socket's permissions, as `chmod` has them: whoever may write may connect.
+    /// The socket's permissions, as for `chmod`: users who may write may connect.
     pub mode: u32,
 }
 
@@ -24,24 +24,24 @@ impl UnixSocket {
     /// The permissions that [`UnixSocket::new`] gives.
     pub const MODE_DEFAULT: u32 = MODE_DEFAULT;
 
-    /// For the same user only.
+    /// A socket for its own user only.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), mode: MODE_DEFAULT }
     }
 
-    /// Listens, without blocking, in place of a socket that nobody serves any more.
+    /// Listens, without blocking; replaces a socket that is not served any more.
     ///
     /// # Errors
-    /// `AddrInUse` if somebody serves the socket that is there, `AlreadyExists` if another file is, and what the
-    /// system says, also where it does not let us find out who serves the socket.
+    /// `AddrInUse` if the existing socket is served, `AlreadyExists` if there is another file, and errors of the
+    /// system, also when it does not let us find out whether the socket is served.
     pub fn listen(&self) -> io::Result<(SocketFile, UnixListener)> {
         let path = &self.path;
         if is_socket(path)? && is_served(path)? {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        // Under its own name it is there with its permissions only.
+        // The socket appears under its own name only with its permissions set.
         let unfinished = beside(path);
-        // What an earlier start left there is a socket; another file is somebody's.
+        // An earlier start can have left a socket there; another file is somebody's.
         if is_socket(&unfinished)? {
             std::fs::remove_file(&unfinished)?;
         }
@@ -53,13 +53,13 @@ impl UnixSocket {
     }
 }
 
-/// The file of a socket, which goes when this does. Drop it before the listener: until that has gone nobody else
-/// listens there, and the file is still this one's.
+/// The file of a socket, removed on drop. Drop it before the listener: until the listener is closed no other server
+/// takes the path, so the file is still this one's.
 #[derive(Debug)]
 pub struct SocketFile(PathBuf);
 
 impl SocketFile {
-    /// Where it lies.
+    /// Path of the socket.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -67,12 +67,12 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // A socket that nobody serves harms nobody: the next server takes its place.
+        // A socket that is not served is harmless: the next server replaces it.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Whether there is a socket.
+/// Whether there is a socket at a path.
 ///
 /// # Errors
 /// `AlreadyExists` if there is another file.
@@ -87,12 +87,12 @@ fn is_socket(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether somebody listens at a socket, or might.
+/// Whether a server listens at a socket, or may.
 fn is_served(path: &Path) -> io::Result<bool> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let client = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     match connect(&client, &SocketAddrUnix::new(path)?) {
-        // There is no room for another connection.
+        // The server's backlog is full.
         Ok(()) | Err(Errno::AGAIN) => Ok(true),
         Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
         Err(error) => {
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(socket.listen().unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 
-    /// It is told from one that nobody serves.
+    /// A socket that refuses the question is told from one that is not served.
     #[test]
     fn a_socket_that_cannot_be_asked_stays() {
         let folder = tempfile::tempdir().unwrap();

@@ -6,14 +6,14 @@ use granary_dialect::statement::Noun;
 use crate::catalogue::Catalogue;
 use crate::settings::{Settings, value_of};
 
-/// The user who asks, and the address he asks from.
+/// The user who asks, and the address the request came from.
 pub struct Asker<'a> {
     /// The database of names without one.
     pub database: String,
     pub user: &'a str,
     /// Where names are looked up.
     pub catalogue: &'a Catalogue,
-    /// What SET said.
+    /// The session's settings.
     pub settings: Settings,
 }
 

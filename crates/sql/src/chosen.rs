@@ -1,16 +1,16 @@
-//! What statements are run with.
+//! The database, settings and parameters that statements run with.
 
 use granary_dialect::statement::Parameters;
 
 use crate::settings::Settings;
 
-/// How SET tells a query parameter from a setting.
+/// Prefix by which SET tells a query parameter from a setting.
 const PARAMETER: &str = "param_";
 
 /// The database, settings and query parameters that USE and SET chose, or that came with one query.
 #[derive(Debug, Clone, Default)]
 pub struct Chosen {
-    /// The database of names without one; `None`: nobody has said.
+    /// The database of names without one; `None`: none was chosen.
     pub database: Option<String>,
     /// Each setting once.
     pub settings: Settings,
@@ -19,7 +19,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// What SET says. Names that begin with `param_` are parameters.
+    /// What SET chose. Names that begin with `param_` are parameters.
     pub fn of(said: Settings) -> Chosen {
         let mut chosen = Chosen::default();
         for (name, value) in said {
@@ -31,7 +31,7 @@ impl Chosen {
         chosen
     }
 
-    /// Takes in what was said later, in place of what was said of the same before.
+    /// Merges later choices in; they replace earlier ones of the same name.
     pub fn take(&mut self, later: Chosen) {
         self.database = later.database.or(self.database.take());
         self.parameters.extend(later.parameters);
@@ -47,7 +47,7 @@ impl Chosen {
         }
     }
 
-    /// Whether nothing but these settings was said.
+    /// Whether nothing but these settings was chosen.
     pub fn is_only(&self, settings: &[(String, String)]) -> bool {
         self.database.is_none() && self.parameters.is_empty() && self.settings == settings
     }

@@ -21,7 +21,7 @@ use crate::query;
 use crate::session::Session;
 use crate::settings::value_of;
 
-/// Runs one.
+/// Runs a command.
 pub async fn run(session: &Session, command: Command, statement: &Statement) -> Result<Output> {
     let text = statement.text.as_str();
     let catalogue = session.catalogue();
@@ -42,7 +42,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                     catalogue.check_empty(&name.0, &name.1)?;
                 }
                 let noun = noun_of(dropped);
-                // What it cannot drop is said first.
+                // For a name of another kind, the error of the drop comes first.
                 if catalogue.entry(&name.0, &name.1).is_some_and(|entry| entry.noun() == noun) {
                     check_unread(session, &name, None)?;
                 }
@@ -121,7 +121,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             catalogue.reload(&database, &name)?;
         }
         Command::ReloadDictionaries => {
-            // One that fails keeps no other from being loaded anew.
+            // A dictionary that fails does not keep others from being reloaded.
             let mut outcome = Ok(());
             for database in catalogue.databases() {
                 let is_used = |entry: &Entry| !matches!(entry, Entry::Table(_)) && !is_unused(entry);
@@ -185,20 +185,19 @@ fn noun_of(dropped: Dropped) -> Noun {
     }
 }
 
-/// The names of entries of which `is_meant` says so. The entries themselves are let go: one that is held passes for one that
-/// a query has.
+/// Names of the entries that `is_meant` selects. The entries are dropped: a held `Arc` would count as use by a query.
 fn names_of(catalogue: &Catalogue, database: &str, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
     let entries = catalogue.entries(database).into_iter();
     entries.filter(|(_, entry)| is_meant(entry)).map(|(name, _)| name).collect()
 }
 
-/// Whether nobody has needed a dictionary yet: there is nothing in it to be read anew.
+/// Whether a dictionary has not been needed yet: it has nothing to reload.
 fn is_unused(entry: &Entry) -> bool {
     matches!(entry, Entry::Open(dictionary) if dictionary.status().state == LoadState::NotLoaded)
 }
 
-/// Refuses to take a name away from a dictionary that reads its rows there, unless it is of a database that goes as well,
-/// or a setting says that this is fine.
+/// Refuses to take a name away from a dictionary that reads its rows there, unless that is in the database `going`,
+/// which is dropped as well, or a setting allows it.
 fn check_unread(session: &Session, name: &FullName, going: Option<&str>) -> Result<()> {
     match value_of("check_table_dependencies", &session.settings()).as_deref() {
         Some("0" | "false") => Ok(()),
@@ -210,7 +209,7 @@ fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }
 
-/// ClickHouse's seven columns, of which dictionaries and files fill two.
+/// ClickHouse's seven columns, two of which are filled for dictionaries and files.
 async fn describe(session: &Session, name: Name) -> Result<Output> {
     let table = match &name.database {
         Some(database) => format!("{}.{}", quoted(database), quoted(&name.name)),

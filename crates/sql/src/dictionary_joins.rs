@@ -1,6 +1,6 @@
-//! `JOIN` with a cache dictionary finds its rows by key, as `dictGet` does: what the cache does not have is asked of the
-//! source, where a table of the dictionary would be what happens to be resident (or, of DIRECT, all that the source
-//! has). ClickHouse calls it the direct join.
+//! `JOIN` with a cache dictionary finds its rows by key, as `dictGet` does: keys that the cache lacks are asked of the
+//! source, while the dictionary read as a table would be its resident rows (or, with DIRECT, all rows of the source).
+//! ClickHouse calls it the direct join.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::catalogue::DictionaryTable;
 use crate::functions::{ColumnOfRow, RowLookup};
 use crate::tables::provider::Provider;
 
-/// The column of rows that were looked up, between two nodes that the change makes.
+/// The column of looked-up rows, between two nodes that the rewrite makes.
 const ROW: &str = "row of a dictionary";
 
-/// Changes such joins: INNER, LEFT, and what is made of ANY, SEMI and ANTI, where ON or USING compare all of the
-/// dictionary's key. It comes before types are made the same on both sides.
+/// Rewrites such joins (INNER, LEFT, and what ANY, SEMI and ANTI become) where ON or USING compare the dictionary's
+/// whole key. Runs before type coercion.
 pub fn dictionary_joins(plan: LogicalPlan, missing: Unmatched) -> Result<LogicalPlan> {
-    // Most joins are of other tables, for which nobody need know what is used.
+    // Most joins are of other tables and need no list of used names.
     if !has_node(&plan, |node| Ok(Direct::of_node(node)?.is_some()))? {
         return Ok(plan);
     }
@@ -49,7 +49,7 @@ fn names_used(plan: &LogicalPlan) -> Result<HashSet<String>> {
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
-                // What a subquery takes from the query around it is used, too.
+                // A column that a subquery takes from the outer query is used, too.
                 if let Expr::Column(column) | Expr::OuterReferenceColumn(_, column) = expr {
                     names.insert(column.name.clone());
                 }
@@ -60,15 +60,15 @@ fn names_used(plan: &LogicalPlan) -> Result<HashSet<String>> {
     Ok(names)
 }
 
-/// A join that is one.
+/// A direct join.
 struct Direct<'a> {
     join: &'a Join,
     dictionary: Arc<Dictionary>,
-    /// Of each column of the right side, its place in a row of the dictionary.
+    /// Place in the dictionary's row, by column of the right side.
     places: Vec<usize>,
-    /// What the key's columns are compared with.
+    /// The values compared with the key's columns.
     keys: Vec<Expr>,
-    /// What else is wanted of a pair of rows.
+    /// The join's other conditions.
     rest: Vec<Expr>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Direct<'a> {
     }
 
     fn of(join: &'a Join) -> Result<Option<Self>> {
-        // EXCEPT and INTERSECT are joins, too, but of the rows of two tables: there a NULL is a NULL.
+        // EXCEPT and INTERSECT are joins of the rows of two tables, too, but there NULL equals NULL.
         let is_one = join.null_equality == NullEquality::NullEqualsNothing
             && matches!(
                 join.join_type,
@@ -105,7 +105,7 @@ impl<'a> Direct<'a> {
     fn plan(self, used: &HashSet<String>, missing: Unmatched) -> Result<LogicalPlan> {
         let (join, right) = (self.join, self.join.right.schema());
         let left: Vec<Expr> = join.left.schema().columns().into_iter().map(Expr::Column).collect();
-        // Of the others nobody asks.
+        // Unused columns are not looked up.
         let wanted: Vec<usize> =
             (0..self.places.len()).filter(|&i| used.contains(right.field(i).name())).collect();
         let places = wanted.iter().map(|&i| self.places[i]).collect();
@@ -151,7 +151,7 @@ impl<'a> Direct<'a> {
     }
 }
 
-/// The place of the dictionary's key that a condition compares, and with what of the left side.
+/// The key column that a condition compares, and the expression of the left side it is compared with.
 fn compared(condition: &Expr, join: &Join, places: &[usize]) -> Option<(usize, Expr)> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return None };
     let of = |key: &Expr, other: &Expr| {
@@ -165,12 +165,12 @@ fn compared(condition: &Expr, join: &Join, places: &[usize]) -> Option<(usize, E
     of(right, left).or_else(|| of(left, right))
 }
 
-/// Whether a value of one type is a key of the other, or none.
+/// Whether a value of one type can equal a key of the other.
 fn is_same_kind(value: &DataType, key: &DataType) -> bool {
     value == key || value.is_integer() && key.is_integer() || value.is_string() && key.is_string()
 }
 
-/// The cache dictionary, or one of DIRECT, that a side of a join is, and of each column its place in a row.
+/// The dictionary (a cache, or DIRECT) that a side of a join reads, and each column's place in its row.
 fn table(plan: &LogicalPlan) -> Option<(Arc<Dictionary>, Vec<usize>)> {
     match plan {
         LogicalPlan::TableScan(scan) if scan.filters.is_empty() && scan.fetch.is_none() => {
@@ -193,7 +193,7 @@ fn table(plan: &LogicalPlan) -> Option<(Arc<Dictionary>, Vec<usize>)> {
             let chosen = chosen(&projection.expr, projection.input.schema(), &places)?;
             Some((dictionary, chosen))
         }
-        // There is one row of each key anyway.
+        // Each key has one row anyway.
         LogicalPlan::Distinct(Distinct::On(on)) if on.sort_expr.is_none() => {
             let (dictionary, places) = table(&on.input)?;
             let keys = chosen(&on.on_expr, on.input.schema(), &places)?;
@@ -205,7 +205,7 @@ fn table(plan: &LogicalPlan) -> Option<(Arc<Dictionary>, Vec<usize>)> {
     }
 }
 
-/// The places of columns that a list chooses, if it has nothing else.
+/// The places of the columns that a list selects; `None` if it has other expressions.
 fn chosen(list: &[Expr], schema: &DFSchema, places: &[usize]) -> Option<Vec<usize>> {
     let place = |expr: &Expr| match expr {
         Expr::Column(column) => Some(places[schema.maybe_index_of_column(column)?]),

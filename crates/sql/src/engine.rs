@@ -1,4 +1,4 @@
-//! What all sessions share: the dictionaries, and what queries are planned with.
+//! State that all sessions share: the dictionaries, and the state that queries are planned with.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ use crate::tables::given::Given;
 use crate::tables::keyed_parquet;
 use crate::tables::numbers::NumbersFunction;
 
-/// Dictionaries are open for as long as it lives.
+/// State that all sessions share; dictionaries are open while it lives.
 pub struct Engine {
     pub catalogue: Arc<Catalogue>,
     pub given: Arc<Given>,
@@ -35,7 +35,7 @@ pub struct Engine {
     template: SessionState,
     spare: Mutex<Vec<SessionState>>,
     pub own_runtime: OwnRuntime,
-    /// What all queries take.
+    /// The memory that all queries take.
     pub memory: Arc<QueryMemory>,
     /// Last, so that it is removed after the dictionaries in it are closed.
     temporary: Option<TempDir>,
@@ -76,13 +76,13 @@ impl Engine {
         Ok(engine)
     }
 
-    /// A state for one query, whose clock does not go yet.
+    /// A state for one query, whose clock has not started.
     pub fn lend(&self) -> SessionState {
         let kept = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         kept.unwrap_or_else(|| self.template.clone())
     }
 
-    /// Takes a state back. What a query changes of it is its configuration.
+    /// Takes a state back. A query changes only its configuration, which is reset.
     pub fn take_back(&self, mut state: SessionState) {
         state.config_mut().clone_from(self.template.config());
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,8 +91,7 @@ impl Engine {
         }
     }
 
-    /// Closes dictionaries as soon as no statement uses them, if that is within `patience`; a temporary folder is
-    /// removed.
+    /// Closes dictionaries once no statement uses them, waiting at most `patience`; removes a temporary folder.
     pub fn close(&self, patience: Duration) {
         self.catalogue.close(patience);
         if let Some(folder) = &self.temporary {
@@ -103,7 +102,7 @@ impl Engine {
 }
 
 fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState> {
-    // What does not fit the memory that a query may use is an error, as in ClickHouse, and never written to disk.
+    // A query that exceeds its memory fails, as in ClickHouse, and never spills to disk.
     let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
     let state = SessionStateBuilder::new()
         .with_config(configuration())
@@ -117,7 +116,7 @@ fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState>
     Ok(context.state())
 }
 
-/// What a plan runs with, and its memory. Its functions are in the plan, so the context names none.
+/// The context that a plan runs with, and its memory pool. The plan holds its functions, so the context names none.
 pub fn task_context(state: &SessionState, memory: &Arc<QueryMemory>) -> (Arc<TaskContext>, Arc<QueryPool>) {
     let settings = state.config_options().extensions.get::<QuerySettings>();
     let limit = settings.map_or(0, |settings| settings.max_memory_usage);
@@ -137,12 +136,12 @@ pub fn task_context(state: &SessionState, memory: &Arc<QueryMemory>) -> (Arc<Tas
     (context, pool)
 }
 
-/// Waits for a source where a query runs: on a thread of the runtime, whose other tasks (connections among them)
-/// go on elsewhere meanwhile.
+/// Waits for a source on a runtime's thread that runs a query: the thread's other tasks (connections among them) move
+/// elsewhere meanwhile.
 pub fn give_way(wait: &mut dyn FnMut()) {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
-        // There is nothing to give way to.
+        // No other tasks to move.
         _ => wait(),
     }
 }

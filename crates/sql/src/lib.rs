@@ -1,7 +1,7 @@
 //! Granary's SQL: ClickHouse's dialect over dictionaries and tables, and output formats.
 //!
-//! The one way in is [`Session`]: it cuts text into statements and answers each with a stream of record
-//! batches. [`format`] writes such streams as ClickHouse would.
+//! The entry point is [`Session`]: it splits text into statements and answers each with a stream of record batches.
+//! [`format`] writes such streams as ClickHouse would.
 
 #![forbid(unsafe_code)]
 

@@ -1,21 +1,21 @@
-//! Every bound of this crate, in one place. Those of statements and queries are the dialect's.
+//! Every bound of this crate, in one place, except those of statements and queries, which are the dialect's.
 
 pub use granary_dialect::limits::{BATCH_ROWS, SLEEPERS_MAX};
 pub use granary_dict::limits::DEFAULT_MEMORY_FOLDER;
 
-/// The most threads of a query for each core, whatever `max_threads` says.
+/// Maximum threads of a query per core, whatever `max_threads` says.
 pub const THREADS_OF_CORE_MAX: usize = 8;
 
-/// The most rows of a block, whatever `max_block_size` says.
+/// Maximum rows of a block, whatever `max_block_size` says.
 pub const BLOCK_ROWS_MAX: u64 = 2 * BATCH_ROWS as u64;
 
-/// `numbers(N)` is cut into pieces for several threads from this many rows on.
+/// `numbers(N)` is split among threads from this many rows on.
 pub const NUMBERS_SPLIT_ROWS: u64 = BATCH_ROWS as u64;
 
 /// Batches that a partition may be ahead of the one being read; bounds the memory of a large result.
 pub const PARTITION_BATCHES_AHEAD: usize = 4;
 
-/// Bytes that the binary formats gather before they hand them over: whoever reads them begins while the rest is made.
+/// Bytes that the binary formats gather before they write them: the reader can begin while the rest is made.
 pub const BINARY_PIECE_BYTES: usize = 64 << 10;
 
 /// Rows that a Pretty format shows before it stops, as ClickHouse's `output_format_pretty_max_rows`.
@@ -30,13 +30,13 @@ pub const TEXT_CHUNK_BYTES: usize = 1 << 20;
 /// The longest row of a text file.
 pub const TEXT_ROW_BYTES_MAX: usize = 256 << 20;
 
-/// A text file is cut into pieces for several threads of at least this many bytes.
+/// A text file is split among threads into pieces of at least this many bytes.
 pub const TEXT_SPLIT_BYTES: u64 = 8 * TEXT_CHUNK_BYTES as u64;
 
 /// How far up a hierarchy is followed, as in ClickHouse.
 pub const HIERARCHY_DEPTH_MAX: usize = 1000;
 
-/// How deep views may be made of views.
+/// Maximum nesting of views in views.
 pub const VIEWS_DEEP_MAX: usize = 32;
 
 /// Copies of DataFusion's state that are kept for the next queries, some hundred KiB each.
@@ -51,8 +51,8 @@ const _: () = assert!(NUMBERS_SPLIT_ROWS as usize >= BATCH_ROWS);
 /// Bytes of the stack of threads that plan and run queries, in address space: the deepest statement takes a third.
 pub const STACK_BYTES: usize = 32 << 20;
 
-/// What a statement may take before it is asked whether there is memory for it: some 2 KiB of text.
+/// Bytes that a statement may take before its memory is checked: some 2 KiB of text.
 pub(crate) const STATEMENT_BYTES_FREE: usize = 1 << 20;
 
-/// The longest name of a file, as Linux has it.
+/// Maximum length of a file name, as in Linux.
 pub(crate) const FILE_NAME_BYTES_MAX: usize = 255;

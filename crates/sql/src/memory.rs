@@ -1,9 +1,9 @@
-//! The memory that all queries of a process may take together. Caches live in the same process: one query must not take
-//! them with it.
+//! The memory that all queries of a process may take together. Caches live in the same process, which one query must
+//! not bring down.
 //!
-//! Two things are looked at. What DataFusion's operators reserve is added up as it is asked for. What they do not tell of
-//! (values that functions make, answers in buffers) shows in the allocator: what is allocated and is no cache's counts as
-//! the queries', looked at now and then.
+//! Two figures are used. What DataFusion's operators reserve is added up as they reserve it. What they do not report
+//! (values that functions make, answers in buffers) shows in the allocator: allocated bytes that no cache has count as
+//! the queries', sampled now and then.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::catalogue::Catalogue;
 
 type Bytes = dyn Fn() -> u64 + Send + Sync;
 
-/// What is known of the process's memory.
+/// The process's memory, and its bounds.
 #[derive(Clone)]
 pub struct MemoryOptions {
     /// Bytes of RAM that the process may use: the machine's, or its control group's.
@@ -26,7 +26,7 @@ pub struct MemoryOptions {
     pub queries: Option<u64>,
     /// Bytes that the process has allocated.
     pub allocated: fn() -> u64,
-    /// Bytes of caches that no dictionary has.
+    /// Bytes of caches that belong to no dictionary.
     pub other_caches: Arc<Bytes>,
 }
 
@@ -39,23 +39,23 @@ impl fmt::Debug for MemoryOptions {
     }
 }
 
-/// How old what was looked at may be: the allocator, and the caches, which tell less quickly.
+/// Maximum age of the samples: of the allocator, and of the caches, which take longer to sample.
 const ALLOCATED_AGE: Duration = Duration::from_millis(5);
 const CACHES_AGE: Duration = Duration::from_secs(1);
 
-/// What all queries take, and may take.
+/// The memory that all queries take, and may take.
 pub struct QueryMemory {
     /// `None`: there is no bound.
     options: Option<MemoryOptions>,
     catalogue: OnceLock<Weak<Catalogue>>,
-    /// What operators have reserved.
+    /// Bytes that operators have reserved.
     reserved: AtomicUsize,
     since: Instant,
     allocated: Looked,
     caches: Looked,
 }
 
-/// A figure, and when it was looked at.
+/// A figure, and when it was sampled.
 #[derive(Default)]
 struct Looked {
     bytes: AtomicU64,
@@ -64,7 +64,7 @@ struct Looked {
 }
 
 impl Looked {
-    /// The figure, looked at anew if it is too old. Several threads may do so at once, to no harm.
+    /// The figure, sampled anew if it is too old. Several threads may do so at once, harmlessly.
     fn bytes(&self, since: Instant, age: Duration, look: impl FnOnce() -> u64) -> u64 {
         let now = since.elapsed().as_micros() as u64 + 1;
         let at = self.at.load(Ordering::Relaxed);
@@ -88,12 +88,12 @@ impl QueryMemory {
         })
     }
 
-    /// Says whose dictionaries are caches.
+    /// Sets the catalogue whose dictionaries are caches.
     pub fn set_catalogue(&self, catalogue: &Arc<Catalogue>) {
         let _ = self.catalogue.set(Arc::downgrade(catalogue));
     }
 
-    /// Bytes of all caches now.
+    /// Bytes of all caches.
     fn caches(&self, options: &MemoryOptions) -> u64 {
         let look = || {
             let dictionaries = self.catalogue.get().and_then(Weak::upgrade);
@@ -102,18 +102,18 @@ impl QueryMemory {
         self.caches.bytes(self.since, CACHES_AGE, look)
     }
 
-    /// Bytes that all queries may take together now; `None`: there is no bound.
+    /// Bytes that all queries may take together; `None`: unbounded.
     pub fn limit(&self) -> Option<u64> {
         let options = self.options.as_ref()?;
         Some(options.queries.unwrap_or_else(|| options.ram.saturating_sub(self.caches(options)) / 2))
     }
 
-    /// Of nothing yet.
+    /// A reservation of no bytes yet.
     pub fn reservation(self: &Arc<Self>) -> Reservation {
         Reservation { memory: Arc::clone(self), bytes: 0 }
     }
 
-    /// Whether queries may take so many bytes more.
+    /// Checks that queries may take `more` bytes.
     ///
     /// # Errors
     /// `ResourcesExhausted`, which is `MEMORY_LIMIT_EXCEEDED`.
@@ -129,17 +129,17 @@ impl QueryMemory {
     }
 }
 
-/// Bytes that something takes of which no operator tells, until this is dropped.
+/// Bytes taken by something that no operator reports, until this is dropped.
 pub struct Reservation {
     memory: Arc<QueryMemory>,
     bytes: usize,
 }
 
 impl Reservation {
-    /// Takes so many in place of those before.
+    /// Reserves `bytes` in place of the bytes before.
     ///
     /// # Errors
-    /// `ResourcesExhausted`; then it has none.
+    /// `ResourcesExhausted`; then nothing is reserved.
     pub fn resize(&mut self, bytes: usize) -> Result<(), DataFusionError> {
         self.memory.reserved.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
         self.memory.check(bytes)?;
@@ -155,7 +155,7 @@ impl Drop for Reservation {
     }
 }
 
-/// In ClickHouse's words.
+/// The error, as ClickHouse words it.
 fn exceeded(whose: &str, taken: u64, more: usize, limit: u64) -> DataFusionError {
     let would = taken.saturating_add(more as u64);
     let remedy = match whose {
@@ -178,14 +178,14 @@ fn size(bytes: u64) -> String {
     format!("{:.2} {}", bytes as f64 / (1u64 << (10 * unit)) as f64, UNITS[unit as usize])
 }
 
-/// What the operators of one query reserve.
+/// The memory that the operators of one query reserve.
 #[derive(Debug)]
 pub struct QueryPool {
     reserved: AtomicUsize,
-    /// max_memory_usage; `None`: as much as all queries may.
+    /// max_memory_usage; `None`: the limit of all queries.
     limit: Option<u64>,
     all: Arc<QueryMemory>,
-    /// Why a reservation was refused last. Operators that want to go on by writing to disk say instead that they cannot.
+    /// Why a reservation was last refused. Operators that would spill to disk report instead that they cannot.
     refusal: Mutex<Option<String>>,
 }
 
@@ -196,13 +196,13 @@ impl fmt::Debug for QueryMemory {
 }
 
 impl QueryPool {
-    /// With a limit of its own, unless that is 0.
+    /// `limit` is the query's own; 0: none.
     pub fn new(limit: u64, all: Arc<QueryMemory>) -> QueryPool {
         let limit = Some(limit).filter(|limit| *limit > 0);
         QueryPool { reserved: AtomicUsize::new(0), limit, all, refusal: Mutex::default() }
     }
 
-    /// The error of an operator, or why it was refused memory if that is what it suffers from.
+    /// Replaces the error of an operator that failed for memory by the reason its reservation was refused.
     pub fn explain(&self, error: DataFusionError) -> DataFusionError {
         let DataFusionError::ResourcesExhausted(text) = error.find_root() else { return error };
         let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(all.reserved.load(Ordering::Relaxed), 0);
     }
 
-    /// An operator that cannot go on by writing to disk says so, and not why it wanted to.
+    /// An operator that cannot spill to disk reports that, and not why it wanted to.
     #[test]
     fn the_reason_is_the_limit_and_not_that_nothing_is_written_to_disk() {
         let query = Arc::new(QueryPool::new(300, memory(Some(1000), 0)));

@@ -1,4 +1,4 @@
-//! What a statement answers.
+//! The answer of a statement.
 
 use std::io::Write;
 use std::pin::{Pin, pin};
@@ -24,20 +24,20 @@ use tokio::time::timeout_at;
 use crate::format::{self, Format, Statistics};
 use crate::query::Query;
 
-/// The answer of a statement: batches that come as they are asked for.
+/// The answer of a statement: batches, made on demand.
 pub struct Output {
     /// The names and types of its columns.
     pub schema: SchemaRef,
     /// The format that the statement asked for.
     pub format: Option<Format>,
-    /// What the statement put into tables.
+    /// Rows that the statement put into tables.
     pub written: Written,
-    /// What has not begun yet: a query begins when its first batch is asked for.
+    /// The query, until it begins: when its first batch is asked for.
     query: Option<Query>,
     stream: SendableRecordBatchStream,
     plan: Option<Arc<dyn ExecutionPlan>>,
     limits: Limits,
-    /// Done when nobody wants the answer any more.
+    /// Completes when the answer is not wanted any more.
     gone: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     rows: Arc<AtomicU64>,
     /// Counted only if there is a limit.
@@ -46,16 +46,16 @@ pub struct Output {
     native_revision: u64,
 }
 
-/// Rows that were put into a table, and what they take there.
+/// Rows that were put into a table, and their size.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Written {
     /// Rows.
     pub rows: u64,
-    /// Bytes that they take as columns in memory.
+    /// Bytes of the rows as columns in memory.
     pub bytes: u64,
 }
 
-/// How long a query may take and how much it may answer.
+/// Limits of a query's time and answer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Limits {
     rows: Option<u64>,
@@ -71,7 +71,7 @@ impl Limits {
             return Limits::default();
         };
         let seconds = Some(settings.max_execution_time).filter(|seconds| *seconds > 0.0);
-        // A deadline too far away to be told is none.
+        // A deadline too far away to be represented is none.
         let deadline = seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .and_then(|patience| Instant::now().checked_add(patience));
@@ -82,7 +82,7 @@ impl Limits {
 }
 
 impl Output {
-    /// The answer of a statement that has none.
+    /// The answer of a statement without rows.
     pub(crate) fn empty() -> Output {
         Output::of(Arc::new(Schema::empty()), vec![])
     }
@@ -135,7 +135,7 @@ impl Output {
         !self.schema.fields().is_empty()
     }
 
-    /// Ends the query when `gone` is done: nobody wants its answer any more.
+    /// Ends the query when `gone` completes: its answer is not wanted any more.
     pub fn end_when(&mut self, gone: impl Future<Output = ()> + Send + 'static) {
         self.gone = Some(Box::pin(gone));
     }
@@ -143,7 +143,8 @@ impl Output {
     /// The next batch, or `None` at the end.
     ///
     /// # Errors
-    /// QUERY_WAS_CANCELLED where nobody wants it, TIMEOUT_EXCEEDED and TOO_MANY_ROWS_OR_BYTES beyond the settings' limits; what the query meets.
+    /// QUERY_WAS_CANCELLED if the answer is not wanted any more, TIMEOUT_EXCEEDED and TOO_MANY_ROWS_OR_BYTES beyond the
+    /// settings' limits, and the query's own errors.
     pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
         if let Err(error) = self.begin(Query::ahead) {
             return Some(Err(error));
@@ -157,7 +158,7 @@ impl Output {
         };
         let next = match &mut self.gone {
             None => next.await,
-            // Queries give way every now and then: then it is seen.
+            // Seen when the query yields, which it does now and then.
             Some(gone) => match select(gone, pin!(next)).await {
                 Either::Left(_) => {
                     return Some(Err(Error::query_was_cancelled("Query was cancelled: nobody waits for it")));
@@ -203,7 +204,7 @@ impl Output {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Has `Native` written as a revision of ClickHouse's protocol has it; 0 is that of files.
+    /// Sets the revision of ClickHouse's protocol by which `Native` is written; 0: as in files.
     pub fn set_native_revision(&mut self, revision: u64) {
         self.native_revision = revision;
     }
@@ -212,7 +213,7 @@ impl Output {
     pub fn write(&mut self, runtime: &Handle, format: Format, out: &mut (dyn Write + Send)) -> Result<()> {
         if self.limits.deadline.is_none() {
             let _runtime = runtime.enter();
-            // Nobody has to be woken up, which for a small query takes as long as its lookup.
+            // No thread has to be woken, which for a small query takes as long as its lookup.
             self.begin(Query::here)?;
         }
         let mut writer = format::open_for(self.native_revision, format, Arc::clone(&self.schema), out)?;
@@ -222,7 +223,7 @@ impl Output {
         writer.finish(self.progress().read())
     }
 
-    /// Looks at how far a running query is.
+    /// A view on the query's progress.
     pub fn progress(&self) -> Progress {
         Progress { plan: self.plan.clone(), answered: Arc::clone(&self.rows) }
     }
@@ -255,12 +256,12 @@ impl Progress {
     }
 }
 
-/// What the rows of a batch take, without what else their buffers hold.
+/// Bytes of a batch's rows, without the rest of their buffers.
 fn bytes_of(batch: &RecordBatch) -> u64 {
     if batch.num_rows() == 0 {
         return 0;
     }
-    // A kind of array that does not know it is counted whole.
+    // An array type that cannot tell its slice's size counts whole.
     let bytes = |array: &ArrayRef| {
         array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()) as u64
     };

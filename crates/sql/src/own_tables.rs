@@ -1,4 +1,4 @@
-//! The tables of this very process as a source of its dictionaries: SOURCE(CLICKHOUSE(TABLE 't')).
+//! This process's own tables as a source of its dictionaries: SOURCE(CLICKHOUSE(TABLE 't')).
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -12,18 +12,18 @@ use crate::limits::STACK_BYTES;
 use crate::session::Session;
 use crate::settings::is_known;
 
-/// What answers once the engine is there: dictionaries are opened while it is made.
+/// The engine, set once it exists: dictionaries are opened while it is made.
 #[derive(Clone, Default)]
 pub struct Later(Arc<OnceLock<Weak<Engine>>>);
 
 impl Later {
-    /// The engine is there.
+    /// Sets the engine.
     pub fn set(&self, engine: &Arc<Engine>) {
-        // It is set once, by whoever made it.
+        // Set once, by the thread that made it.
         let _ = self.0.set(Arc::downgrade(engine));
     }
 
-    /// For the dictionaries' environment.
+    /// The tables, for the dictionaries' environment.
     pub fn tables(&self) -> OwnTables {
         let later = self.clone();
         OwnTables(Arc::new(move |sql, settings| {
@@ -37,8 +37,8 @@ impl Later {
     }
 }
 
-/// Threads for queries of dictionaries, whose own threads have no runtime. It ends without waiting: where it is
-/// dropped, nobody may wait.
+/// Threads for queries of dictionaries, whose own threads have no runtime. Dropping it does not wait: the dropping
+/// thread may not.
 #[derive(Default)]
 pub struct OwnRuntime(OnceLock<Runtime>);
 
@@ -65,7 +65,7 @@ impl Drop for OwnRuntime {
 
 fn answer(engine: Arc<Engine>, sql: &str, settings: &[(String, String)]) -> Result<Vec<u8>> {
     let session = Session::of_engine(Arc::clone(&engine));
-    // A dictionary's SETTINGS may be of formats that nobody reads here.
+    // A dictionary's SETTINGS may include some that are unknown here, such as those of formats.
     session.set(settings.iter().filter(|(name, _)| is_known(name)).cloned().collect())?;
     let statements = session.split(sql)?;
     let [statement] = statements.as_slice() else {

@@ -38,12 +38,12 @@ pub async fn run(session: &Session, text: &str) -> Result<Output> {
     run_behind(session, text, 0).await
 }
 
-/// Runs the query that stands behind the first tokens of a text.
+/// Runs the query after the first `head` tokens of a text.
 pub async fn run_behind(session: &Session, text: &str, head: usize) -> Result<Output> {
     run_parsed(session, parse_query(text, head)?).await
 }
 
-/// Runs one that was parsed.
+/// Runs a parsed query.
 pub async fn run_parsed(session: &Session, mut parsed: ParsedQuery) -> Result<Output> {
     let settings = [session.settings(), parsed.tail.settings.clone()].concat();
     if is_on("asterisk_include_materialized_columns", &settings) {
@@ -54,7 +54,7 @@ pub async fn run_parsed(session: &Session, mut parsed: ParsedQuery) -> Result<Ou
     Ok(Output::of_query(format, query, limits))
 }
 
-/// The columns of its rows.
+/// The columns of a query's rows.
 pub async fn columns(session: &Session, text: &str, head: usize) -> Result<SchemaRef> {
     planned_of(session, parse_query(text, head)?).await.map(|(_, query)| query.schema)
 }
@@ -70,7 +70,7 @@ async fn planned_of(session: &Session, parsed: ParsedQuery) -> Result<Planned> {
     extras.format = tail.format.or(extras.format);
     extras.settings.extend(tail.settings);
     let format = extras.format.as_deref().map(str::parse).transpose()?;
-    // The plan will hold the files; their names are not needed any more then.
+    // The plan will hold the files; their names are needed only while it is made.
     let mut lent = Vec::with_capacity(extras.files.len());
     for file in &extras.files {
         check_read(session, FILE_FUNCTION)?;
@@ -87,7 +87,7 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
         return Ok(());
     }
     let full_name = full_name.strip_suffix(WITH_TIMES).unwrap_or(full_name);
-    // A database may have a point in its name, as may what is in it.
+    // A database's name may have a dot in it, and so may a table's.
     let mut ways = full_name.match_indices('.').map(|(at, _)| (&full_name[..at], &full_name[at + 1..]));
     match full_name.split_once('.') {
         _ if full_name == UNKNOWN_NAME => Err(Error::access_denied(format!(
@@ -99,7 +99,7 @@ fn check_read(session: &Session, full_name: &str) -> Result<()> {
             "{}: Not enough privileges. To read files one must be allowed to read every dictionary",
             session.user()
         ))),
-        // These tell of all dictionaries at once.
+        // These tables list all dictionaries at once.
         Some((SYSTEM_DATABASE, "tables" | "columns" | "metrics" | "events" | "named_collections")) => {
             Err(Error::access_denied(format!(
                 "{}: Not enough privileges. To read {full_name} one must be allowed to read every dictionary",
@@ -125,7 +125,7 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
         // For `system.dictionaries`.
         state.config_mut().set_extension(Arc::new(session.rights().clone()));
     }
-    // From here on settings stand: functions see these.
+    // From here on settings are fixed: functions see these.
     state.mark_start_execution();
     let statement = PlannedStatement::Statement(Box::new(statement));
     let tables = state.resolve_table_references(&statement)?;
@@ -152,13 +152,13 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     Ok(Query { plan, schema, context, pool, memory, helpers })
 }
 
-/// The first of the tables that a statement names and that there are not.
+/// The first of the tables named by a statement that does not exist.
 async fn unknown_table(state: &SessionState, tables: &[TableReference], named: &[String]) -> Option<Error> {
     let options = &state.config_options().catalog;
     let databases = state.catalog_list().catalog(&options.default_catalog)?;
     for table in tables {
         let (database, table) = (table.schema().unwrap_or(&options.default_schema), table.table());
-        // Others are table functions.
+        // Other names are table functions.
         if named.contains(&format!("{database}.{table}"))
             && let Ok(None) = databases.schema(database)?.table(table).await
         {
@@ -171,8 +171,8 @@ async fn unknown_table(state: &SessionState, tables: &[TableReference], named: &
     None
 }
 
-/// The columns that a plan gives, Nullable where the query says so, by the names that it has for them. Of parts of the
-/// query that were moved, the plan does not know any more that they are never NULL.
+/// The plan's columns, with the names and nullability that the query declares. The plan no longer knows that moved
+/// parts of the query are never NULL.
 fn as_declared(given: &SchemaRef, declared: &SchemaRef) -> SchemaRef {
     let field = |(given, declared): (&FieldRef, &FieldRef)| {
         given.as_ref().clone().with_name(declared.name()).with_nullable(declared.is_nullable())
@@ -196,7 +196,7 @@ fn check_nulls(schema: &SchemaRef, batch: &RecordBatch) -> Result<()> {
     }
 }
 
-/// How many parts of a plan run side by side at most.
+/// Maximum number of parts of a plan that run in parallel.
 fn partitions_max(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let below = plan.children().into_iter().map(partitions_max).max().unwrap_or(1);
     below.max(plan.output_partitioning().partition_count())
@@ -215,8 +215,8 @@ pub struct Query {
 }
 
 impl Query {
-    /// All partitions one after the other. They run ahead on other threads, so that the rows keep the order of
-    /// their table, all cores work, and whoever reads may be busy writing.
+    /// All partitions in order. They run ahead on other threads: rows keep the order of their table, all cores work,
+    /// and the reader may be busy writing.
     pub fn ahead(&self) -> Result<SendableRecordBatchStream> {
         let team = self.team();
         let partitions = 0..self.partitions();
@@ -226,8 +226,8 @@ impl Query {
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.plan.schema(), all)))
     }
 
-    /// The same, on the thread that reads if one is enough. That thread may wait for sources; it hands nothing
-    /// over, and a query that waits holds no second one.
+    /// All batches, on the reading thread if there is one partition. That thread may wait for sources; nothing is
+    /// handed between threads, and a query that waits holds only one.
     pub fn here(&self) -> Result<SendableRecordBatchStream> {
         match self.partitions() {
             1 => {
@@ -240,7 +240,7 @@ impl Query {
         }
     }
 
-    /// The same batches, as long as queries have memory: what answers take in buffers, nobody reserves.
+    /// The same batches, with an error when queries exceed their memory: no operator reserves an answer's buffers.
     fn bounded<S: Stream<Item = Batch>>(&self, batches: S) -> impl Stream<Item = Batch> + use<S> {
         let (memory, pool) = (Arc::clone(&self.memory), Arc::clone(&self.pool));
         let schema = Arc::clone(&self.schema);
@@ -251,7 +251,7 @@ impl Query {
         })
     }
 
-    /// Its threads, as dictionaries should know of them, for as long as it runs.
+    /// The query's threads, made known to dictionaries while it runs.
     fn team(&self) -> Team {
         self.helpers.team(partitions_max(&self.plan))
     }

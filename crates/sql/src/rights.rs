@@ -1,13 +1,13 @@
-//! What whoever uses a session may do.
+//! The rights of a session's user.
 
 use granary_dialect::{Error, Result};
 
-/// What a statement may do.
+/// The statements that a user may run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// It leaves dictionaries and databases as they are.
+    /// Those that leave dictionaries and databases as they are.
     ReadOnly,
-    /// Anything.
+    /// All.
     #[default]
     Full,
 }
@@ -15,12 +15,12 @@ pub enum Access {
 /// The rights of a user.
 #[derive(Debug, Clone, Default)]
 pub struct Rights {
-    /// Which statements the user may run.
+    /// The statements that the user may run.
     pub access: Access,
-    /// The dictionaries that may be read, as `database.name`, where a `*` stands for any text; `None`: all.
-    /// Whoever may not read all of them may not change any.
+    /// The dictionaries that may be read, as `database.name`, where a `*` stands for any text; `None`: all. A user who
+    /// may not read all of them may not change any.
     pub dictionaries: Option<Vec<String>>,
-    /// Whether limits of the configuration cannot be raised.
+    /// Whether the user cannot raise the configuration's limits.
     pub is_bound: bool,
 }
 
@@ -69,7 +69,7 @@ impl Rights {
     }
 }
 
-/// Whether a text is as a pattern says, in which `*` stands for any text.
+/// Whether a text matches a pattern, in which `*` stands for any text.
 fn matches(text: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => text == pattern,

@@ -1,4 +1,4 @@
-//! A session: a current database, settings, and what runs statements.
+//! A session: a current database and settings, which runs statements.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crate::tables::given::Lent;
 use crate::tables::piped::Piped;
 use crate::{commands, query};
 
-/// Whose session it is where there are no users.
+/// The user of sessions where there are no users.
 const DEFAULT_USER: &str = "default";
 
 /// Whether dictionaries may run programs.
@@ -34,40 +34,40 @@ pub enum Executables {
     /// A source that runs a program is an error.
     #[default]
     Refused,
-    /// They run with the rights of this process.
+    /// Programs run with the rights of this process.
     Allowed,
 }
 
 /// How a session is opened.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Where dictionaries are kept; `None`: a temporary folder, removed at the end.
+    /// The folder that keeps dictionaries; `None`: a temporary one, removed at the end.
     pub path: Option<PathBuf>,
-    /// The lock of that folder, where it is taken already; `None`: it is taken.
+    /// The lock of that folder, if it is taken already; `None`: `open` takes it.
     pub lock: Option<FolderLock>,
     /// Whether dictionaries may run programs.
     pub executables: Executables,
     /// Files that statements name (of dictionaries, and tables that are files) must lie in this folder, where
     /// relative paths begin; `None`: anywhere.
     pub user_files: Option<PathBuf>,
-    /// A folder on a tmpfs where the RAM tiers of dictionaries on SSD lie, so that they outlive a kill of the process; `None`:
-    /// they die with it.
+    /// A folder on a tmpfs for the RAM tiers of dictionaries on SSD, so that they survive a kill of the process;
+    /// `None`: they do not.
     pub memory_folder: Option<PathBuf>,
-    /// What runs each wait for a source, instead of [`give_way`](crate::give_way), which it should call.
+    /// Runs each wait for a source, instead of [`give_way`](crate::give_way), which it should call.
     pub waiting: Option<fn(&mut dyn FnMut())>,
-    /// The memory that queries may take; `None`: as much as they want.
+    /// The memory that queries may take; `None`: unbounded.
     pub memory: Option<MemoryOptions>,
 }
 
-/// Runs statements. Dictionaries under its path are open for as long as it, or [another](Self::another) over the
-/// same ones, lives.
+/// Runs statements. Dictionaries under its path stay open while it, or [another](Self::another) session over the same
+/// ones, lives.
 pub struct Session {
     engine: Arc<Engine>,
-    /// What USE and SET say, for the statements to come.
+    /// What USE and SET chose, for later statements.
     lasting: Arc<RwLock<Chosen>>,
-    /// What holds in place of that for as long as this object is there: one query of many.
+    /// What overrides that while this object lives: for one query.
     passing: Chosen,
-    /// What the settings were before anybody said anything: limits among them cannot be exceeded by who is bound.
+    /// The settings that the session began with: a bound user cannot exceed the limits among them.
     bounds: Settings,
     user: String,
     rights: Rights,
@@ -79,7 +79,7 @@ impl Session {
         Ok(Self::of_engine(Engine::open(options)?))
     }
 
-    /// A session of whoever may do anything.
+    /// A session with full rights.
     pub(crate) fn of_engine(engine: Arc<Engine>) -> Session {
         Self::over(engine, DEFAULT_USER.to_owned(), Rights::default())
     }
@@ -95,18 +95,19 @@ impl Session {
         }
     }
 
-    /// Somebody's session over the same dictionaries. It begins with this one's settings, in the default database.
+    /// A session of another user over the same dictionaries. It begins with this one's settings, in the default
+    /// database.
     pub fn another(&self, user: String, rights: Rights) -> Session {
         let bounds = self.settings();
         let lasting = Arc::new(RwLock::new(Chosen::of(bounds.clone())));
         Session { lasting, bounds, ..Self::over(Arc::clone(&self.engine), user, rights) }
     }
 
-    /// This session for one query, with rights, a database and settings that hold for that alone. What USE and SET say in
-    /// it is of this session, and stays.
+    /// This session for one query, with rights, a database and settings for that query alone. USE and SET in it change
+    /// this session lastingly.
     ///
     /// # Errors
-    /// UNKNOWN_DATABASE, and those of [`set`](Self::set).
+    /// UNKNOWN_DATABASE, and errors of [`set`](Self::set).
     pub fn for_query(&self, rights: Rights, database: Option<&str>, settings: Settings) -> Result<Session> {
         let mut passing = Chosen::of(settings);
         passing.database = database.map(str::to_owned);
@@ -125,7 +126,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Whether nobody has said anything in it that a new session would not have.
+    /// Whether the session is as it began: nothing was chosen that a new one lacks.
     pub fn is_as_begun(&self) -> bool {
         self.lasting().is_only(&self.bounds)
     }
@@ -138,12 +139,12 @@ impl Session {
         self.lasting.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose session it is.
+    /// The session's user.
     pub fn user(&self) -> &str {
         &self.user
     }
 
-    /// What its user may do.
+    /// The user's rights.
     pub fn rights(&self) -> &Rights {
         &self.rights
     }
@@ -178,7 +179,7 @@ impl Session {
         Ok(())
     }
 
-    /// Leaves a database that is gone for the default one.
+    /// Leaves a database that was dropped for the default one.
     pub(crate) fn leave_database(&self, gone: &str) {
         let mut lasting = self.lasting_mut();
         if lasting.database.as_deref() == Some(gone) {
@@ -186,10 +187,10 @@ impl Session {
         }
     }
 
-    /// SET. What begins with `param_` is a query parameter: `{x:UInt64}` in a query is the value of `param_x`.
+    /// SET. A name that begins with `param_` is a query parameter: `{x:UInt64}` in a query is the value of `param_x`.
     ///
     /// # Errors
-    /// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, and those of
+    /// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, and errors of
     /// [`check_bounds`](Self::check_bounds).
     pub fn set(&self, settings: Settings) -> Result<()> {
         let said = Chosen::of(settings);
@@ -198,10 +199,10 @@ impl Session {
         Ok(())
     }
 
-    /// Refuses what [`set`](Self::set) would refuse to whoever may do anything, before there is a session.
+    /// Refuses what [`set`](Self::set) would refuse to a user with full rights, before there is a session.
     ///
     /// # Errors
-    /// As of [`set`](Self::set).
+    /// Those of [`set`](Self::set).
     pub fn check_first_settings(settings: Settings) -> Result<()> {
         apply(&Chosen::of(settings).settings, &mut configuration())
     }
@@ -215,7 +216,7 @@ impl Session {
         self.check_bounds(settings)
     }
 
-    /// Refuses limits above those that the session began with, to a user who may do less than anything.
+    /// Refuses limits above those that the session began with, if the user is bound.
     ///
     /// # Errors
     /// SETTING_CONSTRAINT_VIOLATION.
@@ -223,7 +224,7 @@ impl Session {
         if self.rights.is_bound { check_limits(settings, &self.bounds) } else { Ok(()) }
     }
 
-    /// What one query of this session is planned with.
+    /// The state that one query of this session is planned with.
     pub(crate) fn state(&self) -> Result<SessionState> {
         let mut state = self.engine.lend();
         let config = state.config_mut();
@@ -232,7 +233,7 @@ impl Session {
         Ok(state)
     }
 
-    /// The end of what [`state`](Self::state) gave.
+    /// Takes back what [`state`](Self::state) lent.
     pub(crate) fn take_back(&self, state: SessionState) {
         self.engine.take_back(state);
     }
@@ -242,12 +243,12 @@ impl Session {
         self.chosen().settings
     }
 
-    /// What a setting is for the next statement; `None`: there is no such setting.
+    /// The value of a setting for the next statement; `None`: there is no such setting.
     pub fn setting(&self, name: &str) -> Option<String> {
         value_of(name, &self.settings())
     }
 
-    /// Whether a setting that is true or false is true for the next statement.
+    /// Whether a boolean setting is on for the next statement.
     pub fn is_on(&self, name: &str) -> bool {
         is_on(name, &self.settings())
     }
@@ -258,7 +259,7 @@ impl Session {
         chosen
     }
 
-    /// What is known of the dictionary `name`, or `database.name`; nothing, if its metadata cannot be read.
+    /// The definition of the dictionary `name`, or `database.name`; `None` if its metadata cannot be read.
     ///
     /// # Errors
     /// BAD_ARGUMENTS if there is none.
@@ -274,14 +275,14 @@ impl Session {
     /// The dictionary `name`, or `database.name`.
     ///
     /// # Errors
-    /// BAD_ARGUMENTS if there is none, ACCESS_DENIED, and why it could not be opened.
+    /// BAD_ARGUMENTS if there is none, ACCESS_DENIED, or the error of opening it.
     pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
         let full = self.full_name(name);
         self.rights.check_read(&self.user, &full)?;
         self.catalogue().dictionary(&full)
     }
 
-    /// Whether there is a dictionary `name`, or `database.name`, which is not opened for that.
+    /// Checks that there is a dictionary `name`, or `database.name`, without opening it.
     ///
     /// # Errors
     /// BAD_ARGUMENTS if there is none, and ACCESS_DENIED.
@@ -297,22 +298,22 @@ impl Session {
         }
     }
 
-    /// The same, to forget entries of it or to ask for them anew.
+    /// The dictionary `name`, or `database.name`, for forgetting or renewing its entries.
     ///
     /// # Errors
-    /// As of `dictionary`, and READONLY.
+    /// Those of `dictionary`, and READONLY.
     pub fn dictionary_to_renew(&self, name: &str) -> Result<Arc<Dictionary>> {
         let dictionary = self.dictionary(name)?;
         self.rights.check_renew(&self.user, &dictionary.definition().full_name())?;
         Ok(dictionary)
     }
 
-    /// What all queries take.
+    /// The memory that all queries take.
     pub(crate) fn memory(&self) -> &Arc<QueryMemory> {
         &self.engine.memory
     }
 
-    /// Whether the process may take so many bytes more for a statement that is being read.
+    /// Checks that the process may take `more` bytes for a statement that is being read.
     ///
     /// # Errors
     /// MEMORY_LIMIT_EXCEEDED.
@@ -325,8 +326,8 @@ impl Session {
         self.catalogue().dictionaries()
     }
 
-    /// Ends the session while somebody still holds it: dictionaries are closed as soon as no statement uses them,
-    /// if that is within `patience`, and a temporary folder is removed.
+    /// Ends the session while others still hold it: dictionaries are closed once no statement uses them, waiting at
+    /// most `patience`, and a temporary folder is removed.
     pub fn close(&self, patience: Duration) {
         self.engine.close(patience);
     }
@@ -336,12 +337,13 @@ impl Session {
         statement::split(text)
     }
 
-    /// Runs the statement of a text that has one, which may be an INSERT with rows of any format behind it.
+    /// Runs the one statement of a text; it may be an INSERT followed by rows of any format.
     ///
     /// # Errors
-    /// SYNTAX_ERROR if there is none, or more; MEMORY_LIMIT_EXCEEDED, and those of [`execute`](Self::execute).
+    /// SYNTAX_ERROR if the text has no statement, or several; MEMORY_LIMIT_EXCEEDED, and those of
+    /// [`execute`](Self::execute).
     pub async fn execute_one(&self, text: Vec<u8>) -> Result<Output> {
-        // What is made of a long text is there until it has run. Short ones are not asked about.
+        // A long text's memory is reserved until it has run. Short ones are not checked.
         let mut reserved = self.memory().reservation();
         let reserve = |bytes| if bytes > STATEMENT_BYTES_FREE { Ok(reserved.resize(bytes)?) } else { Ok(()) };
         let statement = statement::split_one(text, reserve)?;
@@ -351,7 +353,7 @@ impl Session {
     /// Runs one statement: commands at once, queries as their stream is read.
     ///
     /// # Errors
-    /// What is wrong with it, as ClickHouse says it; READONLY or ACCESS_DENIED if the user may not do that.
+    /// The statement's errors, in ClickHouse's words; READONLY or ACCESS_DENIED if the user may not run it.
     pub async fn execute(&self, statement: &Statement) -> Result<Output> {
         let filled = statement::fill(statement, &self.chosen().parameters)?;
         let statement = filled.as_ref().unwrap_or(statement);
@@ -370,36 +372,37 @@ impl Session {
         }
     }
 
-    /// Makes a file a table. Without a format the file's name tells it.
+    /// Adds a file as a table. Without `format` the file's name tells it.
     pub async fn add_file(&self, table: &str, path: &Path, format: Option<InputFormat>) -> Result<()> {
         self.engine.given.add(table.to_owned(), files::open(path, format).await?)?;
         Ok(())
     }
 
-    /// Whether a file, or what is piped in, is a table of this name.
+    /// Whether a file or the piped input is a table of this name.
     pub(crate) fn is_given(&self, name: &str) -> bool {
         self.engine.given.contains(name)
     }
 
-    /// Makes a table known by a [secret name](granary_dialect::rewrite::secret_name), until what this returns is dropped.
+    /// Makes a table known by a [secret name](granary_dialect::rewrite::secret_name) until the returned guard is
+    /// dropped.
     pub(crate) fn lend(&self, name: String, table: Arc<dyn TableProvider>) -> Lent {
         self.engine.given.lend(name, table)
     }
 
-    /// Creates the dictionaries of one of ClickHouse's XML files, as CREATE OR REPLACE does; one that is there
-    /// unchanged stays, and stays warm. Gives what is wrong with some of them, which keeps no other from being there.
+    /// Creates the dictionaries of one of ClickHouse's XML files, as CREATE OR REPLACE does; unchanged ones stay, and
+    /// stay warm. Returns the errors of single dictionaries, which do not affect the others.
     ///
     /// # Errors
-    /// What is wrong with the file as a whole.
+    /// The error of the file as a whole.
     pub fn add_dictionaries(&self, path: &Path) -> Result<Vec<Error>> {
         self.add_dictionaries_where(path, |_| true)
     }
 
-    /// As [`add_dictionaries`](Self::add_dictionaries), those that could not be made when they were last tried. What was
-    /// dropped or replaced since is left alone.
+    /// Like [`add_dictionaries`](Self::add_dictionaries), for the dictionaries that could not be made when last tried.
+    /// Those dropped or replaced since are left alone.
     ///
     /// # Errors
-    /// As of [`add_dictionaries`](Self::add_dictionaries).
+    /// Those of [`add_dictionaries`](Self::add_dictionaries).
     pub fn add_failed_dictionaries(&self, path: &Path) -> Result<Vec<Error>> {
         self.add_dictionaries_where(path, |described| self.catalogue().has_failed(described))
     }
@@ -420,7 +423,7 @@ impl Session {
         Ok(made.filter_map(|outcome| outcome.err().map(|error| error.at(path))).collect())
     }
 
-    /// Makes what is piped in a table. It is read when a query first names it.
+    /// Adds the piped input as a table. It is read when a query first names it.
     pub fn add_piped(&self, table: &str, input: impl Read + Send + 'static, format: InputFormat) {
         self.engine.given.set_piped(table, Piped::new(Box::new(input), format));
     }

@@ -1,4 +1,4 @@
-//! ClickHouse's settings, and what of DataFusion's configuration is fixed.
+//! ClickHouse's settings, and the fixed part of DataFusion's configuration.
 
 use std::num::NonZeroUsize;
 
@@ -16,23 +16,23 @@ pub struct Setting {
     pub name: &'static str,
     /// ClickHouse's name of its type.
     pub type_name: &'static str,
-    /// As text; of settings that depend on the machine, the one meant by 0.
+    /// As text; for a setting that depends on the machine, the value that 0 means.
     pub default: &'static str,
     pub description: &'static str,
     effect: Effect,
 }
 
-/// What a setting does here.
+/// The effect of a setting here.
 enum Effect {
-    /// It is an option of DataFusion's.
+    /// It sets an option of DataFusion.
     Option(&'static str),
-    /// Statements that are not queries look at it, or the server.
+    /// Read by statements that are not queries, or by the server.
     Asked,
-    /// It changes nothing: clients send it, and what it stands for is so anyway or does not exist here.
+    /// None: clients send it, and what it stands for holds anyway or does not exist here.
     None,
-    /// It would change what is answered, and can have these values alone.
+    /// It would change answers, and only these values are accepted.
     Only(&'static [&'static str]),
-    /// ClickHouse, too, knows it with these values alone.
+    /// ClickHouse, too, accepts these values alone.
     Frozen(&'static [&'static str]),
 }
 
@@ -249,7 +249,7 @@ const fn frozen(name: &'static str, type_name: &'static str, values: &'static [&
     )
 }
 
-/// What a setting is, by what SET said last; `None`: there is no such setting.
+/// A setting's value: the last in `said`, or its default; `None`: there is no such setting.
 pub fn value_of(name: &str, said: &[(String, String)]) -> Option<String> {
     let setting = KNOWN.iter().find(|setting| setting.name == name)?;
     let said = said.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
@@ -259,12 +259,12 @@ pub fn value_of(name: &str, said: &[(String, String)]) -> Option<String> {
     }
 }
 
-/// Whether a setting that is true or false is true.
+/// Whether a boolean setting is on.
 pub fn is_on(name: &str, said: &[(String, String)]) -> bool {
     value_of(name, said).is_some_and(|value| matches!(value.as_str(), "1" | "true"))
 }
 
-/// How queries are planned, and files looked at.
+/// DataFusion's configuration for planning queries and reading files.
 pub fn configuration() -> SessionConfig {
     granary_dialect::plan::configuration().with_default_catalog_and_schema("granary", DEFAULT_DATABASE)
 }
@@ -319,11 +319,11 @@ pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Resul
 const SLEEP: &str = "function_sleep_max_microseconds_per_block";
 const SLEEP_DEFAULT: &str = "3000000";
 
-/// Settings that are limits: 0 is none.
+/// Settings that are limits: 0 means none.
 const LIMITS: [&str; 6] =
     ["max_execution_time", "max_memory_usage", "max_result_bytes", "max_result_rows", "max_threads", SLEEP];
 
-/// Refuses limits that are higher than those of `bounds`, or none where these have one; sleep is bounded anyway.
+/// Refuses limits that are higher than those of `bounds`, or absent where `bounds` has one; sleep is bounded anyway.
 ///
 /// # Errors
 /// SETTING_CONSTRAINT_VIOLATION.
@@ -342,12 +342,12 @@ pub fn check_limits(settings: &[(String, String)], bounds: &[(String, String)]) 
     Ok(())
 }
 
-/// What SET and SETTINGS said, for whoever shows it.
+/// Settings that SET and SETTINGS gave, for display.
 #[derive(Debug, Default)]
 pub struct Said(pub Settings);
 
 impl Said {
-    /// The value of a setting as ClickHouse shows it, if something was said of it.
+    /// The value of a setting as ClickHouse shows it, if it was given.
     pub fn value(&self, setting: &Setting) -> Option<String> {
         let said = self.0.iter().rev().find(|(name, _)| name == setting.name);
         said.map(|(_, value)| match (setting.type_name, value.as_str()) {
@@ -366,7 +366,7 @@ fn option_value(setting: &Setting, value: &str) -> Result<String> {
             "1" | "true" => Some("true".to_owned()),
             _ => None,
         },
-        // More threads or rows at once than these are of no use, and take RAM.
+        // More threads or rows than these are of no use, and take RAM.
         "MaxThreads" => value.parse().ok().map(|n: usize| match n {
             0 => cores().to_string(),
             n => n.min(THREADS_OF_CORE_MAX * cores()).to_string(),

@@ -1,4 +1,4 @@
-//! Views: a query in place of a name in FROM. Its own names are of the database that it was made in.
+//! Views: a query in place of a name in FROM. Names in it resolve in the database that the view was made in.
 
 use std::ops::ControlFlow;
 
@@ -14,10 +14,10 @@ use crate::catalogue::View;
 use crate::limits::VIEWS_DEEP_MAX;
 use crate::session::Session;
 
-/// Puts the queries of views in place of their names, in a statement that was rewritten.
+/// Replaces the names of views by their queries, in a rewritten statement.
 ///
 /// # Errors
-/// TOO_DEEP_RECURSION for views of views of views, and what is wrong with their queries.
+/// TOO_DEEP_RECURSION for views nested too deep, and errors in their queries.
 pub fn expand(session: &Session, statement: &mut Statement, extras: &mut Extras) -> Result<()> {
     let is_view = |name: &String| {
         let parts = name.strip_suffix(WITH_TIMES).unwrap_or(name).split_once('.');
@@ -31,12 +31,12 @@ pub fn expand(session: &Session, statement: &mut Statement, extras: &mut Extras)
         .expand(statement)
 }
 
-/// What is done about names without a database.
+/// What to do with names without a database.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
-    /// The session knows their database.
+    /// Nothing: they are in the session's database.
     AsTheyAre,
-    /// They get the view's.
+    /// Qualify them with the view's database.
     Full,
 }
 
@@ -45,15 +45,15 @@ struct Expander<'a> {
     extras: &'a mut Extras,
     database: &'a str,
     names: Names,
-    /// The queries around.
+    /// The WITH clauses of the enclosing queries.
     around: Vec<With>,
     depth: usize,
 }
 
-/// The names that a query's WITH gives to queries: these are no tables behind there, nor in the query.
+/// Names of a query's CTEs: later CTEs and the query itself see them in place of tables.
 struct With {
     names: Vec<String>,
-    /// How many of them are known where we are.
+    /// How many of them are in scope here.
     known: usize,
 }
 
@@ -104,7 +104,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    /// A view's query, rewritten, with all its names in full.
+    /// A view's query, rewritten and with qualified names.
     fn query_of(&mut self, view: &View) -> Result<Box<Query>> {
         if self.depth == VIEWS_DEEP_MAX {
             let message =
@@ -143,7 +143,7 @@ impl VisitorMut for Expander<'_> {
     fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<Error> {
         self.around.pop();
         if let Some(with) = self.around.last_mut() {
-            // The queries of WITH come before all others in it.
+            // The queries of WITH are visited before all others in the query.
             with.known = with.names.len().min(with.known + 1);
         }
         ControlFlow::Continue(())

@@ -6,11 +6,12 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Instant;
 
-/// Carries a request out, with the request's buffer, which is as long as the request for reads and writes. Waits for what
-/// it needs. Returns the bytes of the buffer that were read or written: none for what has no buffer, however long it is.
+/// Carries a request out, with the request's buffer, which is as long as the request for reads and writes. Blocks until
+/// it is done. Returns the bytes of the buffer that were read or written: 0 for requests without a buffer, whatever
+/// their length.
 ///
 /// # Errors
-/// As the kernel shows them to whoever asked: `ENOSPC` where a write finds no room, `EIO` for damage.
+/// As the kernel returns them to the caller: `ENOSPC` for a write without room, `EIO` for damage.
 pub fn answer(volume: &Volume, io: &mut Io, request: Request, buffer: &mut [u8]) -> Result<u64, Errno> {
     let Request { kind, offset, len, is_forced } = request;
     let began = Instant::now();
@@ -32,14 +33,14 @@ pub fn answer(volume: &Volume, io: &mut Io, request: Request, buffer: &mut [u8])
     result.map(|()| if has_buffer { len } else { 0 }).map_err(|error| errno(&error))
 }
 
-/// The result of a request as the driver takes it: bytes, or a negative error number.
+/// A request's result for the driver: bytes, or a negative error number.
 pub fn driver_result(answered: Result<u64, Errno>) -> i32 {
     // A number of bytes that wrapped around would be an error.
     answered.map_or_else(|errno| -errno.raw_os_error(), |bytes| i32::try_from(bytes).unwrap_or(i32::MAX))
 }
 
-/// The error number of an error. One that is told again, or names its file, has lost the system's: that there is no space
-/// shows all the same, and whatever else it is is `EIO`.
+/// The error number of an error. An error that was repeated, or names its file, has lost the system's number: full
+/// storage is still `ENOSPC`, everything else `EIO`.
 fn errno(error: &io::Error) -> Errno {
     let without_number = if error.kind() == io::ErrorKind::StorageFull { Errno::NOSPC } else { Errno::IO };
     Errno::from_io_error(error).unwrap_or(without_number)

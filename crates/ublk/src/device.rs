@@ -13,16 +13,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Where the driver listens.
+/// The driver's control device.
 const CONTROL: &str = "/dev/ublk-control";
 
-/// Requests at a time of each queue.
+/// Requests in flight per queue.
 const QUEUE_DEPTH: u16 = 32;
 
-/// The longest request; the kernel divides longer ones.
+/// Maximum length of a request; the kernel splits longer ones.
 const REQUEST_BYTES_MAX: u32 = 256 << 10;
 
-/// The most queues; a queue is a processor's, and has a thread.
+/// Maximum number of queues; each serves one processor, and has a thread.
 const QUEUES_MAX: usize = 16;
 
 // The numbers of `request` are those of the driver.
@@ -48,13 +48,13 @@ pub enum DeviceError {
     Refused {
         /// The volume.
         volume: String,
-        /// What the driver, or its library, says.
+        /// The error text of the driver or its library.
         reason: String,
     },
 }
 
 impl DeviceError {
-    /// What the driver, or its library, said when a device of this volume was made.
+    /// The error of the driver or its library when making a device of this volume.
     pub fn refused(volume: &str, error: &UblkError) -> Self {
         Self::Refused { volume: volume.to_owned(), reason: reason(error) }
     }
@@ -69,7 +69,7 @@ pub struct BlockDevice {
 }
 
 impl BlockDevice {
-    /// Makes a device of the next free number. It is there when this returns.
+    /// Makes a device with the next free number. It exists when this returns.
     ///
     /// # Errors
     /// There is no driver, or it refuses.
@@ -86,13 +86,13 @@ impl BlockDevice {
                 let _ = started.send(Err(error));
             }
         });
-        // A thread that ended without a word has failed in the library.
+        // A thread that ended without a result has failed in the library.
         let started = has_started.recv().unwrap_or(Err(UblkError::QueueIsDown));
         let path = started.map_err(|error| DeviceError::refused(&name, &error))?;
         Ok(Self { path, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Its path, such as `/dev/ublkb0`.
+    /// The device's path, such as `/dev/ublkb0`.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -110,8 +110,8 @@ impl Drop for BlockDevice {
 
 /// Makes the device, serves it until it is stopped, and removes it.
 ///
-/// All of it on one thread: the library's ring for the driver's commands belongs to the thread that made the control, and
-/// a command from another one panics.
+/// All on one thread: the library's ring for the driver's commands belongs to the thread that made the control, and a
+/// command from another one panics.
 fn control(
     volume: &Arc<Volume>,
     started: &Sender<Result<String, UblkError>>,
@@ -137,7 +137,7 @@ fn control(
     // The library shares what it calls between threads, which a receiver does not allow by itself.
     let stopped = Mutex::new(stopped);
     let ended = control.run_target(describe, serve, move |control| {
-        // Whoever started it waits for this.
+        // `start` waits for this.
         let _ = started.send(Ok(control.get_bdev_path()));
         // Nothing is ever sent: it ends when the sender is dropped.
         let _ = stopped.into_inner().map(|stopped| stopped.recv());
@@ -146,13 +146,13 @@ fn control(
         }
     });
     if ended.is_err() {
-        // The queues of a device that did not start hold it until they are told.
+        // The queues of a device that did not start hold it until it is killed.
         let _ = control.kill_dev();
     }
     ended.and(control.del_dev()).map(|_| ())
 }
 
-/// Tells the kernel what kind of a disk it is.
+/// Describes the disk to the kernel.
 fn describe(device: &mut UblkDev, volume: &Volume) {
     let config = volume.config();
     let block_shift = config.block_size.trailing_zeros() as u8;
@@ -183,7 +183,7 @@ fn describe(device: &mut UblkDev, volume: &Volume) {
     };
 }
 
-/// Serves a queue, one request after the other, until the device is stopped.
+/// Serves a queue, one request at a time, until the device is stopped.
 fn serve(queue: u16, device: &UblkDev, volume: &Volume) {
     let mut buffers: Vec<IoBuf<u8>> = device.alloc_queue_io_bufs();
     let fetched = UblkQueue::new(queue, device)
@@ -220,7 +220,7 @@ fn serve(queue: u16, device: &UblkDev, volume: &Volume) {
     });
 }
 
-/// What an error of the library says: its own texts leave out what the system said.
+/// The text of a library error: its own texts leave out the system's error.
 fn reason(error: &UblkError) -> String {
     let system = match error {
         UblkError::OtherError(code) | UblkError::UringIOError(code) => {

@@ -13,13 +13,13 @@ pub(crate) const OP_DISCARD: u32 = 3;
 pub(crate) const OP_WRITE_ZEROES: u32 = 5;
 /// The bits of an operation; flags lie above them.
 pub(crate) const OP_MASK: u32 = 0xff;
-/// `UBLK_IO_F_FUA`: what is written is durable before it is answered.
+/// `UBLK_IO_F_FUA`: the written bytes are durable before the request is answered.
 pub(crate) const FLAG_FUA: u32 = 1 << 13;
 
 /// An operation of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Reads bytes to the request's buffer.
+    /// Reads bytes into the request's buffer.
     Read,
     /// Writes the bytes of the request's buffer.
     Write,
@@ -36,11 +36,11 @@ pub enum Kind {
 pub struct Request {
     /// The operation.
     pub kind: Kind,
-    /// The first byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub len: u64,
-    /// Whether it is durable before it is answered.
+    /// Whether the write is durable before it is answered.
     pub is_forced: bool,
 }
 
@@ -48,7 +48,7 @@ impl Request {
     /// Reads a request for a device of `size` bytes, by the fields of the driver's description.
     ///
     /// # Errors
-    /// `ENOTSUP` for an operation that volumes do not have, `EIO` for what lies outside of the device.
+    /// `ENOTSUP` for an operation that volumes do not have, `EIO` for a range outside of the device.
     pub fn parse(op_flags: u32, start_sector: u64, sectors: u32, size: u64) -> Result<Self, Errno> {
         let kind = match op_flags & OP_MASK {
             OP_READ => Kind::Read,
@@ -59,7 +59,7 @@ impl Request {
             _ => return Err(Errno::NOTSUP),
         };
         let (offset, len) = match kind {
-            // It has no range.
+            // A flush has no range.
             Kind::Flush => (0, 0),
             _ => (start_sector.checked_mul(SECTOR).ok_or(Errno::IO)?, u64::from(sectors) * SECTOR),
         };
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(parse(OP_READ, 2, 8), request(Kind::Read, 1024, 4096, false));
         assert_eq!(parse(OP_WRITE | FLAG_FUA, 2040, 8), request(Kind::Write, SIZE - 4096, 4096, true));
         assert_eq!(parse(OP_DISCARD, 0, 2048), request(Kind::Discard, 0, SIZE, false));
-        // UBLK_IO_F_NOUNMAP is a wish that a volume need not know of.
+        // UBLK_IO_F_NOUNMAP is a hint that a volume may ignore.
         assert_eq!(parse(OP_WRITE_ZEROES | 1 << 15, 1, 1), request(Kind::WriteZeroes, 512, 512, false));
         assert_eq!(parse(OP_FLUSH, u64::MAX, 7), request(Kind::Flush, 0, 0, false));
     }
@@ -96,7 +96,7 @@ mod tests {
             (OP_READ, u64::MAX, 1, Errno::IO),
             (OP_READ, u64::MAX / SECTOR, u32::MAX, Errno::IO),
             (OP_DISCARD, 1, u32::MAX, Errno::IO),
-            // UBLK_IO_OP_WRITE_SAME, and what no kernel has yet.
+            // UBLK_IO_OP_WRITE_SAME, and an operation that no kernel has.
             (4, 0, 1, Errno::NOTSUP),
             (0xff, 0, 1, Errno::NOTSUP),
         ] {

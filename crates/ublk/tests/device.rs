@@ -1,4 +1,4 @@
-//! The device itself, as far as it can be had.
+//! The device itself, where there is a driver.
 
 use granary_ublk::{BlockDevice, DeviceError};
 use granary_volume::{Config, Volume};
@@ -13,7 +13,7 @@ mod skip;
 
 const CONTROL: &str = "/dev/ublk-control";
 
-/// Without the driver the error says what to do; with it, what is written to the device is in the volume.
+/// Without the driver the error says what to do; with it, bytes written to the device are in the volume.
 #[test]
 fn a_volume_is_a_block_device_or_the_error_says_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
@@ -40,7 +40,7 @@ fn a_volume_is_a_block_device_or_the_error_says_what_is_missing() {
     assert_eq!(found, [7; 8192]);
 }
 
-/// The library's own texts leave out what the system said.
+/// The library's own texts leave out the system's error.
 #[test]
 fn reasons_are_those_of_the_system() {
     let refused = |error| DeviceError::refused("disk", &error).to_string();

@@ -8,7 +8,7 @@ use crate::limits::{
 };
 use crate::map::Place;
 use crate::policy::{self, Candidate, Policy};
-use crate::read::{Stored, Verdict};
+use crate::read::{BlockCheck, Stored};
 use crate::shared::{Shared, SlotUse};
 use granary_log::Io;
 use std::io;
@@ -204,9 +204,9 @@ impl Shared {
                 let bytes = bytes.as_ref().map_or(&[][..], |bytes| &bytes[j * size..(j + 1) * size]);
                 let hash = content_hash(bytes);
                 match self.check_hash(live.lba, live.stored, hash) {
-                    Verdict::Right => live.content = Some((hash, bytes.into())),
-                    Verdict::Moved => {}
-                    Verdict::Damaged => is_whole = false,
+                    BlockCheck::Valid => live.content = Some((hash, bytes.into())),
+                    BlockCheck::Moved => {}
+                    BlockCheck::Damaged => is_whole = false,
                 }
             }
         });

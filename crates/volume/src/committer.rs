@@ -1,4 +1,4 @@
-//! A thread that commits for those who do not wait.
+//! A thread that commits in the background.
 
 use crate::shared::Shared;
 use std::io;
@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 
-/// Is told what became of a commit, which others may have shared.
+/// Called with the result of a commit, which several requests may share.
 type Done = Box<dyn FnOnce(Result<(), &io::Error>) + Send>;
 
 pub(crate) struct Committer {
@@ -35,7 +35,7 @@ impl Committer {
         }
     }
 
-    /// Answers those who have asked, and ends.
+    /// Answers pending requests, and ends the thread.
     pub fn end(&self) {
         drop(self.requests.lock().expect("no panic under the lock").take());
         let thread = self.thread.lock().expect("no panic under the lock").take();

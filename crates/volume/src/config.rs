@@ -1,4 +1,4 @@
-//! What a volume is: its size and shape, in a small file that people can read.
+//! The size and shape of a volume, in a small text file.
 
 use crate::framing::blocks_in_segment;
 use crate::limits::{
@@ -26,8 +26,8 @@ pub struct Config {
     pub map: MapKind,
     /// The raw device that holds the log; `None`: a file beside this one, which takes space as it is written.
     pub device: Option<PathBuf>,
-    /// Whether the log has a segment and the map a checkpoint, without which the volume is not opened. `false` while the
-    /// volume is being made, and for volumes that are older than this field.
+    /// Whether the log has a segment and the map a checkpoint, without which the volume is not opened. `false` while
+    /// the volume is being created, and for volumes older than this field.
     #[serde(default)]
     pub formatted: bool,
 }
@@ -48,16 +48,16 @@ pub enum Error {
     NotFound {
         /// The name.
         name: String,
-        /// Where it was looked for.
+        /// The folder that was searched.
         folder: PathBuf,
     },
-    /// There is one already.
+    /// There is a volume of this name already.
     #[error("there is a volume {name} already: delete it first, or choose another name")]
     Exists {
         /// The name.
         name: String,
     },
-    /// A file that a new volume would have is there, and no volume has it.
+    /// A file of a new volume's name exists, and belongs to no volume.
     #[error("{path} is there already, and belongs to no volume: move it away, or choose another name", path = path.display())]
     InTheWay {
         /// The file.
@@ -83,7 +83,7 @@ pub enum Error {
     /// The map cannot be made.
     #[error(transparent)]
     Map(#[from] crate::map::MapError),
-    /// The map as it was written down cannot be read. The text has its path.
+    /// The checkpoint of the map cannot be read. The text has its path.
     #[error("cannot read {0}")]
     Checkpoint(io::Error),
     /// The operating system refused.
@@ -140,7 +140,7 @@ impl Files {
     /// The files of the volume `name` in a folder.
     ///
     /// # Errors
-    /// The name cannot be that of a file.
+    /// The name is no valid file name.
     pub fn new(folder: &Path, name: &str) -> Result<Self, Error> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let is_part = granary_log::is_name_of_partition(Path::new(name));
@@ -170,12 +170,12 @@ impl Files {
         &self.folder
     }
 
-    /// The shape.
+    /// The file of the shape.
     pub fn config(&self) -> PathBuf {
         self.with(".volume")
     }
 
-    /// The shape while it is written.
+    /// The temporary file of the shape, while it is written.
     pub fn fresh_config(&self) -> PathBuf {
         self.with(".volume.new")
     }
@@ -200,12 +200,12 @@ impl Files {
         self.with(".log")
     }
 
-    /// The map as it was when it was last written down.
+    /// The last checkpoint of the map.
     pub fn checkpoint(&self) -> PathBuf {
         self.with(".map")
     }
 
-    /// The map while it is written down.
+    /// The temporary file of a checkpoint, while it is written.
     pub fn fresh_checkpoint(&self) -> PathBuf {
         self.with(".map.new")
     }
@@ -215,7 +215,7 @@ impl Files {
         self.with(".state")
     }
 
-    /// What the names of the log's state and journal files begin with.
+    /// The prefix of the log's state and journal files.
     pub fn state(&self) -> PathBuf {
         self.with("")
     }
@@ -228,7 +228,7 @@ impl Files {
         Self::list_of(folder, ".volume")
     }
 
-    /// The volumes of a folder that are being made or deleted, or were when that was cut short, by name.
+    /// The volumes of a folder whose creation or deletion is under way, or was interrupted, by name.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -236,7 +236,7 @@ impl Files {
         Self::list_of(folder, ".volume.deleted")
     }
 
-    /// The names in a folder that there is a file of with this behind it.
+    /// The names in a folder for which a file with this suffix exists.
     fn list_of(folder: &Path, suffix: &str) -> Result<Vec<Self>, Error> {
         let entries = std::fs::read_dir(folder).map_err(Error::io("read the folder", folder))?;
         let mut found = Vec::new();
@@ -252,7 +252,7 @@ impl Files {
 }
 
 impl Config {
-    /// The usual shape for so many bytes.
+    /// The default shape of a volume of `size` bytes.
     pub fn new(size: u64) -> Self {
         let segment_bytes = (size / 1024).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX).next_power_of_two();
         Self {
@@ -270,19 +270,19 @@ impl Config {
         self.size / self.block_size
     }
 
-    /// The logical blocks that a full segment of the log holds at least.
+    /// The least number of logical blocks in a full segment of the log.
     ///
     /// # Errors
-    /// As [`geometry`](Self::geometry).
+    /// Those of [`geometry`](Self::geometry).
     pub fn blocks_per_segment(&self) -> Result<u64, Error> {
         Ok(blocks_in_segment(&self.geometry()?))
     }
 
-    /// Checks the sizes, and gives the shape of the log: at most nine tenths of it are alive when the volume is full, and
-    /// the map has a [`Place`] for each of its blocks.
+    /// Checks the sizes, and returns the shape of the log: at most nine tenths of it are live when the volume is full,
+    /// and the map has a [`Place`] for each of its blocks.
     ///
     /// # Errors
-    /// Says which option to change.
+    /// The sizes are invalid; the error names the option to change.
     pub fn geometry(&self) -> Result<Geometry, Error> {
         let invalid = |option, reason: String| Err(Error::Invalid { option, reason });
         if !BLOCK_SIZES.contains(&self.block_size) {
@@ -326,7 +326,7 @@ impl Config {
         self.device.clone().unwrap_or_else(|| files.data())
     }
 
-    /// How the log is opened.
+    /// The options to open the log with.
     pub(crate) fn log_options(&self, files: &Files, crash_policy: CrashPolicy) -> Result<Options, Error> {
         Ok(Options {
             path: self.log_path(files),
@@ -350,7 +350,7 @@ impl Config {
         Self::read_from(files.config())?.ok_or_else(|| Error::not_found(files))
     }
 
-    /// Reads the shape in a file; `None`: there is none that can be understood.
+    /// Reads the shape in a file; `None`: it is missing or damaged.
     ///
     /// # Errors
     /// The operating system refused.
@@ -373,7 +373,7 @@ impl Config {
         })
     }
 
-    /// Writes the shape of a volume to one of its files, as a whole or not at all.
+    /// Writes the shape of a volume to one of its files, atomically.
     ///
     /// # Errors
     /// The operating system refused.
@@ -387,7 +387,7 @@ impl Config {
             sync_folder(path)
         });
         written.map_err(|error| {
-            // What is half written means nothing; where it was renamed there is none.
+            // A half-written file is useless; after the rename there is none.
             drop(std::fs::remove_file(&new));
             Error::io("write", path)(error)
         })

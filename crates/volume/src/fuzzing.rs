@@ -7,7 +7,7 @@ use granary_log::fuzzing::number;
 
 pub use crate::framing::fuzzing::segment;
 
-/// Returns what the bytes hold, if they are a checkpoint. A skip list takes any number of blocks.
+/// Decodes a checkpoint, if the bytes are one. A skip list takes any number of blocks.
 fn decode(bytes: &[u8]) -> Option<(Header, SkipListMap)> {
     let mut pages = Vec::new();
     match scan(bytes, bytes.len() as u64, |first, places| pages.push((first, *places))) {
@@ -29,8 +29,8 @@ fn encoded(header: &Header, map: &SkipListMap) -> Vec<u8> {
 
 /// Checkpoints.
 pub fn checkpoint(data: &[u8]) {
-    // As it comes; then with checksums that fit, so that what they protect is reached; then with a count of
-    // pages and blocks that may fit, too.
+    // As it is; then with valid checksums, so that the code behind the check is reached; then with counts of pages and
+    // blocks that may be right, too.
     let mut bytes = data.to_vec();
     for round in 0..3 {
         if let Some((header, map)) = decode(&bytes) {
@@ -49,7 +49,7 @@ pub fn checkpoint(data: &[u8]) {
         }
         seal(&mut bytes);
     }
-    // What is written is read, and no bit of it may flip.
+    // What is written is read, and any flipped bit is found.
     let header = Header {
         instance: number(data, 0),
         block_size: number(data, 8) as u32,

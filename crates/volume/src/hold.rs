@@ -10,18 +10,18 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A volume, or the name of one that is to be, that nobody else works on.
+/// The exclusive hold of a volume, or of the name of a future one.
 pub(crate) struct Hold {
     files: Files,
     /// Locked as long as it is open.
     file: File,
-    /// The folder that it is in.
+    /// The volume's folder.
     folder: Identity,
     claim: OnceLock<OwnedFd>,
 }
 
 impl Hold {
-    /// Takes hold of a volume's name. Waits up to a second for who has it.
+    /// Takes hold of a volume's name. Waits up to a second for its holder.
     ///
     /// # Errors
     /// Another process has it, or the folder cannot be written.
@@ -36,16 +36,16 @@ impl Hold {
                     let folder = identity(folder_of(&path)).map_err(Error::io("look at", &path))?;
                     return Ok(Self { files: files.clone(), file, folder, claim: OnceLock::new() });
                 }
-                // Who had it before deleted the volume, and this file with it.
+                // The previous holder deleted the volume, and this file with it.
                 Lock::Taken => {}
             }
         }
     }
 
-    /// As [`take`](Self::take), of a volume that there is.
+    /// Like [`take`](Self::take), for an existing volume.
     ///
     /// # Errors
-    /// There is none of this name; or as [`take`](Self::take).
+    /// There is none of this name; or those of [`take`](Self::take).
     pub fn take_existing(files: &Files) -> Result<Self, Error> {
         if !files.config().exists() {
             return Err(Error::not_found(files));
@@ -53,10 +53,11 @@ impl Hold {
         Self::take(files)
     }
 
-    /// Claims the volume's raw device as a mount does, for as long as the volume is held: no file system is made on it.
+    /// Claims the volume's raw device exclusively, as a mount does, for as long as the volume is held: no file system
+    /// can be created on it.
     ///
     /// # Errors
-    /// Somebody has it, or it is none.
+    /// The device is in use, or is no block device.
     pub fn claim(&self, device: &Path) -> Result<(), Error> {
         if self.claim.get().is_none() {
             self.keep(claim(device)?);
@@ -64,16 +65,16 @@ impl Hold {
         Ok(())
     }
 
-    /// Checks that no other folder was put in the place of the volume's, with a copy of it that another process uses. A
-    /// folder that has been moved away has the volume's files still.
+    /// Checks that the volume's folder was not replaced by another one, with a copy of the volume that another process
+    /// uses. A folder that was moved away still has the volume's files.
     ///
     /// # Errors
-    /// There is another one, or another file in place of the one that is locked.
+    /// The folder, or the locked file, was replaced.
     pub fn check_folder(&self) -> io::Result<()> {
         let path = self.files.lock();
         let is_own = match identity(&path) {
             Ok(there) => self.file.metadata().map_or(true, |here| there == (here.dev(), here.ino())),
-            // Nobody has locked it there, so far: whose folder is it?
+            // There is no lock file at the path: compare the folder.
             Err(_) => identity(folder_of(&path)).map_or(true, |there| there == self.folder),
         };
         if is_own {
@@ -88,7 +89,7 @@ impl Hold {
 
     /// Keeps a claim that was made.
     pub fn keep(&self, claim: OwnedFd) {
-        // Only one is ever made.
+        // Only one claim is ever made.
         drop(self.claim.set(claim));
     }
 }
@@ -97,13 +98,13 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let is_volume = [self.files.config(), self.files.deleted(), self.files.resized()];
         if !is_volume.iter().any(|path| path.exists()) {
-            // A lock of nothing that stays does no harm.
+            // A lock file that remains does no harm.
             drop(std::fs::remove_file(self.files.lock()));
         }
     }
 }
 
-/// What tells a file or folder from others: the numbers of its device and of it there.
+/// The identity of a file or folder: device number and inode number.
 type Identity = (u64, u64);
 
 fn identity(path: &Path) -> io::Result<Identity> {

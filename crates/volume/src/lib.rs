@@ -1,9 +1,9 @@
 //! A log-structured volume: logical block -> place on flash.
 //!
-//! A write goes to the end of the log, and the [`map`] of the volume then says where each logical block lies.
-//! What is overwritten is dead; [`policy`] decides which segments are cleaned, and when: what is alive in them moves to
-//! the end. [`checksums`] keeps the checksums of blocks by segment, and [`checkpoint`] the map on disk, so that a start
-//! reads what came after it only. The crate knows no protocol and no async runtime.
+//! A write goes to the end of the log, and the [`map`] of the volume then has the place of each logical block.
+//! Overwritten blocks are dead; [`policy`] decides which segments are cleaned, and when: their live blocks move to the
+//! end. [`checksums`] caches the checksums of blocks by segment, and [`checkpoint`] keeps the map on disk, so that a
+//! start reads only later segments. The crate knows no protocol and no async runtime.
 
 #![forbid(unsafe_code)]
 
@@ -34,7 +34,7 @@ mod write;
 pub use config::{Config, Error, Files};
 pub use granary_log::device;
 pub use granary_log::{Engine, Extent, Flights, Io};
-pub use read::{Found, Stored, Verdict};
+pub use read::{BlockCheck, Located, Stored};
 pub use stats::{Operation, Stats};
 pub use volume::{Progress, Volume};
 pub use write::Patience;

@@ -4,7 +4,7 @@ use crate::config::{Config, Error, Files};
 use crate::framing::Blocks;
 use crate::hold::Hold;
 use crate::raw_device::{check_unused, wipe};
-use crate::unfinished::{finish_deletion, finish_resize, parts, remove};
+use crate::unfinished::{Resize, finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
 use granary_log::{CrashPolicy, Durability, Log, sync_folder};
 use std::fs::File;
@@ -60,7 +60,10 @@ impl Volume {
         }
         // Until all of it is there, what is there is to be deleted.
         config.write(&files, &files.deleted())?;
-        let (log, _) = Log::open(Blocks::default(), &options)?;
+        let (log, _) = Log::open(Blocks::default(), &options).inspect_err(|_| {
+            // It could not even be begun: nothing of it stays. What cannot be deleted now, the next call deletes.
+            let _ = finish_deletion(&files);
+        })?;
         // A segment tells this device or file from others. It says what is so anyway.
         log.writer().fill(|id, builder, _| builder.push_zeroes(id, 0, 1));
         log.commit(Durability::Synced).map_err(Error::io("write", &options.path))?;
@@ -118,6 +121,7 @@ impl Volume {
     pub fn resize(folder: &Path, name: &str, size: u64) -> Result<u64, Error> {
         let files = Files::new(folder, name)?;
         let hold = Arc::new(Hold::take_existing(&files)?);
+        // One that was begun before and is undone leaves the volume as this one finds it.
         finish_resize(&files)?;
         let before = Config::read(&files)?;
         let after = Config { size, ..before.clone() };
@@ -142,8 +146,10 @@ impl Volume {
         let after = Config { size, ..Config::read(&files)? };
         // From here on it is larger: whoever opens it next does what is left.
         after.write(&files, &files.resized())?;
-        finish_resize(&files)?;
-        Ok(before.size)
+        match finish_resize(&files)? {
+            Resize::Finished => Ok(before.size),
+            Resize::Undone(error) => Err(error),
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The most logical blocks of a map: 4 PiB in blocks of 4 KiB. A volume has fewer, for its log has no more blocks than there
-/// are places ([`Config::geometry`](crate::Config::geometry)).
+/// The most logical blocks of a map: 4 PiB in blocks of 4 KiB. A volume has fewer, for its log has at most as many
+/// blocks as there are places ([`Config::geometry`](crate::Config::geometry)).
 pub const BLOCKS_MAX: u64 = 1 << 40;
 
 /// The number of logical blocks that share one counter of mapped blocks in a flat map: those of a page
@@ -21,17 +21,16 @@ pub const HASH_REGION_BLOCKS_MIN: u64 = 64;
 /// (16 TiB in blocks of 4 KiB) have larger regions.
 pub const HASH_REGIONS_MAX: u64 = 1 << 26;
 
-/// The number of logical blocks from which on a hash map has another shard. Copying a shard takes as long as
-/// the slowest write.
+/// The number of logical blocks of a shard of a hash map. The slowest write takes as long as copying a shard.
 pub const HASH_BLOCKS_PER_SHARD: u64 = 1 << 16;
 
 /// The most shards of a hash map.
 pub const HASH_SHARDS_MAX: u64 = 1 << 12;
 
-/// The bits of the number of slots of the smallest table of a hash map, where blocks are not fewer.
+/// log2 of the slots of the smallest table of a hash map, unless there are fewer blocks.
 pub const HASH_SLOT_BITS_MIN: u32 = 5;
 
-/// The most slots of a hash map that a key is searched in.
+/// The most slots of a hash map that are searched for a key.
 pub const HASH_DISTANCE_MAX: u64 = 63;
 
 /// The bits of a key that a slot of a hash map holds beside those that its number implies.
@@ -40,8 +39,8 @@ pub const HASH_REMAINDER_BITS: u32 = 25;
 const _: () = assert!(BLOCKS_MAX / HASH_REGIONS_MAX < u16::MAX as u64);
 const _: () = assert!(FLAT_REGION_BLOCKS.is_power_of_two() && REGIONS_PER_GROUP.is_power_of_two());
 
-/// The bytes at the beginning of a raw device that tell whether there is data on it: file systems, partition tables,
-/// volume managers and volumes all have some there.
+/// The bytes at the beginning of a raw device that are checked for data: file systems, partition tables, volume
+/// managers and volumes all have some there.
 pub const DEVICE_HEAD_BYTES: usize = 1 << 20;
 
 /// The unit in which the head of a raw device is read and written.
@@ -56,18 +55,18 @@ pub const SEGMENT_BYTES_MIN: u64 = 256 << 10;
 /// The largest segment that [`Config::new`](crate::Config::new) chooses.
 pub const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 
-/// How much of the log is alive at most, when the volume is full: cleaning needs the rest.
+/// The largest live share of the log, when the volume is full: cleaning needs the rest.
 pub const UTILISATION_PERCENT_MAX: u64 = 90;
 
-/// Segments that only cleaning may take: what it moves needs less than one at a time, and those that it emptied
+/// Segments that only cleaning may take: the blocks that it moves need less than one at a time, and emptied segments
 /// wait for a sync.
 pub const RESERVED_SEGMENTS: u64 = 4;
 
-/// Of those, segments that trims leave to cleaning.
+/// Reserved segments that trims must leave to cleaning.
 pub const TRIM_SEGMENTS_KEPT: u64 = 2;
 const _: () = assert!(0 < TRIM_SEGMENTS_KEPT && TRIM_SEGMENTS_KEPT < RESERVED_SEGMENTS);
 
-/// Segments beyond those that a full volume needs: those being filled, written and emptied.
+/// Segments beyond those that a full volume needs: for segments being filled, written and emptied.
 pub const SEGMENTS_SPARE: u64 = 8;
 
 /// Blocks that are written under one hold of the log's writer lock.
@@ -76,50 +75,50 @@ pub const BLOCKS_LOCKED_MAX: usize = 32;
 /// Blocks that are made zero under one hold of the log's writer lock.
 pub const ZEROES_LOCKED_MAX: u64 = 4096;
 
-/// Slots whose header is damaged, or never came, that a start reads as a whole, at most.
+/// The most slots with a damaged or missing header that a start reads completely.
 pub const DAMAGED_SEARCHED_MAX: u64 = 64;
 
-/// How long a write waits for cleaning and the device before it fails for want of space. The time that the map is written
-/// down in does not count.
+/// How long a write waits for cleaning and the device before it fails for want of space. Time spent writing a
+/// checkpoint does not count.
 pub const ROOM_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How long a write waits for room while the map cannot be written down: slots of segments that no checkpoint has are not
-/// used again.
+/// How long a write waits for room while no checkpoint can be written: slots of segments that no checkpoint covers are
+/// not reused.
 pub const ROOM_WAIT_WITHOUT_MAP_MAX: Duration = Duration::from_secs(5);
 
-/// How often a write that waits looks for what went wrong.
+/// The interval at which a waiting write checks for errors.
 pub const ROOM_LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// How long writing the map down is not tried again after it failed. Twice as long each time, [`RETRY_MAX`] at most.
+/// The pause after a checkpoint failed, doubled each time, at most [`RETRY_MAX`].
 pub const RETRY: Duration = Duration::from_millis(100);
 /// See [`RETRY`].
 pub const RETRY_MAX: Duration = Duration::from_secs(1);
 
-/// How often a read looks a block up again that was moved while it was read.
+/// How often a read looks up a block again that was moved meanwhile.
 pub const READ_TRIES_MAX: usize = 1000;
 
-/// Bytes of checksums that are kept in memory unless asked otherwise: those of 64 GiB in blocks of 4 KiB.
+/// Default bytes of cached checksums: those of 64 GiB in blocks of 4 KiB.
 pub const CHECKSUM_BYTES: u64 = 64 << 20;
 
-/// About as many bytes are written between two syncs, if nobody asks for one: the cleaner looks every [`CLEANER_SLEEP`]. A
-/// recovery reads what was not synced.
+/// The approximate bytes written between two syncs if no client flushes: the cleaner checks every [`CLEANER_SLEEP`]. A
+/// recovery reads unsynced blocks.
 pub const UNSYNCED_BYTES_MAX: u64 = 64 << 20;
 
-/// Of the log's segments, one in so many is written between two checkpoints of the map.
+/// Between two checkpoints 1/`CHECKPOINT_SEGMENTS_DIVISOR` of the log's segments are written.
 pub const CHECKPOINT_SEGMENTS_DIVISOR: u64 = 8;
 
 /// How long the cleaner sleeps when there is nothing to do.
 pub const CLEANER_SLEEP: Duration = Duration::from_millis(200);
 
-/// How long the cleaner leaves a segment alone in which something could not be read: a fault may pass. Twice as long each
-/// time, [`SET_ASIDE_MAX`] at most.
+/// How long the cleaner skips a segment with an unreadable block: a fault may pass. Doubled each time, at most
+/// [`SET_ASIDE_MAX`].
 pub const SET_ASIDE: Duration = Duration::from_millis(100);
 /// See [`SET_ASIDE`].
 pub const SET_ASIDE_MAX: Duration = Duration::from_secs(8);
 
-/// Cleaning goes on until one segment in so many is free beside those that are reserved, [`CLEAN_MIN`] at least and
-/// [`CLEAN_MAX`] at most. Free segments hold no data: the more there are, the fuller are the victims; the fewer there are,
-/// the sooner do writers wait for cleaning.
+/// Cleaning goes on until 1/`CLEAN_DIVISOR` of the segments are free beside the reserved ones, at least [`CLEAN_MIN`]
+/// and at most [`CLEAN_MAX`]. Free segments hold no data: the more there are, the fuller are the victims; the fewer
+/// there are, the sooner do writers wait for cleaning.
 pub const CLEAN_DIVISOR: u32 = 85;
 /// See [`CLEAN_DIVISOR`].
 pub const CLEAN_MIN: u32 = 2;

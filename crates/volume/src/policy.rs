@@ -1,4 +1,4 @@
-//! What is cleaned, and when: pure functions.
+//! Decides which segments are cleaned, and when: pure functions.
 
 use crate::limits::{CLEAN_DIVISOR, CLEAN_MAX, CLEAN_MIN};
 use std::cmp::Ordering;
@@ -25,11 +25,10 @@ pub struct Candidate {
     pub age: u64,
 }
 
-/// Chooses the slot of the segment to clean, or `None` if all candidates have as many live blocks as cleaning fills a segment
-/// with: `blocks_per_segment`.
+/// Chooses the slot of the segment to clean, or `None` if all candidates have at least `blocks_per_segment` live
+/// blocks, the number that cleaning fills a segment with.
 ///
-/// A segment without live blocks comes first under either policy: it is free for the taking. Among equals,
-/// the oldest does.
+/// A segment without live blocks comes first under either policy: it costs nothing. Among equals, the oldest one does.
 pub fn choose(
     candidates: impl Iterator<Item = Candidate>,
     blocks_per_segment: u32,
@@ -71,11 +70,11 @@ pub fn greedy_write_amplification(utilisation: f64) -> f64 {
     1.0 / (1.0 - victim_live)
 }
 
-/// More than the equation of [`greedy_write_amplification`] takes to settle, up to a log that is 99 % alive.
+/// More steps than the equation of [`greedy_write_amplification`] needs to converge, up to a log that is 99 % live.
 const GREEDY_STEPS: u32 = 100_000;
 
-/// Whether writing the map down, `map_blocks` of it, writes less for each of the `waiting` segments that it frees than
-/// moving the `live` blocks of a victim does for what that frees.
+/// Whether a checkpoint of `map_blocks` blocks writes less for each of the `waiting` segments that it frees than moving
+/// the `live` blocks of a victim writes for each segment that this frees.
 pub fn is_checkpoint_cheaper(map_blocks: u64, waiting: u64, live: u64, blocks_per_segment: u64) -> bool {
     let dead = blocks_per_segment.saturating_sub(live);
     // By segment: map_blocks / waiting, and live × (blocks per segment / dead).
@@ -84,8 +83,8 @@ pub fn is_checkpoint_cheaper(map_blocks: u64, waiting: u64, live: u64, blocks_pe
     map_blocks * dead < live * all * waiting
 }
 
-/// The segments that are to be freed where `free` of `total` are free, `reserved` of which are for cleaning itself to move
-/// blocks to.
+/// The number of segments to free if `free` of `total` are free, `reserved` of which are for the blocks that cleaning
+/// moves.
 pub fn segments_to_free(free: u32, reserved: u32, total: u32) -> u32 {
     let wanted = reserved.saturating_add((total / CLEAN_DIVISOR).clamp(CLEAN_MIN, CLEAN_MAX));
     wanted.saturating_sub(free)

@@ -1,4 +1,4 @@
-//! Raw devices that volumes are made on.
+//! Raw devices of volumes.
 
 use crate::config::Error;
 use crate::limits::{DEVICE_HEAD_BYTES, DEVICE_UNIT};
@@ -11,9 +11,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Says why no volume of so many bytes may be made on a device: it is none, is too small or in use, or its head has data,
-/// such as a file system's or another volume's.
-/// The device is claimed until what is returned is dropped.
+/// Checks that a volume of `bytes` bytes may be created on a device: that it is a block device, large enough, not in
+/// use, and has no data in its head, such as a file system's or another volume's. The device is claimed until the
+/// returned descriptor is dropped.
 pub(crate) fn check_unused(path: &Path, bytes: u64) -> Result<OwnedFd, Error> {
     let claim = claim(path)?;
     let mut head = AlignedBuffer::zeroed(DEVICE_HEAD_BYTES);
@@ -28,8 +28,8 @@ pub(crate) fn check_unused(path: &Path, bytes: u64) -> Result<OwnedFd, Error> {
     Ok(claim)
 }
 
-/// Makes all of a device zeroes, so that whatever is on it is lost: a volume of which a segment were left would be opened
-/// again, and write over the new one. As [`check_unused`] where it is none, is too small or in use.
+/// Zeroes the whole device: if a segment of a former volume were left, that volume could be opened again, and overwrite
+/// the new one. Fails like [`check_unused`] if the device is invalid, too small or in use.
 pub(crate) fn wipe(path: &Path, bytes: u64) -> Result<OwnedFd, Error> {
     let claim = claim(path)?;
     let device = open(path, bytes)?;
@@ -38,7 +38,7 @@ pub(crate) fn wipe(path: &Path, bytes: u64) -> Result<OwnedFd, Error> {
     Ok(claim)
 }
 
-/// Zeroes a device by its own means, which most have, or else piece by piece.
+/// Zeroes a device by its own command, which most have, or else piece by piece.
 fn zero(claim: &OwnedFd, device: &FileDevice) -> io::Result<()> {
     let bytes = rustix::fs::seek(claim, SeekFrom::End(0))?;
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -65,7 +65,7 @@ fn invalid(reason: String) -> Error {
     Error::Invalid { option: "device", reason }
 }
 
-/// Claims a block device as a mount does. Waits up to a second for who has it.
+/// Claims a block device exclusively, as a mount does. Waits up to a second for its holder.
 pub(crate) fn claim(path: &Path) -> Result<OwnedFd, Error> {
     let shown = path.display();
     let flags = OFlags::RDWR | OFlags::EXCL | OFlags::CLOEXEC;

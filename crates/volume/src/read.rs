@@ -1,4 +1,4 @@
-//! Reading: where a block lies, and whether what was read is it.
+//! Reading: where a block lies, and whether the bytes read are its content.
 
 use crate::framing::{checksum, content_hash};
 use crate::limits::READ_TRIES_MAX;
@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 
 /// Where the content of a logical block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// It has been copied: it was in RAM, or is zero.
+pub enum Located {
+    /// It was in RAM, or is zero, and has been copied.
     Copied,
     /// It lies on the device.
     OnDevice(Stored),
@@ -26,36 +26,36 @@ pub struct Stored {
     pub(crate) sequence: u64,
 }
 
-/// What bytes read from the device are.
+/// The result of checking bytes read from the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum BlockCheck {
     /// The content of the logical block.
-    Right,
-    /// Something else: the logical block has moved meanwhile. It is to be looked up again.
+    Valid,
+    /// Other content, as the logical block was moved meanwhile. Look it up again.
     Moved,
-    /// Not what was written there.
+    /// The block is damaged.
     Damaged,
 }
 
 impl Shared {
     /// Finds a logical block, and copies it if it is not on the device.
-    pub fn find(&self, lba: u64, out: &mut [u8]) -> Found {
+    pub fn find(&self, lba: u64, out: &mut [u8]) -> Located {
         loop {
             let Some(place) = self.map.get(lba) else {
                 out.fill(0);
-                return Found::Copied;
+                return Located::Copied;
             };
             match self.log.locate(place.block().into()) {
-                Location::Device { sequence } => return Found::OnDevice(Stored { place, sequence }),
+                Location::Device { sequence } => return Located::OnDevice(Stored { place, sequence }),
                 Location::Memory(segment) => {
                     let segment = segment.read();
-                    // The slot may hold another segment than when it was looked up, and another one by now. As long as the
-                    // map points there nobody gives the slot away.
+                    // The slot may have been reused since the lookup. As long as the map points to the block, its slot
+                    // is not freed.
                     if self.map.get(lba) == Some(place)
                         && self.log.sequence_of(place.block().into()) == segment.sequence()
                     {
                         out.copy_from_slice(&segment.bytes_from(place.block().into())[..out.len()]);
-                        return Found::Copied;
+                        return Located::Copied;
                     }
                 }
             }
@@ -68,36 +68,36 @@ impl Shared {
         Extent { offset, len: self.block_size() }
     }
 
-    /// Whether bytes read from the device are a logical block.
-    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> Verdict {
+    /// Whether bytes read from the device are the content of a logical block.
+    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> BlockCheck {
         self.check_hash(lba, stored, content_hash(bytes))
     }
 
-    /// The same of bytes of which the hash is known.
-    pub fn check_hash(&self, lba: u64, stored: Stored, hash: u64) -> Verdict {
+    /// Like [`check`](Self::check), for bytes with a known hash.
+    pub fn check_hash(&self, lba: u64, stored: Stored, hash: u64) -> BlockCheck {
         let Stored { place, sequence } = stored;
         let sum = checksum(self.log.instance(), sequence, lba, hash) as u32;
         if self.checksum(stored) == Some(sum) {
-            return Verdict::Right;
+            return BlockCheck::Valid;
         }
         let current =
             self.map.get(lba) == Some(place) && self.log.sequence_of(place.block().into()) == sequence;
         if !current {
-            return Verdict::Moved;
+            return BlockCheck::Moved;
         }
-        // A bit that flipped on the way may have hidden what the segment says of itself.
+        // A bit flipped while reading the footer may have spoilt the cached checksums: read them again.
         self.checksums.invalidate(self.log.geometry().slot_of_block(place.block().into()) as u32);
-        if self.checksum(stored) == Some(sum) { Verdict::Right } else { Verdict::Damaged }
+        if self.checksum(stored) == Some(sum) { BlockCheck::Valid } else { BlockCheck::Damaged }
     }
 
-    /// The checksum that a block on the device should have; `None`: its segment does not say so any more.
+    /// The checksum that a block on the device should have; `None`: its segment is no longer there.
     fn checksum(&self, Stored { place, sequence }: Stored) -> Option<u32> {
         let geometry = self.log.geometry();
         let slot = geometry.slot_of_block(place.block().into());
         let index = (u64::from(place.block()) - geometry.first_block_of_slot(slot)) as u32;
         let load = || {
             self.counters.checksum_loads.fetch_add(1, Ordering::Relaxed);
-            // What is not known for want of a read is not to be remembered.
+            // The result of a failed read must not be cached.
             let summary = self.summary_of(slot).filter(|summary| summary.is_read);
             let summary = summary.filter(|summary| summary.sequence == sequence).ok_or(())?;
             let mut sums = vec![0; geometry.blocks_per_segment() as usize].into_boxed_slice();
@@ -135,7 +135,7 @@ impl Shared {
     /// Reads a whole block.
     pub fn read_block(&self, io: &mut Io, lba: u64, out: &mut [u8]) -> io::Result<()> {
         for _ in 0..READ_TRIES_MAX {
-            let Found::OnDevice(stored) = self.find(lba, out) else { return Ok(()) };
+            let Located::OnDevice(stored) = self.find(lba, out) else { return Ok(()) };
             let mut result = Ok(());
             let mut read = false;
             io.read_many(self.log.device(), &[self.extent(stored)], |_, bytes| match bytes {
@@ -145,12 +145,12 @@ impl Shared {
                 }
                 Err(error) => result = Err(error),
             });
-            // What lies elsewhere by now need not be readable here.
+            // A block that was moved meanwhile need not be readable at its old place.
             let verdict = if read { self.check(lba, stored, out) } else { self.check(lba, stored, &[]) };
             match verdict {
-                Verdict::Right => return Ok(()),
-                Verdict::Moved => {}
-                Verdict::Damaged => {
+                BlockCheck::Valid => return Ok(()),
+                BlockCheck::Moved => {}
+                BlockCheck::Damaged => {
                     self.counters.damaged.fetch_add(1, Ordering::Relaxed);
                     result?;
                     tracing::error!(lba, "a block is damaged on the device");
@@ -177,13 +177,13 @@ impl Shared {
         }
         let mut wrong = 0;
         for (lba, _) in mapped(&*self.map, 0..self.map.blocks()) {
-            // What was moved meanwhile is looked for once more.
+            // Blocks that were moved meanwhile are checked once more.
             wrong += u64::from(!confirmed.contains(lba as usize) && !self.is_confirmed(lba));
         }
         wrong
     }
 
-    /// Whether the segment that the map points to says that it holds a logical block.
+    /// Whether the segment that the map points to has an entry of the logical block.
     fn is_confirmed(&self, lba: u64) -> bool {
         let Some(place) = self.map.get(lba) else { return true };
         let block = u64::from(place.block());
@@ -219,12 +219,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Reads whole blocks, those that lie side by side on the device at once.
+    /// Reads whole blocks, neighbours on the device in one read.
     fn read_blocks(&self, io: &mut Io, first: u64, out: &mut [u8]) -> io::Result<()> {
         let size = self.block_size();
         let mut blocks: Vec<(usize, Stored)> = Vec::new();
         for (i, out) in out.chunks_exact_mut(size).enumerate() {
-            if let Found::OnDevice(stored) = self.find(first + i as u64, out) {
+            if let Located::OnDevice(stored) = self.find(first + i as u64, out) {
                 blocks.push((i, stored));
             }
         }
@@ -237,7 +237,7 @@ impl Shared {
             for (j, (at, stored)) in blocks[runs[i].clone()].iter().enumerate() {
                 let bytes = bytes.as_ref().ok().map(|bytes| &bytes[j * size..(j + 1) * size]);
                 match bytes {
-                    Some(bytes) if self.check(first + *at as u64, *stored, bytes) == Verdict::Right => {
+                    Some(bytes) if self.check(first + *at as u64, *stored, bytes) == BlockCheck::Valid => {
                         out[at * size..(at + 1) * size].copy_from_slice(bytes);
                     }
                     _ => again.push(*at),

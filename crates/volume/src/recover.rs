@@ -1,4 +1,4 @@
-//! Opening: the map as it was written down, and what was done since.
+//! Opening: the checkpoint of the map, and the changes since.
 
 mod missing;
 
@@ -10,12 +10,12 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 impl Shared {
-    /// Repeats what the log says was done since the map was written down, and counts what is alive. `progress` is
-    /// told of segments: done, all. Returns whether the log speaks of blocks that never came to the device, or has
-    /// segments that never came there or to their end.
+    /// Replays the log's changes since the checkpoint, and counts live blocks. `progress` is called with segments:
+    /// done, all. Returns whether the log refers to blocks that never reached the device, or has missing or unsealed
+    /// segments.
     ///
     /// # Errors
-    /// A segment that was synced is not there, or not as a whole, or the map points beyond the log: what is damaged.
+    /// A synced segment is missing or incomplete, or the map points beyond the log; the text tells what is damaged.
     pub fn recover(
         &self,
         recovered: &Recovered<Blocks>,
@@ -23,7 +23,7 @@ impl Shared {
     ) -> Result<bool, String> {
         let from = self.checkpointed.load(Ordering::Acquire);
         let newest = recovered.segments.iter().map(|summary| summary.synced).max().unwrap_or(0);
-        // What the checkpoint covers was synced before it was there.
+        // Everything in the checkpoint was synced before it was published.
         let synced = newest.max(from.saturating_sub(1));
         self.note_synced(Some(synced));
         let geometry = self.log.geometry();
@@ -56,7 +56,7 @@ impl Shared {
             }
             let slot = self.slot_of(place);
             if slot.usage() == SlotUse::Free {
-                // Nothing there says what it is. Reads of it fail, and nothing is written over it.
+                // The slot has no valid segment. Reads of it fail, and it is not overwritten.
                 tracing::error!(
                     volume = self.files.name(),
                     block,
@@ -70,7 +70,7 @@ impl Shared {
         Ok(any_damaged)
     }
 
-    /// Reads a summary again, now with its entries: those of all segments at once may take more RAM than there is.
+    /// Reads a summary again, now with its entries: all entries at once would take too much RAM.
     fn with_entries(&self, found: &Summary) -> Result<Summary, String> {
         let again = self.summary_of(self.log.geometry().slot_of_block(found.first_block));
         let is_same = |again: &Summary| {
@@ -81,8 +81,7 @@ impl Shared {
             .ok_or_else(|| format!("the summary of segment {} cannot be read again", found.sequence))
     }
 
-    /// Repeats the entries of a segment but for the blocks that never came to the device: what those logical blocks
-    /// were before is what they are.
+    /// Replays the entries of a segment, except for blocks that never reached the device; those keep their older place.
     fn repeat(&self, summary: &Summary, damaged: &HashSet<u32>) {
         for (position, entry) in &summary.entries {
             match *entry {
@@ -100,8 +99,8 @@ impl Shared {
         }
     }
 
-    /// The positions in a segment of blocks that are not what the segment says. Those that cannot be read are none of them:
-    /// they may have been synced, and their reads fail.
+    /// The positions of blocks whose content never reached the device. Unreadable blocks are not included: they may
+    /// have been synced, so their reads must fail.
     fn damaged(&self, summary: &Summary, buffer: &mut AlignedBuffer) -> HashSet<u32> {
         let (geometry, size) = (self.log.geometry(), self.block_size());
         let mut unreadable: HashSet<u32> = HashSet::new();
@@ -124,7 +123,7 @@ impl Shared {
                 Entry::Block { lba, checksum: expected } => {
                     let hash = hashes[*position as usize];
                     let right = checksum(self.log.instance(), summary.sequence, lba, hash) == expected;
-                    // What was synced came to the device: it is damage, and stays where it is.
+                    // A synced block reached the device: a wrong checksum is damage, and the map keeps pointing there.
                     let may_be_lost = *position >= summary.synced_position && !unreadable.contains(position);
                     (!right && may_be_lost).then_some(*position)
                 }

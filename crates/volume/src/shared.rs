@@ -1,4 +1,4 @@
-//! What all parts of a running volume share.
+//! The state that all parts of a running volume share.
 
 use crate::checksums::Checksums;
 use crate::config::{Config, Files};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Shared {
     pub files: Files,
     pub hold: Arc<Hold>,
-    /// Another folder was in the place of the volume's when that was last checked: nothing is appended while it is.
+    /// The volume's folder was found replaced at the last check: nothing is appended while it is.
     pub is_replaced: AtomicBool,
     pub config: Config,
     pub log: Log<Blocks>,
@@ -26,20 +26,20 @@ pub(crate) struct Shared {
     pub map: Box<dyn Map>,
     pub slots: Box<[Slot]>,
     pub checksums: Checksums,
-    /// Slots that hold nothing alive. They are free as soon as what took the place of their content is synced.
+    /// Slots without live blocks. They are free once the new copies of their content are synced.
     pub emptied: Mutex<Vec<u64>>,
     /// Everything in segments before this one is in the checkpoint.
     pub checkpointed: Arc<AtomicU64>,
-    /// Segments that a recovery would read, but for those that were written since the volume was opened.
+    /// Segments that a recovery would read, except those written since the volume was opened.
     pub replayed: AtomicU64,
     /// Segments that were written between opening and the checkpoint.
     pub written_before: AtomicU64,
     /// The log's head when the volume was opened: new segments have greater sequence numbers. After a kill no segment has
     /// this one.
     pub head_at_open: u64,
-    /// The log speaks of blocks that are not there: the map is to be written down before anything is appended.
+    /// The log refers to blocks that are missing: a checkpoint must be written before anything is appended.
     pub checkpoint_first: AtomicBool,
-    /// Held by whoever does, or writes it down because it is time.
+    /// Held while a checkpoint is written, for that reason or because it is due.
     pub checkpointing: Mutex<Retry>,
     /// A write waited for room in vain, and no segment was freed since.
     pub no_room: AtomicBool,
@@ -55,9 +55,9 @@ pub(crate) struct Slot {
     pub live: AtomicU32,
     /// A [`SlotUse`].
     usage: AtomicU8,
-    /// Something in it could not be read: for how many milliseconds it is left alone; 0: it is not.
+    /// The cleaner skips the segment for this many milliseconds after a failed read; 0: it does not.
     set_aside: AtomicU64,
-    /// Until when that is, in milliseconds since the volume was opened.
+    /// The end of that time, in milliseconds since the volume was opened.
     set_aside_until: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum SlotUse {
     Free = 0,
     /// It holds, or will hold, a segment.
     Used = 1,
-    /// It holds nothing alive, and waits for a sync.
+    /// It holds no live blocks, and waits for a sync.
     Emptied = 2,
 }
 
@@ -86,8 +86,8 @@ impl Slot {
         self.usage.store(usage as u8, Ordering::Release);
     }
 
-    /// Leaves the segment alone from `now` on, in milliseconds since the volume was opened; whether that is for the first
-    /// time.
+    /// Makes the cleaner skip the segment from `now` on, in milliseconds since the volume was opened; returns whether
+    /// this is the first time.
     pub fn set_aside(&self, now: u64) -> bool {
         let before = self.set_aside.load(Ordering::Relaxed);
         let milliseconds = |duration: Duration| duration.as_millis() as u64;
@@ -101,7 +101,7 @@ impl Slot {
         self.set_aside.load(Ordering::Acquire) != 0 && now < self.set_aside_until.load(Ordering::Relaxed)
     }
 
-    /// Everything in it could be read, or it has another segment.
+    /// Ends the skipping: all blocks could be read, or the slot has another segment.
     pub fn end_set_aside(&self) {
         self.set_aside.store(0, Ordering::Release);
     }
@@ -128,7 +128,7 @@ impl Wake {
     }
 }
 
-/// The error that says that the device or the data on it is broken.
+/// The error for a broken device or damaged data.
 pub(crate) fn damaged() -> io::Error {
     rustix::io::Errno::IO.into()
 }
@@ -137,7 +137,7 @@ impl Shared {
     /// Segments that a recovery would read.
     pub fn since_checkpoint(&self) -> u64 {
         let before = self.written_before.load(Ordering::Acquire);
-        // Whoever wrote the map down meanwhile may have counted more.
+        // A checkpoint written meanwhile may have counted more.
         let written = self.log.segments_written().saturating_sub(before);
         self.replayed.load(Ordering::Acquire) + written
     }
@@ -165,18 +165,18 @@ impl Shared {
         &self.slots[self.log.geometry().slot_of_block(block) as usize]
     }
 
-    /// What the segment in a slot says of itself on the device; `None`: there is none, or it is not whole.
+    /// The summary of the segment in a slot on the device; `None`: there is none, or it is incomplete.
     pub fn summary_of(&self, slot: u64) -> Option<Summary> {
         self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten()
     }
 
-    /// Whether a segment's slot must not be used again before there is a checkpoint: what the segment says of zeroes is
-    /// in no other, and a recovery that does not find it takes it for lost.
+    /// Whether a segment's slot must not be reused before the next checkpoint: the segment's entries of zeroes are in
+    /// no other segment, and a recovery that does not find it would count it as lost.
     pub fn waits_for_checkpoint(&self, sequence: u64) -> bool {
         sequence >= self.checkpointed.load(Ordering::Acquire)
     }
 
-    /// Points a logical block to a block of the log that was appended just now.
+    /// Maps a logical block to a block of the log that was just appended.
     pub fn point(&self, lba: u64, block: u64) {
         let place = Place::of_block(block as u32).expect("the log has fewer blocks than places");
         let slot = self.slot_of(place);
@@ -189,14 +189,14 @@ impl Shared {
         }
     }
 
-    /// Takes what is pointed to from a logical block.
+    /// Unmaps a logical block.
     pub fn unpoint(&self, lba: u64) {
         if let Some(old) = self.map.remove(lba) {
             self.slot_of(old).live.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
-    /// Notes the newest segment that is durable with all before it. Segments that are written from here on say so.
+    /// Notes the newest segment that is durable with all before it. Segments written from here on record it.
     pub fn note_synced(&self, segment: Option<u64>) {
         self.log.framing().synced.fetch_max(segment.unwrap_or(0), Ordering::AcqRel);
     }
@@ -207,20 +207,20 @@ impl Shared {
         self.log.head().saturating_sub(synced.max(self.head_at_open))
     }
 
-    /// Checks that no other folder is in the place of the volume's.
+    /// Checks that the volume's folder was not replaced.
     ///
     /// # Errors
-    /// There is one. Nothing is appended while it is there.
+    /// The folder was replaced. Nothing is appended as long as it is.
     pub fn check_folder(&self) -> io::Result<()> {
         let checked = self.hold.check_folder();
         self.is_replaced.store(checked.is_err(), Ordering::Release);
         checked
     }
 
-    /// As [`check_folder`](Self::check_folder), if there was one when that was last checked.
+    /// Like [`check_folder`](Self::check_folder), but only if the last check found it replaced.
     ///
     /// # Errors
-    /// As [`check_folder`](Self::check_folder).
+    /// Those of [`check_folder`](Self::check_folder).
     pub fn check_folder_again(&self) -> io::Result<()> {
         if self.is_replaced.load(Ordering::Acquire) { self.check_folder() } else { Ok(()) }
     }
@@ -228,7 +228,7 @@ impl Shared {
     /// Makes everything durable that was written before the call.
     ///
     /// # Errors
-    /// The device refuses a write or a sync, or another folder is in the place of the volume's.
+    /// The device refuses a write or a sync, or the volume's folder was replaced.
     pub fn commit(&self) -> io::Result<()> {
         let emptied = std::mem::take(&mut *self.emptied.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.
@@ -237,7 +237,7 @@ impl Shared {
             self.emptied.lock().expect("no panic under the lock").extend(emptied);
             return Err(error);
         }
-        // What was kept is of no use to whoever opens the volume by its path, and finds another one there.
+        // Synced data is lost for a later open by path if the folder was replaced.
         let checked = self.check_folder();
         if checked.is_err() {
             self.emptied.lock().expect("no panic under the lock").extend(emptied);

@@ -4,7 +4,7 @@ use granary_metrics::{Latency, Stopwatch};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// What a client asks of a volume.
+/// The kind of a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// To read.
@@ -53,7 +53,7 @@ pub struct Stats {
     pub reads: u64,
     /// Bytes read by clients.
     pub bytes_read: u64,
-    /// Requests that wrote, but for those that failed.
+    /// Successful write requests.
     pub writes: u64,
     /// Bytes that they wrote.
     pub bytes_written: u64,
@@ -63,7 +63,7 @@ pub struct Stats {
     pub write_latency: Latency,
     /// How long clients waited for flushes.
     pub flush_latency: Latency,
-    /// Times that everything was made durable, for a client or for cleaning.
+    /// Commits, for clients or for cleaning.
     pub commits: u64,
     /// Blocks whose space was given back.
     pub blocks_trimmed: u64,
@@ -71,15 +71,15 @@ pub struct Stats {
     pub blocks_moved: u64,
     /// Segments that cleaning emptied.
     pub segments_cleaned: u64,
-    /// Times that the map was written down.
+    /// Checkpoints of the map.
     pub checkpoints: u64,
-    /// Times that checksums were read from the device.
+    /// Reads of checksums from the device.
     pub checksum_loads: u64,
     /// Reads of blocks that are damaged on the device.
     pub damaged: u64,
-    /// Times that a write waited for room. One that gave up and came again waited once.
+    /// Writes that waited for room. One that gave up and was retried counts once.
     pub waits: u64,
-    /// Bytes written to the device, summaries and moved blocks among them; checkpoints are not.
+    /// Bytes written to the device, including summaries and moved blocks, but not checkpoints.
     pub device_bytes_written: u64,
     /// Logical blocks that have content.
     pub blocks_mapped: u64,
@@ -91,7 +91,7 @@ pub struct Stats {
     pub blocks_per_segment: u64,
     /// Segments that are free.
     pub segments_free: u64,
-    /// Segments that the next start would read whole: those written since the map was written down.
+    /// Segments that the next start would read: those written since the last checkpoint.
     pub segments_since_checkpoint: u64,
     /// Bytes of memory of the map.
     pub map_bytes: u64,

@@ -3,13 +3,22 @@
 use crate::config::{Config, Error, Files};
 use crate::raw_device::is_block_device;
 use granary_log::{CrashPolicy, sync_folder};
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Makes a volume larger whose new shape was written down; a volume that has the shape it is to have stays as it is.
-pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
-    let Some(after) = Config::read_from(files.resized())? else { return Ok(()) };
+/// What became of a resize that was begun.
+pub(crate) enum Resize {
+    /// The volume has the new shape, or none was begun.
+    Finished,
+    /// The log cannot be that long, for this reason: the volume is as it was.
+    Undone(Error),
+}
+
+/// Makes a volume larger whose new shape was written down. Does nothing if it has that shape.
+pub(crate) fn finish_resize(files: &Files) -> Result<Resize, Error> {
+    let Some(after) = Config::read_from(files.resized())? else { return Ok(Resize::Finished) };
     let before = Config::read(files)?;
     // An older version may have written it before the volume was noted as formatted.
     let after = Config { formatted: before.formatted, ..after };
@@ -19,22 +28,42 @@ pub(crate) fn finish_resize(files: &Files) -> Result<(), Error> {
         let reason = "it is no larger shape of this volume: remove it".to_owned();
         return Err(Error::Damaged { path, reason });
     }
-    // Only its note is left where the shape is the new one, which the volume may have been used with since.
-    if before != after {
-        granary_log::grow(&before.log_options(files, CrashPolicy::Keep(None))?, &after.geometry()?)?;
+    let set_geometry = |of: &Config, to: &Config| {
+        granary_log::set_geometry(&of.log_options(files, CrashPolicy::Keep(None))?, &to.geometry()?)
+            .map_err(Error::from)
+    };
+    // Where the shape is the new one, the volume may have been used with it since.
+    let is_shaped = before == after;
+    // First, for it is what can fail: a file system has a longest file.
+    if after.device.is_none()
+        && let Err(source) = lengthen(&files.data(), after.geometry()?.file_bytes())
+    {
+        let error = Error::io("make larger", &files.data())(source);
+        if is_shaped {
+            return Err(error);
+        }
+        // Earlier versions wrote the state file first.
+        set_geometry(&after, &before)?;
+        remove(&[files.resized()])?;
+        return Ok(Resize::Undone(error));
     }
-    if after.device.is_none() {
-        let data = files.data();
-        let (size, file) = (after.geometry()?.file_bytes(), File::options().write(true).open(&data));
-        let longer = file.and_then(|file| {
-            let has = file.metadata()?.len();
-            file.set_len(size.max(has))?;
-            file.sync_all()
-        });
-        longer.map_err(Error::io("make larger", &data))?;
+    if !is_shaped {
+        set_geometry(&before, &after)?;
+        after.write(files, &files.config())?;
     }
-    after.write(files, &files.config())?;
-    remove(&[files.resized()])
+    remove(&[files.resized()])?;
+    Ok(Resize::Finished)
+}
+
+/// Makes a file that long at least, durably.
+fn lengthen(path: &Path, bytes: u64) -> io::Result<()> {
+    // Beyond the process's limit the kernel sends a signal that ends it.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes > limit) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let file = File::options().write(true).open(path)?;
+    file.set_len(file.metadata()?.len().max(bytes))?;
+    file.sync_all()
 }
 
 /// Removes what is left of a volume that has no shape any more.

@@ -7,13 +7,14 @@ use crate::config::{Config, Error, Files};
 use crate::framing::{Blocks, Summary};
 use crate::hold::Hold;
 use crate::limits::CHECKSUM_BYTES;
-use crate::read::{Found, Stored, Verdict};
+use crate::read::{BlockCheck, Located, Stored};
 use crate::shared::{Shared, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
+use crate::unfinished::{Resize, finish_resize, present};
 use crate::write::Patience;
 use granary_log::device::Device;
 use granary_log::{
-    Consumer, CrashPolicy, Extent, Failed, Io, Log, Newest, OpenError, Opened, Options, sync_folder,
+    Consumer, CrashPolicy, Extent, Io, Log, Newest, OnWriteError, OpenError, Opened, Options, sync_folder,
 };
 use std::io;
 use std::ops::Range;
@@ -33,7 +34,7 @@ pub struct Volume {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What the log asks of a volume: nothing is ever given up.
+/// The volume as the log's consumer: it never gives up a segment.
 struct Keeper;
 
 impl Consumer<Blocks> for Keeper {
@@ -45,16 +46,16 @@ impl Consumer<Blocks> for Keeper {
         unreachable!("slots of a volume are freed by the volume");
     }
 
-    fn failed(&self, _: &Summary, _: &io::Error) -> Failed {
-        Failed::Retry
+    fn on_write_error(&self, _: &Summary, _: &io::Error) -> OnWriteError {
+        OnWriteError::Retry
     }
 }
 
-/// Is told how far the opening of a volume has come: segments done, all.
+/// Called with the progress of opening a volume: segments done, all.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 impl Volume {
-    /// Opens a volume. `progress` is told of segments: done, all.
+    /// Opens a volume. `progress` is called with segments: done, all.
     ///
     /// # Errors
     /// There is none of this name, another process has it open, a file of it is damaged, or no thread can be started.
@@ -64,11 +65,13 @@ impl Volume {
         Self::open_held(files, &Arc::new(hold), progress)
     }
 
-    /// As [`open`](Self::open), a volume that is held.
+    /// Like [`open`](Self::open), for a volume that is held.
     pub(crate) fn open_held(files: Files, hold: &Arc<Hold>, progress: Progress<'_>) -> Result<Self, Error> {
-        crate::unfinished::finish_resize(&files)?;
+        if let Resize::Undone(error) = finish_resize(&files)? {
+            tracing::warn!(%error, volume = files.name(), "a resize that was begun is undone");
+        }
         let config = Config::read(&files)?;
-        crate::unfinished::present(&files, &config)?;
+        present(&files, &config)?;
         config.device.as_deref().map_or(Ok(()), |device| hold.claim(device))?;
         let options = config.log_options(&files, CrashPolicy::Keep(None))?;
         let open = |framing, newest| {
@@ -78,17 +81,18 @@ impl Volume {
         let is_formatted = config.formatted;
         let volume = Self::start(files.clone(), config, Arc::clone(hold), open, progress)?;
         if !is_formatted && files.checkpoint().exists() && volume.shared.log.head() > 0 {
-            // Made before this was noted, or by a process that was killed then: from here on a part that is missing is missed.
+            // The volume is older than `formatted`, or its creation was interrupted: from here on missing parts are
+            // detected.
             Config { formatted: true, ..volume.config().clone() }.write(&files, &files.config())?;
             crate::unfinished::remove(&[files.deleted()])?;
         }
         Ok(volume)
     }
 
-    /// Opens a volume, which is made if there is none of this name, with its log on a device at hand.
+    /// Opens a volume, creating it if it does not exist, with its log on a given device.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Those of [`open`](Self::open).
     pub fn open_on(
         folder: &Path,
         name: &str,
@@ -132,7 +136,8 @@ impl Volume {
                 }
                 framing.entries_from.store(header.sequence + 1, Ordering::Release);
                 framing.checkpoint.store(header.sequence + 1, Ordering::Release);
-                // A process that was killed may have put it in place and not made that last: slots are used again by it.
+                // A killed process may have renamed the checkpoint without syncing the folder. It must be durable
+                // before slots are reused on its strength.
                 sync_folder(&path).map_err(Error::io("sync the folder of", &path))?;
                 read.restore(&mut *map, &mut |_| {}).map_err(Error::Checkpoint)?;
                 Some(header)
@@ -144,7 +149,7 @@ impl Volume {
             return Err(damaged("it is the map of another volume"));
         }
         if framing.faults.unreadable.load(Ordering::Acquire) > 0 {
-            // What cannot be read may be the newest of something, and its slot must not pass for free.
+            // An unreadable segment may have the newest version of a block, and its slot must not count as free.
             let path = config.log_path(&files);
             return Err(Error::io("read the summaries of", &path)(crate::shared::damaged()));
         }
@@ -158,7 +163,7 @@ impl Volume {
             let reason = "nothing of this volume is on it: it is another device or file".to_owned();
             return Err(Error::Damaged { path: config.log_path(&files), reason });
         }
-        // Segments that said what is zero may be gone since: an older map would show again what was there before.
+        // Segments with entries of zeroes may be gone since: an older map would bring old content back.
         let newest = recovered.segments.iter().map(|summary| summary.checkpoint).max().unwrap_or(0);
         if newest > header.map_or(0, |header| header.sequence + 1) {
             return Err(damaged(
@@ -191,20 +196,21 @@ impl Volume {
         let data = shared.config.log_path(&shared.files);
         let recover = shared.recover(&recovered, progress);
         if recover.map_err(|reason| Error::Damaged { path: data.clone(), reason })? {
-            // The log refers to blocks that never reached the device, and its unfinished segments will soon count as synced.
-            // A checkpoint before the first append keeps later recoveries from replaying it; until then each recovery does as
-            // this one did.
+            // The log refers to blocks that never reached the device, and its unfinished segments will soon count as
+            // synced. A checkpoint before the first append keeps later recoveries from replaying it; until then each
+            // recovery replays the same.
             shared.checkpoint_first.store(true, Ordering::Release);
             if let Err(error) = shared.ready_to_append() {
                 let volume = shared.files.name();
                 tracing::error!(%error, volume, "the map cannot be written down: until it can, writes fail");
             }
         }
-        // Without a checkpoint there is one to come, whatever the log says.
+        // Without a checkpoint one is due in any case.
         if header.is_none() {
             shared.replayed.fetch_max(1, Ordering::Relaxed);
         }
-        // What this start shows, the next one shows, too: the last process may have ended before its writes were synced.
+        // Everything that this start serves must be durable: the last process may have ended before its writes were
+        // synced.
         shared.commit().map_err(Error::io("sync", &data))?;
         let sealed = recovered.segments.iter().rfind(|summary| summary.is_sealed);
         shared.note_synced(sealed.map(|summary| summary.sequence));
@@ -215,7 +221,7 @@ impl Volume {
     /// Starts the threads of a volume.
     ///
     /// # Errors
-    /// The process may start no more: those that were started have ended, and the volume is as after a kill.
+    /// The process may start no more: the started ones were ended, and the volume is as after a kill.
     fn run(shared: Arc<Shared>) -> io::Result<Self> {
         let committer = Committer::start(Arc::clone(&shared))?;
         let mut volume = Self { shared, committer, threads: Vec::new() };
@@ -250,33 +256,33 @@ impl Volume {
     /// Reads bytes.
     ///
     /// # Errors
-    /// EIO: a block is damaged on the device, or cannot be read. EINVAL: they lie beyond the end.
+    /// EIO: a block is damaged on the device, or cannot be read. EINVAL: the range ends beyond the volume.
     pub fn read(&self, io: &mut Io, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.check_range(offset, out.len() as u64)?;
         self.note_read(out.len() as u64);
         self.shared.read(io, offset, out)
     }
 
-    /// Reads a block that was [found](Self::find) on the device and could not be read there, or was not there any more.
+    /// Reads a block again that was [found](Self::find) on the device and could not be read there, or had moved.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Those of [`read`](Self::read).
     pub fn read_again(&self, io: &mut Io, lba: u64, out: &mut [u8]) -> io::Result<()> {
         self.shared.read_block(io, lba, out)
     }
 
-    /// Writes bytes. They are found by reads from here on, and durable after the next [`commit`](Self::commit).
+    /// Writes bytes. Reads find them from here on; they are durable after the next [`commit`](Self::commit).
     ///
     /// # Errors
-    /// The device refuses writes, or has no space left. EINVAL: they lie beyond the end.
+    /// The device refuses writes, or has no space left. EINVAL: the range ends beyond the volume.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8]) -> io::Result<()> {
         self.try_write(io, offset, data, Patience::LONG)
     }
 
-    /// As [`write`](Self::write), with this patience.
+    /// Like [`write`](Self::write), with this patience.
     ///
     /// # Errors
-    /// As [`write`](Self::write), and `WouldBlock`.
+    /// Those of [`write`](Self::write), and `WouldBlock`.
     pub fn try_write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
         self.check_range(offset, data.len() as u64)?;
         self.shared.ready_to_append()?;
@@ -286,15 +292,15 @@ impl Volume {
     /// Makes bytes zero. Whole blocks take no space from then on.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Those of [`write`](Self::write).
     pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
         self.try_write_zeroes(io, offset, len, Patience::LONG)
     }
 
-    /// As [`write_zeroes`](Self::write_zeroes), with this patience.
+    /// Like [`write_zeroes`](Self::write_zeroes), with this patience.
     ///
     /// # Errors
-    /// As [`write`](Self::write), and `WouldBlock`.
+    /// Those of [`write`](Self::write), and `WouldBlock`.
     pub fn try_write_zeroes(
         &self,
         io: &mut Io,
@@ -310,15 +316,15 @@ impl Volume {
     /// Gives back the space of whole blocks within a range of bytes: they are zero from then on.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Those of [`write`](Self::write).
     pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
         self.try_trim(offset, len, Patience::LONG)
     }
 
-    /// As [`trim`](Self::trim), with this patience.
+    /// Like [`trim`](Self::trim), with this patience.
     ///
     /// # Errors
-    /// As [`write`](Self::write), and `WouldBlock`.
+    /// Those of [`write`](Self::write), and `WouldBlock`.
     pub fn try_trim(&self, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
         self.check_range(offset, len)?;
         self.shared.ready_to_append()?;
@@ -328,24 +334,24 @@ impl Volume {
     /// Makes everything durable that was written before the call.
     ///
     /// # Errors
-    /// The device refuses a write, or a sync now or earlier: no sync that failed is followed by one that succeeds. Or
-    /// another folder is in the place of the volume's.
+    /// The device refuses a write, or a sync now or earlier: a failed sync is never followed by a successful one. Or
+    /// the volume's folder was replaced.
     pub fn commit(&self) -> io::Result<()> {
         self.shared.commit()
     }
 
-    /// As [`commit`](Self::commit), on a thread of the volume's; `done` is called there. Those that are asked for
-    /// while one runs share the next one.
+    /// Like [`commit`](Self::commit), on a thread of the volume, which calls `done`. Requests made while a commit runs
+    /// share the next one.
     pub fn commit_later(&self, done: impl FnOnce(Result<(), &io::Error>) + Send + 'static) {
         self.committer.commit(Box::new(done));
     }
 
     /// Finds a logical block, and copies it to `out`, a block long, if it is not on the device.
-    pub fn find(&self, lba: u64, out: &mut [u8]) -> Found {
+    pub fn find(&self, lba: u64, out: &mut [u8]) -> Located {
         self.shared.find(lba, out)
     }
 
-    /// Counts a read of so many bytes that was not made by [`read`](Self::read).
+    /// Counts a read of `bytes` bytes that was not made by [`read`](Self::read).
     pub fn note_read(&self, bytes: u64) {
         self.shared.counters.reads.fetch_add(1, Ordering::Relaxed);
         self.shared.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
@@ -367,12 +373,12 @@ impl Volume {
         self.shared.runs(blocks, bytes_max)
     }
 
-    /// Whether what was read of a block's extent is its content.
-    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> Verdict {
+    /// Whether `bytes`, read from a block's extent, are its content.
+    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> BlockCheck {
         self.shared.check(lba, stored, bytes)
     }
 
-    /// What extents are read from.
+    /// The device that extents are read from.
     pub fn device(&self) -> &dyn Device {
         self.shared.log.device()
     }
@@ -382,13 +388,13 @@ impl Volume {
         Some(self.shared.map.next_mapped(lba)?.0)
     }
 
-    /// Whether changes have to wait for room when the segment that is being filled is full.
+    /// Whether changes will have to wait for room when the current segment is full.
     pub fn is_behind(&self) -> bool {
         self.shared.log.is_behind()
     }
 
-    /// Looks for what the map says in what the segments say, and returns the number of logical blocks that are not where the
-    /// map has them. Of blocks that it does not have, the segments cannot tell. `progress` is told of segments that are done.
+    /// Compares the map with the segments' entries, and returns the number of mapped logical blocks that are not where
+    /// the map has them. Unmapped blocks cannot be checked. `progress` is called with the number of segments done.
     pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
         self.shared.check_map(progress)
     }
@@ -427,24 +433,24 @@ impl Volume {
         }
     }
 
-    /// Makes everything durable, writes the map down, and closes the volume.
+    /// Makes everything durable, writes a checkpoint, and closes the volume.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit): what was committed before is kept all the same. Where nothing was written there is
-    /// nothing to keep, and no error.
+    /// Those of [`commit`](Self::commit): earlier commits are kept all the same. If nothing was written, there is no
+    /// error.
     pub fn close(mut self) -> io::Result<()> {
         self.end_at_no_loss()
     }
 
-    /// As [`close`](Self::close), for those who need the map to be written down.
+    /// Like [`close`](Self::close), for callers that need the checkpoint to be written.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// Those of [`commit`](Self::commit).
     pub(crate) fn close_with_map(mut self) -> io::Result<()> {
         self.end()
     }
 
-    /// Ends. Where nothing was written an end that fails costs nothing: the next start does as this one did.
+    /// Ends. If nothing was written, a failed end costs nothing: the next start replays the same.
     fn end_at_no_loss(&mut self) -> io::Result<()> {
         self.end().or_else(|error| if self.shared.is_untouched() { Ok(()) } else { Err(error) })
     }

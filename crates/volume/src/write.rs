@@ -1,4 +1,4 @@
-//! Writing: to the end of the log, then into the map, both in one order.
+//! Writing: to the end of the log, then into the map, both in the same order.
 
 use crate::framing::{SegmentBuilder, content_hash};
 use crate::limits::{
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How long a change waits for room.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience<'a> {
-    /// For each segment that it needs.
+    /// The wait for each segment that the change needs.
     most: Duration,
     is_long: bool,
     given_up: Option<&'a AtomicBool>,
@@ -24,22 +24,20 @@ pub struct Patience<'a> {
 }
 
 impl Patience<'_> {
-    /// Until it is clear that there is none.
+    /// Waits until it is clear that there is no room.
     pub const LONG: Self = Self::long(ROOM_WAIT_MAX);
 
-    /// So long for each segment that it needs, beside the time that the map is written down in. Then there is none
-    /// (ENOSPC).
+    /// Waits `most` for each segment that the change needs, not counting checkpoints. Then it fails (ENOSPC).
     pub const fn long(most: Duration) -> Self {
         Self { most, is_long: true, given_up: None, interrupted: None }
     }
 
-    /// So long for each segment that it needs. Then it fails with `WouldBlock`, and a part of it may be made.
+    /// Waits `most` for each segment that the change needs. Then it fails with `WouldBlock`, and may be made in part.
     pub const fn short(most: Duration) -> Self {
         Self { most, is_long: false, given_up: None, interrupted: None }
     }
 
-    /// As long as the flag is not set. Then the change fails (ECANCELED), and a part of it may be made: before the flag was
-    /// set, not after.
+    /// The change fails (ECANCELED) once the flag is set. A part of it may be made before that, but none after.
     pub const fn unless<'b>(self, given_up: &'b AtomicBool) -> Patience<'b>
     where
         Self: 'b,
@@ -47,7 +45,7 @@ impl Patience<'_> {
         Patience { given_up: Some(given_up), ..self }
     }
 
-    /// As long as it need not wait after the flag is set. Then it fails with `WouldBlock`, and a part of it may be made.
+    /// Once the flag is set, a change that has to wait fails with `WouldBlock`, and may be made in part.
     pub const fn until<'b>(self, interrupted: &'b AtomicBool) -> Patience<'b>
     where
         Self: 'b,
@@ -64,10 +62,10 @@ impl Patience<'_> {
         }
     }
 
-    /// As [`check`](Self::check), of a change that waits.
+    /// Like [`check`](Self::check), for a waiting change.
     ///
     /// # Errors
-    /// It is given up, or it is to come again.
+    /// It was given up, or must be retried.
     fn check_waiting(&self) -> io::Result<()> {
         self.check()?;
         match self.interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Acquire)) {
@@ -78,7 +76,7 @@ impl Patience<'_> {
 }
 
 impl Shared {
-    /// Writes bytes anywhere. Blocks of which a part is written are read and written as a whole.
+    /// Writes bytes anywhere. Partly written blocks are read, and written completely.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
         self.write_all(io, offset, data, patience)?;
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
@@ -142,7 +140,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes a part of a block: what the rest of it is when the whole is written is what it was when it was read.
+    /// Writes a part of a block. If the block changes after the rest of it was read, it is read again.
     fn write_part(
         &self,
         io: &mut Io,
@@ -156,7 +154,7 @@ impl Shared {
             let before = self.version(lba);
             match before {
                 Some(_) => self.read_block(io, lba, &mut block)?,
-                // Not what it is by now: when that was written and trimmed meanwhile, the version is the same.
+                // Zeros, and not a new read: if the block was written and trimmed meanwhile, the version is the same.
                 None => block.fill(0),
             }
             block[within..within + data.len()].copy_from_slice(data);
@@ -176,12 +174,12 @@ impl Shared {
         }
     }
 
-    /// Where a block lies, and in which segment: both change with every write of it.
+    /// The place and the segment of a block, which change with every write of it.
     fn version(&self, lba: u64) -> Option<(u32, u64)> {
         loop {
             let place = self.map.get(lba)?;
             let sequence = self.log.sequence_of(place.block().into());
-            // Else the number may be that of the segment that came after it in the slot.
+            // Otherwise the sequence number may be that of a later segment in the slot.
             if self.map.get(lba) == Some(place) {
                 return Some((place.block(), sequence));
             }
@@ -201,7 +199,7 @@ impl Shared {
         self.write_zeroed_part(io, behind * size..end, &zeroes, patience)
     }
 
-    /// Writes zeroes to a part of a block, unless it has none but zeroes.
+    /// Writes zeroes to a part of a block, unless that is zero already.
     fn write_zeroed_part(
         &self,
         io: &mut Io,
@@ -232,7 +230,7 @@ impl Shared {
     /// Unmaps blocks: they are zero.
     fn unmap(&self, mut lba: u64, count: u64, patience: Patience<'_>) -> io::Result<()> {
         let end = lba + count;
-        // What is not mapped needs no entry.
+        // Unmapped blocks need no entry.
         while let Some((first, _)) = mapped(&*self.map, lba..end).next() {
             let behind = end.min(first + ZEROES_LOCKED_MAX);
             let mut writer = self.log.writer();
@@ -260,8 +258,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether what makes room may open a segment. It needs next to none, and gets it also where nothing but segments is
-    /// left that are kept for cleaning, and cleaning cannot go on.
+    /// Whether a change that frees space may open a segment. It needs hardly any room, and may take a reserved segment
+    /// when no other is left and cleaning cannot go on.
     fn has_room_to_unmap(&self) -> bool {
         self.log.free_slots() > TRIM_SEGMENTS_KEPT && self.log.has_room_to_move()
     }
@@ -271,14 +269,14 @@ impl Shared {
         self.wait_for_room_unless(patience, || false)
     }
 
-    /// As [`wait_for_room`](Self::wait_for_room), or until there is what `is_enough` looks for.
+    /// Like [`wait_for_room`](Self::wait_for_room), but also ends once `is_enough` holds.
     fn wait_for_room_unless(&self, patience: Patience<'_>, is_enough: impl Fn() -> bool) -> io::Result<()> {
         let Patience { most, is_long, .. } = patience;
-        // Where there was none for so long, the writes behind do not wait as long one after the other.
+        // After a full wait in vain, the next writes wait only briefly each.
         let is_hopeless = is_long && self.no_room.load(Ordering::Relaxed);
         let mut left = if is_hopeless { ROOM_LOOK_AGAIN } else { most };
         let note = || self.counters.waits.fetch_add(1, Ordering::Relaxed);
-        // Who has little patience may come again, and is one that waited all the same.
+        // A change with short patience may be retried, so it is counted once it finds room.
         if is_long {
             note();
         }
@@ -287,7 +285,7 @@ impl Shared {
         loop {
             patience.check_waiting()?;
             self.cleaner.wake();
-            // Nothing is cleaned then.
+            // Nothing is cleaned while the folder is replaced.
             self.check_folder_again()?;
             if let Some(error) = self.log.write_failure() {
                 return Err(error);
@@ -299,12 +297,12 @@ impl Shared {
                 }
                 return Ok(());
             }
-            // Then no slot becomes free any more.
+            // After a failed sync no slot becomes free any more.
             if let Some(error) = self.log.sync_failure() {
                 return Err(error);
             }
             let now = Instant::now();
-            // Nothing is emptied while the map is written down: whether there is room shows after that.
+            // Nothing is emptied during a checkpoint: whether there is room shows only after it.
             if !is_long || !self.is_map_written_now() {
                 left = left.saturating_sub(now - looked);
             }

@@ -1,4 +1,4 @@
-//! Checkpoints on a file system: all maps, damage of every kind, and what an interrupted write leaves.
+//! Checkpoints on a file system: all maps, damage of every kind, and interrupted writes.
 
 mod common;
 
@@ -93,7 +93,7 @@ fn any_flipped_bit_and_any_cut_is_found() {
         fs::write(&path, &bytes[..at]).unwrap();
         assert!(!is_found(&path), "cut to {at} bytes");
     }
-    // More than there should be; a page twice, or missing.
+    // Extra bytes; a page twice, or missing.
     let page = &bytes[64..64 + 4112];
     let longer = [&bytes[..], &[0]].concat();
     let twice = [&bytes[..64], page, page, &bytes[64 + 4112..]].concat();
@@ -107,7 +107,7 @@ fn any_flipped_bit_and_any_cut_is_found() {
     assert!(is_found(&path));
 }
 
-/// A page of another checkpoint fits no more than a damaged one, even where it is of the same log.
+/// A page of another checkpoint counts as damage, even if it is of the same log.
 #[test]
 fn pages_of_two_checkpoints_do_not_mix() {
     let Folder { path, _folder, .. } = folder();
@@ -150,7 +150,7 @@ fn what_is_not_published_changes_nothing() {
     assert!(fresh.exists());
     drop(prepared);
     assert!(!fresh.exists() && fs::read(&path).unwrap() == former);
-    // Killed: what it left is in nobody's way.
+    // Killed: the left-over file does no harm.
     std::mem::forget(checkpoint::prepare(&path, &header(5000), &*map, &mut |_| {}).unwrap());
     fs::write(&fresh, [7; 100_000]).unwrap();
     assert!(fs::read(&path).unwrap() == former && is_found(&path));
@@ -196,7 +196,7 @@ fn a_checkpoint_that_changes_while_it_is_read_is_an_error() {
     }
 }
 
-/// Writers go on meanwhile: the file is whole, and has of each block a place that it had.
+/// Writers go on meanwhile: the file is complete, and has for each block a place that it had.
 #[test]
 fn a_checkpoint_of_a_map_in_use_is_whole() {
     const BLOCKS: u64 = 300_000;
@@ -231,7 +231,7 @@ fn a_checkpoint_of_a_map_in_use_is_whole() {
     }
 }
 
-/// 64 GiB in blocks of 4 KiB: 64 MiB of map. How long that takes at a start is measured in docs/studies/volume.md.
+/// 64 GiB in blocks of 4 KiB: 64 MiB of map. docs/studies/volume.md has the time that it takes at a start.
 #[test]
 fn a_large_checkpoint_is_read() {
     let Folder { path, _folder, .. } = folder();

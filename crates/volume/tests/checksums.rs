@@ -55,7 +55,7 @@ fn what_is_missing_is_loaded_once() {
     }
 }
 
-/// Whatever is done, an answer is right and the budget holds.
+/// After any operations, answers are right and the budget holds.
 #[test]
 fn the_cache_agrees_with_a_model() {
     for budget in [1000, 20_000, 3 << 20] {
@@ -98,7 +98,7 @@ fn the_cache_agrees_with_a_model() {
     }
 }
 
-/// What is read again and again stays, whatever passes through.
+/// A segment that is read repeatedly is not evicted by others.
 #[test]
 fn what_is_in_use_is_not_evicted() {
     let cache = Checksums::new(100_000);
@@ -109,7 +109,7 @@ fn what_is_in_use_is_not_evicted() {
     }
 }
 
-/// Readers load while the slots are used again: nobody sees the checksum of another segment.
+/// Readers load while slots are reused: no reader sees the checksum of another segment.
 #[test]
 fn threads_see_the_segment_that_they_asked_for() {
     let cache = Checksums::new(60_000);

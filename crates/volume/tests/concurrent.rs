@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const BLOCKS: u64 = 1 << 20;
 const TIME: Duration = Duration::from_millis(1000);
 
-/// Tests that have several threads each take turns: threads that wait for a core do not meet.
+/// Tests with several threads take turns: threads that wait for a core would not run at the same time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -59,7 +59,7 @@ fn a_block_is_never_absent_while_it_is_overwritten() {
                 let end = Instant::now() + TIME;
                 for version in 1.. {
                     for (lba, written) in permanent.iter().zip(&written) {
-                        // By turns as a write and as cleaning would.
+                        // Alternately as a write and as cleaning does.
                         if version % 2 == 0 {
                             assert_eq!(map.set(*lba, place(version)), Some(place(version - 1)), "{name}");
                         } else {
@@ -94,7 +94,7 @@ fn a_block_is_never_absent_while_it_is_overwritten() {
     }
 }
 
-/// The places that one thread brought into a map, and those that it took out.
+/// The places that one thread put into a map, and those that it took out.
 #[derive(Default)]
 struct Account {
     entered: Vec<Place>,
@@ -120,7 +120,7 @@ impl Account {
     }
 }
 
-/// Each place that came in is returned once, by a set, a remove or a replace, or is there at the end.
+/// Each place put in is returned once, by a set, a remove or a replace, or is there at the end.
 #[test]
 fn places_are_neither_lost_nor_doubled() {
     let _alone = alone();

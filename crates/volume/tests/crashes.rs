@@ -1,4 +1,4 @@
-//! Power cuts at every write of the device, with every subset of what was not synced lost: what is there afterwards is
+//! Power cuts at every write of the device, with every subset of the unsynced writes lost: the content afterwards is
 //! what a disk may show.
 
 #[path = "../../log/tests/common/golden.rs"]
@@ -14,7 +14,7 @@ use std::sync::Arc;
 const BLOCK: u64 = 512;
 const BLOCKS: u64 = 8;
 
-/// The ranges that operations are about: (first block, blocks). They overlap.
+/// The ranges of operations: (first block, blocks). They overlap.
 const RANGES: [(u64, u64); 3] = [(0, 1), (0, 3), (2, 2)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,12 +64,12 @@ fn content(volume: &Volume, io: &mut Io, what: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What operations did, and when.
+/// The effects of operations, in the order of time.
 #[derive(Default)]
 struct History {
-    /// Of each block: (operation, content), from its first content on.
+    /// For each block: (operation, content), from its first content on.
     versions: Vec<Vec<(usize, u8)>>,
-    /// Of each operation: the operations of the device before it was answered.
+    /// For each operation: the number of operations of the device before it was answered.
     answered: Vec<usize>,
     operations: Vec<Operation>,
 }
@@ -108,7 +108,7 @@ impl History {
         self.answered.push(device.recent());
     }
 
-    /// Checks what is there after a crash when the device had done so many operations.
+    /// Checks the content `found` after a crash, when the device had done `crash` operations.
     fn check(&self, found: &[u8], crash: usize, what: &str) {
         // Operations up to this one are durable.
         let durable = (1..=self.operations.len())
@@ -127,7 +127,7 @@ impl History {
     }
 }
 
-/// A folder in RAM, where there is one: the files beside the device are no part of this.
+/// A folder in RAM, if possible: the files beside the device are not tested here.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -142,7 +142,7 @@ fn copy_of(of: &Path) -> tempfile::TempDir {
     copy
 }
 
-/// Runs operations, then crashes at every write, with every subset of what was not synced.
+/// Runs operations, then crashes at every write, with every subset of the unsynced writes.
 fn crash_everywhere(operations: &[Operation], rounds: u32) -> u64 {
     let folder = folder();
     let device = Arc::new(VolatileDevice::new(config().geometry().unwrap().file_bytes(), BLOCK as usize));
@@ -159,11 +159,11 @@ fn crash_everywhere(operations: &[Operation], rounds: u32) -> u64 {
         for subset in 0u64..1 << unsynced {
             let what = format!("{operations:?}, crash at {crash}, subset {subset:b}");
             let left = Arc::new(device.after_power_cut_at(crash, |unit| subset >> unit & 1 == 1));
-            // What was found once is found again.
+            // Content found by one start is found by the next ones.
             let mut before: Option<Vec<u8>> = None;
             let folder = copy_of(folder.path());
             for round in 0..rounds {
-                // The same, told by the boot id or not.
+                // The same crash, with a new boot id or without.
                 if (crash as u64 + subset + u64::from(round)).is_multiple_of(2) {
                     lose_power(&folder.path().join("v.state"));
                 }
@@ -183,7 +183,7 @@ fn crash_everywhere(operations: &[Operation], rounds: u32) -> u64 {
     crashes
 }
 
-/// Every sequence of at most so many operations (`GRANARY_VOLUME_SEQUENCES`, 2).
+/// Every sequence of at most `GRANARY_VOLUME_SEQUENCES` (2) operations.
 #[test]
 fn short_sequences_survive_every_power_cut() {
     let longest: usize = std::env::var("GRANARY_VOLUME_SEQUENCES").map_or(2, |n| n.parse().unwrap());

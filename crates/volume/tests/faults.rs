@@ -1,5 +1,5 @@
-//! A volume on a device whose reads and syncs fail now and then: what is read is right or refused, and when the faults
-//! are over everything is there and cleaning goes on.
+//! A volume on a device whose reads and syncs fail now and then: a read returns the right content or an error, and when
+//! the faults are over everything is there and cleaning goes on.
 
 #[path = "../../log/tests/common/golden.rs"]
 #[expect(dead_code, reason = "only the loss of power is used here")]
@@ -20,7 +20,7 @@ const BLOCKS: u64 = 400;
 
 type Faulty = Arc<FaultyDevice<Arc<FileDevice>>>;
 
-/// A device whose reads and writes fail now and then, and whose syncs do not.
+/// A device whose reads and writes fail now and then, but not its syncs.
 struct Synced {
     faulty: Faulty,
     file: Arc<FileDevice>,
@@ -75,7 +75,7 @@ fn open(folder: &Path, device: impl Device + 'static) -> Volume {
     Volume::open_on(folder, "v", &config(), Box::new(device)).unwrap()
 }
 
-/// A logical block and the number of the write that it is of; 0: zeroes.
+/// The content of a logical block as written by write number `version`; 0: zeroes.
 fn content(lba: u64, version: u64) -> Vec<u8> {
     match version {
         0 => vec![0; BLOCK as usize],
@@ -83,10 +83,10 @@ fn content(lba: u64, version: u64) -> Vec<u8> {
     }
 }
 
-/// What each block may be: the last version, and those of writes that failed since.
+/// The allowed versions of each block: the last one, and those of writes that failed since.
 struct Model {
     versions: Vec<Vec<u64>>,
-    /// What each block may be after a kill: as it was at the last commit that succeeded, and all that was written since.
+    /// The allowed versions of each block after a kill: that of the last successful commit, and all written since.
     since_commit: Vec<Vec<u64>>,
     written: u64,
     random: Rng,
@@ -113,14 +113,14 @@ impl Model {
         self.changed(first..first + count, version, result.is_ok());
     }
 
-    /// A part of a block as it is already: the rest of it is read, and must not be lost.
+    /// Writes a part of a block with its present content: the rest must not be lost.
     fn write_part(&mut self, volume: &Volume) {
         let lba = self.random.u64(..BLOCKS);
         let versions = &self.versions[lba as usize];
         let [version] = versions[..] else { return };
         let (from, len) = (16 * self.random.u64(..31), 16);
         let part = &content(lba, version)[from as usize..(from + len) as usize];
-        // Old or new, it is the same.
+        // The old and the new content are equal.
         let _ = volume.write(&mut self.io, lba * BLOCK + from, part);
     }
 
@@ -144,7 +144,7 @@ impl Model {
         }
     }
 
-    /// Whether it succeeded.
+    /// Commits; returns whether that succeeded.
     fn commit(&mut self, volume: &Volume) -> bool {
         let is_done = volume.commit().is_ok();
         if is_done {
@@ -153,12 +153,12 @@ impl Model {
         is_done
     }
 
-    /// The volume was killed.
+    /// Notes that the volume was killed.
     fn killed(&mut self) {
         self.versions = self.since_commit.clone();
     }
 
-    /// Whether the read was refused.
+    /// Reads and checks blocks; returns whether the read was refused.
     fn read(&mut self, volume: &Volume, first: u64, count: u64, what: &str) -> bool {
         let mut bytes = vec![0xEE; (count * BLOCK) as usize];
         if volume.read(&mut self.io, first * BLOCK, &mut bytes).is_err() {
@@ -202,7 +202,7 @@ fn seeds() -> u64 {
     std::env::var("GRANARY_MODEL_SEEDS").map_or(6, |text| text.parse().expect("a number of seeds"))
 }
 
-/// Seeds with the engine that each of them reads by.
+/// Seeds, each with a read engine.
 fn seeded_engines() -> impl Iterator<Item = (u64, Engine)> {
     (0..seeds()).zip([Engine::Plain, Engine::Pool, Engine::Ring].into_iter().cycle())
 }
@@ -210,7 +210,8 @@ fn seeded_engines() -> impl Iterator<Item = (u64, Engine)> {
 /// Reads and writes fail now and then.
 fn faults(seed: u64) -> Faults {
     let kinds = [Fault::Eio, Fault::Short, Fault::FlippedBit, Fault::Delay];
-    // Few: each that the cleaner meets sets a segment aside, and writes wait when most are.
+    // Few: each fault that the cleaner meets makes it skip a segment for a while, and writes wait when most are
+    // skipped.
     let chances = kinds.map(|kind| (kind, if kind == Fault::Delay { 50 } else { 600 })).into();
     Faults { seed, chances, crash_after_writes: None }
 }
@@ -238,7 +239,7 @@ fn what_is_read_is_right_or_refused_and_faults_that_pass_leave_nothing_behind() 
             }
             device.set_faults(Faults::default());
             model.read_all(&volume, &what);
-            // Nothing is given up: the volume is overwritten several times, which takes every segment.
+            // No segment is lost to faults: the volume is overwritten several times, which needs every segment.
             let deadline = Instant::now() + Duration::from_secs(60);
             for _ in 0..6 * BLOCKS / 4 {
                 model.write(&volume);
@@ -260,7 +261,7 @@ fn what_is_read_is_right_or_refused_and_faults_that_pass_leave_nothing_behind() 
         all_cleaned += cleaned;
     }
     assert!(all_refused > 0, "no fault met a read");
-    // How many a seed takes is chance: what is overwritten soon enough needs no cleaning.
+    // How many segments a seed cleans is chance: segments that are overwritten soon need no cleaning.
     assert!(all_cleaned > 50 * seeds(), "{all_cleaned} segments cleaned");
 }
 
@@ -329,8 +330,8 @@ impl Device for EachThirdWriteFails {
     }
 }
 
-/// A batch of segments goes to the device in many writes. What came through is not written again because a later one
-/// failed: else no batch of more than a segment would ever be done.
+/// A batch of segments goes to the device in many writes. Segments that were written are not written again when a later
+/// one fails: otherwise no batch of more than a segment would ever complete.
 #[test]
 fn a_device_that_refuses_each_third_write_gets_everything() {
     let folder = tempfile::tempdir().unwrap();
@@ -356,9 +357,9 @@ fn a_device_that_refuses_each_third_write_gets_everything() {
     }
 }
 
-/// A sync fails and loses some of what it should have kept, as the kernel does, and no later one says so. Writes go on while
-/// segments are cleaned; then the power goes, or the process is killed and reads what the device has. What was committed
-/// before is there: above all, no slot was used again that has it.
+/// A sync fails and loses some unsynced writes, as with the kernel, and no later sync reports it. Writes go on while
+/// segments are cleaned; then the power goes, or the process is killed. Earlier commits must be there: above all, no
+/// slot with their content was reused.
 #[test]
 fn what_was_committed_before_a_sync_failed_is_there() {
     let (mut cleaned, mut refused) = (0, 0);
@@ -385,7 +386,7 @@ fn what_was_committed_before_a_sync_failed_is_there() {
                 // No segment becomes free any more.
                 break;
             }
-            // The cleaner may have met it. What is committed until one fails is committed.
+            // The cleaner may have met the failed sync. Commits before a failed one hold.
             if random.u8(..16) == 0 {
                 model.commit(&volume);
             }

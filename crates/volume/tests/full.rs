@@ -1,5 +1,5 @@
-//! The map cannot be written down, as where the disk below is full: what is there can be read, nothing can be written, and
-//! with room again everything goes on.
+//! No checkpoint can be written, as on a full file system: reads succeed, writes fail, and with room again everything
+//! goes on.
 
 #[path = "common/wait.rs"]
 mod wait;
@@ -40,7 +40,7 @@ fn create(folder: &Path, closed: bool) {
     if closed { volume.close().unwrap() } else { volume.abandon() }
 }
 
-/// Lets no map be written down until it is dropped.
+/// Prevents checkpoints until it is dropped.
 struct Full<'a>(&'a Path);
 
 impl<'a> Full<'a> {
@@ -62,7 +62,7 @@ fn a_killed_volume_is_read_and_not_written_until_its_map_can_be_written_down() {
         let folder = tempfile::tempdir().unwrap();
         create(folder.path(), false);
         let full = Full::new(folder.path());
-        // Once more, for nothing that the first start did may change what the second one finds.
+        // Twice, for the first start must not change what the second one finds.
         for _ in 0..2 {
             let volume = open(folder.path());
             has(&volume, 5, 7);
@@ -78,7 +78,7 @@ fn a_killed_volume_is_read_and_not_written_until_its_map_can_be_written_down() {
         let volume = open(folder.path());
         assert_eq!(volume.stats().checkpoints, 0);
         drop(full);
-        // It is tried again within a second.
+        // The checkpoint is retried within a second.
         wait_until("the map is written down", || write(&volume, 6, 8).is_ok());
         volume.commit().unwrap();
         assert!(volume.stats().checkpoints > 0);
@@ -90,7 +90,7 @@ fn a_killed_volume_is_read_and_not_written_until_its_map_can_be_written_down() {
     }
 }
 
-/// The cleaner tries it again, whether anybody writes or not.
+/// The cleaner retries the checkpoint, even if no client writes.
 #[test]
 fn the_map_is_written_down_as_soon_as_it_can() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn the_map_is_written_down_as_soon_as_it_can() {
     volume.close().unwrap();
 }
 
-/// A map that is as it was written down is not written again.
+/// An unchanged map is not written again.
 #[test]
 fn looking_at_a_closed_volume_writes_no_map() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,15 +117,15 @@ fn looking_at_a_closed_volume_writes_no_map() {
         assert_eq!(map(), before);
     };
     (0..3).for_each(|_| look());
-    // Nor is room for one needed.
+    // Nor is room for a checkpoint needed.
     let _full = Full::new(folder.path());
     look();
 }
 
-/// As long as the map is written down nothing is cleaned: writes wait for that, however long it takes.
+/// During a checkpoint nothing is cleaned: writes wait for its end, however long it takes.
 #[test]
 fn writes_wait_while_the_map_is_written_down() {
-    // What counts is the time in which the map is not written down: the cleaner syncs a device in RAM, which takes none.
+    // Only time outside checkpoints counts: the cleaner syncs a device in RAM, which takes none.
     const PATIENCE: Duration = Duration::from_secs(5);
     let folder = tempfile::tempdir().unwrap();
     let config = Config::new(SIZE);
@@ -134,14 +134,14 @@ fn writes_wait_while_the_map_is_written_down() {
     open().close().unwrap();
     let volume = open();
     let fresh = folder.path().join("v.map.new");
-    // Who writes to it waits until somebody reads.
+    // A writer of the FIFO waits for a reader.
     rustix::fs::mkfifoat(rustix::fs::CWD, &fresh, rustix::fs::Mode::RWXU).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             wait_until("a write waits", || volume.stats().waits > 0);
-            // Longer than anybody would wait for room.
+            // Longer than a write waits for room.
             std::thread::sleep(2 * PATIENCE);
-            // It cannot be synced, and the map is written down once more.
+            // A FIFO cannot be synced, so the checkpoint is written again.
             std::fs::read(&fresh).unwrap();
         });
         let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
@@ -151,12 +151,12 @@ fn writes_wait_while_the_map_is_written_down() {
         }
     });
     assert!(volume.stats().waits > 0, "{:?}", volume.stats());
-    // It is tried again within a second.
+    // The checkpoint is retried within a second.
     wait_until("the map is written down", || volume.stats().checkpoints > 0);
     volume.close().unwrap();
 }
 
-/// A close that cannot write the map down fails and loses nothing that was written.
+/// A close that cannot write the checkpoint fails, and loses no writes.
 #[test]
 fn a_close_that_writes_no_map_is_an_error_if_anything_was_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -176,7 +176,7 @@ fn a_close_that_writes_no_map_is_an_error_if_anything_was_written() {
     volume.close().unwrap();
 }
 
-/// A device in RAM. Once it is damaged, of each segment nothing can be read but its first and its last block.
+/// A device in RAM. Once it is damaged, only the first and the last block of each segment can be read.
 struct Damaged {
     inner: MemoryDevice,
     segment_bytes: u64,
@@ -208,7 +208,7 @@ impl Device for Damaged {
     }
 }
 
-/// Segments with damage are used again when nothing in them is alive: by trims, for which there has to be room.
+/// Damaged segments are reused once they have no live blocks, which trims achieve: these must find room.
 #[test]
 fn trims_make_room_where_nothing_can_be_cleaned() {
     let patience = Patience::long(Duration::from_secs(1));

@@ -57,7 +57,7 @@ fn what_was_agreed_is_read() {
     }
 }
 
-/// The golden bytes by the words of docs/format.md alone.
+/// Reads the golden bytes only by the description in docs/format.md.
 #[test]
 fn the_documentation_reads_the_golden_bytes() {
     let bytes = read(&folder(), NAME);

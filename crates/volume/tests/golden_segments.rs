@@ -37,7 +37,7 @@ fn block(number: u8) -> [u8; BLOCK] {
 
 /// Writes a full segment with a commit in it, and one with two commits and no summary.
 fn write(folder: &Path) {
-    // No map is written down meanwhile, whenever the cleaner has its turn: that would commit.
+    // Prevents checkpoints by the cleaner, which would commit.
     std::fs::create_dir(folder.join("v.map.new")).unwrap();
     let (volume, mut io) = (open(folder), Io::new());
     let mut put =
@@ -67,8 +67,8 @@ fn what_was_agreed_is_read() {
     is_read("segments.log.txt");
 }
 
-/// Of versions that used slots again before a checkpoint had what was in them, and said so by a zero; of those whose starts
-/// noted as synced the numbers that they left out; and of those whose commits did not say that they follow what was synced.
+/// Logs of versions that reused slots before a checkpoint covered them (the bit is 0), of versions whose starts counted
+/// skipped numbers as synced, and of versions without the bit "follows synced" in commits.
 #[test]
 fn what_older_versions_wrote_is_read() {
     is_read("segments.before-synced-commits.log.txt");

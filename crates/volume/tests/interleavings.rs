@@ -20,8 +20,8 @@ const SEED: u64 = 1;
 
 type Shared = Arc<dyn Map>;
 
-/// Checks `test` with maps of both kinds. The hash map has one table, of four slots at first: the fourth key
-/// makes a larger one.
+/// Checks `test` with maps of both kinds. The hash map has one table, of four slots at first: the fourth key makes it
+/// grow.
 fn check(test: impl Fn(Shared) + Send + Sync + Copy + 'static) {
     let hash = move || test(Arc::new(HashMap::with_shape(BLOCKS, 0, 2, 1).unwrap()));
     let flat = move || test(Arc::new(FlatMap::new(BLOCKS).unwrap()));
@@ -64,7 +64,7 @@ fn an_overwrite_is_one_step() {
     });
 }
 
-/// Cleaning moves a block while it is overwritten: the write wins, whatever comes first.
+/// Cleaning moves a block while it is overwritten: the write wins in any order.
 #[test]
 fn a_move_never_takes_back_a_write() {
     check(|map| {

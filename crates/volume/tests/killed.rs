@@ -1,5 +1,5 @@
-//! `kill -9` of a process that has a volume in a file open, its start among the moments: each block is as it was flushed, or
-//! as something later wrote it, and the same at the next start.
+//! `kill -9` of a process with an open volume in a file, at any moment, its start included: each block has its flushed
+//! version or a later one, and the same one at the next start.
 
 #[path = "../../log/tests/common/worker.rs"]
 mod worker;
@@ -29,7 +29,7 @@ fn random(seed: u64, n: u64) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ n)
 }
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Write,
@@ -38,7 +38,7 @@ enum Kind {
     Commit,
 }
 
-/// The operation of a number: (what it does, first block, blocks).
+/// Operation number `n`: (kind, first block, blocks).
 fn operation(seed: u64, n: u64) -> (Kind, u64, u64) {
     let mut random = random(seed, n);
     let kind = match random.u8(..20) {
@@ -52,7 +52,7 @@ fn operation(seed: u64, n: u64) -> (Kind, u64, u64) {
     (kind, first, random.u64(1..most).min(BLOCKS - first))
 }
 
-/// A logical block as the operation of a number wrote it; 0: zeroes.
+/// The content of a logical block as operation `number` wrote it; 0: zeroes.
 fn content(lba: u64, number: u64) -> Vec<u8> {
     match number {
         0 => vec![0; BLOCK as usize],
@@ -87,7 +87,7 @@ fn read(volume: &Volume, what: &str) -> Vec<u64> {
     (0..).zip(bytes.chunks_exact(BLOCK as usize)).map(stamped).collect()
 }
 
-/// The process that is killed; a test only by its form.
+/// The process to be killed; it is a test only in form.
 #[test]
 fn worker() {
     let Some((folder, [seed, from])) = worker::told() else { return };
@@ -95,15 +95,15 @@ fn worker() {
     worker::carry_out(&folder, from, |n| carry_out(&volume, &mut io, seed, n), |_| {});
 }
 
-/// What a block may be.
+/// The allowed versions of a block.
 struct Block {
-    /// As a process found it, or left it at its last commit.
+    /// The versions found by a process, or left by its last commit.
     settled: HashSet<u64>,
-    /// What the process has written since.
+    /// The versions that the process has written since.
     since: Vec<u64>,
 }
 
-/// Takes in what a process did before it was killed, the operations from `next` on.
+/// Notes the operations of a killed process, from `next` on.
 fn note(blocks: &mut [Block], seed: u64, next: u64, reached: u64) {
     for n in next..=reached / 2 {
         let (kind, first, count) = operation(seed, n);

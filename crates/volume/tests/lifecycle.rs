@@ -1,6 +1,11 @@
-//! Volumes are made larger and deleted, and what is there after crashes between the steps.
+//! Resizing and deleting volumes, with crashes between the steps.
 
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
+
+use granary_volume::map::MapKind;
 use granary_volume::{Config, Io, Volume};
+use skip::skipped;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -29,7 +34,7 @@ fn read(volume: &Volume, offset: u64) -> Vec<u8> {
     found
 }
 
-/// What is in a folder, by name.
+/// The files of a folder, by name.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let read = |entry: std::fs::DirEntry| {
@@ -78,7 +83,7 @@ fn a_volume_grows_and_keeps_its_content() {
     open.close().unwrap();
 }
 
-/// A resize has written some of its files, and not the others: whatever is done next, it is whole.
+/// A resize has written only some of its files: whatever is done next completes it.
 #[test]
 fn a_resize_that_is_cut_short_is_finished_by_whatever_comes_next() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +108,7 @@ fn a_resize_that_is_cut_short_is_finished_by_whatever_comes_next() {
             std::fs::write(cut.path().join(name), bytes).unwrap();
         }
         for name in done {
-            // What is written last is what the volume is to be.
+            // `v.volume.resized` has the new shape, which is the last file written.
             let bytes = if *name == "v.volume.resized" { &after["v.volume"] } else { &after[*name] };
             std::fs::write(cut.path().join(name), bytes).unwrap();
         }
@@ -113,6 +118,45 @@ fn a_resize_that_is_cut_short_is_finished_by_whatever_comes_next() {
         is_larger_and_has_its_content(cut.path(), again.unwrap_or(LARGE), &what);
         assert!(!cut.path().join("v.volume.resized").exists(), "{what}");
     }
+}
+
+/// Longer than ext4's longest file.
+const TOO_LARGE: u64 = 20 << 40;
+
+fn has_files_of_any_length(folder: &Path) -> bool {
+    let path = folder.join("long");
+    let made = std::fs::File::create(&path).unwrap().set_len(TOO_LARGE);
+    std::fs::remove_file(path).unwrap();
+    made.is_ok()
+}
+
+#[test]
+fn a_resize_beyond_the_longest_file_is_refused_and_the_volume_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    if has_files_of_any_length(folder.path()) {
+        return skipped("a file system without files of 20 TiB");
+    }
+    // A map that takes no memory for blocks without content.
+    let config = |size| Config { block_size: 16384, map: MapKind::SkipList, ..Config::new(size) };
+    Volume::create(folder.path(), "v", &config(SMALL)).unwrap();
+    let before = files(folder.path());
+    let error = Volume::resize(folder.path(), "v", TOO_LARGE).unwrap_err().to_string();
+    assert!(error.contains("v.log") && error.contains("File too large"), "{error}");
+    assert!(!folder.path().join("v.volume.resized").exists());
+    assert_eq!(open(folder.path()).config().size, SMALL);
+    // One that was begun by a process that was killed.
+    let text = String::from_utf8(before["v.volume"].clone()).unwrap();
+    let note = text.replace(&SMALL.to_string(), &TOO_LARGE.to_string());
+    assert_ne!(note, text);
+    std::fs::write(folder.path().join("v.volume.resized"), note).unwrap();
+    assert_eq!(open(folder.path()).config().size, SMALL, "what was begun is undone");
+    assert_eq!(Volume::resize(folder.path(), "v", LARGE).unwrap(), SMALL);
+    // A volume that cannot be made leaves nothing.
+    let names = || files(folder.path()).into_keys().collect::<Vec<_>>();
+    let before = names();
+    let error = Volume::create(folder.path(), "x", &config(TOO_LARGE)).unwrap_err().to_string();
+    assert!(error.contains("lengthen") && error.contains("x.log"), "{error}");
+    assert_eq!(names(), before);
 }
 
 #[test]
@@ -156,7 +200,7 @@ fn what_a_deletion_that_was_cut_short_left_is_not_found_in_a_new_volume() {
     });
 }
 
-/// By the next try, or by whoever wants to know which volumes there are.
+/// By the next deletion, or by a listing of the volumes.
 #[test]
 fn a_deletion_that_was_cut_short_is_finished() {
     after_deletions_that_were_cut_short(|folder, what| {
@@ -170,7 +214,7 @@ fn a_deletion_that_was_cut_short_is_finished() {
         assert_eq!(names, ["w"], "{what}");
         assert!(files(folder).keys().all(|name| name.starts_with("w.")), "{what}");
     });
-    // What somebody has is being made or deleted.
+    // A volume that is held counts as being created or deleted.
     let folder = tempfile::tempdir().unwrap();
     create(folder.path());
     let open = open(folder.path());
@@ -182,8 +226,8 @@ fn a_deletion_that_was_cut_short_is_finished() {
     open.close().unwrap();
 }
 
-/// Making a volume has ended before it had a shape: it is made anew, of any size. Files of somebody else are left alone, and
-/// so are those of a volume whose shape is missing.
+/// The creation of a volume ended before it had a shape: it can be created again, of any size. Foreign files are left
+/// alone, and so are those of a volume whose shape is missing.
 #[test]
 fn making_a_volume_that_was_cut_short_is_done_again() {
     for size in [SMALL, LARGE] {

@@ -1,5 +1,5 @@
-//! RAM, counted at the allocator. Of the maps: what `bytes_allocated` says is what was allocated, and it is given back
-//! while the map is in use. Of a start: what there is to repeat of the log does not count.
+//! RAM, counted at the allocator. Maps: `bytes_allocated` equals the allocated bytes, which are given back while the
+//! map is in use. Starts: the replay of the log takes no RAM.
 
 #[path = "../../log/tests/common/counting.rs"]
 mod counting;
@@ -17,7 +17,7 @@ fn resident_bytes() -> i64 {
     pages.split(' ').nth(1).unwrap().parse::<i64>().unwrap() * 4096
 }
 
-/// Compares what the map says with what was allocated since, which may be `percent` more or less.
+/// Compares the map's own count with the bytes allocated since `before`, which may differ by `percent`.
 fn compare(map: &dyn Map, before: i64, percent: i64, what: &str) {
     let (said, counted) = (map.bytes_allocated() as i64, allocated_by_this_thread() - before);
     let allowed = said * percent / 100 + 4096;
@@ -56,7 +56,7 @@ fn maps_say_what_they_allocate() {
         }
         compare(&*map, before, percent + 1, "churned");
         assert!(map.bytes_allocated() <= at_most, "{kind}: {} bytes, churned", map.bytes_allocated());
-        // What is unmapped is given back, but by the flat map, which has a place for each block.
+        // RAM of unmapped blocks is given back, except by the flat map, which has a place for each block.
         for i in 0..MAPPED {
             map.remove(i * 7);
         }
@@ -65,7 +65,7 @@ fn maps_say_what_they_allocate() {
             assert!(counted < filled as i64 / 10, "{kind}: {counted} bytes after all were unmapped");
         }
         drop(map);
-        // The skip list leaves a few removed entries to the next use of any.
+        // A few removed entries of the skip list are freed only at the next use of any.
         let left = allocated_by_this_thread() - before;
         assert!(left <= 64 << 10, "{kind}: {left} bytes left");
     }
@@ -83,7 +83,7 @@ fn a_flat_map_takes_ram_by_the_page_that_is_mapped() {
         assert_eq!(map.remove(i * 1024 * page + 512 * page), None);
     }
     assert_eq!((map.get((1 << 28) - 1), map.bytes_allocated() >> 30), (None, 1));
-    // 100 places in pages of their own, which are of 2 MiB where the system chooses so; counters.
+    // 100 places in pages of their own, which may be of 2 MiB, and counters.
     let taken = resident_bytes() - before;
     assert!(taken < 230 << 20, "{taken} bytes of RAM for 100 places");
     // A scan reads counters, not places.
@@ -97,11 +97,11 @@ fn a_flat_map_takes_ram_by_the_page_that_is_mapped() {
     assert!(resident_bytes() - before < taken + (1 << 20));
 }
 
-/// Entries of segments that were written since the map was written down are read one segment after the other.
+/// Entries of segments since the checkpoint are read one segment at a time.
 #[test]
 fn a_start_after_a_kill_takes_no_ram_for_what_it_repeats() {
     const MIB: u64 = 1 << 20;
-    // What is written first counts for a test that measures the RAM of the process.
+    // Tests that measure RAM take turns.
     let _alone = ALONE.lock().unwrap();
     let config = Config { block_size: 512, segment_bytes: MIB, map: MapKind::Hash, ..Config::new(2 << 30) };
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! A part of a volume is missing, or is another's: it is refused, nothing is made in its place, and with the part back all
-//! is there. On raw devices: nothing that is in use or has data is taken for a volume's.
+//! A part of a volume is missing, or belongs to another one: the volume is refused, nothing is created in place of the
+//! part, and with the part back all is there. Raw devices that are in use or have data are not taken.
 
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
@@ -20,7 +20,7 @@ fn open(folder: &Path) -> Result<Volume, Error> {
     Volume::open(folder, "v", &mut |_, _| {})
 }
 
-/// A volume with content that is durable, which ended as by a kill, or was closed.
+/// A volume with durable content, which was closed, or ended as by a kill.
 fn create(folder: &Path, config: &Config, closed: bool) {
     Volume::create(folder, "v", config).unwrap();
     let (volume, mut io) = (open(folder).unwrap(), Io::new());
@@ -52,8 +52,8 @@ fn is_refused(folder: &Path, part: &str) {
     assert_eq!(names(folder), before, "nothing is made in its place");
 }
 
-/// A segment that was synced after the last checkpoint, of which nothing is found: header and summary are damaged, or the
-/// device lost all writes to it. What it overwrote or made zero must not be shown again.
+/// A segment synced after the last checkpoint cannot be found: header and summary are damaged, or the device lost all
+/// writes to it. Content that it overwrote or made zero must not come back.
 #[test]
 fn a_segment_that_was_synced_and_is_gone_refuses_the_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ fn a_segment_that_was_synced_and_is_gone_refuses_the_start() {
         );
         for damaged in [flipped, zeroed, lost, copied] {
             std::fs::write(&log, damaged).unwrap();
-            // The two newest were not full when the last sync was.
+            // The two newest segments were not full at the last sync.
             if i + 2 < slots.len() {
                 is_refused(folder.path(), &format!("segment {}", number(*slot)));
             }
@@ -119,8 +119,8 @@ fn a_segment_that_was_synced_and_is_gone_refuses_the_start() {
     assert!(blocks.all(|(lba, bytes)| bytes[0] == if lba % 7 == 0 { 0 } else { 2 }));
 }
 
-/// A start numbers its segments far behind those that it finds: the numbers between were never synced. The first segment
-/// that such a start writes may be lost with the power while a later one is there.
+/// A start skips many sequence numbers, which were never synced. A loss of power may take the first segment that such a
+/// start writes and leave a later one.
 #[test]
 fn a_loss_of_power_may_take_the_first_segment_of_a_start() {
     const BLOCK: u64 = 512;
@@ -180,8 +180,8 @@ fn a_note_of_another_shape_makes_no_volume_larger() {
     has_its_content(folder.path());
 }
 
-/// The folder is moved away while a process has the volume open, and a copy of it takes its place: what the process has
-/// is not written over what the copy has.
+/// The folder is moved away while a process has the volume open, and a copy takes its place: the process must not
+/// overwrite the copy.
 #[test]
 fn a_copy_in_place_of_the_folder_stays_as_it_is() {
     let parent = tempfile::tempdir().unwrap();
@@ -196,7 +196,7 @@ fn a_copy_in_place_of_the_folder_stays_as_it_is() {
     std::fs::rename(&data, &old).unwrap();
     std::fs::create_dir(&data).unwrap();
     files.iter().for_each(|(name, bytes)| std::fs::write(data.join(name), bytes).unwrap());
-    // A write may find room in RAM. No flush of it is acknowledged, and none is taken from then on.
+    // A write may find room in RAM. Its flush fails, and so do later writes.
     let written = volume.write(&mut io, 6 * BLOCK, &[9; BLOCK as usize]);
     for error in [volume.commit().err(), volume.write(&mut io, 6 * BLOCK, &[9; BLOCK as usize]).err()] {
         let error = error.expect("another folder is there");
@@ -216,7 +216,7 @@ fn a_copy_in_place_of_the_folder_stays_as_it_is() {
     // A folder that is put back before the process ends is the volume's again.
     let elsewhere = parent.path().join("elsewhere");
     std::fs::rename(&old, &elsewhere).unwrap();
-    // It has the volume's files on its way, too.
+    // While it is moved, it still has the volume's files.
     volume.commit().unwrap();
     std::fs::create_dir(&old).unwrap();
     assert!(volume.commit().is_err());
@@ -224,13 +224,13 @@ fn a_copy_in_place_of_the_folder_stays_as_it_is() {
     std::fs::rename(&elsewhere, &old).unwrap();
     volume.write(&mut io, 5 * BLOCK, &[10; BLOCK as usize]).unwrap();
     volume.commit().unwrap();
-    // Nor does it lose anything that somebody cleaned up.
+    // Nor is anything lost if the lock file is removed.
     std::fs::remove_file(old.join("v.lock")).unwrap();
     volume.commit().unwrap();
     volume.close().unwrap();
 }
 
-/// A volume that no process has opened since it was made, or since before this was noted, is made larger.
+/// A volume that is not noted as formatted, being new or of an older version, can be resized.
 #[test]
 fn what_is_not_noted_as_formatted_is_made_larger() {
     let folder = tempfile::tempdir().unwrap();
@@ -286,8 +286,8 @@ fn a_log_that_is_another_is_refused() {
     }
 }
 
-/// A map that is whole and says something else than the segments. Of a block that it says nothing of, the segments cannot tell:
-/// the one that said that it was trimmed may be gone.
+/// A complete map that contradicts the segments. Blocks that it does not map cannot be checked: the segment with their
+/// trim may be gone.
 #[test]
 fn a_check_finds_places_that_are_not_what_the_map_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -316,14 +316,14 @@ fn a_check_finds_places_that_are_not_what_the_map_says() {
     }
 }
 
-/// The map that was written down.
+/// The map in a checkpoint.
 fn map_of(path: &Path) -> Box<dyn Map> {
     let mut map = MapKind::Flat.create(SIZE / BLOCK).unwrap();
     checkpoint::read(path).unwrap().unwrap().restore(&mut *map, &mut |_| {}).unwrap();
     map
 }
 
-/// Whoever has a volume open keeps it, whatever of it is missing.
+/// An open volume cannot be deleted, even if a part of it is missing.
 #[test]
 fn what_is_open_is_not_deleted() {
     for part in ["v.log", "v.state", "v.map"] {
@@ -352,7 +352,7 @@ fn what_cannot_be_opened_can_be_deleted() {
     }
 }
 
-/// So can one whose shape is damaged, and it is made anew.
+/// So can one whose shape is damaged, and it can be created again.
 #[test]
 fn a_volume_whose_shape_is_damaged_can_be_deleted() {
     for damaged in [&b""[..], b"size = 1", b"\xFF\xFE\0", b"size = 16777216\nunknown = 1\n"] {
@@ -435,7 +435,7 @@ fn a_device_that_is_gone_is_not_made_anew() {
     std::fs::remove_file(&node).unwrap();
     is_refused(folder.path(), "disk");
     assert_eq!(names(nodes.path()), [""; 0]);
-    // Devices change their names.
+    // The path leads to another device now.
     let Some(other) = Loop::new() else { return };
     std::os::unix::fs::symlink(&other.device, &node).unwrap();
     is_refused(folder.path(), "disk");
@@ -444,7 +444,7 @@ fn a_device_that_is_gone_is_not_made_anew() {
     has_its_content(folder.path());
 }
 
-/// A file lies where a volume's raw device was: it is neither cut nor made longer.
+/// A file lies where a volume's raw device was: its length is not changed.
 #[test]
 fn a_file_in_place_of_a_device_is_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -485,7 +485,7 @@ fn what_is_no_device_or_is_in_use_is_refused() {
     Volume::delete(folder.path(), "v").unwrap();
 }
 
-/// Where the blocks of the log lie that are no content: (offset, kind, sequence number), of the newest segment.
+/// (offset, kind) of the blocks of the newest segment that are not content.
 fn marked_blocks(log: &[u8]) -> Vec<(usize, u8)> {
     let marked = (0..log.len()).step_by(BLOCK as usize).filter(|at| &log[at + 40..at + 48] == b"GRVOLUME");
     let sequence =
@@ -494,8 +494,8 @@ fn marked_blocks(log: &[u8]) -> Vec<(usize, u8)> {
     marked.filter(|at| sequence(*at) == newest).map(|at| (at, log[at + 14])).collect()
 }
 
-/// Of the newest segment, which has no summary, header and footers say what was flushed. One that is damaged must not pass
-/// for one that never came: what was flushed there would be what it was before, or zero.
+/// The newest segment has no summary: its header and footers show what was flushed. A damaged one must not count as
+/// never written: flushed blocks would get their old content back.
 #[test]
 fn damage_to_what_says_what_was_flushed_refuses_the_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -539,12 +539,12 @@ fn damage_to_what_says_what_was_flushed_refuses_the_start() {
         damage(*at);
         is_refused(folder.path(), "v.log");
     }
-    // What the last commit is about is not told from what never came.
+    // The last commit cannot be distinguished from one that was never written.
     damage(marked[5].0);
     assert_eq!(contents(), [2, 2, 2, 2, 1, 1].map(Some));
     damage(marked[5].0 - BLOCK as usize);
     assert_eq!(contents(), [2, 2, 2, 2, 1, 1].map(Some));
-    // Content of those before is damaged, not older.
+    // Content of earlier commits is damaged, and does not fall back to older content.
     damage(marked[3].0 - BLOCK as usize);
     assert_eq!(contents(), [Some(2), Some(2), None, Some(2), Some(2), Some(1)]);
     restore();

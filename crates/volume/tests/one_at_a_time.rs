@@ -1,6 +1,6 @@
-//! One process at a time works on a volume: a start that waited for the end of another sees what that did, and what is
-//! done at the same moment is done once, or refused.
-//! Of files that are copies from different times, a volume is refused, or loses nothing.
+//! One process at a time works on a volume: a start that waited for another process sees its changes, and simultaneous
+//! operations are done once, or refused. A volume whose files are copies from different times is refused, or loses
+//! nothing.
 
 #[path = "../../log/tests/common/golden.rs"]
 #[expect(dead_code, reason = "only the loss of power is used here")]
@@ -24,7 +24,7 @@ fn config(size: u64) -> Config {
     Config { segment_bytes: 256 << 10, ..Config::new(size) }
 }
 
-/// A closed volume that has content, of which the first blocks are trimmed soon.
+/// A closed volume with content, whose first blocks will be trimmed.
 fn create(folder: &Path) {
     Volume::create(folder, "v", &config(4 * MIB)).unwrap();
     let (volume, mut io) = (open(folder).unwrap(), Io::new());
@@ -32,7 +32,7 @@ fn create(folder: &Path) {
     volume.close().unwrap();
 }
 
-/// Trims blocks, and overwrites others until nothing of the log says any more that those were trimmed.
+/// Trims blocks, and overwrites others until the log has no trace of the trims.
 fn trim_and_write_on(volume: &Volume) {
     let mut io = Io::new();
     volume.trim(0, TRIMMED * BLOCK).unwrap();
@@ -107,7 +107,7 @@ fn end(volume: Volume, killed: bool) {
     if killed { volume.abandon() } else { volume.close().unwrap() }
 }
 
-/// Puts back what `older` files were, by name.
+/// Restores the files in `older`, by name.
 fn put_back(folder: &Path, older: &[(&str, Vec<u8>)]) {
     older.iter().for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes).unwrap());
 }
@@ -116,7 +116,8 @@ fn copies(folder: &Path) -> [(&'static str, Vec<u8>); 3] {
     ["v.log", "v.state", "v.map"].map(|name| (name, std::fs::read(folder.join(name)).unwrap()))
 }
 
-/// The numbers that the older log goes on with are in the newer map already: a start would pass over what is written next.
+/// The newer map already covers the next sequence numbers of the older log: a later start would skip newly written
+/// segments.
 #[test]
 fn a_map_that_is_newer_than_the_log_is_refused() {
     for (before, killed) in
@@ -142,7 +143,7 @@ fn a_map_that_is_newer_than_the_log_is_refused() {
         put_back(folder.path(), &older[..2]);
         let is_refused = || {
             let before = copies(folder.path());
-            // Once more, for a start that refuses must not make the next one do otherwise.
+            // Twice, for a refused start must not change the result of the next one.
             for _ in 0..2 {
                 let error = open(folder.path()).err().expect("a newer map is refused");
                 assert!(matches!(error, Error::Damaged { .. }), "{error}");
@@ -151,7 +152,7 @@ fn a_map_that_is_newer_than_the_log_is_refused() {
             assert!(copies(folder.path()) == before, "nothing is written");
         };
         is_refused();
-        // The same on another machine, or after it was started anew.
+        // Likewise on another machine, or after a reboot.
         lose_power(&folder.path().join("v.state"));
         is_refused();
         put_back(folder.path(), &newest);
@@ -159,7 +160,7 @@ fn a_map_that_is_newer_than_the_log_is_refused() {
     }
 }
 
-/// The state file says an earlier stop than the log and the map: no number is given out again that they know.
+/// The state file is of an earlier stop than log and map: no number that these have is reused.
 #[test]
 fn beside_an_older_copy_of_the_state_file_nothing_is_lost() {
     for killed in [false, true] {
@@ -170,7 +171,7 @@ fn beside_an_older_copy_of_the_state_file_nothing_is_lost() {
         volume.write(&mut Io::new(), 0, &[3; BLOCK as usize]).unwrap();
         volume.commit().unwrap();
         volume.abandon();
-        // The map that a start after a kill writes down has the numbers that it left out.
+        // The checkpoint of a start after a kill includes the numbers that it skipped.
         let volume = open(folder.path()).unwrap();
         assert!(volume.stats().checkpoints > 0);
         end(volume, killed);
@@ -186,7 +187,7 @@ fn beside_an_older_copy_of_the_state_file_nothing_is_lost() {
     }
 }
 
-/// Does the same on several threads at once.
+/// Runs `work` on several threads at once.
 fn at_once<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let begin = Barrier::new(threads);
     std::thread::scope(|scope| {
@@ -233,7 +234,7 @@ fn a_volume_is_resized_beside_nobody() {
             let smaller = matches!(error, Error::Invalid { option: "size", .. });
             assert!(smaller || matches!(error, Error::InUse { .. }), "{error}");
         }
-        // All may be refused, each for another's sake.
+        // All may be refused, each because of another.
         let largest = done[..2].iter().flatten().copied().max().unwrap_or(4 * MIB);
         let volume = open(folder.path()).unwrap();
         assert_eq!(volume.config().size, largest);

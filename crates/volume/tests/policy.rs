@@ -1,4 +1,4 @@
-//! Victims, marks, and what greedy cleaning costs.
+//! Victims, thresholds, and the cost of greedy cleaning.
 
 use fastrand::Rng;
 use granary_volume::limits::{CLEAN_MAX, CLEAN_MIN};
@@ -86,7 +86,7 @@ impl Simulation {
             contents: vec![Vec::new(); segments as usize],
             live: vec![0; segments as usize],
             born: vec![0; segments as usize],
-            // One segment beside those counted takes what cleaning moves.
+            // One extra segment takes the blocks that cleaning moves.
             free: (1..segments).collect(),
             open: segments,
             written: 0,
@@ -145,7 +145,7 @@ impl Simulation {
         moved.into_iter().for_each(|lba| self.append(lba));
     }
 
-    /// Blocks written to the log for each block written by the user, once it has settled.
+    /// Blocks written to the log for each block written by the user, in the steady state.
     fn write_amplification(&mut self, random: &mut Rng) -> f64 {
         let blocks = self.segment_of.len();
         let mut overwrite = |this: &mut Self, times: usize| {
@@ -167,7 +167,7 @@ fn the_model_is_the_one_of_the_literature() {
     assert!((greedy_write_amplification(0.5) - 1.255).abs() < 0.01, "{}", greedy_write_amplification(0.5));
 }
 
-/// What cleaning costs lies within 10 % of the model, from half full to 95 % full.
+/// The cost of cleaning is within 10 % of the model, from half full to 95 % full.
 #[test]
 fn write_amplification_follows_the_greedy_write_amplification() {
     for percent in [50, 60, 70, 80, 85, 90, 95] {

@@ -1,5 +1,5 @@
-//! Power cuts and kills at every operation of the device of a full, small volume, whose segments are cleaned and used again
-//! and whose map is written down all the time. The files beside the device are those of each moment.
+//! Power cuts and kills at every operation of the device of a full, small volume, with constant cleaning, reuse of
+//! segments and checkpoints. The files beside the device are those of the same moment.
 
 #[path = "../../log/tests/common/golden.rs"]
 #[expect(dead_code, reason = "only the loss of power is used here")]
@@ -25,7 +25,7 @@ fn device(blocks: u64) -> Arc<VolatileDevice> {
     Arc::new(VolatileDevice::new(bytes, BLOCK as usize))
 }
 
-/// A folder in RAM, where there is one.
+/// A folder in RAM, if possible.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -33,12 +33,12 @@ fn folder() -> tempfile::TempDir {
 /// The files beside the device, by name.
 type Files = Vec<(String, Vec<u8>)>;
 
-/// A device that notes the files beside it at each operation.
+/// A device that records the files beside it at each operation.
 #[derive(Clone)]
 struct Witness {
     inner: Arc<VolatileDevice>,
     folder: PathBuf,
-    /// Each with the number of the device's operations when it was there first.
+    /// The recorded files, each with the number of the device's operations when they were first seen.
     seen: Arc<Mutex<Vec<(usize, Files)>>>,
 }
 
@@ -48,7 +48,7 @@ impl Witness {
         Self { inner, folder: folder.to_owned(), seen: Arc::default() }
     }
 
-    /// Does an operation, and looks before and after.
+    /// Runs an operation, and records the files before and after.
     fn witnessed(&self, operate: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let mut seen = self.seen.lock().unwrap();
         self.look(&mut seen);
@@ -66,8 +66,8 @@ impl Witness {
         }
     }
 
-    /// The files that may have been there when the device had done so many operations. A new map is there for good a moment
-    /// after it is there.
+    /// The files that a crash after `operations` operations may leave. A new map becomes durable a moment after its
+    /// rename.
     fn files_at(&self, operations: usize) -> Vec<Files> {
         let seen = self.seen.lock().unwrap();
         let before = seen.iter().rposition(|(since, _)| *since < operations);
@@ -98,7 +98,7 @@ impl Device for Witness {
     }
 }
 
-/// A logical block as the operation of a number wrote it; 0: zeroes.
+/// The content of a logical block as operation `number` wrote it; 0: zeroes.
 fn content(lba: u64, number: u64) -> Vec<u8> {
     match number {
         0 => vec![0; BLOCK as usize],
@@ -106,11 +106,11 @@ fn content(lba: u64, number: u64) -> Vec<u8> {
     }
 }
 
-/// The changes and flushes of a volume, each with the operation that made it.
+/// The changes and flushes of a volume, with their operations.
 struct History {
-    /// Of each block: (operation, what it wrote), from its first content on.
+    /// For each block: (operation, content), from its first content on.
     versions: Vec<Vec<(u64, u64)>>,
-    /// Of each flush: its operation, and the operations of the device before it was answered.
+    /// For each flush: (its operation, the number of operations of the device before it was answered).
     flushes: Vec<(u64, usize)>,
     number: u64,
     blocks: u64,
@@ -121,7 +121,7 @@ impl History {
         Self { versions: vec![vec![(0, 0)]; blocks as usize], flushes: vec![(0, 0)], number: 0, blocks }
     }
 
-    /// One of so many steps is a flush.
+    /// One random step; one in `flushes` is a flush.
     fn step(
         &mut self,
         volume: &Volume,
@@ -160,7 +160,7 @@ impl History {
         }
     }
 
-    /// Checks what is there after an end when the device had done so many operations, and returns it.
+    /// Checks the content after an end at operation `end` of the device, and returns it.
     fn check(&self, volume: &Volume, end: usize, what: &str) -> Vec<u8> {
         let flushed = self.flushes.iter().rfind(|(_, answered)| *answered <= end).unwrap().0;
         let mut found = vec![0; (self.blocks * BLOCK) as usize];
@@ -194,12 +194,12 @@ fn folder_with(files: &Files) -> tempfile::TempDir {
     folder
 }
 
-/// How many ends of each kind there were.
+/// The number of ends of each kind.
 #[derive(Debug, Default)]
 struct Ends {
     kills: u64,
     cuts: u64,
-    /// Those at a moment when the map was being replaced.
+    /// Ends while the map was being replaced.
     between_maps: u64,
 }
 
@@ -211,7 +211,7 @@ fn end_everywhere(seed: u64, ends: &mut Ends) {
     let device = Witness::new(folder.path(), blocks);
     let volume = open(folder.path(), device.clone(), blocks, "made");
     let mut history = History::new(blocks);
-    // Nearly full, and what is there is durable.
+    // Nearly full, with durable content.
     for _ in 0..blocks {
         history.step(&volume, &mut io, &device.inner, &mut random, flushes);
     }
@@ -228,7 +228,7 @@ fn end_everywhere(seed: u64, ends: &mut Ends) {
         history.step(&volume, &mut io, &device.inner, &mut random, flushes);
         steps += 1;
         if random.u8(..4) == 0 {
-            // Else the cleaner has no time.
+            // Gives the cleaner time.
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -243,7 +243,7 @@ fn end_everywhere(seed: u64, ends: &mut Ends) {
         for (files, is_killed) in
             files.iter().flat_map(|files| [(files, false), (files, false), (files, true)])
         {
-            // Nothing that was not synced, some of it, or nearly all; a kill leaves all.
+            // Keeps none, some or nearly all unsynced units; a kill leaves all.
             let kept = random.choice([0, 128, 250]).unwrap();
             let left = device.inner.after_power_cut_at(end, |_| is_killed || random.u8(..) < kept);
             let what = format!("seed {seed}, end at {end}, killed: {is_killed}, {kept} of 256 units kept");
@@ -259,7 +259,7 @@ fn end_everywhere(seed: u64, ends: &mut Ends) {
             let found = history.check(&volume, end, &what);
             volume.abandon();
             if random.u8(..8) == 0 {
-                // What a start shows, the next one shows, though the power went at once.
+                // The next start shows the same content, even if the power goes at once.
                 lose_power(&folder.path().join("v.state"));
                 let volume = open(folder.path(), left.after_power_cut(|_| random.bool()), blocks, &what);
                 assert!(
@@ -282,8 +282,8 @@ fn a_full_volume_survives_an_end_at_every_operation() {
     assert!(ends.between_maps > 0, "{ends:?}");
 }
 
-/// The newest segment that the map has holds nothing that is needed, and its slot is used again. Of what was written since, a
-/// loss of power leaves one block there: no whole segment is as new as the map, and it is right all the same.
+/// The newest segment in the map has no live blocks, and its slot is reused. A loss of power leaves one block of the
+/// new segment: no complete segment is as new as the map, and yet the volume is valid.
 #[test]
 fn the_newest_segment_of_the_map_may_be_half_overwritten() {
     const BLOCKS: u64 = 256;
@@ -307,7 +307,7 @@ fn the_newest_segment_of_the_map_may_be_half_overwritten() {
         volume.write(&mut io, lba * BLOCK, &content(lba, 1)).unwrap();
     }
     volume.close().unwrap();
-    // A segment that has nothing but this.
+    // A segment with only this entry.
     let volume = opened(folder.path(), Box::new(Arc::clone(&device))).unwrap();
     volume.trim(0, 2 * BLOCK).unwrap();
     volume.close().unwrap();
@@ -340,7 +340,7 @@ fn the_newest_segment_of_the_map_may_be_half_overwritten() {
             false => left[newest * SEGMENT..(newest + 1) * SEGMENT].fill(0),
         }
         let copy = folder_with(&files);
-        // As it is while the volume is open, by a start that found no segment.
+        // The state file of an open volume whose start found no segment.
         change_state(&copy.path().join("v.state"), |state| {
             state[56..64].fill(0);
             state[80..88].fill(0);
@@ -350,7 +350,7 @@ fn the_newest_segment_of_the_map_may_be_half_overwritten() {
         device.write_at(0, &[&left]).unwrap();
         let volume = opened(copy.path(), Box::new(device));
         if !is_overwritten {
-            // Nothing of that segment, nor of a later one, was ever there.
+            // No block of that segment or a later one was written.
             assert!(volume.is_err(), "the log is older than the map");
             continue;
         }

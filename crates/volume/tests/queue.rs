@@ -1,4 +1,5 @@
-//! A device that takes nothing for a while: as much waits for it as may, and who has little patience is told so.
+//! A device that takes nothing for a while: the queue fills up to its bound, and changes with short patience get an
+//! error.
 
 #[path = "common/gated.rs"]
 mod gated;
@@ -49,7 +50,7 @@ impl Full {
 }
 
 impl Drop for Full {
-    /// Else a test that fails waits for its volume.
+    /// Otherwise a failing test would wait for its volume.
     fn drop(&mut self) {
         self.device.set_open(true);
     }
@@ -63,7 +64,7 @@ fn ended(outcome: &Receiver<io::Result<()>>) -> io::Result<()> {
     outcome.recv_timeout(Duration::from_secs(20)).expect("it ends")
 }
 
-/// What makes room needs a place in the queue all the same.
+/// Changes that free space need a place in the queue, too.
 #[test]
 fn zeroes_and_trims_wait_for_a_full_queue_no_longer_than_they_may() {
     type Zero = fn(&Volume, Patience<'_>) -> io::Result<()>;

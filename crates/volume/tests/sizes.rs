@@ -1,4 +1,4 @@
-//! How large a volume may be.
+//! The largest volumes.
 
 use granary_volume::map::Place;
 use granary_volume::{Config, Error};

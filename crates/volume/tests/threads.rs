@@ -1,4 +1,4 @@
-//! A process that may start no thread more, at each of those that a volume needs.
+//! A process that may start no further thread, at each of the threads that a volume needs.
 
 use granary_volume::{Config, Io, Volume};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -8,7 +8,7 @@ use std::process::Command;
 /// The folder of the process whose threads are counted.
 const FOLDER: &str = "GRANARY_TEST_WITH_FEW_THREADS";
 
-/// A thread's stack is the greatest thing in its address space.
+/// A thread's stack dominates the process's address space.
 const STACK_BYTES: u64 = 4 << 30;
 
 const BLOCK: usize = 4096;
@@ -17,7 +17,7 @@ fn open(folder: &Path) -> Result<Volume, granary_volume::Error> {
     Volume::open(folder, "v", &mut |_, _| {})
 }
 
-/// Lets the process start so many threads more.
+/// Lets the process start only `threads` more threads.
 fn allow_threads(threads: u64) {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
@@ -31,7 +31,7 @@ fn worker() {
     let folder = Path::new(&folder);
     for threads in 0..3 {
         allow_threads(threads);
-        // Once more: the first one has left nothing behind that has the volume.
+        // Twice: the first refused start must not leave the volume held.
         for _ in 0..2 {
             let refused = open(folder).err().expect("a thread is missing").to_string();
             assert!(refused.starts_with("cannot start a thread for"), "{threads} threads: {refused}");

@@ -1,4 +1,5 @@
-//! A volume whose map finds no memory is neither made nor grown to. The only test of its process, whose memory it limits.
+//! A volume is neither created nor resized if there is no memory for its map. It is the only test of its process, whose
+//! memory it limits.
 
 use granary_volume::{Config, Error, Volume};
 use rustix::process::{Resource, Rlimit, setrlimit};

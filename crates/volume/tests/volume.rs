@@ -1,5 +1,5 @@
-//! A volume against a model: every read, and what is there after stops, kills, power cuts and refused writes, with
-//! cleaning under way all the time.
+//! A volume against a model: every read, and the content after stops, kills, power cuts and refused writes, with
+//! constant cleaning.
 
 #[path = "../../log/tests/common/golden.rs"]
 #[expect(dead_code, reason = "only the loss of power is used here")]
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const BLOCK: u64 = 512;
 
-/// The content of each block, and what it was since it was durable last.
+/// The versions of each block since it was last durable.
 struct Model {
     blocks: Vec<Vec<Vec<u8>>>,
 }
@@ -46,7 +46,7 @@ impl Model {
             .collect()
     }
 
-    /// Takes what is there after a crash, if a disk may show it.
+    /// Accepts the content after a crash, if a disk may show it.
     fn crashed(&mut self, volume: &Volume, io: &mut Io, what: &str) {
         let mut found = vec![0; BLOCK as usize];
         for (block, versions) in self.blocks.iter_mut().enumerate() {
@@ -143,7 +143,7 @@ impl Run {
         }
     }
 
-    /// Ends the volume in some way, and checks what the next start shows.
+    /// Ends the volume in some way, and checks the content at the next start.
     fn end(&mut self, volume: Volume, what: &str) -> Volume {
         let end = self.random.u8(0..4);
         let what = &format!("{what}, {}", ["closed", "killed", "power cut", "power cut"][usize::from(end)]);
@@ -153,7 +153,7 @@ impl Run {
                 self.model.committed();
             }
             1 => volume.abandon(),
-            // The power goes, at a moment when nobody expects it.
+            // The power goes at any moment.
             _ => {
                 let mut random = self.random.fork();
                 let kept = random.u8(..);
@@ -161,7 +161,7 @@ impl Run {
                 volume.abandon();
                 let left = self.device.after_power_cut(|_| random.u8(..) < kept);
                 self.device = Arc::new(left);
-                // The same, told by the boot id or not.
+                // The same loss, with a new boot id or without.
                 if end == 3 {
                     lose_power(&self.folder.path().join("v.state"));
                 }
@@ -301,7 +301,7 @@ fn parts_of_a_block_are_written_by_several_at_once() {
     });
 }
 
-/// A write of a part of a block does not bring back what the rest of it was before it was trimmed.
+/// A write of a part of a block does not bring back the rest's content from before a trim.
 #[test]
 fn a_part_that_is_written_beside_a_trim_brings_nothing_back() {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -344,8 +344,8 @@ fn a_part_that_is_written_beside_a_trim_brings_nothing_back() {
     });
 }
 
-/// A device that refuses fails writes and commits; reads go on; when it takes writes again all is well. A sync that
-/// failed is remembered.
+/// While the device refuses, writes and commits fail and reads go on; when it takes writes again, all is well. A failed
+/// sync is remembered.
 #[test]
 fn a_device_that_refuses_costs_nothing_that_was_kept() {
     let mut run = Run::new(11, MapKind::Flat);

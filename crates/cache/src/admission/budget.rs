@@ -4,7 +4,7 @@ use crate::limits::BUDGET_BURST_SECONDS;
 
 const DAY_SECONDS: f64 = 86_400.0;
 
-/// What may be written now, and since when.
+/// The bytes that may be written now.
 pub(super) struct Budget {
     bytes_per_second: f64,
     saved: f64,
@@ -16,9 +16,9 @@ impl Budget {
         Self { bytes_per_second: bytes_per_day as f64 / DAY_SECONDS, saved: 0.0, since: None }
     }
 
-    /// Takes `bytes`, or says that they are too many now. What is not used is saved, but not for long: a
-    /// quiet night must not become a morning's burst. A debt of one object is allowed, so that an object
-    /// larger than what can be saved is written sometimes.
+    /// Takes `bytes`, or returns `false` if they are too many now. Unused budget is saved, but not for long: a quiet
+    /// night must not become a morning's burst. A debt of one object is allowed, so that an object larger than what can
+    /// be saved is written sometimes.
     pub fn spend(&mut self, bytes: u64, now: f64) -> bool {
         let passed = (now - self.since.unwrap_or(now)).max(0.0);
         self.since = Some(self.since.unwrap_or(now).max(now));
@@ -31,7 +31,7 @@ impl Budget {
         enough
     }
 
-    /// So many bytes that were taken are not written after all.
+    /// Gives back `bytes` that were taken and not written after all.
     pub fn refund(&mut self, bytes: u64) {
         self.saved += bytes as f64;
     }

@@ -1,4 +1,4 @@
-//! What a policy decides about, and how.
+//! The objects that a policy decides about, and its verdicts.
 
 use crate::key::Key;
 
@@ -7,20 +7,20 @@ use crate::key::Key;
 pub struct Candidate<'a> {
     /// Its key.
     pub key: Key<'a>,
-    /// What it takes on flash.
+    /// Bytes that it takes on flash.
     pub bytes: u64,
     /// How often it was read in DRAM, up to [`COUNT_MAX`].
     pub reads: u8,
-    /// How often it was written over in DRAM, up to [`COUNT_MAX`].
+    /// How often it was overwritten in DRAM, up to [`COUNT_MAX`].
     pub updates: u8,
 }
 
 /// Reads and updates of an object are counted up to here.
 pub const COUNT_MAX: u8 = 15;
 
-/// What becomes of a candidate.
+/// The decision about a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// It is written to flash.
     Flash,
     /// It leaves the cache.

@@ -1,6 +1,6 @@
 //! Flashiness: will the object be read again before it is updated?
 
-use super::candidate::{COUNT_MAX, Candidate, Verdict};
+use super::candidate::{COUNT_MAX, Candidate, Decision};
 use super::lifetime::Lifetime;
 use super::samples::{Counts, Samples};
 use super::svm::{Features, Svm};
@@ -9,10 +9,10 @@ use crate::key::Key;
 use crate::limits::EXAMPLES_MIN;
 use fastrand::Rng;
 
-/// How much is asked of an object.
+/// The threshold for admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flashield {
-    /// Reads to expect while it is on flash: more means fewer writes and fewer hits.
+    /// Reads that an object must be expected to get while it is on flash: more means fewer writes and fewer hits.
     pub reads: u8,
 }
 
@@ -74,23 +74,23 @@ impl Learners {
         }
     }
 
-    pub fn decide(&mut self, candidate: &Candidate<'_>) -> Verdict {
+    pub fn decide(&mut self, candidate: &Candidate<'_>) -> Decision {
         let Candidate { key, bytes, reads, updates } = *candidate;
         let svm = &self.learners[self.applications.of(key.bytes())].svm;
-        // What was never read scores nothing; until enough is learnt, a read is as good as a promise.
+        // An object that was never read is not flashy; until enough is learnt, its past reads decide.
         let flashy = reads > 0
             && match svm.examples() < EXAMPLES_MIN {
                 true => reads >= self.options.reads.min(COUNT_MAX),
                 false => svm.score(&features(Counts { reads, updates })) > 0.0,
             };
         if !flashy {
-            return Verdict::Drop;
+            return Decision::Drop;
         }
         self.lifetime.on_admit(bytes);
-        Verdict::Flash
+        Decision::Flash
     }
 
-    /// Examples that were learnt from, of the application of this key.
+    /// Examples learnt from, for the application of `key`.
     #[cfg(test)]
     pub fn examples(&self, key: &[u8]) -> u32 {
         self.learners[self.applications.of(key)].svm.examples()

@@ -1,9 +1,9 @@
 //! How long an object stays on flash.
 
-/// Of what is put at least so much is taken to be admitted: bounds how long anything is waited for.
+/// The least share of the bytes put that counts as admitted. It bounds the lifetime.
 const ADMITTED_MIN: f64 = 0.05;
 
-/// Bytes put and admitted lately; "lately" is about as long as it takes to put as much as flash holds.
+/// Bytes put and admitted lately: since about as many bytes were put as flash holds.
 pub(super) struct Lifetime {
     flash_bytes: u64,
     put: f64,
@@ -26,13 +26,13 @@ impl Lifetime {
         self.admitted += bytes as f64;
     }
 
-    /// The part of what is put that goes to flash.
+    /// The share of the bytes put that goes to flash.
     pub fn admitted(&self) -> f64 {
         let admitted = if self.put > 0.0 { self.admitted / self.put } else { 1.0 };
         admitted.clamp(ADMITTED_MIN, 1.0)
     }
 
-    /// In bytes put.
+    /// An object's lifetime on flash, in bytes put meanwhile.
     pub fn bytes(&self) -> u64 {
         (self.flash_bytes as f64 / self.admitted()) as u64
     }

@@ -1,9 +1,9 @@
-//! Which objects that leave DRAM are written to flash. Decides and does nothing: the cache asks, and so
-//! does whoever replays a trace.
+//! Which objects that leave DRAM are written to flash. It decides and does nothing else: the cache asks it, and so does
+//! a replay of a trace.
 //!
-//! Flash wears out by writes, and most objects of a cache are never read again: what is not written
-//! costs nothing. After "Flashield: a DramFirst Key-value Cache that Controls Flash Write Amplification"
-//! (Eisenman et al., NSDI 2019).
+//! Flash wears out by writes, and most objects of a cache are never read again: an object that is not written costs no
+//! wear. After "Flashield: a DramFirst Key-value Cache that Controls Flash Write Amplification" (Eisenman et al., NSDI
+//! 2019).
 
 mod budget;
 mod candidate;
@@ -15,7 +15,7 @@ mod reuse;
 mod samples;
 mod svm;
 
-pub use candidate::{COUNT_MAX, Candidate, Verdict};
+pub use candidate::{COUNT_MAX, Candidate, Decision};
 pub use flashield::Flashield;
 pub use name::UnknownAdmission;
 pub(crate) use samples::sample_hash;
@@ -28,34 +28,34 @@ use flashield::Learners;
 use returning::Returning;
 use reuse::Reuse;
 
-/// How objects come to flash.
+/// Which objects go to flash.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Admission {
-    /// Each is written when it is put.
+    /// Every entry, as soon as it is put.
     #[default]
     All,
-    /// None is.
+    /// No entry.
     None,
     /// An entry that leaves DRAM is written with this probability (0 to 1).
     Probability(f64),
-    /// An entry that leaves DRAM is written if it did so before, as far as that is remembered.
+    /// An entry that leaves DRAM is written if it has left DRAM before, as far as that is remembered.
     RejectFirst,
-    /// An entry that leaves DRAM is written if it was read there, or left DRAM before, as far as that is remembered; so are
-    /// a few others.
+    /// An entry that leaves DRAM is written if it was read there, or left DRAM before, as far as that is remembered;
+    /// and so are a few others.
     Reuse,
     /// An entry that leaves DRAM is written if it is expected to be read again before it is updated.
     Flashield(Flashield),
 }
 
 enum Rule {
-    Always(Verdict),
+    Always(Decision),
     Probability(f64),
     RejectFirst(Returning),
     Reuse(Reuse),
     Flashield(Box<Learners>),
 }
 
-/// A policy at work: what it remembers of the objects it saw.
+/// A running policy, with what it remembers of objects.
 pub struct Admitter {
     rule: Rule,
     budget: Option<Budget>,
@@ -63,7 +63,7 @@ pub struct Admitter {
 }
 
 impl Admitter {
-    /// For `flash_bytes` of flash. `bytes_per_day`: what may be written, on top of what the policy says.
+    /// A policy for `flash_bytes` bytes of flash. `bytes_per_day`: a bound on the writes beside the policy's decisions.
     pub fn new(
         admission: &Admission,
         applications: &Applications,
@@ -72,8 +72,8 @@ impl Admitter {
         seed: u64,
     ) -> Self {
         let rule = match admission {
-            Admission::All => Rule::Always(Verdict::Flash),
-            Admission::None => Rule::Always(Verdict::Drop),
+            Admission::All => Rule::Always(Decision::Flash),
+            Admission::None => Rule::Always(Decision::Drop),
             Admission::Probability(p) => Rule::Probability(p.clamp(0.0, 1.0)),
             Admission::RejectFirst => Rule::RejectFirst(Returning::new(flash_bytes)),
             Admission::Reuse => Rule::Reuse(Reuse::new(flash_bytes, seed)),
@@ -84,32 +84,32 @@ impl Admitter {
         Self { rule, budget: bytes_per_day.map(Budget::new), random: Rng::with_seed(seed) }
     }
 
-    /// So much of flash was not written to yet; if it is not said, all of it.
+    /// Sets the bytes of flash that were never written to; by default all of it.
     pub fn set_free_bytes(&mut self, free_bytes: u64) {
         if let Rule::Reuse(reuse) = &mut self.rule {
             reuse.set_free_bytes(free_bytes);
         }
     }
 
-    /// Reads of keys with a `sample_hash` below this are to be told, others need not: few are, so that readers
-    /// seldom come here.
+    /// Only reads of keys with a `sample_hash` below this need to be passed to [`on_read`](Self::on_read): few, so that
+    /// readers seldom take the admitter's lock.
     pub fn sample_threshold(&self) -> u64 {
         if let Rule::Flashield(learners) = &self.rule { learners.sample_threshold() } else { 0 }
     }
 
-    /// Whether anything is ever written.
+    /// Whether the policy ever writes to flash.
     pub fn writes(&self) -> bool {
-        !matches!(self.rule, Rule::Always(Verdict::Drop))
+        !matches!(self.rule, Rule::Always(Decision::Drop))
     }
 
-    /// A key was asked for, and found or not.
+    /// Notes a lookup of a key. `found`: it was a hit.
     pub fn on_read(&mut self, key: Key<'_>, found: bool) {
         if let Rule::Flashield(learners) = &mut self.rule {
             learners.on_read(key, found);
         }
     }
 
-    /// An object was put, new or over an older one.
+    /// Notes that an object was put, new or over an older one.
     pub fn on_put(&mut self, key: Key<'_>, bytes: u64) {
         match &mut self.rule {
             Rule::Always(_) | Rule::Probability(_) => {}
@@ -119,36 +119,36 @@ impl Admitter {
         }
     }
 
-    /// Decides, at `now` (seconds of any clock). What is admitted counts as written.
-    pub fn decide(&mut self, candidate: &Candidate<'_>, now: f64) -> Verdict {
+    /// Decides about a candidate at `now` (seconds of any clock). An admitted one counts as written.
+    pub fn decide(&mut self, candidate: &Candidate<'_>, now: f64) -> Decision {
         let verdict = match &mut self.rule {
             Rule::Always(verdict) => *verdict,
-            Rule::Probability(p) if self.random.f64() < *p => Verdict::Flash,
-            Rule::Probability(_) => Verdict::Drop,
+            Rule::Probability(p) if self.random.f64() < *p => Decision::Flash,
+            Rule::Probability(_) => Decision::Drop,
             Rule::RejectFirst(returning) => match returning.seen_before(candidate.key) {
-                true => Verdict::Flash,
-                false => Verdict::Drop,
+                true => Decision::Flash,
+                false => Decision::Drop,
             },
             Rule::Reuse(reuse) => reuse.decide(candidate),
             Rule::Flashield(learners) => learners.decide(candidate),
         };
-        if verdict == Verdict::Flash && self.affords(candidate.bytes, now) {
-            return Verdict::Flash;
+        if verdict == Decision::Flash && self.affords(candidate.bytes, now) {
+            return Decision::Flash;
         }
-        Verdict::Drop
+        Decision::Drop
     }
 
-    /// Whether the budget has room for so many bytes, which then count as written.
+    /// Whether the budget has room for `bytes` bytes, which then count as written.
     pub fn affords(&mut self, bytes: u64, now: f64) -> bool {
         self.budget.as_mut().is_none_or(|budget| budget.spend(bytes, now))
     }
 
-    /// What counts as written was not: the write buffers took no more.
+    /// Gives back `bytes` that counted as written: the write buffers had no room.
     pub fn refund(&mut self, bytes: u64) {
         self.budget.iter_mut().for_each(|budget| budget.refund(bytes));
     }
 
-    /// Bytes of RAM that it takes.
+    /// Bytes of RAM that the policy takes.
     pub fn bytes_allocated(&self) -> usize {
         match &self.rule {
             Rule::Always(_) | Rule::Probability(_) => 0,

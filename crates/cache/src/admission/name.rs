@@ -4,7 +4,7 @@ use super::{Admission, Flashield};
 use std::fmt;
 use std::str::FromStr;
 
-/// What is not the name of a policy.
+/// A text that names no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0} is not a policy: there are all, none, probability:P (0 to 1), reject-first, reuse, flashield and flashield:READS (1 to 15)"

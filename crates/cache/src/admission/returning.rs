@@ -1,22 +1,21 @@
-//! Keys that were here lately: two generations of a Bloom filter.
+//! Keys seen lately: two generations of a Bloom filter.
 
 use crate::key::Key;
 use crate::limits::{RETURNING_BITS_MIN, RETURNING_FLASH_BYTES_PER_BIT, RETURNING_FLASH_PARTS};
 
-/// Bits of a generation for each key that it takes: with two bits set by a key, one key in 6 is taken for
-/// another when the generation is full. To remember more keys is worth more than to be sure of each.
+/// Bits of a generation for each key: each key sets two, so when the generation is full, one key in 6 is a false
+/// positive. Remembering more keys is worth more than being sure of each.
 const BITS_PER_KEY: u64 = 4;
 
-/// A key is new again when so much was put since it was here that it would have left flash meanwhile, or
-/// nearly so: to remember everything for ever is to admit everything. Where objects are small the number of
-/// keys ends a generation sooner.
+/// A key counts as new again about when it would have left flash since it was seen: remembering keys for ever would
+/// admit everything. If objects are small, the number of keys ends a generation sooner.
 pub(super) struct Returning {
     current: Vec<u64>,
     previous: Vec<u64>,
     keys: u64,
-    /// Put since the current generation began.
+    /// Bytes put since the current generation began.
     bytes: u64,
-    /// What ends a generation, once so much of it goes to flash.
+    /// A generation ends once this many of the bytes put have gone to flash.
     flash_bytes: u64,
 }
 
@@ -32,7 +31,7 @@ impl Returning {
         self.current.len() as u64 * 64
     }
 
-    /// Time passes: an object was put. `admitted`: the part of what is put that goes to flash.
+    /// Notes that an object of `bytes` bytes was put. `admitted`: the share of the bytes put that goes to flash.
     pub fn on_put(&mut self, bytes: u64, admitted: f64) {
         self.bytes += bytes;
         if self.bytes as f64 * admitted > self.flash_bytes as f64 {
@@ -46,7 +45,7 @@ impl Returning {
         (self.keys, self.bytes) = (0, 0);
     }
 
-    /// Whether the key came here before, and remembers that it did now.
+    /// Whether the key was seen before; remembers it.
     pub fn seen_before(&mut self, key: Key<'_>) -> bool {
         let mixed = key.hash().to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let bits = self.bits();

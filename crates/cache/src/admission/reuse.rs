@@ -1,11 +1,11 @@
-//! What was asked for twice will be asked for again.
+//! A key that was asked for twice will be asked for again.
 //!
-//! DRAM alone is too short a trial where it is a small part of the cache: most objects that are read again
-//! are read after they have left it. Such an object misses, is put again, and leaves a second time; that it
-//! does so within about the time that flash would have kept it is as good a sign as a read. And a few of those
-//! of which nothing is known go to flash, too: of what is read again late there is no other way to find out.
+//! DRAM alone is too short a trial where it is a small part of the cache: most objects that are read again are read
+//! after they have left it. Such an object misses, is put again, and leaves a second time; that it does so within about
+//! the time that flash would have kept it is as good a sign as a read. A few objects without such a sign go to flash,
+//! too: there is no other way to find those that are read again late.
 
-use super::candidate::{Candidate, Verdict};
+use super::candidate::{Candidate, Decision};
 use super::lifetime::Lifetime;
 use super::returning::Returning;
 use crate::limits::{UNPROVEN_ADMITTED, UNPROVEN_ADMITTED_TO_FREE_FLASH};
@@ -14,7 +14,7 @@ use fastrand::Rng;
 pub(super) struct Reuse {
     returning: Returning,
     lifetime: Lifetime,
-    /// Of flash that nothing was written to yet: there, the unproven take nobody's place.
+    /// Bytes of flash never written: there, unproven objects displace nothing.
     free_bytes: u64,
     random: Rng,
 }
@@ -38,15 +38,15 @@ impl Reuse {
         self.returning.on_put(bytes, self.lifetime.admitted());
     }
 
-    pub fn decide(&mut self, candidate: &Candidate<'_>) -> Verdict {
+    pub fn decide(&mut self, candidate: &Candidate<'_>) -> Decision {
         let returns = self.returning.seen_before(candidate.key);
         let unproven = if self.free_bytes > 0 { UNPROVEN_ADMITTED_TO_FREE_FLASH } else { UNPROVEN_ADMITTED };
         if candidate.reads > 0 || returns || self.random.f64() < unproven {
             self.lifetime.on_admit(candidate.bytes);
             self.free_bytes = self.free_bytes.saturating_sub(candidate.bytes);
-            return Verdict::Flash;
+            return Decision::Flash;
         }
-        Verdict::Drop
+        Decision::Drop
     }
 
     pub fn bytes_allocated(&self) -> usize {

@@ -1,9 +1,8 @@
-//! Examples to learn from: a few objects, what was known of each at one of its reads, and what came
-//! after that.
+//! Examples to learn from: a few objects, the state of each at one of its reads, and its reads after that.
 //!
-//! Of each object one read is remembered, the i-th with probability 1/i, so that objects read often and
-//! seldom are met at all stages; none before the first read. The objects are those whose hash is below a
-//! bound that falls when there are too many.
+//! One read of each object is remembered, the i-th with probability 1/i, so that objects read often and seldom are
+//! sampled at all stages; none before the first read. Sampled are objects whose hash is below a bound that falls when
+//! there are too many.
 
 use super::candidate::COUNT_MAX;
 use crate::key::KeyHash;
@@ -18,29 +17,29 @@ pub(super) struct Counts {
     pub updates: u8,
 }
 
-/// What was known, and whether it was right to expect reads.
+/// An object's counts at a read, and its reads after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Example {
     pub counts: Counts,
-    /// Reads after that, before an update or the end of the time.
+    /// Reads after that, until an update or the end of the lifetime.
     pub reads_after: u8,
 }
 
 #[derive(Default)]
 struct Sample {
     counts: Counts,
-    /// It was asked for and not found: what is put next is the same again, not an update.
+    /// The object was looked up and missed: the next put brings it back, and is no update.
     missed: bool,
     remembered: Option<Example>,
-    /// When that was, to know it again in the queue.
+    /// When the example was remembered; identifies its entry in the queue.
     since: u64,
 }
 
-/// Objects of an application that are watched. The clock is bytes put, by all applications.
+/// The sampled objects of an application. The clock counts bytes put by all applications.
 pub(super) struct Samples {
     below: u64,
     samples: HashMap<KeyHash, Sample>,
-    /// (when, which) was remembered, the oldest first.
+    /// (time, key) of remembered examples, oldest first.
     queue: VecDeque<(u64, KeyHash)>,
     /// The time of the application's last put.
     clock: u64,
@@ -52,19 +51,19 @@ impl Default for Samples {
     }
 }
 
-/// What a key drew: the hash's own top bits choose shards.
+/// The value that decides whether a key is sampled. It is mixed, for the hash's top bits choose shards.
 #[inline]
 pub(crate) fn sample_hash(hash: KeyHash) -> u64 {
     hash.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - HASH_BITS)
 }
 
 impl Samples {
-    /// Keys that drew less are watched.
+    /// Keys with a smaller [`sample_hash`] are sampled.
     pub fn below(&self) -> u64 {
         self.below
     }
 
-    /// An object is put, `now`. Gives the example that this ends.
+    /// Notes that an object is put at time `now`. Returns the example that this ends.
     pub fn on_put(&mut self, hash: KeyHash, now: u64) -> Option<Example> {
         self.clock = now;
         if sample_hash(hash) >= self.below {
@@ -76,7 +75,7 @@ impl Samples {
             return None;
         };
         if std::mem::take(&mut sample.missed) {
-            // It came again after it had left: what it did in DRAM begins anew.
+            // It came back after it had left: its counts in DRAM begin anew.
             sample.counts = Counts::default();
             return None;
         }
@@ -98,14 +97,15 @@ impl Samples {
             let is_queued = sample.remembered.is_some() && sample.since == self.clock;
             sample.remembered = Some(Example { counts: sample.counts, reads_after: 0 });
             sample.since = self.clock;
-            // Reads alone do not move the clock, nor shorten the queue: they must not lengthen it for ever.
+            // One queue entry a key: reads alone move neither the clock nor the queue's front, so they would lengthen
+            // it for ever.
             if !is_queued {
                 self.queue.push_back((self.clock, hash));
             }
         }
     }
 
-    /// An example whose time is over: `lifetime` bytes were put since.
+    /// The next example whose time is over: `lifetime` bytes were put since.
     pub fn next(&mut self, lifetime: u64) -> Option<Example> {
         while let Some((since, hash)) = self.queue.front().copied() {
             if since + lifetime > self.clock && self.queue.len() <= 2 * SAMPLES_MAX {

@@ -1,15 +1,15 @@
 //! A linear support vector machine, trained one example at a time (Pegasos: stochastic steps down the
 //! regularised hinge loss).
 
-/// Numbers of an example, a constant among them.
+/// Numbers of an example, including a constant.
 pub(super) const FEATURES: usize = 3;
 
-/// What is known of an object.
+/// The features of an object.
 pub(super) type Features = [f32; FEATURES];
 
 const REGULARISATION: f32 = 1e-3;
 
-/// The steps get shorter down to this, so that it follows what changes.
+/// Steps get shorter down to this, so that the machine follows changes.
 const STEP_MIN: f32 = 0.01;
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ pub(super) struct Svm {
 }
 
 impl Svm {
-    /// Above 0: flashy.
+    /// The score of an object; above 0: flashy.
     pub fn score(&self, features: &Features) -> f32 {
         self.weights.iter().zip(features).map(|(w, x)| w * x).sum()
     }

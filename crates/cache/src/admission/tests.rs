@@ -16,7 +16,7 @@ fn the_plain_policies_do_what_their_names_say() {
         (0..4000)
             .map(name_of_plain)
             .map(|key| {
-                (0..times).filter(|_| admitter.decide(&candidate(&key, 0, 0), 0.0) == Verdict::Flash).count()
+                (0..times).filter(|_| admitter.decide(&candidate(&key, 0, 0), 0.0) == Decision::Flash).count()
             })
             .sum::<usize>()
     };
@@ -38,25 +38,25 @@ fn name_of_plain(n: u32) -> Vec<u8> {
 fn reject_first_forgets_in_time() {
     let mut admitter = Admitter::new(&Admission::RejectFirst, &Applications::default(), 1 << 20, None, 1);
     let key = b"once and much later";
-    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Drop);
+    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Decision::Drop);
     for n in 0..100_000 {
         admitter.decide(&candidate(&name("k", n), 0, 0), 0.0);
     }
-    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Drop);
-    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Flash);
+    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Decision::Drop);
+    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Decision::Flash);
     // Few large objects are as long a time as many small ones.
     admitter.on_put(KeyHasher::with_seed(0).key(b"large"), 1 << 19);
-    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Flash);
+    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Decision::Flash);
     admitter.on_put(KeyHasher::with_seed(0).key(b"large"), 1 << 19);
     admitter.on_put(KeyHasher::with_seed(0).key(b"large"), 1 << 19);
-    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Verdict::Drop);
+    assert_eq!(admitter.decide(&candidate(key, 0, 0), 0.0), Decision::Drop);
 }
 
 #[test]
 fn reuse_takes_what_was_read_what_returns_and_a_few_others() {
     let mut admitter = Admitter::new(&Admission::Reuse, &Applications::default(), 64 << 20, None, 1);
     let admitted = |admitter: &mut Admitter, reads: u8, keys: std::ops::Range<u32>| {
-        let mut admits = |key: &Vec<u8>| admitter.decide(&candidate(key, reads, 0), 0.0) == Verdict::Flash;
+        let mut admits = |key: &Vec<u8>| admitter.decide(&candidate(key, reads, 0), 0.0) == Decision::Flash;
         keys.map(name_of_plain).filter(|key| admits(key)).count()
     };
     let unproven = admitted(&mut admitter, 0, 10_000..14_000);
@@ -76,7 +76,7 @@ fn a_budget_is_held_within_five_percent() {
     let mut written = 0;
     for second in (0..7200).chain(10_800..18_000) {
         for n in 0..25 {
-            if admitter.decide(&candidate(&name("k", n), 0, 0), f64::from(second)) == Verdict::Flash {
+            if admitter.decide(&candidate(&name("k", n), 0, 0), f64::from(second)) == Decision::Flash {
                 written += 1000;
             }
         }
@@ -112,10 +112,10 @@ fn learnt(applications: &Applications) -> Admitter {
 #[test]
 fn flashield_learns_who_is_read_again() {
     let mut admitter = learnt(&Applications::default());
-    assert_eq!(admitter.decide(&candidate(b"never read", 0, 0), 0.0), Verdict::Drop);
-    assert_eq!(admitter.decide(&candidate(b"read once", 1, 0), 0.0), Verdict::Drop, "as the bad ones");
-    assert_eq!(admitter.decide(&candidate(b"read a lot", 12, 0), 0.0), Verdict::Flash);
-    assert_eq!(admitter.decide(&candidate(b"read and updated", 4, 4), 0.0), Verdict::Drop);
+    assert_eq!(admitter.decide(&candidate(b"never read", 0, 0), 0.0), Decision::Drop);
+    assert_eq!(admitter.decide(&candidate(b"read once", 1, 0), 0.0), Decision::Drop, "as the bad ones");
+    assert_eq!(admitter.decide(&candidate(b"read a lot", 12, 0), 0.0), Decision::Flash);
+    assert_eq!(admitter.decide(&candidate(b"read and updated", 4, 4), 0.0), Decision::Drop);
     assert!(admitter.bytes_allocated() < 2 << 20, "{}", admitter.bytes_allocated());
 }
 
@@ -123,8 +123,8 @@ fn flashield_learns_who_is_read_again() {
 fn applications_are_learnt_apart() {
     let applications = Applications::new([b"good".to_vec(), b"bad".to_vec()]);
     let mut admitter = learnt(&applications);
-    assert_eq!(admitter.decide(&candidate(b"good one", 1, 0), 0.0), Verdict::Flash);
-    assert_eq!(admitter.decide(&candidate(b"bad one", 1, 0), 0.0), Verdict::Drop);
+    assert_eq!(admitter.decide(&candidate(b"good one", 1, 0), 0.0), Decision::Flash);
+    assert_eq!(admitter.decide(&candidate(b"bad one", 1, 0), 0.0), Decision::Drop);
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn before_it_has_learnt_a_read_is_enough() {
         None,
         1,
     );
-    assert_eq!(admitter.decide(&candidate(b"read", 1, 0), 0.0), Verdict::Flash);
-    assert_eq!(admitter.decide(&candidate(b"not read", 0, 0), 0.0), Verdict::Drop);
+    assert_eq!(admitter.decide(&candidate(b"read", 1, 0), 0.0), Decision::Flash);
+    assert_eq!(admitter.decide(&candidate(b"not read", 0, 0), 0.0), Decision::Drop);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn reads_alone_take_no_more_memory() {
     };
     let before = read(&mut samples, 100);
     assert_eq!(read(&mut samples, 10_000), before);
-    // What was remembered ends as before.
+    // Remembered examples end as before.
     samples.on_put(hashes[0], 1 << 30);
     assert_eq!(std::iter::from_fn(|| samples.next(1)).count(), hashes.len() - 1);
 }
@@ -192,12 +192,12 @@ fn what_was_not_written_costs_no_budget() {
     let mut admitter = Admitter::new(&Admission::All, &Applications::default(), 1 << 20, day, 1);
     let decide = |admitter: &mut Admitter, now: f64| admitter.decide(&candidate(b"k", 0, 0), now);
     decide(&mut admitter, 0.0);
-    assert_eq!((0..10).filter(|_| decide(&mut admitter, 10.0) == Verdict::Flash).count(), 10, "10 seconds");
-    assert_eq!(decide(&mut admitter, 10.0), Verdict::Drop);
+    assert_eq!((0..10).filter(|_| decide(&mut admitter, 10.0) == Decision::Flash).count(), 10, "10 seconds");
+    assert_eq!(decide(&mut admitter, 10.0), Decision::Drop);
     // Behind a slow device each is asked for again and again.
     for _ in 0..100 {
         admitter.refund(1000);
-        assert_eq!(decide(&mut admitter, 10.0), Verdict::Flash);
+        assert_eq!(decide(&mut admitter, 10.0), Decision::Flash);
     }
-    assert_eq!(decide(&mut admitter, 10.0), Verdict::Drop);
+    assert_eq!(decide(&mut admitter, 10.0), Decision::Drop);
 }

@@ -1,4 +1,4 @@
-//! Values that are on their way from the device to a task.
+//! Values being read from the device for a task.
 
 use granary_log::sync::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::future::Future;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 /// Values by the places of their keys in a batch; `None`: the key has none.
 pub(super) type Values = Vec<Option<Vec<u8>>>;
 
-/// What drivers and the task that waits share.
+/// The state shared by drivers and the waiting task.
 struct Shared(Mutex<State>);
 
 struct State {
@@ -24,7 +24,7 @@ impl Shared {
     }
 }
 
-/// The values of a batch, when all have come. Whoever drops it does not want them any more.
+/// The values of a batch, once all are known. Dropping it cancels the wait.
 pub(super) struct Arriving(Arc<Shared>);
 
 impl Future for Arriving {
@@ -43,7 +43,7 @@ impl Future for Arriving {
     }
 }
 
-/// The duty to tell the outcome of one key. Dropped, it tells that there is none.
+/// The duty to report the outcome of one key. Dropping it reports a miss.
 pub(super) struct Answer {
     batch: Arc<Shared>,
     place: usize,
@@ -51,13 +51,13 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// Whether somebody waits for it.
+    /// Whether the batch's future still exists.
     pub fn is_wanted(&self) -> bool {
-        // Each answer of the batch has a share, and whoever waits has one.
+        // Each answer of the batch holds an `Arc`, and so does the waiting future.
         Arc::strong_count(&self.batch) > self.batch.lock().left
     }
 
-    /// The value has come.
+    /// Reports the value.
     pub fn give(mut self, value: Vec<u8>) {
         self.value = Some(value);
     }
@@ -76,7 +76,7 @@ impl Drop for Answer {
     }
 }
 
-/// A batch whose `values` are known but for those at `places`, which are to be told.
+/// A batch whose `values` are known except those at `places`, one for each of the returned answers.
 pub(super) fn batch(values: Values, places: &[usize]) -> (Arriving, impl Iterator<Item = Answer>) {
     let state = State { values, left: places.len(), waker: None };
     let shared = Arc::new(Shared(Mutex::new(state)));

@@ -1,4 +1,4 @@
-//! What waits for the device as a whole: on a thread of its own, which ends with it.
+//! Calls that wait for the device, each on a thread of its own.
 
 use super::AsyncCache;
 use super::hidden::Hidden;
@@ -9,13 +9,13 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Poll, Waker};
 
-/// What a thread and the task that waits for it share.
+/// The state shared by a thread and the task that waits for it.
 struct State<T> {
     result: Option<std::thread::Result<T>>,
     waker: Option<Waker>,
 }
 
-/// A clone that is not the caller's.
+/// A clone held by a thread, counted in `hidden`.
 struct HiddenClone<K: ?Sized, V, C> {
     cache: Option<AsyncCache<K, V, C>>,
     hidden: Arc<Hidden>,
@@ -75,7 +75,7 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
     /// Waits until what was put is on the device. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
-    /// As of [`Cache::flush`](crate::Cache::flush).
+    /// Those of [`Cache::flush`](crate::Cache::flush).
     pub async fn flush(&self) -> Result<(), Error> {
         let this = HiddenClone::of(self);
         on_thread(move || this.typed().flush()).await
@@ -90,11 +90,11 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
         on_thread(move || this.typed().clear()).await
     }
 
-    /// Stops cleanly, if this is the last of its clones; else the last one does when it is dropped. A flush that goes on
-    /// without its future is waited for.
+    /// Stops cleanly if this is the last clone; else the last one does when it is dropped. It waits for a flush whose
+    /// future was dropped.
     ///
     /// # Errors
-    /// As [`Cache::close`](crate::Cache::close).
+    /// Those of [`Cache::close`](crate::Cache::close).
     pub async fn close(self) -> Result<(), Error> {
         on_thread(move || {
             self.0.hidden.wait();

@@ -22,7 +22,7 @@ pub(super) struct Request {
 /// Requests that a driver has not taken yet.
 struct Queue {
     state: Mutex<State>,
-    /// Told of the first request, and of the end.
+    /// Signalled for the first request, and at the end.
     event: OwnedFd,
 }
 
@@ -38,12 +38,12 @@ impl Queue {
     }
 
     fn tell(&self) {
-        // It fails only where the counter is full: then it has been told.
+        // It fails only if the counter is full: then the event is signalled already.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 }
 
-/// A thread that looks up what tasks ask for. Dropping it ends the thread; who still waits gets misses.
+/// A thread that looks up keys for tasks. Dropping it ends the thread; tasks that still wait get misses.
 pub(super) struct Driver {
     queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
@@ -66,7 +66,7 @@ impl Driver {
         Ok(Self { queue, thread: Some(thread) })
     }
 
-    /// Has keys looked up.
+    /// Queues keys to be looked up.
     pub fn ask(&self, requests: impl Iterator<Item = Request>) {
         let mut state = self.queue.lock();
         if state.has_ended {
@@ -87,7 +87,7 @@ impl Drop for Driver {
         self.queue.lock().has_ended = true;
         self.queue.tell();
         if let Some(thread) = self.thread.take()
-            // What is woken by this thread may drop the cache.
+            // A task woken by this thread may drop the cache on it.
             && thread.thread().id() != thread::current().id()
         {
             // A panic was printed by the thread; there is nothing to add.
@@ -96,7 +96,7 @@ impl Drop for Driver {
     }
 }
 
-/// Whatever ends the thread, nobody waits for it in vain.
+/// Answers all requests when the thread ends, for whatever reason.
 struct EndAtDrop<'a>(&'a Queue);
 
 impl Drop for EndAtDrop<'_> {
@@ -109,14 +109,14 @@ impl Drop for EndAtDrop<'_> {
     }
 }
 
-/// Looks up what is asked for until the end is told.
+/// Looks up requested keys until the end is signalled.
 fn serve(cache: &Cache, queue: &Queue, epoll: &OwnedFd) -> io::Result<()> {
     let mut pending = Pending::new(cache);
     watch(epoll, queue.event.as_fd())?;
     if let Some(event) = pending.event() {
         watch(epoll, event)?;
     }
-    // By their tickets, those whose reads have not come.
+    // Answers whose reads are in flight, by ticket.
     let mut answers: HashMap<u64, Answer> = HashMap::new();
     let mut next_ticket = 0;
     let mut events = Vec::with_capacity(2);
@@ -142,7 +142,7 @@ fn serve(cache: &Cache, queue: &Queue, epoll: &OwnedFd) -> io::Result<()> {
                 next_ticket
             };
             let sink = |i: usize, outcome: Outcome<'_>| {
-                // Taken out first: whoever waits is woken while nothing here is borrowed.
+                // Taken out first: the waiting task is woken while nothing here is borrowed.
                 let answer = wanted.borrow_mut()[i].take();
                 give(answer, outcome);
             };
@@ -157,7 +157,7 @@ fn serve(cache: &Cache, queue: &Queue, epoll: &OwnedFd) -> io::Result<()> {
     }
 }
 
-/// Watches an event for edges: it is never read.
+/// Watches an event, edge-triggered: it is never read.
 fn watch(epoll: &OwnedFd, event: BorrowedFd<'_>) -> io::Result<()> {
     let data = epoll::EventData::new_u64(0);
     Ok(epoll::add(epoll, event, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?)

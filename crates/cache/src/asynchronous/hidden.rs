@@ -1,8 +1,8 @@
-//! The clones of a cache that threads hold for futures which were dropped: closing waits until there are none.
+//! Clones of a cache held by threads, perhaps for futures that were dropped: closing waits until there are none.
 
 use granary_log::sync::sync::{Condvar, Mutex, PoisonError};
 
-/// Clones that threads hold which nobody waits for any more.
+/// The number of clones held by threads.
 #[derive(Default)]
 pub(super) struct Hidden {
     count: Mutex<usize>,
@@ -15,7 +15,7 @@ impl Hidden {
         self.ended.notify_all();
     }
 
-    /// Until there is none.
+    /// Waits until there is none.
     pub fn wait(&self) {
         let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         while *count > 0 {

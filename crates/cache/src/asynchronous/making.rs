@@ -1,4 +1,4 @@
-//! Values that one task makes for all that want them.
+//! Values that one task makes for all that wait for them.
 
 use super::AsyncCache;
 use crate::making::Joined;
@@ -7,14 +7,14 @@ use crate::typed::{Decode, Encode, to_vec};
 use std::time::Duration;
 
 impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
-    /// The value of a key, or what the future of `make` gives for it, which is stored. Of many tasks and threads that want
-    /// the same key at once one makes it, and the others wait; if it is dropped before it has made it, one of them does.
-    /// What was made is returned even if it is not kept, and is not kept if the key was put or removed meanwhile. `make`
-    /// must not ask in this way for the same key, nor for one whose `make` asks for this one: they would wait for each
-    /// other. Nor does anybody else get the value while the future that makes it is not polled.
+    /// The value of a key, or the result of `make`'s future, which is stored. If many tasks and threads want a key at
+    /// once, one makes it and the others wait; if that one is dropped before it is done, another takes over. The made
+    /// value is returned even if it is not kept; it is not kept if the key was put or removed meanwhile. `make` must
+    /// not call this for the same key, nor for one whose `make` calls this for it: that is a deadlock. Waiters make no
+    /// progress while the making future is not polled.
     ///
     /// # Errors
-    /// What `make` gives. Tasks that waited for it try for themselves, one after the other.
+    /// What `make` returns. Tasks that waited for it try for themselves, one after the other.
     pub async fn get_or_insert_with<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: &K,
@@ -23,10 +23,10 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
         self.get_or_insert_until(key, || self.typed().expires_at(), make).await
     }
 
-    /// As [`get_or_insert_with`](Self::get_or_insert_with); what is made expires after `ttl`, to the second.
+    /// Like [`get_or_insert_with`](Self::get_or_insert_with); the made value expires after `ttl`, to the second.
     ///
     /// # Errors
-    /// What `make` gives.
+    /// What `make` returns.
     pub async fn get_or_insert_with_ttl<E, F: Future<Output = Result<V, E>>>(
         &self,
         key: &K,
@@ -56,7 +56,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
                 },
             };
             let _end = flight.end_at_drop(&cache.flights, &key);
-            // It may have come before this task was the one to make it.
+            // The value may have been stored before this task became its maker.
             if let Some(bytes) = self.look_up(key.clone(), |value| Some(value.to_vec())).await
                 && let Some(value) = typed.decode(&bytes)
             {

@@ -1,5 +1,5 @@
-//! Lookups for tasks of any runtime: what is in RAM is answered at once, and who waits for the device holds up no thread
-//! of the runtime's.
+//! Lookups for tasks of any runtime: keys in RAM are answered at once, and a task that waits for the device blocks no
+//! thread of the runtime.
 
 mod batch;
 mod blocking;
@@ -22,10 +22,10 @@ use std::time::Duration;
 
 /// A [`TypedCache`] for asynchronous tasks, of any runtime or none. Clones are the same cache.
 ///
-/// What is in RAM is answered without waiting, and a key on flash by a thread of the cache's own, of which there are
-/// four at most. Values longer than 128 KiB are read one after the other by each of these. Puts and removals wait for
-/// nothing, and are no futures. A future that is dropped loses nothing: what was begun for it ends without it. Dropping
-/// the last clone stops the cache, which waits for the device: [`close`](Self::close) does so on another thread.
+/// A key in RAM is answered without waiting, a key on flash by one of the cache's own threads, at most four. Each of
+/// these reads values longer than 128 KiB one after the other. Puts and removals never wait, and are no futures. A
+/// future may be dropped: what it began is completed without it. Dropping the last clone stops the cache, which waits
+/// for the device: [`close`](Self::close) does so on another thread.
 ///
 /// ```
 /// use granary_cache::{AsyncCache, Cache, TypedCache};
@@ -41,7 +41,7 @@ use std::time::Duration;
 pub struct AsyncCache<K: ?Sized = [u8], V = Vec<u8>, C = Plain>(Arc<Shared<K, V, C>>);
 
 struct Shared<K: ?Sized, V, C> {
-    /// They end before the cache does. None: it is in RAM alone.
+    /// Dropped before the cache. Empty: the cache is in RAM only.
     drivers: Vec<Driver>,
     typed: TypedCache<K, V, C>,
     hidden: Arc<Hidden>,
@@ -60,7 +60,7 @@ impl<K: ?Sized, V, C> fmt::Debug for AsyncCache<K, V, C> {
 }
 
 impl<K: ?Sized, V, C> AsyncCache<K, V, C> {
-    /// Serves tasks from this cache: starts as many threads as the machine has cores, four at most, if it has flash.
+    /// Serves tasks from `typed`. If that has flash, it starts a thread for each core, at most four.
     ///
     /// # Errors
     /// The operating system has no threads or events left.
@@ -72,7 +72,7 @@ impl<K: ?Sized, V, C> AsyncCache<K, V, C> {
         Ok(Self(Arc::new(Shared { drivers, typed, hidden: Arc::default() })))
     }
 
-    /// The cache, for threads that may wait.
+    /// The cache, for threads that may block.
     pub fn typed(&self) -> &TypedCache<K, V, C> {
         &self.0.typed
     }
@@ -81,7 +81,7 @@ impl<K: ?Sized, V, C> AsyncCache<K, V, C> {
         self.0.typed.cache()
     }
 
-    /// What `take` makes of the value of a key, if it is in RAM or nowhere; `None`: it may be on flash.
+    /// The result of `take` for a key's value, if the key is in RAM or nowhere; `None`: it may be on flash.
     fn look_up_in_memory<T>(&self, key: &[u8], take: impl Fn(&[u8]) -> Option<T>) -> Option<Option<T>> {
         let mut found = None;
         with_io(|io| {
@@ -95,7 +95,7 @@ impl<K: ?Sized, V, C> AsyncCache<K, V, C> {
         found
     }
 
-    /// What `take` makes of the value of a key.
+    /// The result of `take` for a key's value.
     async fn look_up<T>(&self, key: Vec<u8>, take: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         match self.look_up_in_memory(&key, &take) {
             Some(found) => found,
@@ -179,7 +179,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
     /// Stores a value; see [`TypedCache::insert`].
     ///
     /// # Errors
-    /// The value is not kept, and the key has no value any more; or key or value cannot be encoded.
+    /// The value is not kept, and the key no longer has one; or key or value cannot be encoded.
     pub fn insert(&self, key: &K, value: &V) -> Result<(), Error> {
         self.0.typed.insert(key, value)
     }

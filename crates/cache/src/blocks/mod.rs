@@ -1,8 +1,8 @@
-//! The blocks of the RAM tier: those of flash that were read lately, as they are there.
+//! The blocks of the RAM tier: copies of blocks that were read from flash lately.
 //!
-//! A block answers for all keys in it, those that were put one after the other. Index and checks are those of flash: a
-//! block is found by its number, and counts only as the segment that is there now. What blocks may take of the RAM
-//! tier's budget is divided anew as the cache is used ([`division`](crate::policy::division)).
+//! A block serves all keys in it, which were put one after the other. Index and checks are those of flash: a block is
+//! found by its number, and is valid only if it is of the segment that is there now. The division of the RAM tier's
+//! budget between blocks and entries is adapted to the lookups ([`division`](crate::policy::division)).
 
 mod plan;
 mod shard;
@@ -26,29 +26,29 @@ pub(crate) struct Blocks {
     plan: Plan,
     pool: Arc<Pool>,
     arena: Option<Arc<Arena>>,
-    /// Lock order: behind those of keys' shards.
+    /// Lock order: after those of keys' shards.
     shards: Box<[Mutex<BlockShard>]>,
     /// Bytes that blocks may take.
     target: AtomicU64,
-    /// Bytes that they take.
+    /// Bytes that blocks take.
     used: AtomicU64,
     ghost_bytes: u64,
     ghosts: Option<Ghosts>,
-    /// Reads, ghosts of blocks and ghosts of entries since they were last looked at.
+    /// Reads, ghosts of blocks and ghosts of entries since the last division.
     misses: [AtomicU64; 3],
-    /// The shard that gives a slab back next.
+    /// The shard that gives back a slab next.
     shard_in_turn: AtomicUsize,
-    /// Lock order: behind all others.
+    /// Lock order: after all others.
     division: Mutex<Division>,
 }
 
-/// What finding a block says of the budget's division.
+/// What finding a block means for the budget's division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Find {
-    /// What the read that brought the block was counted for, to be withdrawn: other keys use the block now, and would have
-    /// needed the read nevertheless. [`Saving::NotEntries`]: nothing is withdrawn.
+    /// The count of the read that brought the block, which is to be withdrawn: other keys use the block now, and would
+    /// have needed the read anyway. [`Saving::NotEntries`]: nothing is withdrawn.
     pub counted_anew: Saving,
-    /// Others were asked for since it was asked for last: it is not one run of keys.
+    /// Other blocks were replaced since the last find: it is not the same run of keys.
     pub is_new_visit: bool,
 }
 
@@ -77,12 +77,12 @@ impl Blocks {
         self.used.load(Ordering::Relaxed) + self.ghost_bytes
     }
 
-    /// Blocks that there may be, as far as none takes room that entries want.
+    /// The number of blocks that fit as long as entries do not need their room.
     pub fn capacity(&self) -> usize {
         (self.most() / self.plan.block_size) as usize
     }
 
-    /// Bytes that blocks may take now: their part, and what entries do not use of theirs.
+    /// Bytes that blocks may take now: their share, and what entries leave unused of theirs.
     fn most(&self) -> u64 {
         let target = self.target.load(Ordering::Relaxed);
         let unused = self.pool.bytes().saturating_sub(self.pool.used() + self.ghost_bytes);
@@ -94,9 +94,9 @@ impl Blocks {
         &self.shards[((mixed * self.shards.len() as u128) >> 64) as usize]
     }
 
-    /// Hands over this block, if it is here as that of segment `sequence`: under its shard's lock, so that the
-    /// visitor copies what it wants. It is told whether an entry that it finds is to be copied to the entries. `is_ghost`
-    /// says whether what is looked for has left the entries lately.
+    /// Passes the block, if it is here and of segment `sequence`, to `visit` under its shard's lock, so that `visit`
+    /// has to copy what it needs. Its second argument tells whether an entry found is to be copied to the RAM entries.
+    /// `is_ghost`: whether the keys looked for have left the RAM entries lately.
     pub fn find(
         &self,
         block_number: u64,
@@ -107,7 +107,7 @@ impl Blocks {
         let mut shard = self.shard(block_number).lock().expect("no panic under the lock");
         let kept = shard.get(block_number).filter(|kept| kept.sequence == sequence)?;
         *kept.finds = kept.finds.wrapping_add(1);
-        // Entries are to have the room that blocks have beyond their part.
+        // Entries are to get the room that blocks have beyond their share.
         let promotes =
             kept.is_new_visit || *kept.finds % BLOCK_FINDS_PROMOTED == 0 || self.has_more_than_its_part();
         visit(kept.bytes, if promotes { Promotion::Promote } else { Promotion::Leave });
@@ -118,16 +118,16 @@ impl Blocks {
         Some(Find { counted_anew, is_new_visit: kept.is_new_visit })
     }
 
-    /// Keeps a block that was read and checked. `make_room` is asked, while no lock is held, to let entries go until there
-    /// is room for what blocks take, and says whether there is.
+    /// Keeps a block that was read and checked. `make_room` is called without locks: it evicts entries until the blocks
+    /// have room, and returns whether they have.
     pub fn keep(&self, block: Block<'_>, make_room: impl FnOnce() -> bool) {
         let (slab, most) = (self.plan.slab_bytes(), self.most());
-        // Each shard takes the same.
+        // All shards have the same share.
         let slabs = (most / slab / self.plan.shards).max(1) as usize;
         let mut shard = self.shard(block.block_number).lock().expect("no panic under the lock");
         if !shard.has_free() && shard.slabs() < slabs && self.used.load(Ordering::Relaxed) + slab <= most {
             drop(shard);
-            // Taken before it is there, so that others do not count on it.
+            // Counted before it is allocated, so that other threads do not use the same room.
             let before = self.used.fetch_add(slab, Ordering::Relaxed);
             let grows = before + slab <= most && make_room();
             shard = self.shard(block.block_number).lock().expect("no panic under the lock");
@@ -148,8 +148,8 @@ impl Blocks {
         self.used.load(Ordering::Relaxed) > self.target.load(Ordering::Relaxed)
     }
 
-    /// An entry of so many bytes is about to take room, a chunk if it is short; 0: it has. Blocks give back what they have
-    /// beyond their part.
+    /// Makes blocks give back what they have beyond their share, for an entry of `bytes` bytes (a chunk if it is
+    /// shorter) that is about to take room; 0: it has taken it.
     #[inline]
     pub fn give_way(&self, bytes: u64) {
         let wanted = if bytes > 0 { bytes.max(self.plan.chunk_bytes) } else { 0 };
@@ -162,19 +162,19 @@ impl Blocks {
         }
     }
 
-    /// A block was read and is not kept: as if it had left at once.
+    /// Remembers a block that was read and not kept as a ghost.
     pub fn note(&self, block_number: u64) {
         if let Some(ghosts) = &self.ghosts {
             ghosts.note(block_number, self.plan.block_size + BlockShard::SLOT_BYTES as u64);
         }
     }
 
-    /// Whether the block left RAM lately, as far as that is known.
+    /// Whether the block left RAM lately, as far as ghosts tell; forgets the ghost.
     pub fn returns(&self, block_number: u64) -> bool {
         self.ghosts.as_ref().is_some_and(|ghosts| ghosts.returns(block_number))
     }
 
-    /// Counts misses, and divides the budget anew if there were enough of them.
+    /// Counts misses, and divides the budget anew after enough of them.
     pub fn count(&self, misses: Misses) {
         let Misses { reads, ghost_blocks, ghost_entries } = misses;
         if !self.plan.is_measured || misses == Misses::default() {
@@ -182,7 +182,7 @@ impl Blocks {
         }
         let [all, blocks, entries] = &self.misses;
         blocks.fetch_add(ghost_blocks, Ordering::Relaxed);
-        // Below 0, it wraps.
+        // A negative count wraps.
         entries.fetch_add(ghost_entries as u64, Ordering::Relaxed);
         let window = self.plan.window();
         if all.fetch_add(reads, Ordering::Relaxed) + reads < window {
@@ -195,13 +195,14 @@ impl Blocks {
         self.divide(division.blocks);
     }
 
-    /// Gives blocks what the division says, and entries the rest. Either gives up what is too much when the other wants it.
+    /// Gives blocks the `blocks` bytes of the division, and entries the rest. Each gives up its excess when the other
+    /// needs room.
     fn divide(&self, blocks: u64) {
         self.target.store(blocks, Ordering::Relaxed);
         self.pool.set_entry_bytes(self.pool.bytes() - self.ghost_bytes - blocks);
     }
 
-    /// Takes a slab of the next shard that has one; whether any had.
+    /// Frees a slab of the next shard that has one; returns whether any had.
     fn shrink_one(&self) -> bool {
         for _ in &self.shards {
             let turn = self.shard_in_turn.fetch_add(1, Ordering::Relaxed) % self.shards.len();

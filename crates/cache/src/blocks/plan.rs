@@ -18,16 +18,17 @@ pub(crate) struct Plan {
     pub block_size: u64,
     pub blocks_per_slab: u64,
     pub shards: u64,
-    /// Otherwise the division is fixed.
+    /// Whether the division follows the measured misses; otherwise it is fixed.
     pub is_measured: bool,
-    /// Bytes that entries take at once.
+    /// Bytes that entries allocate at once.
     pub chunk_bytes: u64,
-    /// Bytes of entries and of blocks that are remembered when they have left.
+    /// Bytes of leaving entries, and of leaving blocks, that are remembered as ghosts.
     ghost_window: u64,
 }
 
 impl Plan {
-    /// For a pool in front of flash of this shape, with so many entries in a shard at most. `None`: it keeps no blocks.
+    /// The plan for a pool in front of flash of shape `geometry`, with at most `entries` entries in a shard. `None`: it
+    /// keeps no blocks.
     pub fn new(division: MemoryDivision, pool: &Pool, entries: u64, geometry: &Geometry) -> Option<Self> {
         let chunk_bytes = pool.chunk_bytes(entries) as u64;
         let block_size = geometry.block_size() as u64;
@@ -41,7 +42,7 @@ impl Plan {
             }
         };
         let least = (pool.bytes() / LEAST_BLOCKS_PARTS).max(LEAST_BLOCKS.div_ceil(blocks_per_slab) * slab);
-        // Two slabs for each at least.
+        // At least two slabs for each shard.
         let shards = (least / slab / 2).clamp(1, BLOCK_SHARDS_MAX);
         let ghost_window =
             if is_measured { (pool.bytes() / GHOST_WINDOW_PARTS).min(geometry.file_bytes()) } else { 0 };
@@ -75,12 +76,12 @@ impl Plan {
         (self.division.reads_remembered / DIVISION_WINDOW_PARTS).max(1)
     }
 
-    /// Ghosts of entries, if any are wanted.
+    /// Ghosts of entries, if the division is measured.
     pub fn entry_ghosts(&self) -> Option<Ghosts> {
         self.is_measured.then(|| Ghosts::new(self.ghost_window, GHOST_ENTRY_BYTES))
     }
 
-    /// Ghosts of blocks, if any are wanted.
+    /// Ghosts of blocks, if the division is measured.
     pub fn block_ghosts(&self) -> Option<Ghosts> {
         self.is_measured.then(|| Ghosts::new(self.ghost_window, self.block_size))
     }

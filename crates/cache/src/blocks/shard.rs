@@ -7,32 +7,32 @@ use hashbrown::HashTable;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a shard knows of one of its blocks.
+/// The bookkeeping of one block.
 #[derive(Clone, Copy)]
 struct Slot {
     /// The block's number; [`NOTHING`]: the slot is free.
     block_number: u64,
-    /// The segment that it was read of.
+    /// The segment that it was read from.
     sequence: u64,
     /// How often it was visited since the hand passed, up to [`VISITS_MAX`].
     visits: u8,
-    /// When it was asked for last, as [`BlockShard::visit_now`] counts.
+    /// The time of its last visit, as [`BlockShard::visit_now`] counts.
     visited: u8,
-    /// Keys found in it, in turns of 256.
+    /// Keys found in it, modulo 256.
     finds: u8,
     saving: Saving,
 }
 
-/// Which larger part of the RAM tier would have saved the read that brought a block. The read is counted for that part,
-/// until the block turns out to be of use for other entries.
+/// Which part of the RAM tier would, if larger, have saved the read that brought a block. The read is counted for that
+/// part until the block turns out to serve other entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Saving {
-    /// More room for blocks, or none: more room for entries would not.
+    /// Blocks, or neither: more room for entries would not have saved it.
     #[default]
     NotEntries,
-    /// More room for entries: those that it was read for had left RAM lately.
+    /// Entries: those that it was read for had left RAM lately.
     Entries,
-    /// More room for entries, and more room for blocks, which takes more of it.
+    /// Entries, and also blocks, which need more room for it.
     EntriesOrBlocks,
 }
 
@@ -41,7 +41,7 @@ const NOTHING: u64 = u64::MAX;
 /// A block that was visited more often is no more likely to be visited again.
 const VISITS_MAX: u8 = 3;
 
-/// Blocks by their numbers, in the slots of slabs; which one is replaced a hand tells that goes round (CLOCK).
+/// Blocks by their numbers, in the slots of slabs, replaced by CLOCK.
 ///
 /// Invariants, checked by `validate`:
 /// 1. `table` has exactly the slots that are not free.
@@ -54,7 +54,7 @@ pub(super) struct BlockShard {
     free: Vec<u32>,
     slabs: Vec<Slab>,
     hand: usize,
-    /// Blocks that were replaced, to tell visits apart.
+    /// Number of blocks replaced so far, to distinguish visits.
     replaced: u64,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct BlockShard {
 pub(crate) struct Block<'a> {
     /// Its number.
     pub block_number: u64,
-    /// The segment that it is of.
+    /// The block's segment.
     pub sequence: u64,
     pub bytes: &'a [u8],
     pub saving: Saving,
@@ -73,9 +73,9 @@ pub(crate) struct Block<'a> {
 pub(super) struct CachedBlock<'a> {
     pub bytes: &'a [u8],
     pub sequence: u64,
-    /// Others were asked for since it was asked for last.
+    /// Other blocks were replaced since its last visit.
     pub is_new_visit: bool,
-    /// Keys found in it before, in turns of 256.
+    /// Keys found in it before, modulo 256.
     pub finds: &'a mut u8,
     pub saving: &'a mut Saving,
 }
@@ -98,14 +98,14 @@ impl BlockShard {
         }
     }
 
-    /// Bytes of RAM that a block takes beside itself, at most: its slot, and its part of the table and of the free list.
+    /// Most bytes of RAM of a block beside its content: its slot, and its share of the table and the free list.
     pub const SLOT_BYTES: usize = size_of::<Slot>() + 2 * (size_of::<u32>() + 1) + size_of::<u32>();
 
     pub fn slabs(&self) -> usize {
         self.slabs.len()
     }
 
-    /// Changes whenever a part of the blocks has been replaced.
+    /// A counter that changes whenever a part of the blocks has been replaced.
     fn visit_now(&self) -> u8 {
         let part = self.slots.len() as u64 / BLOCK_VISIT_PARTS;
         (self.replaced / part.max(BLOCK_VISIT_REPLACED_MIN)) as u8
@@ -117,14 +117,14 @@ impl BlockShard {
             .copied()
     }
 
-    /// The slab of a slot, and where in it its block is.
+    /// The slab of a slot, and its block's range in it.
     fn room_of(&self, slot: u32) -> (usize, Range<usize>) {
         let slot = slot as usize;
         let at = slot % self.blocks_per_slab * self.block_size;
         (slot / self.blocks_per_slab, at..at + self.block_size)
     }
 
-    /// The block, which counts as visited from now on.
+    /// Finds a block, and counts a visit.
     pub fn get(&mut self, block_number: u64) -> Option<CachedBlock<'_>> {
         let number = self.slot_of(block_number)?;
         let now = self.visit_now();
@@ -145,8 +145,8 @@ impl BlockShard {
         })
     }
 
-    /// Keeps a block, in place of an older one there, in a free slot, or in place of another block, of which `leaves` is
-    /// told; `false`: there is no slot.
+    /// Keeps a block, in place of its older version, in a free slot, or in place of another block, which is passed to
+    /// `leaves`. `false`: there is no slot.
     pub fn insert(&mut self, block: Block<'_>, leaves: impl FnMut(u64)) -> bool {
         let Block { block_number, sequence, bytes, saving } = block;
         let number = match self.slot_of(block_number) {
@@ -167,12 +167,12 @@ impl BlockShard {
         true
     }
 
-    /// Whether the next block takes no other's place.
+    /// Whether there is a free slot.
     pub fn has_free(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Frees the slot of the block that is worth least; `None`: there is none.
+    /// Frees the slot of the next victim; `None`: there are no slots.
     fn evict(&mut self, mut leaves: impl FnMut(u64)) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
@@ -199,7 +199,7 @@ impl BlockShard {
         self.slots[number as usize].block_number = NOTHING;
     }
 
-    /// Takes a slab more.
+    /// Adds a slab.
     pub fn grow(&mut self, arena: Option<&Arc<Arena>>) {
         self.slabs.push(Slab::new(arena, self.blocks_per_slab * self.block_size));
         let first = self.slots.len();
@@ -215,7 +215,8 @@ impl BlockShard {
         self.free.extend((first as u32..self.slots.len() as u32).rev());
     }
 
-    /// Gives a slab back. What was visited in it takes the place of what was not elsewhere; `leaves` is told of what goes.
+    /// Gives back a slab. Its visited blocks take the places of unvisited ones elsewhere; blocks that leave are passed
+    /// to `leaves`.
     pub fn shrink(&mut self, mut leaves: impl FnMut(u64)) {
         let Some(slab) = self.slabs.pop() else { return };
         let first = self.slots.len() - self.blocks_per_slab;

@@ -1,18 +1,18 @@
-//! Memory for some blocks: of the RAM tier's file, where there is one, so that entries and blocks share its pages.
+//! Memory for some blocks, from the RAM tier's file if there is one, so that entries and blocks share its pages.
 
 use crate::memory::shared::{Arena, Extent};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// Memory for some blocks. What it holds does not outlive the process: flash has it.
+/// Memory for some blocks. They need not outlive the process: flash has them.
 pub(super) enum Slab {
     Own(Box<[u8]>),
-    /// Without an entry in the file's directory.
+    /// In the file, without an entry in its directory.
     Shared(Extent),
 }
 
 impl Slab {
-    /// Of so many bytes or some more, in memory of the process's own where the file has no room.
+    /// A slab of at least `bytes` bytes, in private memory if the file has no room.
     pub fn new(arena: Option<&Arc<Arena>>, bytes: usize) -> Self {
         match arena.and_then(|arena| arena.take(bytes)) {
             Some(extent) => Self::Shared(extent),

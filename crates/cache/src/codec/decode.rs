@@ -1,4 +1,4 @@
-//! Decompresses values. Whatever the bytes are: the value, or nothing.
+//! Decompresses values. Invalid bytes give `None`.
 
 use super::frame::{self, Content};
 use super::stored::{Codec, Parts, StoredValue};
@@ -6,7 +6,7 @@ use super::versions::Versions;
 use crate::limits::{DECODED_BYTES_KEPT, LZ4_DICTIONARY_BYTES};
 use zstd_safe::DCtx;
 
-/// A context to decompress in, and room for a value. One thread has it at a time.
+/// A decompression context and buffers for a value, used by one thread at a time.
 #[derive(Default)]
 pub(crate) struct Decoder {
     context: Option<DCtx<'static>>,
@@ -15,7 +15,7 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// The value of stored bytes; `None`: they are no value of a dictionary that is there.
+    /// The value of stored bytes; `None`: they are invalid, or their dictionary is missing.
     pub(super) fn decode<'a>(&'a mut self, stored: StoredValue<'a>, versions: &Versions) -> Option<&'a [u8]> {
         if stored.codec == Codec::None {
             return Some(stored.bytes);
@@ -62,7 +62,7 @@ impl Decoder {
         (len == raw_len).then_some(&self.value[..])
     }
 
-    /// Gives up room that a long value took.
+    /// Frees buffer space that a long value took.
     pub(super) fn shrink(&mut self) {
         for room in [&mut self.frame, &mut self.value] {
             room.clear();
@@ -70,7 +70,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes of RAM that it takes.
+    /// Bytes of RAM of the context and the buffers.
     pub(super) fn bytes_allocated(&self) -> usize {
         self.context.as_ref().map_or(0, DCtx::sizeof) + self.frame.capacity() + self.value.capacity()
     }

@@ -8,13 +8,16 @@ use crate::limits::DICTIONARY_BYTES_MAX;
 use granary_log::sync::sync::Arc;
 use granary_log::sync_folder;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
 /// What the file begins with.
 const MAGIC: &[u8; 8] = b"GRANDIC2";
+
+/// What files of all versions begin with.
+const MAGIC_START: &[u8] = b"GRANDIC";
 
 /// Bytes of the file before the first dictionary.
 const FILE_HEADER_SIZE: usize = 32;
@@ -31,6 +34,19 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut path = path.to_owned().into_os_string();
     path.push(suffix);
     path.into()
+}
+
+/// Whether a file is there that no version of this wrote.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn is_foreign(path: &Path) -> io::Result<bool> {
+    let mut start = Vec::new();
+    match File::open(path).and_then(|file| file.take(MAGIC_START.len() as u64).read_to_end(&mut start)) {
+        Ok(_) => Ok(!start.is_empty() && start != MAGIC_START),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// What a file of dictionaries has.
@@ -60,23 +76,23 @@ impl DictionaryFile {
         }
     }
 
-    /// The number of the file at a path, which is made first if that is asked for; 0: there is none.
+    /// The number of the file at a path, which is made first if that is asked for; 0: there is none. Says whether it was made.
     ///
     /// # Errors
     /// It cannot be read, or not be made.
-    pub fn number_at(path: &Path, is_made: bool) -> io::Result<u64> {
+    pub fn number_at(path: &Path, make: bool) -> io::Result<(u64, bool)> {
         match Self::read(path)? {
-            Some(file) => Ok(file.number),
-            None if is_made => {
+            Some(file) => Ok((file.number, false)),
+            None if make => {
                 if path.exists() {
                     let path = path.display();
                     tracing::warn!(%path, "damaged, or of another version: what was compressed with it is lost");
                 }
                 let file = Self::new();
                 file.write(path)?;
-                Ok(file.number)
+                Ok((file.number, true))
             }
-            None => Ok(0),
+            None => Ok((0, false)),
         }
     }
 
@@ -161,8 +177,8 @@ mod tests {
     fn a_file_gives_back_its_dictionaries_but_for_damaged_ones() {
         let folder = tempfile::tempdir().unwrap();
         let path = path_of(&folder.path().join("c"));
-        assert_eq!(DictionaryFile::number_at(&path, false).unwrap(), 0);
-        let number = DictionaryFile::number_at(&path, true).unwrap();
+        assert_eq!(DictionaryFile::number_at(&path, false).unwrap().0, 0);
+        let number = DictionaryFile::number_at(&path, true).unwrap().0;
         assert_ne!(number, 0);
         let mut file = DictionaryFile::read(&path).unwrap().unwrap();
         assert_eq!((file.number, file.next, file.versions.len()), (number, 1, 0));
@@ -171,7 +187,7 @@ mod tests {
         file.write(&path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "it has pieces of values");
-        assert_eq!(DictionaryFile::number_at(&path, true).unwrap(), number, "it is kept");
+        assert_eq!(DictionaryFile::number_at(&path, true).unwrap().0, number, "it is kept");
 
         let whole = std::fs::read(&path).unwrap();
         let ids = |bytes: &[u8]| {
@@ -203,7 +219,7 @@ mod tests {
             assert!(found.is_none_or(|ids| ids.len() == whole_ones));
         }
         std::fs::write(&path, &whole[..31]).unwrap();
-        assert_eq!(DictionaryFile::number_at(&path, false).unwrap(), 0);
-        assert_ne!(DictionaryFile::number_at(&path, true).unwrap(), number, "it is another file");
+        assert_eq!(DictionaryFile::number_at(&path, false).unwrap().0, 0);
+        assert_ne!(DictionaryFile::number_at(&path, true).unwrap().0, number, "it is another file");
     }
 }

@@ -7,21 +7,21 @@ use crate::limits::{LZ4_DICTIONARY_BYTES, SPARE_ENCODER_BYTES_MAX, SPARE_ENCODER
 use granary_log::sync::sync::{Arc, Mutex};
 use zstd_safe::CCtx;
 
-/// Room for one compressed value.
+/// Buffers for one compressed value.
 #[derive(Default)]
 pub(crate) struct Encoded {
     bytes: Vec<u8>,
     frame: Vec<u8>,
 }
 
-/// Contexts to compress in: as many as there are threads that compress at the same time.
+/// Compression contexts: as many as threads compress at the same time.
 #[derive(Default)]
 pub(super) struct Encoders {
     spare: Mutex<Vec<CCtx<'static>>>,
 }
 
 impl Encoders {
-    /// Compresses a value into `encoded`; as it came, if that saves less than an eighth.
+    /// Compresses a value into `encoded`; if that saves less than an eighth, returns it uncompressed.
     pub fn encode<'a>(
         &self,
         compression: Compression,
@@ -55,7 +55,7 @@ impl Encoders {
             Some(version) => context.compress_using_cdict(frame, value, version.for_encoding()?),
             None => context.compress(frame, value, ZSTD_LEVEL),
         };
-        // One that has compressed a long value has tables as large as that needed.
+        // A context that has compressed a long value has large tables.
         if context.sizeof() <= SPARE_ENCODER_BYTES_MAX {
             let mut spare = self.spare.lock().expect("no panic under the lock");
             if spare.len() < SPARE_ENCODERS_MAX {
@@ -82,7 +82,7 @@ fn lz4(version: Option<&Version>, value: &[u8], bytes: &mut Vec<u8>) -> Option<(
     bytes.resize(begin + lz4_flex::block::get_maximum_output_size(value.len()), 0);
     let to = &mut bytes[begin..];
     let len = match version {
-        // Each value begins with reading it: it is short.
+        // LZ4 reads the dictionary for each value, so it is short.
         Some(version) => {
             lz4_flex::block::compress_into_with_dict(value, to, version.tail(LZ4_DICTIONARY_BYTES))
         }

@@ -1,7 +1,7 @@
-//! Zstandard frames without what a record says anyway: their magic number, the dictionary and the length of the value,
-//! and where there is but one block its header. RFC 8878, 3.1.1, has the format.
+//! Zstandard frames without what the record has anyway: magic number, dictionary and length of the value, and the block
+//! header if there is only one block. RFC 8878, 3.1.1, has the format.
 
-/// What every frame begins with.
+/// The first bytes of every frame.
 const MAGIC: [u8; 4] = 0xFD2F_B528u32.to_le_bytes();
 
 /// One segment, whose length takes four bytes; no checksum, no dictionary.
@@ -10,22 +10,22 @@ const DESCRIPTOR: u8 = 0b1010_0000;
 /// Bytes of the header that [`rebuild`] writes.
 const HEADER_SIZE: usize = 9;
 
-/// Bytes of what each block begins with: whether it is the last (bit 0), its type (bits 1 and 2), its length.
+/// Bytes of a block's header: whether it is the last (bit 0), its type (bits 1 and 2), its length.
 const BLOCK_HEADER_SIZE: usize = 3;
 
-/// What the header of a last block with compressed data has in its lowest three bits.
+/// The lowest three bits of the header of a last block with compressed data.
 const LAST_COMPRESSED: u32 = 1 | 2 << 1;
 
 /// The part of a frame that is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content<'a> {
-    /// The data of its only block, which is compressed: its length is that of these bytes.
+    /// The compressed data of its only block.
     Block(&'a [u8]),
     /// All its blocks, with their headers.
     Blocks(&'a [u8]),
 }
 
-/// Finds the part of a frame that is to be stored; `None`: these bytes are no frame.
+/// The part of a frame that is stored; `None`: the bytes are no frame.
 pub(super) fn content(frame: &[u8]) -> Option<Content<'_>> {
     let rest = frame.strip_prefix(&MAGIC)?;
     let descriptor = *rest.first()?;
@@ -42,7 +42,7 @@ pub(super) fn content(frame: &[u8]) -> Option<Content<'_>> {
     })
 }
 
-/// The header of a frame's only block, of compressed data of this length.
+/// The header of a frame's only block, with `len` bytes of compressed data.
 fn block_header(len: usize) -> [u8; BLOCK_HEADER_SIZE] {
     // Lengths have 21 bits, and longer values several blocks.
     let [first, second, third, _] = ((len as u32) << 3 | LAST_COMPRESSED).to_le_bytes();

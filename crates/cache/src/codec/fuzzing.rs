@@ -37,7 +37,7 @@ pub fn stored(data: &[u8]) {
     let Some((flags, bytes)) = data.split_first() else { return };
     let mut decoder = Decoder::default();
     let codec = Codec::of_flags(*flags);
-    // As they are, and as those of the dictionary that is there.
+    // The bytes as they are, and with the number of the existing dictionary in front.
     let ours = [&[1], bytes].concat();
     for bytes in [bytes, &ours] {
         let stored = StoredValue { codec, bytes };

@@ -1,4 +1,4 @@
-//! The codec of a cache by itself, for studies that measure it.
+//! The codec of a cache without the cache, for studies that measure it.
 
 use super::stored::OwnedValue;
 use super::training::Samples;
@@ -6,7 +6,7 @@ use super::{Compression, Decoder, Encoded, OwnCodecs};
 use crate::applications::Applications;
 use crate::limits::TRAINING_BYTES;
 
-/// What a cache compresses values with, without the cache.
+/// The compression of a cache, without the cache.
 pub struct ValueCodec {
     codecs: OwnCodecs,
     encoded: Encoded,
@@ -44,12 +44,12 @@ impl ValueCodec {
         self.codecs.encode(&[], value, &mut self.encoded).to_owned()
     }
 
-    /// The value of stored bytes, or `None` if they are none of this codec.
+    /// The value of stored bytes, or `None` if they are not this codec's.
     pub fn decompress<'a>(&'a mut self, value: &'a OwnedValue) -> Option<&'a [u8]> {
         self.codecs.decode(value.as_stored(), &mut self.decoder)
     }
 
-    /// Bytes of RAM that its dictionary and contexts take.
+    /// Bytes of RAM of dictionary and contexts.
     pub fn bytes_allocated(&self) -> usize {
         self.codecs.bytes_allocated() + self.decoder.bytes_allocated()
     }

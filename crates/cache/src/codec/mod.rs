@@ -1,8 +1,8 @@
 //! Values compressed one by one, with dictionaries trained on the values before them.
 //!
 //! A value is compressed when it is put and decompressed when it is handed out: in between, in RAM, write buffers, on
-//! flash and when segments are reclaimed, everybody moves the stored bytes. What those begin with is in `stored.rs`,
-//! the dictionaries in `versions.rs`, their file in `dictionary_file.rs`, when one is trained in `training.rs`. Each
+//! flash and when segments are reclaimed, all code moves the stored bytes. Their head is in `stored.rs`, the
+//! dictionaries in `versions.rs`, their file in `dictionary_file.rs`, when one is trained in `training.rs`. Each
 //! application has dictionaries of its own.
 
 mod decode;
@@ -20,7 +20,7 @@ mod version;
 mod versions;
 
 pub(crate) use decode::Decoder;
-pub(crate) use dictionary_file::path_of;
+pub(crate) use dictionary_file::{is_foreign, path_of};
 pub(crate) use encode::Encoded;
 pub use measuring::ValueCodec;
 pub(crate) use stored::{CODEC_MASK, Codec, StoredValue};
@@ -44,7 +44,7 @@ use std::path::Path;
 use training::{Samples, Training};
 use versions::Versions;
 
-/// What a cache compresses with. All its partitions share it.
+/// The compression of a cache, shared by all its partitions.
 pub(crate) struct Codecs {
     compression: Compression,
     applications: Applications,
@@ -69,15 +69,15 @@ struct Trainings {
 pub(crate) struct OwnCodecs(Arc<Codecs>);
 
 impl OwnCodecs {
-    /// Without dictionaries yet, and with none that outlive this.
+    /// Codecs without dictionaries yet; later ones live in RAM only.
     pub fn in_memory(compression: Compression, applications: &Applications) -> Self {
         Self(Arc::new(Codecs::new(compression, applications, Versions::in_memory())))
     }
 
-    /// With the dictionaries of the file at `path`, which has this number ([`file_number`]).
+    /// Codecs with the dictionaries of the file at `path`, which has number `number` ([`file_number`]).
     ///
     /// # Errors
-    /// The file cannot be read, or is another one by now.
+    /// The file cannot be read, or was replaced by another one.
     pub fn open(
         compression: Compression,
         applications: &Applications,
@@ -106,7 +106,7 @@ impl Drop for OwnCodecs {
 /// Counters of compressed values and trained dictionaries.
 #[derive(Default)]
 struct CodecCounters {
-    /// Bytes of values that were put, as they came and as they are kept.
+    /// Bytes of the values put, raw and as they are stored.
     raw_bytes: AtomicU64,
     kept_bytes: AtomicU64,
     /// Dictionaries trained.
@@ -133,7 +133,7 @@ impl Codecs {
         }
     }
 
-    /// Whether values are compressed. Those that are may be there in any case.
+    /// Whether new values are compressed. Older compressed ones may be there in any case.
     pub fn compresses(&self) -> bool {
         self.compression != Compression::None
     }
@@ -152,10 +152,10 @@ impl Codecs {
         stored
     }
 
-    /// Learns from values that were put, each with its key and with the number of bytes that are kept of it, and trains a
-    /// dictionary on a thread of its own when it is time for one.
+    /// Learns from values put, each with its key and its stored length, and trains a dictionary on a thread of its own
+    /// when it is time for one.
     pub fn learn<'a>(self: &Arc<Self>, values: impl Iterator<Item = (&'a [u8], &'a [u8], usize)>) {
-        // Whoever finds another at it leaves it to that.
+        // If another thread is learning, these values are skipped.
         let Ok(mut trainings) = self.trainings.try_lock() else { return };
         for (key, value, kept) in values {
             trainings.of[self.applications.of(key)].note(value, kept);
@@ -176,7 +176,7 @@ impl Codecs {
         };
         let mut trainer = self.trainer.lock().expect("no panic under the lock");
         if let Some(before) = trainer.take() {
-            // It has told that it is done.
+            // The earlier thread has finished its training.
             let _ = before.join();
         }
         match thread::Builder::new().name("granary-train".into()).spawn(train) {
@@ -194,7 +194,7 @@ impl Codecs {
         trainings.is_one_underway = false;
     }
 
-    /// Whether there is another dictionary.
+    /// Trains a dictionary; returns whether one was added.
     fn train(&self, application: u64, samples: &Samples) -> bool {
         let bytes_max = match self.compression {
             Compression::Lz4 => LZ4_DICTIONARY_BYTES,
@@ -204,7 +204,7 @@ impl Codecs {
             tracing::debug!("too few values, or too different ones, for a dictionary");
             return false;
         };
-        // Those that nobody needs any more make room for it.
+        // Unused dictionaries make room for it.
         self.retire();
         if let Err(error) = self.versions.add(application, dictionary) {
             tracing::warn!(%error, "a dictionary for compression cannot be written: the one before stays");
@@ -241,7 +241,7 @@ impl Codecs {
     /// Forgets the dictionaries that no user needs any more.
     fn retire(&self) {
         let users = self.users.lock().expect("no panic under the lock").clone();
-        // A user that is gone has closed its part of the cache, and values stay there.
+        // A user that is gone has closed its part of the cache, whose values remain.
         let is_used = |version| users.iter().any(|user| user.upgrade().is_none_or(|user| user.uses(version)));
         let applications: Vec<u64> =
             (0..self.applications.count()).map(|application| self.applications.number(application)).collect();
@@ -255,12 +255,12 @@ impl Codecs {
         self.versions.ids()
     }
 
-    /// From now on somebody keeps values that were compressed here.
+    /// Adds a user that keeps values compressed here.
     pub fn add_user(&self, user: Weak<dyn VersionUser>) {
         self.users.lock().expect("no panic under the lock").push(user);
     }
 
-    /// Adds what it did and takes.
+    /// Adds the counters and sizes.
     pub fn add_to(&self, stats: &mut Stats) {
         let CodecCounters { raw_bytes, kept_bytes, trainings, undecodable } = &self.counters;
         stats.value_bytes_raw += raw_bytes.load(Ordering::Relaxed);
@@ -292,11 +292,11 @@ impl Codecs {
     }
 }
 
-/// The number of the file of dictionaries at a path, which the log has to be bound to; 0: there is none. With a
-/// compression it is made, if it is not there.
+/// The number of the file of dictionaries at a path, which the log depends on; 0: there is none. With a compression a
+/// missing file is created.
 ///
 /// # Errors
 /// It cannot be read, or not be made.
-pub(crate) fn file_number(path: &Path, compression: Compression) -> io::Result<u64> {
+pub(crate) fn file_number(path: &Path, compression: Compression) -> io::Result<(u64, bool)> {
     DictionaryFile::number_at(path, compression != Compression::None)
 }

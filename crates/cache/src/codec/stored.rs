@@ -1,7 +1,7 @@
-//! A value as it is stored: as it came, or compressed.
+//! A value as it is stored: raw or compressed.
 //!
-//! Compressed, it begins with the number of the dictionary (0: none) and the length of the value, both LEB128. The
-//! record's flags name the codec.
+//! A compressed one begins with the number of the dictionary (0: none) and the length of the raw value, both LEB128.
+//! The record's flags name the codec.
 
 use crate::limits::COMPRESSED_VALUE_BYTES_MAX;
 use std::fmt;
@@ -14,7 +14,7 @@ const CODEC_SHIFT: u32 = 2;
 /// How values are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// They are stored as they come.
+    /// They are stored raw.
     #[default]
     None,
     /// LZ4: the quicker one.
@@ -51,7 +51,7 @@ impl FromStr for Compression {
 #[error("unknown compression '{0}': give none, lz4 or zstd")]
 pub struct UnknownCompression(pub String);
 
-/// What a value was compressed with.
+/// The codec of a stored value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Codec {
     #[default]
@@ -61,7 +61,7 @@ pub(crate) enum Codec {
     /// Zstandard: the data of a frame's only block.
     ZstdBlock,
     Lz4,
-    /// This program knows no such codec.
+    /// A codec that this version does not know.
     Unknown(u8),
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct StoredValue<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A value as it is stored, with bytes of its own.
+/// A value as it is stored, which owns its bytes.
 pub struct OwnedValue {
     codec: Codec,
     bytes: Vec<u8>,
@@ -112,7 +112,7 @@ impl OwnedValue {
     }
 }
 
-/// A compressed value, taken apart.
+/// The parts of a compressed value.
 pub(super) struct Parts<'a> {
     /// The dictionary; 0: none.
     pub version: u32,
@@ -121,7 +121,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> StoredValue<'a> {
-    /// A value stored as it came.
+    /// A value stored raw.
     #[inline]
     pub fn raw(bytes: &'a [u8]) -> Self {
         Self { codec: Codec::None, bytes }
@@ -132,7 +132,7 @@ impl<'a> StoredValue<'a> {
         OwnedValue { codec: self.codec, bytes: self.bytes.to_vec() }
     }
 
-    /// The dictionary that it takes to decompress it; 0: none.
+    /// The dictionary needed to decompress the value; 0: none.
     pub fn version(&self) -> u32 {
         if self.codec == Codec::None { 0 } else { self.parts().map_or(0, |parts| parts.version) }
     }
@@ -142,12 +142,12 @@ impl<'a> StoredValue<'a> {
         let mut rest = self.bytes;
         let version = take_number(&mut rest)?;
         let raw_len = take_number(&mut rest)? as usize;
-        // What is longer is not compressed: nobody allocates more for bytes that may be anything.
+        // Longer values are never compressed, so invalid bytes cannot cause a larger allocation.
         (raw_len <= COMPRESSED_VALUE_BYTES_MAX).then_some(Parts { version, raw_len, payload: rest })
     }
 }
 
-/// Writes what the bytes of a compressed value begin with.
+/// Writes the head of a compressed value.
 pub(super) fn write_head(version: u32, raw_len: usize, out: &mut Vec<u8>) {
     for mut number in [version, raw_len as u32] {
         while number >= 0x80 {
@@ -158,8 +158,7 @@ pub(super) fn write_head(version: u32, raw_len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The number that bytes begin with (LEB128), which it leaves out of them; `None`: it is not whole, or has more than 32
-/// bits.
+/// Takes a number (LEB128) off the front of `bytes`; `None`: it is incomplete, or has more than 32 bits.
 fn take_number(bytes: &mut &[u8]) -> Option<u32> {
     let mut number = 0u64;
     for shift in (0..35).step_by(7) {

@@ -1,15 +1,15 @@
 //! When a dictionary is trained, and on what.
 //!
-//! The first comes early, from few values, and the second when there are many. From then on the ratio of the values
-//! that are put says whether they have changed: when it falls, values are collected for another one. Where one of the
-//! later trainings fails, values are collected anew after a while, which is longer each time.
+//! The first is trained early, on few values, the second on many. From then on the compression ratio is watched: when
+//! it falls, the values have changed, and are collected for another one. If a later training fails, values are
+//! collected anew after a while, longer each time.
 
 use crate::limits::{
     COMPRESSED_VALUE_BYTES_MIN, DICTIONARY_PARTS, EARLY_TRAINING_BYTES, RATIO_WINDOW_BYTES, SAMPLE_BYTES_MAX,
     TRAINING_BYTES, TRAINING_BYTES_MIN, TRAINING_SAMPLES_MIN, TRAINING_WAIT_BITS_MAX,
 };
 
-/// A ratio that is so much lower than it was right after a training wants another one.
+/// If the ratio falls below this share of the ratio right after a training, another one is due.
 const FALLEN: f64 = 0.9;
 
 /// Values to train on.
@@ -32,7 +32,7 @@ impl Samples {
         self.bytes.len()
     }
 
-    /// A dictionary of so many bytes at most; `None`: these values have too little in common.
+    /// A dictionary of at most `bytes_max` bytes; `None`: the values have too little in common.
     pub fn train(&self, bytes_max: usize) -> Option<Vec<u8>> {
         let bytes = (self.bytes.len() / DICTIONARY_PARTS).min(bytes_max);
         let mut dictionary = Vec::with_capacity(bytes);
@@ -41,16 +41,16 @@ impl Samples {
     }
 }
 
-/// Which values the training collects at the moment.
+/// The values that the training collects at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Values for the first dictionary.
     Early,
-    /// Values for one from many.
+    /// Values for a later dictionary.
     Collecting,
-    /// Nothing: one is being trained.
+    /// None: a dictionary is being trained.
     Training,
-    /// Nothing, until the ratio falls, or it is time to try again.
+    /// None, until the ratio falls or it is time to try again.
     Watching,
 }
 
@@ -58,23 +58,23 @@ enum Stage {
 pub(super) struct Training {
     stage: Stage,
     samples: Samples,
-    /// Bytes of values since the window began, as they came and as they are kept.
+    /// Bytes of values since the window began, raw and as they are stored.
     window: [u64; 2],
     /// The ratio of the first window after a training.
     ratio: Option<f64>,
-    /// The last training that was begun, or the first one, is the early one.
+    /// The last training, or the first one if none was begun, is the early one.
     was_early: bool,
-    /// How many trainings in a row brought no dictionary.
+    /// Failed trainings in a row.
     failures: u32,
-    /// Windows until values are collected again, whatever the ratio; 0: that is for the ratio to say.
+    /// Windows until values are collected again whatever the ratio; 0: only the ratio decides.
     windows_to_wait: u32,
-    /// Bytes of values that later trainings take.
+    /// Bytes of values for later trainings.
     training_bytes: usize,
 }
 
 impl Training {
-    /// A collector of samples, where so many may collect at the same time: together they take what one would, as far as each has
-    /// enough. It watches, if there is a dictionary already.
+    /// A training that shares the budget of bytes with others, `trainings` in all, with a minimum for each. With a
+    /// dictionary it starts by watching the ratio.
     pub fn new(has_dictionary: bool, trainings: usize) -> Self {
         Self {
             stage: if has_dictionary { Stage::Watching } else { Stage::Early },
@@ -88,7 +88,7 @@ impl Training {
         }
     }
 
-    /// Bytes of values that it collects now.
+    /// Bytes of values to collect in the present stage.
     fn enough(&self) -> usize {
         match self.stage {
             Stage::Early => EARLY_TRAINING_BYTES,
@@ -97,12 +97,12 @@ impl Training {
         }
     }
 
-    /// A value was put, of which so many bytes are kept.
+    /// Notes that a value was put, of which `kept` bytes are stored.
     pub fn note(&mut self, value: &[u8], kept: usize) {
         if self.stage == Stage::Training {
             return;
         }
-        // Shorter ones are stored as they come.
+        // Shorter values are not compressed.
         if self.samples.len() < self.enough() && value.len() >= COMPRESSED_VALUE_BYTES_MIN {
             self.samples.add(value);
         }
@@ -121,7 +121,7 @@ impl Training {
         }
     }
 
-    /// The values that were collected, once they are enough: they are trained on, and no others collected meanwhile.
+    /// The collected values, once they are enough. The caller trains on them; none are collected meanwhile.
     pub fn samples_to_train_on(&mut self) -> Option<Samples> {
         let is_collecting = matches!(self.stage, Stage::Early | Stage::Collecting);
         let has_enough =
@@ -134,7 +134,7 @@ impl Training {
         Some(std::mem::take(&mut self.samples))
     }
 
-    /// A training has ended. `has_dictionary`: it brought a dictionary.
+    /// Notes the end of a training. `has_dictionary`: it brought a dictionary.
     pub fn has_trained(&mut self, has_dictionary: bool) {
         self.stage = if self.was_early { Stage::Collecting } else { Stage::Watching };
         (self.window, self.ratio) = ([0; 2], None);
@@ -187,7 +187,7 @@ mod tests {
                 training.samples_to_train_on().is_some()
             })
         };
-        // The last one is that in which they are collected.
+        // The last window is the one in which samples are collected.
         assert_eq!([false; 3].map(&mut windows), [Some(3), Some(5), Some(9)]);
         assert_eq!((0..8).map(|_| windows(false)).last(), Some(Some(65)));
         assert_eq!(windows(true), None, "the ratio stays");
@@ -199,7 +199,7 @@ mod tests {
         for (trainings, most) in [(1, TRAINING_BYTES), (3, TRAINING_BYTES / 3), (100, TRAINING_BYTES_MIN)] {
             let mut training = Training::new(false, trainings);
             for enough in [EARLY_TRAINING_BYTES, most] {
-                // Another one is trained meanwhile: nobody asks for the samples.
+                // As if another application's training ran meanwhile: the samples are not taken.
                 (0..2 * TRAINING_BYTES / 1000).for_each(|_| training.note(&[7; 1000], 1000));
                 let samples = training.samples_to_train_on().unwrap();
                 assert!((enough..enough + 1000).contains(&samples.len()), "{trainings}: {}", samples.len());

@@ -1,4 +1,4 @@
-//! One dictionary, as Zstandard and LZ4 use it.
+//! One dictionary, for Zstandard and LZ4.
 
 use crate::limits::ZSTD_LEVEL;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ pub(super) struct Version {
     /// The number of the application whose values it was trained on.
     pub application: u64,
     bytes: Vec<u8>,
-    /// Made for the newest one of an application, when it is first needed.
+    /// Made when first needed, for the newest dictionary of an application.
     encoding: OnceLock<Option<CDict<'static>>>,
     decoding: OnceLock<Option<DDict<'static>>>,
 }
@@ -21,7 +21,7 @@ impl Version {
         Self { id, application, bytes, encoding: OnceLock::new(), decoding: OnceLock::new() }
     }
 
-    /// As the trainer made it.
+    /// The bytes as they were trained.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -34,7 +34,7 @@ impl Version {
         self.decoding.get_or_init(|| DDict::try_create(&self.bytes)).as_ref()
     }
 
-    /// Its last bytes, so many at most, which are those that are met most.
+    /// The last `len` bytes at most, which contain the most frequent texts.
     pub fn tail(&self, len: usize) -> &[u8] {
         &self.bytes[self.bytes.len().saturating_sub(len)..]
     }

@@ -1,7 +1,6 @@
 //! The dictionaries of a cache, oldest first.
 //!
-//! A dictionary is on the device before the first value is compressed with it, and named by a number that is never given
-//! again.
+//! A dictionary is on the device before the first value is compressed with it, and its number is never reused.
 
 use super::dictionary_file::DictionaryFile;
 use super::version::Version;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The dictionaries of a cache.
 pub(super) struct Versions {
-    /// Where they lie, and the number of that file; `None`: in RAM only.
+    /// Path and number of their file; `None`: they are in RAM only.
     file: Option<(PathBuf, u64)>,
     list: RwLock<List>,
 }
@@ -22,20 +21,20 @@ pub(super) struct Versions {
 struct List {
     /// Oldest first. Values are compressed with the newest one of their application.
     versions: Vec<Arc<Version>>,
-    /// The number of the next one.
+    /// The number of the next dictionary.
     next: u32,
 }
 
 impl Versions {
-    /// None yet, and none that outlive this.
+    /// No dictionaries yet; later ones live in RAM only.
     pub fn in_memory() -> Self {
         Self { file: None, list: RwLock::new(List { versions: Vec::new(), next: 1 }) }
     }
 
-    /// With those of the file of this number; 0: there is none, and none will be added.
+    /// The dictionaries of the file with number `number`; 0: there is no file, and nothing is added to one.
     ///
     /// # Errors
-    /// The file cannot be read, or is another one by now.
+    /// The file cannot be read, or was replaced by another one.
     pub fn open(path: &Path, number: u64) -> io::Result<Self> {
         if number == 0 {
             return Ok(Self::in_memory());
@@ -52,7 +51,7 @@ impl Versions {
         self.list.read().expect("no panic under the lock").clone()
     }
 
-    /// What values of an application are compressed with.
+    /// The dictionary that compresses an application's values.
     pub fn current(&self, application: u64) -> Option<Arc<Version>> {
         let list = self.list.read().expect("no panic under the lock");
         list.versions.iter().rev().find(|version| version.application == application).cloned()
@@ -71,17 +70,17 @@ impl Versions {
         self.list().versions.iter().map(|version| version.id).collect()
     }
 
-    /// Adds a dictionary, which is the current one of its application when it is on the device.
+    /// Adds a dictionary, which becomes its application's current one once it is on the device.
     ///
     /// # Errors
-    /// It cannot be written, or the application has too many: nothing has changed.
+    /// It cannot be written, or the application has too many: nothing is changed.
     pub fn add(&self, application: u64, bytes: Vec<u8>) -> io::Result<()> {
         let List { mut versions, next } = self.list();
         let before = versions.iter().filter(|version| version.application == application).count();
         if before >= CODEC_VERSIONS_MAX || next == u32::MAX {
             return Err(io::Error::other("there are too many that are in use"));
         }
-        // It costs much to compress with: only the newest one has that.
+        // The tables for compression are large: only the newest dictionary keeps them.
         if let Some(last) = versions.iter_mut().rfind(|version| version.application == application) {
             *last = Arc::new(Version::new(last.id, application, last.bytes().to_vec()));
         }
@@ -89,11 +88,11 @@ impl Versions {
         self.replace(List { versions, next: next + 1 })
     }
 
-    /// Forgets those that nobody uses. The last two of an application that there still is stay: somebody may be about
-    /// to use them.
+    /// Forgets unused dictionaries. The last two of each application in `applications` stay: a thread may be about to
+    /// use them.
     ///
     /// # Errors
-    /// The file cannot be written: nothing has changed.
+    /// The file cannot be written: nothing is changed.
     pub fn retire(&self, applications: &[u64], mut is_used: impl FnMut(u32) -> bool) -> io::Result<()> {
         let List { mut versions, next } = self.list();
         let before = versions.len();
@@ -110,7 +109,7 @@ impl Versions {
 
     fn replace(&self, list: List) -> io::Result<()> {
         if let Some((path, number)) = &self.file {
-            // Its files may have been removed, and others lie in their place.
+            // The cache's files may have been removed, and replaced by others.
             let next_there = self.list().next;
             let is_its = |found: DictionaryFile| found.number == *number && found.next == next_there;
             if !DictionaryFile::read(path)?.is_some_and(is_its) {
@@ -121,7 +120,7 @@ impl Versions {
             let List { versions, next } = list.clone();
             let written = DictionaryFile { number: *number, next, versions }.write(path);
             if let Err(error) = written {
-                // It may be in its place all the same, and its number is given then.
+                // The file may be in place in spite of the error; then the dictionary's number counts as used.
                 let is_there =
                     DictionaryFile::read(path).is_ok_and(|found| found.is_some_and(|f| f.next == next));
                 if is_there {
@@ -140,18 +139,18 @@ impl Versions {
     }
 }
 
-/// Somebody who keeps compressed values.
+/// A keeper of compressed values.
 pub(crate) trait VersionUser: Send + Sync {
-    /// Whether a value that is kept may need a dictionary.
+    /// Whether a kept value may need dictionary `version`.
     fn uses(&self, version: u32) -> bool;
 }
 
-/// Which dictionaries the segments of a log need.
+/// The newest segment that needs each dictionary.
 #[derive(Default)]
 pub(crate) struct VersionUses(Mutex<HashMap<u32, u64>>);
 
 impl VersionUses {
-    /// A value that needs a dictionary (0: none) was appended to a segment.
+    /// Notes that a value that needs dictionary `version` (0: none) was appended to segment `sequence`.
     pub fn note(&self, version: u32, sequence: u64) {
         if version != 0 {
             let mut newest = self.0.lock().expect("no panic under the lock");
@@ -160,7 +159,7 @@ impl VersionUses {
         }
     }
 
-    /// Whether a segment from this one on may need a dictionary.
+    /// Whether segment `sequence` or a later one may need dictionary `version`.
     pub fn is_used_since(&self, version: u32, sequence: u64) -> bool {
         self.0
             .lock()
@@ -182,7 +181,7 @@ mod tests {
     fn numbers_are_never_given_again_and_the_last_two_of_an_application_stay() {
         let folder = tempfile::tempdir().unwrap();
         let path = path_of(&folder.path().join("c"));
-        let number = DictionaryFile::number_at(&path, true).unwrap();
+        let number = DictionaryFile::number_at(&path, true).unwrap().0;
         let versions = Versions::open(&path, number).unwrap();
         assert!(versions.current(A).is_none());
         for (application, byte) in [(A, 1), (A, 2), (B, 3), (A, 4)] {

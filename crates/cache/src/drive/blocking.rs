@@ -27,7 +27,7 @@ pub(crate) fn get_many(
     shared.helpers.take_back(&mut io.workspace, workspace);
 }
 
-/// Fetches what is looked for, and plans again what was not where it should be, until nothing is looked for.
+/// Fetches the entries of all probes, and plans moved ones again, until no probe is left.
 pub(super) fn finish<S: FnMut(usize, Outcome<'_>)>(
     lookup: &mut Lookup<'_, S>,
     io: &mut Io,
@@ -44,7 +44,7 @@ pub(super) fn finish<S: FnMut(usize, Outcome<'_>)>(
     }
 }
 
-/// Reads and delivers what the probes are for.
+/// Reads the probes' blocks and delivers their entries.
 pub(super) fn fetch<S: FnMut(usize, Outcome<'_>)>(
     lookup: &mut Lookup<'_, S>,
     flash: &Flash,
@@ -55,7 +55,7 @@ pub(super) fn fetch<S: FnMut(usize, Outcome<'_>)>(
     fetch_long(lookup, flash, io, scratch);
 }
 
-/// Reads and delivers what the probes are for, where some of the reads have been begun before. Entries over several blocks
+/// Reads the probes' blocks and delivers their entries, when some reads have already begun. Entries over several blocks
 /// are noted for [`fetch_long`].
 pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
     lookup: &mut Lookup<'_, S>,

@@ -1,5 +1,5 @@
-//! Reads that failed, once more and block by block: what cannot be read costs the rest nothing. Who does so may be a thread
-//! that others wait for, and a bad sector may take a disk many seconds: it is given up where it takes long.
+//! Repeats failed reads block by block, so that an unreadable block does not cost the others. Other threads may wait
+//! for the reading one, and a bad sector may take a disk many seconds: reads that take long are given up.
 
 use crate::framing::Log;
 use crate::limits::READ_BY_BLOCK_MAX;
@@ -8,17 +8,17 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Instant;
 
-/// Which blocks of an extent are used where the extent cannot be read as a whole.
+/// Which blocks of an extent are of use if it cannot be read completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Usable {
     /// Each block.
     EachBlock,
-    /// Nothing, unless all blocks are there: it is a part of one entry.
+    /// All or none: the extent is a part of one entry.
     AllOrNothing,
 }
 
-/// Reads those blocks of an extent by themselves, by their offsets, that are wanted. Gives the bytes, and the offsets of
-/// the blocks that are not there, which are zeros.
+/// Reads the blocks of an extent that `is_wanted` selects by their offsets, one by one. Returns the bytes, and the
+/// offsets of the blocks that were not read, which are zeros.
 pub(crate) fn read_by_block(
     log: &Log,
     extent: Extent,
@@ -40,7 +40,7 @@ pub(crate) fn read_by_block(
     (bytes, unread)
 }
 
-/// What a read has brought, or its [blocks](read_by_block), which `again` keeps. Zeros are no valid block.
+/// The bytes of a read, or of its [blocks](read_by_block), which are stored in `again`. Zeros are no valid block.
 pub(crate) fn or_by_block<'a>(
     log: &Log,
     extent: Extent,
@@ -52,13 +52,13 @@ pub(crate) fn or_by_block<'a>(
         Ok(bytes) => return (bytes, Vec::new()),
         Err(error) => error,
     };
-    // Of one block that the device refused nothing can be saved.
+    // If the device refused a single block, reading it again is useless.
     let is_hopeless = extent.len == log.geometry().block_size() && !is_for_want(&error);
     let (bytes, unread) = read_by_block(log, extent, usable, |_| !is_hopeless);
     (again.insert(bytes), unread)
 }
 
-/// Whether the process lacked something, and the device was not asked.
+/// Whether the process lacked a resource, so that the device was not asked.
 fn is_for_want(error: &io::Error) -> bool {
     let wants = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN, Errno::INTR];
     wants.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

@@ -5,8 +5,8 @@ use crate::key::Key;
 use crate::lookup::{Lookup, Outcome, Workspace};
 use crate::shared::Shared;
 
-/// Delivers the outcomes of keys that are in the RAM tier, or nowhere. The others have none yet, and are not counted:
-/// another lookup is to find them.
+/// Delivers the outcomes of keys that are in the RAM tier, or nowhere. The others are left, uncounted, to a later full
+/// lookup.
 pub(crate) fn get_many_in_memory(
     shared: &Shared,
     io: &mut Io,
@@ -17,7 +17,7 @@ pub(crate) fn get_many_in_memory(
     let mut workspace = shared.helpers.lend(&mut io.workspace, keys.len());
     let Workspace { scratch, resolved } = &mut *workspace;
     let mut lookup = Lookup::new(shared, keys, resolved, now, sink);
-    // That other lookup is the one that finds them.
+    // The later full lookup sets the found marks.
     lookup.marks_found = false;
     scratch.begin();
     lookup.plan(scratch, 0..keys.len());

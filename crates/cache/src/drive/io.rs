@@ -1,4 +1,4 @@
-//! What one thread keeps between lookups.
+//! The state that one thread keeps between lookups.
 
 use super::by_block::{Usable, or_by_block};
 use crate::framing::Log;
@@ -7,11 +7,11 @@ use crate::lookup::{LongEntry, Workspace};
 use crate::record::{Record, parse};
 use granary_log::{Engine, Extent, ReadAhead};
 
-/// The state of one reading thread: a ring with its buffers, and room to plan small batches in.
+/// The state of one reading thread: a ring with its buffers, and a workspace for small batches.
 #[derive(Default)]
 pub struct Io {
     reads: granary_log::Io,
-    /// Room of the thread's own; `None`: it is in use, or there was none yet.
+    /// The thread's own workspace; `None`: it is in use, or not yet made.
     pub(super) workspace: Option<Box<Workspace>>,
     long: LongReads,
 }
@@ -21,32 +21,32 @@ pub struct Io {
 struct LongReads {
     extents: Vec<Extent>,
     parts: Vec<LongPart>,
-    /// Of each entry, the blocks that are what they should be.
+    /// The number of valid blocks of each entry.
     good: Vec<usize>,
 }
 
-/// What one extent brings.
+/// The part of an entry that one extent holds.
 struct LongPart {
-    /// The entry, by its number.
+    /// The entry's index.
     entry: usize,
-    /// Its first block, by its number in the entry.
+    /// The index, within the entry, of the part's first block.
     block: usize,
-    /// Where that block's payload goes.
+    /// The offset for that block's payload.
     at: usize,
 }
 
 impl Io {
-    /// With the best engine this machine allows.
+    /// An `Io` with the best engine this machine allows.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With this engine, or the next best.
+    /// An `Io` with `engine`, or the next best.
     pub fn with_engine(engine: Engine) -> Self {
         Self { reads: granary_log::Io::with_engine(engine), ..Self::default() }
     }
 
-    /// What reads go through.
+    /// The engine that reads go through.
     pub fn engine(&mut self) -> Engine {
         self.reads.engine()
     }
@@ -55,7 +55,7 @@ impl Io {
         granary_log::Io::extent_bytes_max(block_size)
     }
 
-    /// Begins the first of these reads.
+    /// Begins the first reads of `extents`.
     pub(super) fn read_ahead<'a>(&'a mut self, log: &'a Log, extents: &[Extent]) -> ReadAhead<'a> {
         self.reads.read_ahead(log.device(), extents)
     }
@@ -69,7 +69,7 @@ impl Io {
         self.reads.read_many(device, extents, done);
     }
 
-    /// Reads entries over several blocks, all at once, and hands each to `done`; `None`: a block is not what it should be.
+    /// Reads entries over several blocks, all at once, and passes each to `done`; `None`: a block is invalid.
     pub(crate) fn read_long(
         &mut self,
         log: &Log,
@@ -114,8 +114,8 @@ impl Io {
         }
     }
 
-    /// Reads the record over several blocks that begins at `block_number` into `record`; gives the count of
-    /// its first block. `None`: a block is not what it should be.
+    /// Reads the record over several blocks that begins at `block_number` into `record`; returns the record count of
+    /// its first block. `None`: a block is invalid.
     pub(crate) fn read_record(
         &mut self,
         log: &Log,

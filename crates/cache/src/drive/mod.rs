@@ -1,4 +1,4 @@
-//! Drivers of lookups: on one thread that waits for its reads, on two, and on a thread that does other things meanwhile.
+//! Drivers of lookups: one thread that waits for its reads, two threads, and a thread that does other things meanwhile.
 
 mod blocking;
 mod by_block;

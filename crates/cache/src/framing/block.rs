@@ -1,4 +1,4 @@
-//! The 16 bytes that begin every block, and what makes a block check itself.
+//! The 16-byte header of every block, with its checksum.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -6,15 +6,15 @@
 //! | 8..14 | sequence number of the segment |
 //! | 14..16 | records that begin in this block |
 //!
-//! The seed makes a block that was written elsewhere, or by another instance of the file, fail its
-//! check; the sequence number makes an older block at the right offset (a lost write) known.
+//! The seed makes a block that was written elsewhere, or by another instance of the file, fail its check; the sequence
+//! number reveals an older block at the right offset (a lost write).
 
 use crate::limits::BLOCK_HEADER_SIZE;
 use granary_log::Geometry;
 use std::sync::atomic::{Ordering, fence};
 use twox_hash::XxHash3_64;
 
-/// What the header of a checked block says.
+/// The header of a checked block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Sequence number of the segment that the block was written in.
@@ -27,7 +27,7 @@ fn seed(instance: u64, block: u64) -> u64 {
     instance ^ block.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Writes the header of `bytes` (one whole block) for the block of this number.
+/// Writes the header of `bytes` (one whole block) for block number `block`.
 pub fn seal(bytes: &mut [u8], instance: u64, block: u64, header: Header) {
     bytes[8..14].copy_from_slice(&header.sequence.to_le_bytes()[..6]);
     bytes[14..16].copy_from_slice(&header.count.to_le_bytes());
@@ -35,26 +35,26 @@ pub fn seal(bytes: &mut [u8], instance: u64, block: u64, header: Header) {
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Notes in a block that is being filled, and not sealed yet, whose it is: a process that comes after this one finds it.
+/// Notes the sequence number in a block that is being filled, and not sealed yet, for a next process to find.
 pub fn note_sequence(bytes: &mut [u8], sequence: u64) {
     bytes[8..14].copy_from_slice(&sequence.to_le_bytes()[..6]);
 }
 
-/// Notes in such a block how many records begin in it, when the last of them is whole.
+/// Notes in such a block how many records begin in it, once the last of them is complete.
 pub fn note_count(bytes: &mut [u8], count: u16) {
-    // Whatever was written before is there if this is.
+    // If the count is visible, so is everything written before it.
     fence(Ordering::Release);
     bytes[14..16].copy_from_slice(&count.to_le_bytes());
 }
 
-/// What the header of a block says that may not be sealed.
+/// The header of a block that may not be sealed.
 pub fn noted(bytes: &[u8]) -> Header {
     let mut sequence = [0; 8];
     sequence[..6].copy_from_slice(&bytes[8..14]);
     Header { sequence: u64::from_le_bytes(sequence), count: u16::from_le_bytes([bytes[14], bytes[15]]) }
 }
 
-/// Checks `bytes` (one whole block) as the block `block` of `instance`; `None`: it is not that.
+/// Checks that `bytes` (one whole block) is block `block` of `instance`; `None`: it is not.
 pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
     let stored = u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes"));
     if stored != XxHash3_64::oneshot_with_seed(seed(instance, block), &bytes[8..]) {
@@ -73,8 +73,8 @@ pub fn blocks_spanned(geometry: &Geometry, len: usize) -> usize {
     len.div_ceil(payload_size(geometry))
 }
 
-/// Bytes of a segment that a record of `len` bytes takes at the most: what it leaves of its last block may be too little for
-/// the next one.
+/// The most bytes of a segment that a record of `len` bytes takes: the rest of its last block may be too small for the
+/// next one.
 pub fn bytes_taken(geometry: &Geometry, len: usize) -> usize {
     if len > payload_size(geometry) / 2 { blocks_spanned(geometry, len) * geometry.block_size() } else { len }
 }
@@ -84,8 +84,8 @@ pub fn payload(bytes: &[u8]) -> &[u8] {
     &bytes[BLOCK_HEADER_SIZE..]
 }
 
-/// Copies the payloads of neighbouring blocks, one after the other, and returns how many of them are what they should be:
-/// of this instance, numbered from `block_number` on, of this sequence.
+/// Copies the payloads of neighbouring blocks, one after the other, and returns how many leading ones are valid: of
+/// `instance` and `sequence`, numbered from `block_number` on.
 pub fn copy_payloads(
     geometry: &Geometry,
     bytes: &[u8],

@@ -1,24 +1,24 @@
-//! Room that is left at the ends of blocks: where the next record did not fit, a shorter one may later.
+//! Free space at the ends of blocks: where the next record did not fit, a later, shorter one may.
 
 use crate::limits::{FREE_SPACE_BYTES_MIN, FREE_SPACES_MAX};
 
 /// The rest of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FreeSpace {
-    /// Its block, of the segment.
+    /// The block, counted from the segment's first.
     pub block: usize,
     /// Bytes of the block's payload before it.
     pub used: usize,
 }
 
-/// Free space of a segment that is being filled, none far behind its last block.
+/// Free spaces of a segment that is being filled, none far behind its last block.
 #[derive(Default)]
 pub(crate) struct FreeSpaces {
     free_spaces: Vec<FreeSpace>,
 }
 
 impl FreeSpaces {
-    /// Notes the rest of a block, of a payload of so many bytes. The oldest one makes room for it.
+    /// Notes the rest of a block whose payload has `payload` bytes. If the list is full, the oldest one is dropped.
     pub fn add(&mut self, free_space: FreeSpace, payload: usize) {
         if payload - free_space.used < FREE_SPACE_BYTES_MIN {
             return;
@@ -30,7 +30,7 @@ impl FreeSpaces {
         self.free_spaces.push(free_space);
     }
 
-    /// Forgets free space before a block.
+    /// Forgets free space in blocks before `block`.
     pub fn leave_behind(&mut self, block: usize) {
         self.free_spaces.retain(|free_space| free_space.block >= block);
     }
@@ -46,7 +46,7 @@ impl FreeSpaces {
         self.free_spaces.capacity() * size_of::<FreeSpace>()
     }
 
-    /// Whether records may come to this block.
+    /// Whether records may still be added to this block.
     pub fn has(&self, block: usize) -> bool {
         self.free_spaces.iter().any(|free_space| free_space.block == block)
     }

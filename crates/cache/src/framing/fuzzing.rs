@@ -9,7 +9,7 @@ use granary_log::limits::{BLOCK_SIZE_MIN, SEQUENCE_MAX, SUMMARY_ENTRY_MAX};
 const INSTANCE: u64 = 0x0123_4567_89AB_CDEF;
 const SIZE: usize = BLOCK_SIZE_MIN as usize;
 
-/// One block of these bytes; what is missing is zero.
+/// One block of `data`, padded with zeros.
 fn block_of(data: &[u8]) -> [u8; SIZE] {
     let mut bytes = [0; SIZE];
     let len = data.len().min(SIZE);
@@ -39,7 +39,7 @@ pub fn block(data: &[u8]) {
 pub fn summary(data: &[u8]) {
     let geometry = Geometry::new(64 * SIZE as u64, 16 * SIZE as u64, SIZE as u64).expect("sizes divide");
     let (first, header) = (16, Header { sequence: number(data, 0) & SEQUENCE_MAX, count: 0 });
-    // As it comes, then with checksums that fit, so that what they protect is reached.
+    // As it is, then with valid checksums, so that the code behind the check is reached.
     let mut segment = vec![0; 16 * SIZE];
     let len = data.len().min(segment.len());
     let end = segment.len();

@@ -1,9 +1,9 @@
-//! A filter that tells that no record of a long block looks like another one, so that not all of them are compared.
+//! A filter that rules out that a record looks like another one of a long block, so that not all are compared.
 
 use super::sharing::SharingRule;
 use crate::limits::{MARK_BITS_PER_RECORD, MARKED_RECORDS_MIN};
 
-/// A bit for each mark that a record of the block may have. Empty as long as the block has few records.
+/// A bit for each mark, a hash of a record's distinguishing bits. Empty while the block has few records.
 #[derive(Default)]
 pub(super) struct Marks {
     bits: Vec<u64>,
@@ -14,7 +14,7 @@ impl Marks {
         self.bits.capacity() * size_of::<u64>()
     }
 
-    /// A new block begins.
+    /// Begins a new block.
     pub fn clear(&mut self) {
         self.bits.clear();
     }
@@ -27,11 +27,11 @@ impl Marks {
         }
     }
 
-    /// Notes a record that was added; `all` are the block's, with it.
+    /// Notes a record that was added as the last one of `all`, the block's records.
     pub fn note(&mut self, rule: SharingRule, all: &[u64]) {
         match self.bits.is_empty() {
             true if all.len() < MARKED_RECORDS_MIN => {}
-            // As many more come as there are bits for.
+            // There are enough bits for another record.
             false if all.len() * MARK_BITS_PER_RECORD <= self.bits.len() * 64 => {
                 all.last().into_iter().for_each(|entry| self.mark(rule, *entry));
             }
@@ -49,7 +49,7 @@ impl Marks {
         self.bits[bit / 64] |= 1 << (bit % 64);
     }
 
-    /// The bit of a record: of the bits that tell it from others, so that those that look alike have one.
+    /// The filter bit of a record, hashed from its distinguishing bits: look-alikes share a bit.
     fn bit(&self, rule: SharingRule, entry: u64) -> usize {
         let mixed = rule.mark(entry).wrapping_mul(0x9E37_79B9);
         ((u64::from(mixed) * (self.bits.len() as u64 * 64)) >> 32) as usize
@@ -83,7 +83,7 @@ mod tests {
             }
             assert_eq!(marks.bytes_allocated() > 0, block > 0);
         }
-        // The first 1000 or so are compared with all.
+        // The first 1000 or so are compared without the filter.
         assert!(alike > 100 && excluded > 50_000, "{alike}, {excluded}");
     }
 }

@@ -26,8 +26,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Makes the summary entries of the records that begin in a block, in order; used where segments carry no summary.
-/// Arguments: the salt, the block after its header, its number of records, and the list that they are added to.
+/// Makes the summary entries of the records that begin in a block, in order; used where segments carry no summary. It
+/// appends them to `entries`; `payload` is the block after its header, `count` its number of records.
 pub type SummaryEntriesOf = fn(salt: u64, payload: &[u8], count: u16, entries: &mut Vec<u64>);
 
 /// The framing of records. Each has an entry of 48 bits in the summary of its segment: its key's hash, and whether it
@@ -36,12 +36,12 @@ pub type SummaryEntriesOf = fn(salt: u64, payload: &[u8], count: u16, entries: &
 pub struct Records {
     /// Makes the summary entries of a block's records.
     pub summary_entries_of: SummaryEntriesOf,
-    /// Which records may share a block. Part of the content: another rule wants another fingerprint.
+    /// Which records may share a block. Part of the content: another rule needs another fingerprint.
     pub sharing_rule: SharingRule,
-    /// Entries are written when they leave RAM, and stay beside those of other keys that look alike. A deletion takes these
-    /// out of the index, too, and what happens to them from then on may happen in RAM only.
+    /// Entries are written when they leave RAM, and stay beside look-alikes of other keys. A deletion removes these
+    /// look-alikes from the index, too, and their later changes may be in RAM only.
     pub is_dram_first: bool,
-    /// How many summary entries a recovery may still keep, in all logs that share this; summaries beyond that are without
+    /// How many more summary entries recovery may keep, in all logs that share this; later summaries come without
     /// entries.
     pub entries_to_recover: Arc<AtomicU64>,
 }
@@ -58,8 +58,8 @@ pub struct Placed {
     pub block: u64,
 }
 
-/// Appends a record made of `parts`. `None`: the device is behind, or the record is longer than
-/// [`record_bytes_max`]; nothing was written and nobody waited.
+/// Appends a record made of `parts`. `None`: the device is behind, or the record is longer than [`record_bytes_max`];
+/// nothing was written. It never waits.
 pub fn append(writer: &mut Writer<'_, Records>, entry: u64, parts: &[&[u8]]) -> Option<Placed> {
     let rule = writer.framing().sharing_rule;
     writer.fill(|id, builder, blocks| {
@@ -68,8 +68,8 @@ pub fn append(writer: &mut Writer<'_, Records>, entry: u64, parts: &[&[u8]]) -> 
     })
 }
 
-/// Notes that the record with this summary entry, placed there, was put beside others that look alike to the index.
-/// Where its segment was ended already, nothing is noted: then recovery has the record take the place of those others.
+/// Notes that the record with summary entry `entry`, at `placed`, was put beside others that look alike to the index.
+/// If its segment was sealed already, nothing is noted, and recovery lets the record replace those others.
 pub fn note_beside(writer: &mut Writer<'_, Records>, entry: u64, placed: Placed) {
     writer.amend(placed.sequence, |id, builder| builder.note_beside(&id.geometry, entry));
 }
@@ -118,7 +118,7 @@ impl Framing for Records {
         }
         if !summary.is_empty() {
             summary::write(&mut blocks[summary.start * size..], geometry, counts, entries, beside);
-            // The last block first: see `SegmentBuilder::taken_over`.
+            // The last block first: `SegmentBuilder::taken_over` relies on it.
             for i in summary.clone().rev() {
                 let header = Header { sequence: *sequence, count: 0 };
                 block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);

@@ -1,4 +1,4 @@
-//! Reading summaries from the device, or making them of the blocks of segments that have none.
+//! Reading summaries from the device, or deriving them from the blocks of segments that have none.
 
 use super::summary::{self, Summary, has_summary};
 use super::summary_entries::SummaryEntries;
@@ -49,7 +49,7 @@ fn read_summary(source: &Source<'_>, slot: u64) -> Option<Summary> {
     summary::parse(&bytes, trailer, geometry, source.instance, first_block)
 }
 
-/// A segment without summary is there if all of its blocks are, with one sequence number.
+/// A segment without summary is valid if all of its blocks are, with one sequence number.
 fn scan_blocks(
     summary_entries_of: SummaryEntriesOf,
     source: &Source<'_>,

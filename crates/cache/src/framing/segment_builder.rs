@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use granary_log::{Geometry, SegmentId};
 
-/// Builds a segment: adds records to its blocks, and keeps what its summary will say.
+/// Builds a segment: adds records to its blocks, and collects its summary.
 #[derive(Default)]
 pub struct SegmentBuilder {
     /// Payload bytes used in the last data block.
@@ -21,15 +21,15 @@ pub struct SegmentBuilder {
     pub(super) entries: Vec<u64>,
     /// The entries of records that were put beside others which look alike to the index, in ascending order.
     pub(super) beside: Vec<u64>,
-    /// Where blocks before the last one have room.
+    /// Free space in blocks before the last one.
     free_spaces: FreeSpaces,
-    /// Of the last block.
+    /// Marks of the last block.
     marks: Marks,
 }
 
 impl SegmentBuilder {
-    /// The records that another process had added to `blocks`, a segment that it was filling or had sealed. `None`: the
-    /// blocks are not of this segment, or hold something else.
+    /// Rebuilds the builder of `blocks`, a segment that another process was filling or had sealed. `None`: the blocks
+    /// are not of this segment, or hold something else.
     pub(super) fn taken_over(
         id: &SegmentId,
         summary_entries_of: SummaryEntriesOf,
@@ -39,10 +39,10 @@ impl SegmentBuilder {
         let geometry = &id.geometry;
         let size = geometry.block_size();
         let is_begun = |bytes: &&[u8]| block::noted(bytes).sequence == id.sequence;
-        // The last block is a summary's, which may be half sealed.
+        // The last block belongs to the summary, and may be half sealed.
         let data_max = geometry.blocks_per_segment() as usize - usize::from(summary::has_summary(geometry));
         let begun = blocks.chunks_exact(size).take(data_max).take_while(is_begun).count();
-        // The last block of a summary is sealed first: where it is not, none of these is one of a summary.
+        // The last block of a summary is sealed first: if it is not, no block belongs to a summary.
         let last = blocks.chunks_exact(size).last()?;
         let trailer = summary::parse_trailer(last, geometry, id.instance, id.first_block)
             .filter(|trailer| summary::has_summary(geometry) && trailer.sequence == id.sequence);
@@ -65,7 +65,7 @@ impl SegmentBuilder {
         (data_blocks + summary <= geometry.blocks_per_segment() as usize).then_some(this)
     }
 
-    /// The bytes of RAM that it takes.
+    /// The bytes of RAM of the bookkeeping.
     pub(super) fn bytes_allocated(&self) -> usize {
         self.counts.capacity() * 2
             + (self.entries.capacity() + self.beside.capacity()) * 8
@@ -83,7 +83,7 @@ impl SegmentBuilder {
         block + 1 < self.counts.len() && !self.free_spaces.has(block)
     }
 
-    /// Adds a record made of `parts`; `None`: no room left. Gives the block (of the file) it begins in.
+    /// Adds a record made of `parts`, and returns the block (of the file) that it begins in; `None`: no room left.
     pub fn append(
         &mut self,
         id: &SegmentId,
@@ -134,8 +134,8 @@ impl SegmentBuilder {
         Some(id.first_block + first as u64)
     }
 
-    /// Notes that the record with this summary entry was put beside others that look alike, if there is room for that:
-    /// recovery leaves those in the index, too.
+    /// Notes that the record with this summary entry was put beside look-alikes, if there is room for the note:
+    /// recovery then keeps those in the index, too.
     pub fn note_beside(&mut self, geometry: &Geometry, entry: u64) {
         if summary::has_summary(geometry)
             && self.has_room(geometry, 0)
@@ -145,14 +145,14 @@ impl SegmentBuilder {
         }
     }
 
-    /// A record with this summary entry is put once more, perhaps in the place of those that look alike.
+    /// Removes that note: a record with this summary entry is put again, perhaps in place of its look-alikes.
     fn forget_beside(&mut self, entry: u64) {
         if let Ok(at) = self.beside.binary_search(&entry) {
             self.beside.remove(at);
         }
     }
 
-    /// Whether one more record fits that begins so many blocks, or one more summary entry if it begins none.
+    /// Whether another record fits that begins `new_blocks` blocks; 0: another summary entry.
     fn has_room(&self, geometry: &Geometry, new_blocks: usize) -> bool {
         let data_blocks = self.counts.len() + new_blocks;
         let summary_blocks =
@@ -160,8 +160,8 @@ impl SegmentBuilder {
         data_blocks + summary_blocks <= geometry.blocks_per_segment() as usize
     }
 
-    /// Adds a record to a block before the last one that has room for it. Segments with a summary are recovered as
-    /// a whole or not at all; in others a record must not be found without those before it.
+    /// Adds a record to a block before the last one that has room for it. Only in segments with a summary, which are
+    /// recovered completely or not at all; in others a record must not be found without those before it.
     fn append_to_free_space(
         &mut self,
         id: &SegmentId,
@@ -194,7 +194,7 @@ impl SegmentBuilder {
         Some(id.first_block + free_space.block as u64)
     }
 
-    /// Another block begins: what is left of the last one is free space.
+    /// Notes the rest of the last block as free space, for another block begins.
     fn leave_block(&mut self, payload: usize) {
         let Some(last) = self.counts.len().checked_sub(1) else { return };
         let records = FREE_SPACE_RECORDS_BACK_MAX * self.counts.len() / self.entries.len();
@@ -204,7 +204,7 @@ impl SegmentBuilder {
     }
 }
 
-/// Writes a record to where free space begins, and on into the blocks that follow; gives where it ends.
+/// Writes a record from `begin` on, and on into the following blocks; returns where it ends.
 fn copy_in(geometry: &Geometry, blocks: &mut [u8], begin: FreeSpace, parts: &[&[u8]]) -> FreeSpace {
     let (size, payload) = (geometry.block_size(), payload_size(geometry));
     let FreeSpace { mut block, mut used } = begin;

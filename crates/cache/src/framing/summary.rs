@@ -1,4 +1,4 @@
-//! What the end of a segment says of the records in it, so that recovery need not read them.
+//! The summary of a segment's records at its end, so that recovery need not read the records.
 //!
 //! The payloads of the summary blocks, one after the other, hold: for each data block the number of
 //! records that begin in it (u16), an entry of 48 bits for each record, and once more the entries of records that were
@@ -31,17 +31,17 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Whether it has the entries of all records. Otherwise it has none of them, and no counts.
+    /// Whether the summary has the entries of all records. Otherwise it has none, and no counts.
     pub fn is_whole(&self) -> bool {
         self.entries.len() == self.records
     }
 
-    /// Leaves out all entries.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         (self.counts, self.entries, self.beside) = Default::default();
     }
 
-    /// Leaves out the entries that are not wanted.
+    /// Keeps only the entries that `is_wanted` selects.
     pub fn retain(&mut self, is_wanted: impl Fn(u64) -> bool) {
         let mut entries = self.entries.iter();
         for count in &mut self.counts {
@@ -53,12 +53,12 @@ impl Summary {
         self.beside.retain(|entry| is_wanted(*entry));
     }
 
-    /// Whether records with this entry were put beside those that look alike.
+    /// Whether records with this entry were put beside look-alikes.
     pub fn is_beside(&self, entry: u64) -> bool {
         self.beside.binary_search(&entry).is_ok()
     }
 
-    /// Each record's block (of the file) that it begins in, and its entry.
+    /// Each record's first block (of the file) and its entry.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let blocks = self.counts.iter().zip(self.first_block..);
         let block_numbers = blocks.flat_map(|(count, block)| std::iter::repeat_n(block, usize::from(*count)));
@@ -71,7 +71,7 @@ pub fn has_summary(geometry: &Geometry) -> bool {
     geometry.blocks_per_segment() >= SUMMARY_BLOCKS_PER_SEGMENT_MIN
 }
 
-/// The number of blocks that a summary of so many data blocks and entries takes; 0 where segments carry none.
+/// The number of blocks of a summary of `data_blocks` data blocks and `entries` entries; 0 if segments carry none.
 pub(crate) fn blocks(geometry: &Geometry, data_blocks: usize, entries: usize) -> usize {
     if !has_summary(geometry) {
         return 0;
@@ -99,7 +99,7 @@ pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], entri
     bytes[trailer + 12..].copy_from_slice(&(all as u32).to_le_bytes());
 }
 
-/// What the last block of a segment says, before the rest of the summary is read.
+/// The content of a segment's last block, which is read before the rest of the summary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trailer {
     pub sequence: u64,
@@ -126,7 +126,7 @@ pub(crate) fn parse_trailer(
     (trailer[..8] == MAGIC && fits).then_some(Trailer { sequence, data_blocks, entries, blocks })
 }
 
-/// Reads the whole summary from its blocks; `None`: one of them is not what it should be.
+/// Reads the whole summary from its blocks; `None`: one of them is invalid.
 pub(crate) fn parse(
     bytes: &[u8],
     trailer: Trailer,

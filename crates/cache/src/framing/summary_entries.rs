@@ -28,7 +28,7 @@ impl SummaryEntries {
         self.0.extend_from_slice(&to_bytes(entry));
     }
 
-    /// A list of the entries of which `is_wanted` says so, without spare capacity.
+    /// The entries that `is_wanted` selects, without spare capacity.
     pub(super) fn filtered(&self, is_wanted: impl Fn(u64) -> bool) -> Self {
         let wanted = self.iter().filter(|entry| is_wanted(*entry));
         let mut bytes = Vec::with_capacity(wanted.clone().count() * SUMMARY_ENTRY_BYTES);

@@ -24,7 +24,7 @@ fn records() -> Records {
     }
 }
 
-/// Appends entries of the numbered keys until the segment is full; calls `then` after each.
+/// Appends entries of numbered keys until the segment is full; calls `then` after each.
 fn fill(id: &SegmentId, blocks: &mut [u8], then: impl FnMut(&SegmentBuilder, &mut [u8])) -> SegmentBuilder {
     fill_with(&[20, 90, 300, 1400, 5], id, blocks, then)
 }
@@ -117,7 +117,7 @@ fn a_segment_that_was_being_sealed_is_taken_over() {
     assert!(memory == whole, "these are the steps of sealing");
 }
 
-/// Its header says whose it is before the checksum does.
+/// The block's header has its sequence number before the checksum is written.
 #[test]
 fn the_only_block_of_a_summary_may_be_half_sealed() {
     let id = id(BLOCKS as u64);

@@ -1,4 +1,4 @@
-//! What packing does with short records and look-alikes.
+//! Packing of short records and look-alikes.
 
 use super::block;
 use super::segment_builder::SegmentBuilder;
@@ -19,7 +19,7 @@ fn short_records_fill_free_space_and_never_pass_what_looks_like_them() {
         Vec::from_iter(of.iter().map(|(entry, len)| append(&mut builder, *entry, *len)))
     };
     assert_eq!(all(&[(1, 300), (2, 400), (3, 350)]), [0, 1, 2]);
-    // The last block, if it has room; then the smallest free space that has.
+    // A record goes to the last block if that has room, else to the smallest free space that has.
     assert_eq!(all(&[(4, 140), (5, 90), (6, 100), (7, 40)]), [2, 1, 0, 0]);
     // A record that looks like a later one, or like another of the block, begins a new block.
     assert_eq!(all(&[(8, 200), (5, 50), (1, 50)]), [3, 3, 3]);

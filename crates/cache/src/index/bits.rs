@@ -1,4 +1,4 @@
-//! Bits of a line: fields that begin at any bit, and the search for the n-th bit of a word.
+//! Bits of a cache line: fields at any bit, and the search for the n-th one of a word.
 
 use crate::limits::BUCKET_BYTES;
 
@@ -18,23 +18,23 @@ pub(super) fn low_bits(bits: usize) -> u64 {
     (1 << bits) - 1
 }
 
-/// Where the 8 bytes of the bucket begin that are loaded for `bit`, and the number of the bit in them. Of a bit beyond the
-/// bucket the number is any.
+/// The offset of the 8 bytes that are loaded for `bit`, and the bit's number in them. For a bit beyond the bucket the
+/// number is arbitrary.
 #[inline]
 fn word_of(bit: usize) -> (usize, usize) {
     let at = (bit / 8).min(BUCKET_BYTES - 8);
-    // The mask says what is so anyway, for the compiler.
+    // The mask changes nothing; it tells the compiler the range.
     (at, (bit - at * 8) & 63)
 }
 
-/// The 57 or more bits that begin at `bit`, or as many as the bucket has from there on. Beyond the bucket: any.
+/// The 57 or more bits from `bit` on, or as many as the bucket has from there. Bits beyond the bucket are arbitrary.
 #[inline]
 pub(super) fn load(line: &Line, bit: usize) -> u64 {
     let (at, shift) = word_of(bit);
     u64::from_le_bytes(line.0[at..at + 8].try_into().expect("8 bytes")) >> shift
 }
 
-/// Replaces the bits that begin at `bit` and of which `mask` has as many; all fit one load.
+/// Replaces the bits of `mask`, shifted to `bit`; all fit one load.
 #[inline]
 pub(super) fn store(line: &mut Line, bit: usize, mask: u64, value: u64) {
     let (at, shift) = word_of(bit);
@@ -42,8 +42,8 @@ pub(super) fn store(line: &mut Line, bit: usize, mask: u64, value: u64) {
     line.0[at..at + 8].copy_from_slice(&(old & !(mask << shift) | value << shift).to_le_bytes());
 }
 
-/// Moves the bits of the bucket from bit `from` on up by `by` bits, less than a word; the last ones drop out. The gap
-/// holds anything.
+/// Moves the bits of the bucket from bit `from` on up by `by` bits, less than a word; the last ones drop out. The gap's
+/// content is arbitrary.
 pub(super) fn open_gap(line: &mut Line, from: usize, by: u32) {
     let words = words(line);
     let below = |i: usize| if i == 0 { 0 } else { words[i - 1] };
@@ -66,8 +66,8 @@ fn words(line: &Line) -> [u64; WORDS] {
     std::array::from_fn(|i| u64::from_le_bytes(words[i]))
 }
 
-/// Replaces the bits of the bucket from bit `from` on, which lies in it. All words are written, without a branch: several at
-/// once where the processor can.
+/// Replaces the bits of the bucket from bit `from` on, which lies in it. All words are written without a branch,
+/// several at once if the processor can.
 #[inline]
 fn replace_from(line: &mut Line, from: usize, words: &[u64; WORDS], by: [u64; WORDS]) {
     const KEPT: [u64; 2 * WORDS] = {
@@ -93,17 +93,17 @@ fn replace_from(line: &mut Line, from: usize, words: &[u64; WORDS], by: [u64; WO
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const TOP_BITS: u64 = LOW_BITS << 7;
 
-/// How many of eight bytes, none above 127, are at most `n`, below 128.
+/// How many of eight bytes, all below 128, are at most `n`, below 128.
 #[inline]
 fn at_most(bytes: u64, n: u64) -> usize {
     let tops = ((n * LOW_BITS) | TOP_BITS) - bytes;
     (((tops & TOP_BITS) >> 7).wrapping_mul(LOW_BITS) >> 56) as usize
 }
 
-/// How a one of a word is found.
+/// How the n-th one of a word is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Select {
-    /// By the processor's instruction that deals bits out over the ones of a word.
+    /// By the processor's bit-deposit instruction (`pdep`).
     Deposit,
     /// By sums over bytes and bits.
     Broadword,
@@ -112,8 +112,8 @@ pub(super) enum Select {
 impl Select {
     /// The faster one on this processor.
     pub fn of_processor() -> Self {
-        // AMD's Zen 1 and 2 have the instruction, in microcode; they have neither of the others, unlike what came later and
-        // most of Intel's.
+        // AMD's Zen 1 and 2 have `pdep` in slow microcode. They have neither `vaes` nor `avx512f`, unlike later
+        // processors and most of Intel's.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")
@@ -124,7 +124,7 @@ impl Select {
         Self::Broadword
     }
 
-    /// Where the bit is that has `n` ones below it. The word has more than `n`.
+    /// The position of the one that has `n` ones below it. The word has more than `n` ones.
     #[inline]
     pub fn find(self, word: u64, n: usize) -> usize {
         match self {
@@ -134,7 +134,7 @@ impl Select {
     }
 }
 
-/// Inlined where its caller is built for any processor, which the compiler's own function for the instruction is not.
+/// Can be inlined into callers built for any processor, unlike the compiler's intrinsic.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 fn deposit_select(word: u64, n: usize) -> usize {

@@ -1,28 +1,29 @@
 //! The bits of one bucket: how many entries each group has, in unary, then a field for each entry, group after group.
 //!
-//! A group is the entries whose fingerprint has one quotient, so that the quotient is not kept with each entry: it takes
-//! one bit for the entry and one for its group. Groups are written as a one for each entry and a zero at the end.
+//! A group has the entries whose fingerprints have the same quotient, so that the quotient is not kept with each entry:
+//! it costs one bit for each entry and one for each group. Groups are written as a one for each entry and a zero at the
+//! end.
 
 use super::bits::{Line, close_gap, load, low_bits, open_gap, store};
 use super::shape::{GROUPS_MAX, Shape};
 use crate::limits::BUCKET_BYTES;
 
-/// An entry, as a bucket keeps it.
+/// An entry of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub tag: u64,
-    /// It is in the other one of its two buckets.
+    /// The entry is in the other one of its two buckets, not in its home bucket.
     pub other: bool,
-    /// It was found lately.
+    /// The entry was found lately.
     pub recent: bool,
     pub block: u64,
 }
 
-/// What the entries of one fingerprint have in common.
+/// The group and the field bits that entries of one fingerprint share.
 #[derive(Clone, Copy)]
 pub(super) struct Fingerprint {
     group: usize,
-    /// The field of block 0 that was not found lately.
+    /// The field of an entry in block 0 that was not found lately.
     least: u64,
 }
 
@@ -33,7 +34,7 @@ impl Shape {
         Fingerprint { group: group as usize, least: (rest * self.blocks.get()) << 1 }
     }
 
-    /// The fingerprints of a tag: in its home bucket, and in its other one. One division gives both.
+    /// The fingerprints of a tag in its home bucket and in its other one, by one division.
     #[inline]
     pub fn fingerprints(&self, tag: u64) -> [Fingerprint; 2] {
         let home = self.fingerprint(tag, false);
@@ -43,7 +44,7 @@ impl Shape {
         [home, Fingerprint { group, least: if is_next_group { 0 } else { least } }]
     }
 
-    /// The entry as a number, by which a bucket is in order.
+    /// The entry as a number, by which a bucket is ordered.
     pub fn number(&self, entry: Slot) -> u64 {
         let fingerprint = entry.tag << 1 | u64::from(entry.other);
         (fingerprint * self.blocks.get() + entry.block) << 1 | u64::from(entry.recent)
@@ -65,7 +66,7 @@ impl Shape {
         store(line, 0, self.groups_mask, groups);
     }
 
-    /// The first slot of a group, and how many it has.
+    /// The first slot of a group, and the number of its slots.
     #[inline]
     fn slots_of(&self, line: &Line, group: usize) -> (usize, usize) {
         let groups = self.groups(line);
@@ -100,7 +101,7 @@ impl Shape {
         let (first, slots) = self.slots_of(line, group);
         let block = |slot: usize| self.field(line, slot).wrapping_sub(least) >> 1;
         let looks_alike = |i: usize| u64::from(block(first + i) < self.blocks.get()) << i;
-        // Most groups have two entries at most: which have two or one or none is no branch.
+        // Most groups have at most two entries: these cases take no branch.
         let mut alike = (looks_alike(0) | looks_alike(1)) & low_bits(slots.min(2));
         for i in 2..slots {
             alike |= looks_alike(i);
@@ -123,7 +124,7 @@ impl Shape {
         self.taken(line) == self.slots
     }
 
-    /// The entries of the bucket, each with its slot.
+    /// The slots of the bucket with their entries.
     pub fn entries<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = (usize, Slot)> + 'a {
         let mut groups = self.groups(line);
         (0..self.taken(line)).map(move |slot| {
@@ -133,7 +134,7 @@ impl Shape {
         })
     }
 
-    /// What a slot holds that is taken.
+    /// The entry in a taken slot.
     pub fn get(&self, line: &Line, slot: usize) -> Slot {
         let group = self.select.find(self.groups(line), slot) - slot;
         self.decode(group, self.field(line, slot))
@@ -160,7 +161,7 @@ impl Shape {
         self.set_field(line, slot, (least + to) << 1);
     }
 
-    /// Puts an entry in: the last of its group. The bucket is not full.
+    /// Inserts an entry as the last of its group. The bucket must not be full.
     pub fn insert(&self, line: &mut Line, entry: Slot) {
         let Fingerprint { group, least } = self.fingerprint(entry.tag, entry.other);
         let (first, slots) = self.slots_of(line, group);
@@ -172,7 +173,7 @@ impl Shape {
         self.set_field(line, slot, least + (entry.block << 1 | u64::from(entry.recent)));
     }
 
-    /// Takes an entry out; those after it move up.
+    /// Removes an entry; those after it move up.
     pub fn remove(&self, line: &mut Line, slot: usize) {
         let groups = self.groups(line);
         let bit = self.select.find(groups, slot);
@@ -181,7 +182,7 @@ impl Shape {
         self.set_groups(line, below | (groups ^ below ^ (1 << bit)) >> 1);
     }
 
-    /// Writes a bucket that has these entries' numbers, in any order.
+    /// Writes a bucket of the entries with these numbers, in any order.
     pub fn write(&self, line: &mut Line, numbers: &[u64]) {
         // Where the next entry of each group goes: first, how many the group before has.
         let mut next = [0u8; GROUPS_MAX + 1];
@@ -201,7 +202,7 @@ impl Shape {
             words[0] |= 1 << (slot + group);
             let (field, bit) = (rest << 1 | number & 1, self.field_at(slot));
             words[bit / 64] |= field << (bit % 64);
-            // What goes beyond that word, if anything does.
+            // The bits that go beyond that word, if any.
             words[bit / 64 + 1] |= field >> 1 >> (63 - bit % 64);
         }
         for (bytes, word) in line.0.as_chunks_mut::<8>().0.iter_mut().zip(words) {
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
     use crate::index::{Capacity, Growth};
 
-    /// The entries in the order of a bucket's fields: by group, and within a group as they were put in.
+    /// The entries in the order of a bucket's fields: by group, and within a group in the order of insertion.
     fn sorted(shape: &Shape, model: &[Slot]) -> Vec<Slot> {
         let mut sorted = model.to_vec();
         sorted.sort_by_key(|entry| shape.fingerprint(entry.tag, entry.other).group);
@@ -243,7 +244,7 @@ mod tests {
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let stride = shape.stride.get();
                 let entry = Slot {
-                    // The ends of the range too.
+                    // Including the ends of the range.
                     tag: [(random >> 8) % stride, 0, stride - 1][(random >> 30) as usize % 3],
                     other: random >> 1 & 1 == 1,
                     recent: random >> 2 & 1 == 1,

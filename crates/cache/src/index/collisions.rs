@@ -1,7 +1,7 @@
 //! Blocks that were read and found not to hold a key although the index suggested them.
 //!
-//! Without them, two keys with one tag would drive each other out of the index for ever: a put takes
-//! over whatever looks like an older version of its key. A collision says: that one is not.
+//! Without them, two keys with one tag would drive each other out of the index for ever: a put replaces every entry
+//! that looks like an older version of its key. A known collision is spared.
 
 use crate::key::Key;
 use crate::limits::COLLISIONS_PER_SHARD;
@@ -16,14 +16,14 @@ struct Collision {
     sequence: u64,
 }
 
-/// Tells keys apart that share the hash the cache knows: among 10^8 keys some do. Taken for another
-/// key, an older version would stay reachable, so the seed is not known to whoever chooses keys.
+/// Distinguishes keys that share the cache's hash: among 10^8 keys some do. An older version mistaken for another key's
+/// entry would stay reachable, so the seed is secret from clients that choose keys.
 fn identity(key: Key<'_>) -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
     XxHash3_64::oneshot_with_seed(*SEED, key.bytes())
 }
 
-/// The last few collisions that lookups of a shard came upon; a new one replaces the oldest one.
+/// The last few collisions that lookups of a shard found; a new one replaces the oldest one.
 #[derive(Default)]
 pub(crate) struct CollisionFilter {
     ring: Vec<Collision>,
@@ -31,7 +31,7 @@ pub(crate) struct CollisionFilter {
 }
 
 impl CollisionFilter {
-    /// Block `block`, as written in segment `sequence`, does not hold this key.
+    /// Notes that block `block`, as written in segment `sequence`, does not hold this key.
     pub fn add(&mut self, key: Key<'_>, block: u64, sequence: u64) {
         let collision = Collision { identity: identity(key), block, sequence };
         if self.ring.contains(&collision) {

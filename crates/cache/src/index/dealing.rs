@@ -1,21 +1,21 @@
-//! All entries of a table dealt out over other buckets.
+//! Redistribution of all entries of a table over new buckets.
 
 use super::bits::Line;
 use super::bucket::Slot;
 use super::placing::choose;
 use super::shape::{Capacity, Shape};
 
-/// Buckets that are being filled, in no order: each is written once, when it has all that it gets.
+/// Entries collected by bucket, unordered; each bucket is encoded once, when it is complete.
 pub(super) struct Dealing {
     shape: Shape,
     /// How many entries each bucket has.
     taken: Vec<u8>,
-    /// The entries of each bucket, as numbers.
+    /// The entries of each bucket, encoded as numbers.
     numbers: Vec<u64>,
 }
 
 impl Dealing {
-    /// The buckets that `deal_all` fills, so many, or a few more if it says that there was no room.
+    /// Builds `buckets` buckets by `deal_all`; while that reports no room, retries with a few more.
     pub fn of(
         capacity: &Capacity,
         mut buckets: usize,
@@ -35,7 +35,7 @@ impl Dealing {
         Self { shape, taken: vec![0; shape.buckets], numbers: vec![0; shape.buckets * shape.slots] }
     }
 
-    /// Puts an entry into the one of its buckets that has more room. `false`: there is none, and none could be made.
+    /// Adds an entry to the one of its buckets with more room. `false`: both are full, and no entry could be moved.
     pub fn deal(&mut self, hash: u64, recent: bool, block: u64) -> bool {
         let (home, tag) = self.shape.home(hash);
         let buckets = [home, self.shape.other(home, tag)];
@@ -51,7 +51,7 @@ impl Dealing {
         let mut lines = self.shape.lines();
         let numbers = self.numbers.chunks_exact(self.shape.slots);
         for ((line, numbers), taken) in lines.iter_mut().zip(numbers).zip(&self.taken) {
-            // One without entries is empty already.
+            // A line without entries is empty already.
             if *taken > 0 {
                 self.shape.write(line, &numbers[..usize::from(*taken)]);
             }
@@ -75,7 +75,7 @@ impl Dealing {
         let entries = numbers.map(|number| self.shape.entry(*number)).enumerate();
         let movable = self.shape.movable(bucket, entries, |target| self.has_room(target));
         let Some((slot, entry, target)) = movable else { return false };
-        // The last takes its slot.
+        // The last entry takes the slot.
         self.taken[bucket] -= 1;
         self.numbers[first + slot] = self.numbers[first + usize::from(self.taken[bucket])];
         self.push(target, entry);

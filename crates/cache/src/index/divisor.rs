@@ -1,6 +1,6 @@
-//! Division by a number that stays the same, without the processor's slow one.
+//! Division by a constant number, without the processor's slow division.
 
-/// Divides by one number.
+/// A divisor with its reciprocal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Divisor {
     by: u64,
@@ -23,7 +23,7 @@ impl Divisor {
     /// Quotient and remainder.
     #[inline]
     pub fn divide(self, number: u64) -> (u64, u64) {
-        // One too little at most, as the reciprocal is.
+        // At most 1 too small, as the reciprocal is rounded down.
         let quotient = ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = number - quotient * self.by;
         if rest < self.by { (quotient, rest) } else { (quotient + 1, rest - self.by) }

@@ -1,11 +1,10 @@
-//! Where an entry goes: a table that is in use and one whose entries are dealt out place them alike.
+//! Where an entry goes, both in a table in use and in one that is rebuilt.
 
 use super::bucket::Slot;
 use super::shape::Shape;
 
-/// Which of an entry's two buckets it goes to, the first or the second: the one with fewer entries, of which `taken` says
-/// how many there are and `slots` how many there may be. Where that is full, the first in which `make_room` moves an entry
-/// out; `None`: there is no room.
+/// Chooses the first or the second of an entry's buckets: the one with fewer entries, by `taken`. If both have `slots`
+/// entries, the first one from which `make_room` moves an entry out; `None`: there is no room.
 #[inline]
 pub(super) fn choose(
     slots: usize,
@@ -17,7 +16,8 @@ pub(super) fn choose(
 }
 
 impl Shape {
-    /// The first of a full bucket's entries whose other bucket has room: its slot, the entry as it is there, that bucket.
+    /// The first entry of a full bucket whose other bucket has room: its slot, the entry as it will be there, and that
+    /// bucket.
     pub fn movable(
         &self,
         bucket: usize,

@@ -1,4 +1,4 @@
-//! How the bits of a table are dealt out at a given size.
+//! The division of a table's bits at a given size.
 
 use super::bits::{FIELD_BITS_MAX, Line, Select, low_bits};
 use super::divisor::Divisor;
@@ -9,7 +9,7 @@ use crate::limits::{
 
 const BUCKET_BITS: usize = BUCKET_BYTES * 8;
 
-/// What the tables of a cache are made for.
+/// The capacity that the tables of a cache are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capacity {
     /// Block numbers are `0..blocks`.
@@ -21,7 +21,7 @@ pub(crate) struct Capacity {
     pub growth: Growth,
 }
 
-/// How a table grows that is full.
+/// How a full table grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Growth {
     /// By a tenth.
@@ -31,7 +31,7 @@ pub(crate) enum Growth {
 }
 
 impl Growth {
-    /// One part in so many.
+    /// It grows by one part in this many.
     pub fn divisor(self) -> usize {
         match self {
             Self::Quick => GROWTH_DIVISOR,
@@ -41,7 +41,8 @@ impl Growth {
 }
 
 impl Capacity {
-    /// For a file of `file_bytes` with `blocks` blocks and at most `entries` entries, over all shards.
+    /// The capacity for a file of `file_bytes` bytes with `blocks` blocks and at most `entries` entries, over all
+    /// shards.
     pub fn new(file_bytes: u64, blocks: u64, entries: Option<u64>, growth: Growth) -> Self {
         let entry_bytes = match growth {
             Growth::Quick => ENTRY_BYTES_EXPECTED_MIN,
@@ -50,7 +51,7 @@ impl Capacity {
         let expected = (file_bytes / entry_bytes).min(entries.unwrap_or(u64::MAX));
         let per_shard = expected.div_ceil(SHARDS as u64);
         let buckets = (per_shard / 16).max(1);
-        // Where block numbers are short, tags may be long: keys that look alike lose each other their entries.
+        // Short block numbers leave bits for longer tags, and these make look-alikes, which cost entries, rarer.
         let tag_bits = TAG_BITS_MIN.max(TAG_AND_BLOCK_BITS.saturating_sub(bits_of(blocks)));
         let hash_bits = (buckets.next_power_of_two().ilog2() + tag_bits).min(HASH_BITS - SHARDS.ilog2());
         let entries = entries.map_or(u64::MAX, |n| n.div_ceil(SHARDS as u64));
@@ -58,12 +59,12 @@ impl Capacity {
     }
 }
 
-/// A table of `buckets` buckets. The hash of an entry is `bucket * stride + tag`, so that the bucket
-/// keeps its part of the hash for nothing and the whole hash is there when the table grows.
+/// A table of `buckets` buckets. The hash of an entry is `bucket * stride + tag`, so that the bucket's number stores
+/// its part of the hash for free, and the whole hash is known when the table grows.
 ///
-/// What a bucket keeps of the hash is its fingerprint: the tag and 1 bit "in its other bucket". The fingerprint is
-/// `group * rests + rest`. A bucket tells how many entries each group has, in unary, then has a field for each
-/// entry: `rest * blocks + block`, and 1 bit "found lately".
+/// A bucket stores an entry's fingerprint: the tag and 1 bit "in its other bucket". The fingerprint is
+/// `group * rests + rest`. A bucket has the number of entries of each group, in unary, then a field for each entry:
+/// `rest * blocks + block`, and 1 bit "found lately".
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub buckets: usize,
@@ -71,11 +72,11 @@ pub(super) struct Shape {
     /// Fingerprints of a group.
     pub rests: Divisor,
     pub blocks: Divisor,
-    /// Rests and blocks of a group: what a field tells apart.
+    /// Rests times blocks of a group: the values of a field without the "found" bit.
     pub group_size: Divisor,
     /// Most entries of a bucket.
     pub slots: usize,
-    /// Bits that say how many entries each group has.
+    /// Bits of the unary counts of all groups.
     pub groups_bits: usize,
     pub groups_mask: u64,
     pub field_bits: u32,
@@ -83,7 +84,7 @@ pub(super) struct Shape {
     pub select: Select,
 }
 
-/// Most groups of a bucket: with more, some are empty whatever it holds.
+/// Most groups of a bucket: with more, some would always be empty.
 pub(super) const GROUPS_MAX: usize = 32;
 
 /// Most groups and slots of a bucket together: their bits are in one word.
@@ -93,7 +94,7 @@ fn bits_of(most: u64) -> u32 {
     u64::BITS - most.leading_zeros()
 }
 
-/// (fields' bits, slots) of a bucket of so many groups.
+/// (bits of a field, slots) of a bucket with `groups` groups.
 fn slots_of(fingerprints: u64, blocks: u64, groups: usize) -> (u32, usize) {
     let field_bits = 1 + bits_of(fingerprints.div_ceil(groups as u64).saturating_mul(blocks) - 1);
     let slots = (BUCKET_BITS - groups) / (field_bits as usize + 1);
@@ -101,7 +102,7 @@ fn slots_of(fingerprints: u64, blocks: u64, groups: usize) -> (u32, usize) {
 }
 
 impl Shape {
-    /// Of `buckets` buckets, or of more if a field were too long otherwise.
+    /// The shape of `buckets` buckets, or of more if a field were too long otherwise.
     pub fn new(capacity: &Capacity, buckets: usize) -> Self {
         let blocks = capacity.blocks.max(1);
         let hash_and_block_bits = capacity.hash_bits + bits_of(blocks - 1);
@@ -154,7 +155,7 @@ impl Shape {
 mod tests {
     use super::*;
 
-    /// RAM of an object on flash that is full of such of 256 bytes, in so many partitions of so many.
+    /// Bytes of RAM an object, for flash full of objects of 256 bytes, divided into `partitions` partitions.
     fn bytes_an_object(flash_gib: u64, partitions: u64, block_kib: u64) -> f64 {
         let file_bytes = (flash_gib << 30) / partitions;
         let capacity = Capacity::new(file_bytes, file_bytes / (block_kib << 10) - 1, None, Growth::Tight);
@@ -165,7 +166,7 @@ mod tests {
         bytes(shape.slots)
     }
 
-    /// The table in docs/index.md, and the same in blocks of 8 KiB.
+    /// The table in docs/index.md, and its values with blocks of 8 KiB.
     #[test]
     fn what_is_divided_takes_four_bytes_an_object() {
         for (flash_gib, partitions, block_kib, undivided) in [

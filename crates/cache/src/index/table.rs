@@ -1,4 +1,4 @@
-//! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. Knows no lock.
+//! The algorithm of the index: a bucketised cuckoo table of bit-packed slots. It knows no lock.
 
 use super::bits::Line;
 use super::bucket::Slot;
@@ -8,7 +8,7 @@ use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
 use crate::prefetch::prefetch;
 
-/// In which block each of one shard's entries is.
+/// The block of each entry of one shard.
 ///
 /// Invariants, checked by `validate`:
 /// 1. `len` is the number of entries of all buckets.
@@ -23,18 +23,18 @@ pub(crate) struct Table {
     hot: usize,
     /// The bucket that is cooled next.
     hand: usize,
-    /// Entries that are said to come next: when the table has to grow, it grows for them at once.
+    /// Announced entries: when the table has to grow, it grows for all of them at once.
     coming: usize,
 }
 
-/// What became of the entries that were in the way.
+/// What became of other entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inserted {
-    /// Entries that the new one took over: older versions of it, as far as is known.
+    /// Entries that the new one replaced: older versions of it, as far as is known.
     pub replaced: usize,
     /// Entries that look like it and stay.
     pub beside: usize,
-    /// An entry that left because there was no room.
+    /// The block of an entry that left because there was no room.
     pub evicted: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Table {
         *self = Self::new(self.capacity);
     }
 
-    /// So many entries come next, new ones or not.
+    /// Announces that `entries` entries, new or not, will be inserted next.
     pub fn expect(&mut self, entries: usize) {
         self.coming = entries;
     }
@@ -126,7 +126,7 @@ impl Table {
         }
     }
 
-    /// The blocks that may hold the entry, each with whether it was found lately; `marks`: they are from now on.
+    /// Visits the blocks that may hold the entry, each with its found mark; `marks`: sets that mark.
     #[inline]
     pub fn find(&mut self, hash: u64, marks: bool, mut visit: impl FnMut(u64, bool)) {
         let mut found = [(0, 0); 4];
@@ -145,8 +145,8 @@ impl Table {
         self.hot += marked;
     }
 
-    /// Forgets that entries were found, bucket after bucket, until no more than `most` are marked: a
-    /// clock over all entries, whose hand moves only as far as it must.
+    /// Clears found marks, bucket after bucket, until at most `most` are left: a clock over all entries, whose hand
+    /// moves only as far as necessary.
     pub fn cool(&mut self, most: usize) {
         while self.hot > most {
             let bucket = self.hand % self.shape.buckets;
@@ -161,14 +161,14 @@ impl Table {
         }
     }
 
-    /// Whether an entry that looks like the hash's is in a block of which `is` says so.
+    /// Whether an entry that looks like the hash's is in a block that `is` selects.
     pub fn any(&self, hash: u64, mut is: impl FnMut(u64) -> bool) -> bool {
         let mut any = false;
         self.matches(hash, |_, _, block, _| any = any || is(block));
         any
     }
 
-    /// Whether an entry of this hash is in `block`; if so, whether it was found lately.
+    /// The found mark of this hash's entry in `block`; `None`: there is no such entry.
     pub fn contains(&self, hash: u64, block: u64) -> Option<bool> {
         let mut recent = None;
         self.matches(hash, |_, _, at, lately| {
@@ -185,7 +185,7 @@ impl Table {
         self.remove_where(hash, |at| at == block && std::mem::take(&mut first)) > 0
     }
 
-    /// Removes the entries that look like the hash's and whose block `same` says is its.
+    /// Removes the entries that look like the hash's and whose block `same` selects.
     pub fn remove_where(&mut self, hash: u64, mut same: impl FnMut(u64) -> bool) -> usize {
         let mut removed = 0;
         while removed < self.slots() {
@@ -202,7 +202,7 @@ impl Table {
         removed
     }
 
-    /// Drops every entry whose block is in `blocks`: a walk through the whole table.
+    /// Removes every entry whose block is in `blocks`, by a walk through the whole table.
     pub fn remove_blocks(&mut self, blocks: &std::ops::Range<u64>) {
         for bucket in 0..self.shape.buckets {
             // From the last: those that move up have been looked at.
@@ -214,7 +214,7 @@ impl Table {
         }
     }
 
-    /// Moves an entry that is being appended again; `false`: it is no longer at `from`.
+    /// Moves an entry that was appended again to block `to`; `false`: it is no longer at `from`.
     pub fn relocate(&mut self, hash: u64, from: u64, to: u64) -> bool {
         let mut found = None;
         self.matches(hash, |bucket, slot, block, _| {
@@ -232,9 +232,9 @@ impl Table {
         shape.relocate(line, slot, from, to);
     }
 
-    /// Points the hash at `block`. Whatever looks like it and is not known to be another key
-    /// (`same`) is taken over, so that no older version of a key stays reachable. Without room the
-    /// entry with the greatest `age` in its two buckets leaves.
+    /// Points the hash at `block`. Look-alikes that `same` does not know to be another key's are replaced, so that no
+    /// older version of a key stays reachable. Without room the entry with the greatest `age` in its two buckets
+    /// leaves.
     pub fn insert(
         &mut self,
         hash: u64,
@@ -263,7 +263,7 @@ impl Table {
         }
         while !self.try_insert(hash, block) {
             if (self.slots() as u64) < self.capacity.entries.saturating_mul(2) {
-                // A large batch seldom comes alone: the next one finds room, too.
+                // Large batches seldom come alone: there is room for the next one, too.
                 let coming = self.coming + self.coming.min(EXPECTED_AHEAD_MAX);
                 let coming = (coming * 100 / FULL_PERCENT).div_ceil(self.shape.slots);
                 self.resize(
@@ -277,8 +277,8 @@ impl Table {
         inserted
     }
 
-    /// No growth parts entries of one hash, so the oldest of too many leaves. Returns how many there are, and the block
-    /// of the one that left.
+    /// Growth cannot separate entries of one hash, so the oldest of too many leaves. Returns their number, and the
+    /// block of the one that left.
     fn bound_same_hash(&mut self, hash: u64, age: &impl Fn(u64) -> u64) -> (usize, Option<u64>) {
         let (mut entries, mut oldest) = (0, None);
         self.matches(hash, |_, _, block, _| {
@@ -290,7 +290,7 @@ impl Table {
         (entries - 1, Some(block))
     }
 
-    /// Inserts where there is room or where moving one entry makes some.
+    /// Inserts if there is room, or if moving one entry makes some.
     fn try_insert(&mut self, hash: u64, block: u64) -> bool {
         let (buckets, tag) = self.targets(hash);
         let taken = buckets.map(|bucket| self.taken(bucket));
@@ -311,7 +311,7 @@ impl Table {
         true
     }
 
-    /// Takes out the oldest entry of the hash's two buckets or, where both are empty, of the next that is not.
+    /// Removes the oldest entry of the hash's two buckets or, if both are empty, of the next bucket that is not.
     fn evict(&mut self, hash: u64, age: &impl Fn(u64) -> u64) -> Option<u64> {
         let ([home, other], _) = self.targets(hash);
         let pairs = (0..self.shape.buckets).map(|i| [(home + i) % self.shape.buckets, other]);
@@ -337,8 +337,8 @@ impl Table {
         }
     }
 
-    /// Replaces all entries by these, of each of which `parts` gives the hash and the block: none was found lately. Of more
-    /// than the table may have the ones with the greatest `age` are left out; returns how many.
+    /// Replaces all entries by `entries`, without found marks; `parts` returns the hash and the block of one. If they
+    /// are too many, the ones with the greatest `age` are left out; returns how many.
     pub fn replace_all<T>(
         &mut self,
         mut entries: &mut [T],
@@ -358,7 +358,7 @@ impl Table {
         left_out
     }
 
-    /// How many buckets so many entries fill.
+    /// The number of buckets for `entries` entries.
     fn buckets_for(&self, entries: usize) -> usize {
         let mut buckets = 1;
         for _ in 0..4 {
@@ -369,7 +369,7 @@ impl Table {
         buckets
     }
 
-    /// Deals all entries out again over so many buckets, or a few more if they do not fit.
+    /// Redistributes all entries over `buckets` buckets, or a few more if they do not fit.
     fn resize(&mut self, buckets: usize) {
         (self.shape, self.lines) = Dealing::of(&self.capacity, buckets, |dealing| {
             let mut all = true;

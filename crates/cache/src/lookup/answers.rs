@@ -4,28 +4,28 @@ use super::outcome::Tier;
 use crate::codec::{Codec, StoredValue};
 use crate::limits::{ANSWER_BYTES_KEPT, ANSWER_BYTES_MAX, ANSWERS_MAX};
 
-/// What one key was found to be.
+/// The outcome of one key.
 #[derive(Clone, Copy)]
 struct Answer {
     key: u32,
     expires_at: u32,
-    /// How many of the bytes are its value, or [`MISS`], or [`NEGATIVE`].
+    /// The length of the value in `bytes`, or [`MISS`], or [`NEGATIVE`].
     len: u32,
     codec: Codec,
     tier: Tier,
 }
 
-/// Nothing is known of the key. No value is so long.
+/// The key was not found. No value is so long.
 const MISS: u32 = u32::MAX;
 
 /// The source does not have the key. No value is so long.
 const NEGATIVE: u32 = u32::MAX - 1;
 
-/// Answers that wait to be delivered, in the order in which they were found.
+/// Answers to be delivered, in the order in which they were found.
 #[derive(Default)]
 pub(crate) struct Answers {
     answers: Vec<Answer>,
-    /// Room for values; the first `used` bytes are taken.
+    /// Values; the first `used` bytes are taken.
     bytes: Vec<u8>,
     used: usize,
 }
@@ -37,7 +37,7 @@ pub(crate) enum Delivered<'a> {
 }
 
 impl Answers {
-    /// Whether they should be delivered before more are found.
+    /// Whether the answers should be delivered before more are added.
     #[inline]
     pub fn are_many(&self) -> bool {
         self.answers.len() >= ANSWERS_MAX || self.used >= ANSWER_BYTES_MAX
@@ -47,13 +47,13 @@ impl Answers {
         self.answers.is_empty()
     }
 
-    /// Nothing is known of a key.
+    /// Adds a miss.
     #[inline]
     pub fn miss(&mut self, key: u32) {
         self.answers.push(Answer { key, expires_at: 0, len: MISS, codec: Codec::None, tier: Tier::Memory });
     }
 
-    /// An entry was found; `None`: it is negative.
+    /// Adds an entry that was found; `value` `None`: it is negative.
     #[inline(always)]
     pub fn entry(&mut self, key: u32, tier: Tier, value: Option<StoredValue<'_>>, expires_at: u32) {
         let len = match value {
@@ -73,7 +73,7 @@ impl Answers {
         self.answers.push(Answer { key, expires_at, len, codec, tier });
     }
 
-    /// Hands all over, and forgets them.
+    /// Passes all answers to `deliver`, and removes them.
     #[inline(always)]
     pub fn drain(&mut self, mut deliver: impl FnMut(u32, Delivered<'_>)) {
         let mut rest = &self.bytes[..self.used];
@@ -96,7 +96,7 @@ impl Answers {
     }
 }
 
-/// Copies bytes to a place of their length: short ones without a call, by two copies that overlap.
+/// Copies bytes to a slice of the same length: short ones without a call, by two overlapping copies.
 #[inline]
 fn copy(from: &[u8], to: &mut [u8]) {
     #[inline]

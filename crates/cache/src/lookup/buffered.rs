@@ -1,4 +1,4 @@
-//! The second step, for what lies in write buffers and in blocks of the RAM tier: it is looked through at once.
+//! The second step for blocks in write buffers and in the RAM tier: they are searched at once.
 
 use super::deliver::search_block;
 use super::order::order;
@@ -17,8 +17,8 @@ use crate::record::{Record, parse};
 use granary_log::{Location, Segment, SegmentReader};
 
 impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
-    /// Sorts the probes by block_number, and answers those that lie in write buffers or in blocks of the RAM tier; notes which are
-    /// on the device.
+    /// Sorts the probes by block, and answers those in write buffers or in blocks of the RAM tier; notes which are on
+    /// the device.
     pub fn fetch_buffered(&mut self, flash: &Flash, scratch: &mut Scratch) {
         let geometry = flash.log.geometry();
         order(&mut scratch.probes, &mut scratch.spare);
@@ -63,7 +63,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         scratch.probes = probes;
     }
 
-    /// The blocks of the RAM tier, if these probes, sorted, look into no more of them than it keeps.
+    /// The blocks of the RAM tier, if these sorted probes need no more of them than it keeps.
     fn blocks_for(&mut self, probes: &[Probe]) -> Option<&'a Blocks> {
         let blocks = self.shared.blocks.as_ref()?;
         let capacity = blocks.capacity();
@@ -73,8 +73,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         (!is_crowd).then_some(blocks)
     }
 
-    /// Looks a block of the RAM tier through for the keys that are looked for there; `false`: it is not in RAM, or an entry
-    /// reaches beyond it.
+    /// Searches a block of the RAM tier for the probes' keys; `false`: it is not in RAM, or an entry reaches beyond it.
     fn search_kept(
         &mut self,
         flash: &Flash,
@@ -126,8 +125,8 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         find.is_some() && !reaches_beyond
     }
 
-    /// Copies what blocks of a write buffer have of the keys that are looked for there, while the buffer is locked. Returns
-    /// how many of the probes were looked up: those of some blocks, until there are many copies.
+    /// Copies the probes' entries from blocks of a write buffer while that is locked. Returns how many probes were
+    /// looked up: those of whole blocks, until there are many copies.
     fn search_buffer(
         &self,
         flash: &Flash,
@@ -162,7 +161,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
             let untrue = |probe: &Probe| FalsePositive { key: probe.key, block: block_number, sequence: 0 };
             return false_positives.extend(probes.iter().map(untrue));
         };
-        // What the block that is being filled does not hold, it may hold a moment later: that is no collision.
+        // The block being filled may hold the key a moment later: a miss there is no collision.
         let sequence = if is_settled(segment, block_number) { segment.sequence() } else { 0 };
         let payload = &block::payload(bytes)[..payload];
         let block = search_block(self.keys, payload, count, probes, search);
@@ -193,7 +192,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     }
 }
 
-/// The first probes of some that are sorted: those of one block.
+/// The leading probes of sorted ones that are of the same block.
 fn of_one_block(probes: &[Probe]) -> &[Probe] {
     let block_number = probes[0].block;
     &probes[..probes.iter().take_while(|probe| probe.block == block_number).count()]

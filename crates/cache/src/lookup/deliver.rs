@@ -1,4 +1,4 @@
-//! The third step: a block that has come is checked, the keys are found in it, and their entries are handed over.
+//! The third step: a block that was read is checked, searched for the keys, and their entries are delivered.
 
 use super::outcome::{Outcome, Tier};
 use super::probe::{FalsePositive, LongEntry, Probe};
@@ -17,7 +17,7 @@ use crate::record::{EntryRecord, Record, find_last, parse};
 use crate::stats::add;
 use granary_log::Extent;
 
-/// A block from the device: of which instance and segment it should be.
+/// A block from the device, with the instance and segment that it should be of.
 pub(crate) struct ArrivedBlock<'a> {
     /// `None`: it could not be read.
     pub bytes: Option<&'a [u8]>,
@@ -25,18 +25,18 @@ pub(crate) struct ArrivedBlock<'a> {
     pub sequence: u64,
 }
 
-/// The reason for which a block does not count.
+/// The reason why a block is invalid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bad {
-    /// Another block has been written there since.
+    /// Another block has been written there.
     Overwritten,
     /// It could not be read; a later read may succeed.
     Unread,
 }
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
-    /// Delivers what the `read`-th of the planned reads has brought, but for the blocks at the `unread` offsets. Entries
-    /// over several blocks are noted in [`Scratch::long`].
+    /// Delivers the blocks of the `read`-th planned read, except those at the `unread` offsets. Entries over several
+    /// blocks are noted in [`Scratch::long`].
     pub fn take_read(
         &mut self,
         flash: &Flash,
@@ -53,7 +53,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         for at in (0..extent.len).step_by(size) {
             let offset = extent.offset + at as u64;
             let Some((probes, sequence)) = blocks.of(flash, offset) else { continue };
-            // What was begun before the rest was planned may have been overwritten meanwhile: it is read again.
+            // Blocks whose read began before all keys were planned may have been overwritten meanwhile: the keys are
+            // looked up again.
             if read < begun.extents.len() && !begun.bring(offset, sequence) {
                 continue;
             }
@@ -63,7 +64,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         (scratch.probes, scratch.on_device) = (probes, on_device);
     }
 
-    /// Checks a block that keys are looked for in, and delivers what it has of them.
+    /// Checks a block, and delivers its entries of the probes' keys.
     pub fn take_block(
         &mut self,
         flash: &Flash,
@@ -80,7 +81,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     self.keep_block(bytes, sequence, probes);
                 }
             }
-            // Another block, or one that recovery wiped out, is there for good.
+            // Another block is there, or zeros that recovery wrote: the expected one is gone for good.
             Some(_) => self.bad_block(flash, probes, sequence, Bad::Overwritten, scratch),
             None if bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) => {
                 self.bad_block(flash, probes, sequence, Bad::Overwritten, scratch);
@@ -139,7 +140,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         }
     }
 
-    /// Delivers an entry over several blocks; `record`: it, or `None` if it could not be read.
+    /// Delivers an entry over several blocks; `record` is `None` if it could not be read.
     pub fn take_long(
         &mut self,
         flash: &Flash,
@@ -184,10 +185,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         }
     }
 
-    /// Not the block that the index spoke of: it was overwritten since, or it is damaged.
+    /// Handles a block that is not the one in the index: it was overwritten, or is damaged.
     fn bad_block(&mut self, flash: &Flash, probes: &[Probe], sequence: u64, bad: Bad, scratch: &mut Scratch) {
-        // The index forgets what is overwritten, and all when the cache is cleared, before the device does: only a block
-        // that it still speaks of is damaged.
+        // The index forgets blocks before they are overwritten, and all before the cache is cleared: only a block that
+        // it still has is damaged.
         let mut damaged = false;
         for probe in probes {
             damaged |= self.forget_block(flash, self.keys[probe.key as usize], probe.block, sequence, bad);
@@ -196,14 +197,14 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         add(&self.shared.counters.corrupt_blocks, u64::from(damaged));
     }
 
-    /// A block of this segment that is not what it should be holds nothing any more. Returns whether the index spoke of it.
+    /// Removes an invalid block of segment `sequence` from the index. Returns whether the index had it.
     fn forget_block(&self, flash: &Flash, key: Key<'_>, block_number: u64, sequence: u64, bad: Bad) -> bool {
         let mut shard = self.shared.shard(key.hash());
-        // Under the lock: what the index says of the slot's next segment is right.
+        // Checked under the lock: entries of the slot's next segment must stay.
         let removed =
             flash.log.sequence_of(block_number) == sequence && shard.index.remove(key.hash(), block_number);
         if removed && bad == Bad::Unread {
-            // Under the lock, too: whoever changes the key next knows that it may be there.
+            // Under the lock, too: the next change of the key must know that the entry may be there.
             flash.note_unindexed();
         }
         add(&self.shared.counters.lost, u64::from(removed));
@@ -218,12 +219,12 @@ pub(super) struct SearchedBlock<'a> {
 }
 
 enum Found<'a> {
-    /// Of the only key.
+    /// The entry of the only key.
     One(Option<EntryRecord<'a>>),
     Many(&'a Search),
 }
 
-/// Looks a block through for the keys of these probes.
+/// Searches a block for the keys of `probes`.
 #[inline]
 pub(super) fn search_block<'b>(
     keys: &[Key<'_>],
@@ -237,7 +238,7 @@ pub(super) fn search_block<'b>(
         return SearchedBlock { payload, found: Found::One(find_last(payload, count, key(probe))) };
     }
     let digests = probes.iter().map(|probe| {
-        // It is compared when a record looks like it.
+        // The key is compared when a record looks like it.
         prefetch(key(probe));
         probe.digest
     });

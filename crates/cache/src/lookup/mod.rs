@@ -1,7 +1,7 @@
-//! The steps of a lookup, a batch of keys at a time: plan, fetch, deliver, and again for what was not where it should
-//! be.
+//! The steps of a lookup, a batch of keys at a time: plan, fetch, deliver, and again for keys not found where the index
+//! pointed.
 //!
-//! Nothing here waits: which reads are made how, and what is done until they come, is the drivers' (`drive`).
+//! Nothing here waits: how reads are made, and what happens until they complete, is up to the drivers (`drive`).
 
 mod answers;
 mod buffered;
@@ -31,21 +31,21 @@ use answers::Delivered;
 use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
 use outcome::{Counts, Tier};
 
-/// One batch on its way, as one thread sees it.
+/// One thread's lookup of a batch.
 pub(crate) struct Lookup<'a, S> {
     pub shared: &'a Shared,
     pub keys: &'a [Key<'a>],
-    /// Of each key: whether a block had it. Another thread may be looking for it in another block.
+    /// Whether each key has an outcome. Another thread may be searching for it in another block.
     pub resolved: &'a [AtomicBool],
     now: u32,
-    /// Is told of each outcome, while no lock is held.
+    /// Called with each outcome, while no lock is held.
     sink: S,
     counts: Counts,
-    /// Taken with the first value that is compressed.
+    /// Taken when the first compressed value is delivered.
     decoder: Option<Decoder>,
-    /// The admission policy wants to know of keys that drew less.
+    /// The admission policy needs to know of reads of keys with a smaller `sample_hash`.
     sample_threshold: u64,
-    /// Entries that the index finds count as found lately.
+    /// Whether entries found in the index get a found mark.
     pub marks_found: bool,
     pub read_blocks: ReadBlocks,
 }
@@ -53,17 +53,17 @@ pub(crate) struct Lookup<'a, S> {
 /// What the RAM tier does with the blocks that a lookup reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ReadBlocks {
-    /// It keeps those that are worth it.
+    /// Keeps those that are worth it.
     #[default]
     Kept,
-    /// It remembers that they were read: they are more than it keeps, and would only take each other's place.
+    /// Only notes that they were read: they are more than it keeps, and would replace each other.
     Noted,
-    /// Nothing: another lookup has told it of them.
+    /// Nothing: another lookup has passed them on already.
     Told,
 }
 
 impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
-    /// Of a batch none of whose keys has an outcome.
+    /// A lookup of a batch without outcomes.
     pub fn new(
         shared: &'a Shared,
         keys: &'a [Key<'a>],
@@ -100,7 +100,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         !self.resolved[key as usize].swap(true, Ordering::Relaxed)
     }
 
-    /// Delivers what was found under a lock that is free again.
+    /// Delivers answers that were found under a lock, which is free again.
     #[inline]
     fn deliver_answers(&mut self, scratch: &mut Scratch) {
         scratch.answers.drain(|key, answer| match answer {
@@ -117,7 +117,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         }
     }
 
-    /// Decompresses a value; what cannot be is a miss.
+    /// Decompresses and delivers a value; if that fails, it is a miss.
     fn deliver_decoded(&mut self, i: u32, tier: Tier, stored: StoredValue<'_>, expires_at: u32) {
         let codecs = &self.shared.codecs;
         let mut decoder = self.decoder.take().unwrap_or_else(|| codecs.decoder());
@@ -158,7 +158,7 @@ impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
         }
     }
 
-    /// Tells it of a read that is one of its samples, unless it is busy: it need not have all of them.
+    /// Tells the policy of a read of a sampled key, unless it is busy: it does not need all of them.
     #[inline(never)]
     fn tell_sampled(&self, i: u32, found: bool) {
         let key = self.keys[i as usize];

@@ -2,8 +2,8 @@
 
 use super::probe::Probe;
 
-/// Sorts probes by block; `spare` is room to work in. Where there are not many more blocks than probes, as in a large
-/// batch over a file of the batch's size, their number is all that has to be known of each block: two passes do it.
+/// Sorts probes by block; `spare` is scratch space. If there are not many more blocks than probes, as in a large batch
+/// over a file of the batch's size, it is a counting sort in two passes.
 pub(crate) fn order(probes: &mut Vec<Probe>, spare: &mut Vec<Probe>) {
     if probes.is_sorted_by_key(|probe| probe.block) {
         return;
@@ -11,7 +11,7 @@ pub(crate) fn order(probes: &mut Vec<Probe>, spare: &mut Vec<Probe>) {
     let blocks = || probes.iter().map(|probe| probe.block);
     let (first, last) = (blocks().min().unwrap_or(0), blocks().max().unwrap_or(0));
     if probes.len() < COUNTED_PROBES_MIN || (last - first) / PLACES_PER_PROBE_MAX >= probes.len() as u64 {
-        // Where these are two sorted halves, a stable sort merges them.
+        // A stable sort merges two sorted halves.
         return probes.sort_by_key(|probe| probe.block);
     }
     let mut ends = vec![0u32; (last - first) as usize + 2];
@@ -29,10 +29,10 @@ pub(crate) fn order(probes: &mut Vec<Probe>, spare: &mut Vec<Probe>) {
     std::mem::swap(probes, spare);
 }
 
-/// Fewer are sorted as fast, and without room for counts.
+/// Fewer are sorted as fast without counting.
 const COUNTED_PROBES_MIN: usize = 256;
 
-/// With more blocks than that for each probe, most counts would be zero.
+/// With more blocks for each probe most counts would be zero.
 const PLACES_PER_PROBE_MAX: u64 = 4;
 
 #[cfg(test)]

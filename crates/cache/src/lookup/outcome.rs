@@ -1,8 +1,8 @@
-//! What a lookup yields.
+//! The outcomes of lookups.
 
 use crate::policy::division::Misses;
 
-/// What the lookup of one key yields.
+/// The outcome of one key's lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
     /// The value.

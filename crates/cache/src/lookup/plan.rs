@@ -1,4 +1,4 @@
-//! The first step: RAM tier and index are asked, each shard once for many keys.
+//! The first step: RAM tier and index are searched, each shard once for many keys.
 
 use super::outcome::{Outcome, Tier};
 use super::probe::Probe;
@@ -14,7 +14,8 @@ use crate::shard::Shard;
 use std::ops::Range;
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
-    /// Asks RAM tier and index for some of the keys: outcomes for what is in RAM or nowhere, probes for the rest.
+    /// Searches RAM tier and index for the keys of `range`: delivers outcomes of keys in RAM or nowhere, and makes
+    /// probes for the others.
     pub fn plan(&mut self, scratch: &mut Scratch, range: Range<usize>) {
         let mut start = range.start as u32;
         let (has_flash, marks_found) = (self.shared.flash.is_some(), self.marks_found);
@@ -49,9 +50,8 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         self.deliver_answers(scratch);
     }
 
-    /// For the keys that were not found where they should be: an entry that moved or was replaced
-    /// while it was read is somewhere else now; a tag that another key shares is a miss. `last`: there is no other
-    /// attempt.
+    /// Plans keys again that were not found where the index pointed: an entry that moved or was replaced while it was
+    /// read is elsewhere now; a tag shared with another key is a miss. `last`: there is no other attempt.
     pub fn plan_again(&mut self, scratch: &mut Scratch, last: bool) {
         scratch.probes.clear();
         scratch.false_positives.sort_unstable();
@@ -66,7 +66,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             let key = self.keys[i as usize];
             let mut shard = self.shared.shard(key.hash());
             if let Some(stored) = shard.read(key) {
-                // It was taken back to RAM meanwhile.
+                // The entry was taken back to RAM meanwhile.
                 answers.entry(i, Tier::Memory, stored.value, stored.expires_at);
             } else {
                 let before = probes.len();
@@ -94,7 +94,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     }
 }
 
-/// What a shard is asked, while its lock is held.
+/// The planning of keys in a shard while its lock is held.
 struct Planning<'a> {
     keys: &'a [Key<'a>],
     has_flash: bool,
@@ -105,7 +105,7 @@ struct Planning<'a> {
 }
 
 impl Planning<'_> {
-    /// Plans some of the keys: those of which the answers are not too many to be copied. Returns how many.
+    /// Plans keys until there are many answers to be copied. Returns how many keys.
     fn plan(&mut self, shard: &mut Shard, asked: &[Asked]) -> usize {
         let mut planned = 0;
         let mut parts = asked.chunks(SIDE_BY_SIDE);
@@ -114,7 +114,7 @@ impl Planning<'_> {
         let bytes = shard.memory.prefetched_bytes();
         self.seek(shard, part, turn, bytes);
         while !part.is_empty() {
-            // On their way while this part is looked at.
+            // Prefetched while this part is planned.
             let next = parts.next().unwrap_or_default();
             self.seek(shard, next, 1 - turn, bytes);
             for (i, asked) in part.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Planning<'_> {
         planned
     }
 
-    /// Finds the entries in RAM that may be those of the keys, and has the processor fetch what will be looked at.
+    /// Finds the keys' candidate entries in RAM, and has the processor fetch the memory that planning will read.
     #[inline]
     fn seek(&mut self, shard: &Shard, part: &[Asked], turn: usize, bytes: usize) {
         let candidates = &mut self.candidates[turn];

@@ -1,4 +1,4 @@
-//! Where a lookup searches.
+//! The places that a lookup searches.
 
 use super::search::KeyDigest;
 
@@ -7,11 +7,11 @@ use super::search::KeyDigest;
 pub(crate) struct Probe {
     /// Its number.
     pub block: u64,
-    /// The key, by its number in the batch.
+    /// The key's index in the batch.
     pub key: u32,
     /// The digest of the key's bytes.
     pub digest: KeyDigest,
-    /// The entry was found before, as far as the index knows.
+    /// The entry's found mark in the index.
     pub recent: bool,
 }
 
@@ -20,7 +20,7 @@ pub(crate) struct Probe {
 pub(crate) struct FalsePositive {
     pub key: u32,
     pub block: u64,
-    /// Segment that the block was read as; 0: the block says nothing for later.
+    /// Segment that the block was read as; 0: the result is not remembered as a collision.
     pub sequence: u64,
 }
 
@@ -30,19 +30,18 @@ pub(crate) struct OnDevice {
     pub sequence: u64,
 }
 
-/// What a read brings: the probes of its blocks begin with this one, and their segments in
-/// [`on_device`](super::Scratch::on_device) with that.
+/// A planned read: the index of its first probe, and of the first segment in [`on_device`](super::Scratch::on_device).
 #[derive(Clone, Copy)]
 pub(crate) struct PlannedRead {
     pub probe: usize,
     pub segment: usize,
 }
 
-/// An entry over several blocks, the first of which has been seen.
+/// An entry over several blocks, the first of which has been read.
 #[derive(Clone, Copy)]
 pub(crate) struct LongEntry {
     pub probe: Probe,
-    /// Of its segment.
+    /// The segment's sequence number.
     pub sequence: u64,
     /// Bytes of its record.
     pub len: usize,

@@ -1,4 +1,4 @@
-//! The second step, for what lies on the device: which reads bring it. Neighbouring blocks share one.
+//! The second step for blocks on the device: the reads are planned. Neighbouring blocks share one.
 
 use super::probe::{OnDevice, PlannedRead, Probe};
 use super::scratch::Scratch;
@@ -7,18 +7,18 @@ use crate::flash::Flash;
 use crate::stats::add;
 use granary_log::{Extent, Location};
 
-/// Reads that were begun before all keys were planned: whole stretches of the device.
+/// Reads that were begun before all keys were planned: whole ranges of the device.
 #[derive(Default)]
 pub(crate) struct BegunReads {
     /// Ascending, and all of one length.
     pub extents: Vec<Extent>,
-    /// Of each of their blocks, the segment that it was read as.
+    /// The segment that each of their blocks was read as.
     pub sequences: Vec<u64>,
     pub block_size: usize,
 }
 
 impl BegunReads {
-    /// Adds a stretch of blocks, unless some of it is in a write buffer.
+    /// Adds a range of blocks, unless some of it is in a write buffer.
     pub fn add(&mut self, flash: &Flash, blocks: std::ops::Range<u64>) {
         let geometry = flash.log.geometry();
         let before = self.sequences.len();
@@ -39,20 +39,20 @@ impl BegunReads {
         self.extents.push(Extent { offset: geometry.offset(blocks.start), len });
     }
 
-    /// Only the first ones were begun.
+    /// Keeps only the first `begun` reads.
     pub fn truncate(&mut self, begun: usize) {
         self.extents.truncate(begun);
         let blocks = self.extents.iter().map(|extent| extent.len / self.block_size).sum();
         self.sequences.truncate(blocks);
     }
 
-    /// Blocks that are read.
+    /// The number of blocks that are read.
     pub fn blocks(&self) -> usize {
         self.sequences.len()
     }
 
-    /// Whether a block is read as the one of this segment. Segments go to the device once: what was read of the
-    /// segment that is there now is what is there now.
+    /// Whether a block is read as one of segment `sequence`. A segment is written once, so a block that was read of the
+    /// current segment is current.
     pub fn bring(&self, offset: u64, sequence: u64) -> bool {
         let after = self.extents.partition_point(|extent| extent.offset <= offset);
         let Some(i) = after.checked_sub(1) else { return false };
@@ -65,15 +65,15 @@ impl BegunReads {
 /// How far one read may go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Over segments that lie side by side.
+    /// Over neighbouring segments.
     Segments,
     /// To the end of a segment.
     OneSegment,
 }
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
-    /// Lists the reads that bring the blocks of the probes on the device, those that were begun first; the others go as far
-    /// as `reach` says, and are `longest` bytes at most.
+    /// Lists the reads for the probes on the device, those already begun first; the others go as far as `reach` allows,
+    /// and are at most `longest` bytes long.
     pub fn plan_reads(
         &self,
         flash: &Flash,
@@ -127,7 +127,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
     }
 }
 
-/// The blocks of a read that are looked for: each with its probes, `probes[range]`, and the segment that it should be of.
+/// The blocks of a read that have probes, each with its probes and the segment that it should be of.
 pub(super) struct BlocksOfRead<'a> {
     probes: &'a [Probe],
     on_device: &'a [OnDevice],
@@ -139,8 +139,8 @@ impl<'a> BlocksOfRead<'a> {
         Self { probes, on_device, at }
     }
 
-    /// The probes of the block that begins at `offset`, and its segment; to be asked in ascending order. `None`: nobody
-    /// looks for it, or not any more.
+    /// The probes of the block at `offset`, and its segment; call it in ascending order. `None`: the block has no
+    /// probes, or no longer any.
     pub fn of(&mut self, flash: &Flash, offset: u64) -> Option<(&'a [Probe], u64)> {
         let geometry = flash.log.geometry();
         let start = self.at.probe;

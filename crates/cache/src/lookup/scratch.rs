@@ -1,4 +1,4 @@
-//! Room to plan a lookup in.
+//! Scratch space of lookups.
 
 use super::answers::Answers;
 use super::probe::{FalsePositive, LongEntry, OnDevice, PlannedRead, Probe};
@@ -8,15 +8,15 @@ use crate::memory::Candidates;
 use granary_log::Extent;
 use granary_log::sync::sync::atomic::AtomicBool;
 
-/// What a lookup plans in. It allocates nothing once this has grown to the size of the batches.
+/// The scratch space of a lookup, which allocates nothing once it has grown to the size of the batches.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub by_shard: ByShard,
     pub answers: Answers,
-    /// Of the keys that are looked at and of those that come next, the entries in RAM that may be theirs.
+    /// Candidate entries in RAM of the present group of keys and of the next one.
     pub candidates: [Candidates; 2],
     pub probes: Vec<Probe>,
-    /// Room to sort them in.
+    /// Space to sort the probes in.
     pub spare: Vec<Probe>,
     pub false_positives: Vec<FalsePositive>,
     pub on_device: Vec<OnDevice>,
@@ -26,19 +26,20 @@ pub(crate) struct Scratch {
     pub long: Vec<LongEntry>,
     pub record: Vec<u8>,
     pub search: Search,
-    /// Of lookups that go on: the numbers under which keys of the batch wait.
+    /// For background lookups: the numbers under which keys of the batch wait.
     pub ids: Vec<Option<u32>>,
 }
 
 impl Scratch {
-    /// Nothing is looked for yet.
+    /// Begins a lookup without probes.
     pub fn begin(&mut self) {
         self.probes.clear();
         self.false_positives.clear();
     }
 }
 
-/// A batch's scratch space, and which of its keys are resolved: lookups change the one and share the other.
+/// A batch's scratch space, and which of its keys are resolved; two threads have their own scratch space and share the
+/// latter.
 #[derive(Default)]
 pub(crate) struct Workspace {
     pub scratch: Scratch,

@@ -1,16 +1,16 @@
-//! Several keys looked up in one block. The keys are few and the records many, so the keys are what is
-//! put in a table, and the records pass by once.
+//! Several keys looked up in one block. The keys are few and the records many, so the keys are put in a table, and the
+//! records are walked once.
 
 use crate::key::short_word;
 use crate::record::{EntryRecord, Keys, Record, parse, same_bytes};
 
-/// Many more than the keys that are usually wanted of a block: most records are none of them, and are passed by
-/// without a second look.
+/// Many more chains than keys usually searched in a block, so that most records, which are none of these, meet an empty
+/// chain.
 const CHAINS: usize = 1024;
 
-/// Where a block has the keys that are wanted of it.
+/// The search for several keys in one block.
 pub(crate) struct Search {
-    /// Of each chain: 1 + the key that was added to it last, or 0. All that are not 0 are chains of `wanted`.
+    /// By chain: 1 + the key that was added to it last, or 0. All that are not 0 are chains of `wanted`.
     heads: [u32; CHAINS],
     wanted: Vec<Wanted>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Search {
 #[derive(Clone, Copy)]
 struct Wanted {
     digest: KeyDigest,
-    /// As a head: the key that was added to the chain before it.
+    /// The key added to the chain before it, encoded as in `heads`.
     next: u32,
     /// 1 + where the newest entry of the key begins in the payload, or 0.
     found: u32,
@@ -31,7 +31,7 @@ impl Default for Search {
 }
 
 impl Search {
-    /// Looks for the keys `key(i)`, of which some may be the same; `digests` are theirs.
+    /// Searches for the keys `key(i)`, some of which may be equal; `digests` are their digests.
     #[inline]
     pub fn run<'k>(
         &mut self,
@@ -61,7 +61,7 @@ impl Search {
         }
     }
 
-    /// As [`find_last`](crate::record::find_last) of the `i`-th key in the payload that was looked through.
+    /// Like [`find_last`](crate::record::find_last) for the `i`-th key in the payload that was searched.
     #[inline(always)]
     pub fn found<'a>(&self, payload: &'a [u8], i: usize) -> Option<EntryRecord<'a>> {
         let at = self.wanted[i].found.checked_sub(1)?;
@@ -72,7 +72,7 @@ impl Search {
     }
 }
 
-/// Some bits of the whole key that are cheap to get.
+/// A few bits derived from the whole key, cheap to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyDigest(u16);
 

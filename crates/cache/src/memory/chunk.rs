@@ -1,4 +1,4 @@
-//! A chunk: entries one behind the other, in memory of the process's own or in the file that outlives it.
+//! A chunk: consecutive entries, in private memory or in the file that outlives the process.
 
 use super::entry::{self, FLAGS_AT, RECORD_AT};
 use super::shared::{Arena, Extent, store_released};
@@ -12,7 +12,7 @@ enum Bytes {
     Shared(Extent),
 }
 
-/// A chunk. In a shared one an entry counts from when [`append`](Self::append) has written it whole.
+/// A chunk. In a shared one an entry is valid once [`append`](Self::append) has written it completely.
 pub(super) struct Chunk {
     bytes: Bytes,
     len: usize,
@@ -32,8 +32,7 @@ impl Deref for Chunk {
 }
 
 impl Chunk {
-    /// An empty chunk in the arena, as the `sequence`-th of a shard, or in memory of the process's own where that has no
-    /// room.
+    /// An empty chunk in the arena, as number `sequence` of a shard, or in private memory if the arena has no room.
     pub fn new(arena: Option<&Arc<Arena>>, bytes: usize, shard: usize, sequence: u64) -> Self {
         let Some(extent) = arena.and_then(|arena| arena.take(bytes)) else {
             return Self { bytes: Bytes::Own(vec![0; bytes].into()), len: 0 };
@@ -43,12 +42,12 @@ impl Chunk {
         chunk
     }
 
-    /// A chunk of the process before, of whose bytes so many count.
+    /// A chunk of the last process, whose first `len` bytes are valid.
     pub fn found(extent: Extent, len: usize) -> Self {
         Self { bytes: Bytes::Shared(extent), len }
     }
 
-    /// Whether it lies in the arena.
+    /// Whether the chunk lies in the arena.
     pub fn is_shared(&self) -> bool {
         matches!(self.bytes, Bytes::Shared(_))
     }
@@ -68,7 +67,7 @@ impl Chunk {
         }
     }
 
-    /// Begins a chunk that is empty anew.
+    /// Reuses an empty chunk under another number.
     pub fn reuse(&mut self, shard: usize, sequence: u64) {
         if let Bytes::Shared(extent) = &self.bytes {
             extent.arena().slot(extent).begin(shard, sequence, extent.units());
@@ -76,14 +75,14 @@ impl Chunk {
         self.len = 0;
     }
 
-    /// Becomes another one in the order of the shard's chunks.
+    /// Gives the chunk another number in the order of the shard's chunks.
     pub fn renumber(&mut self, shard: usize, sequence: u64) {
         if let Bytes::Shared(extent) = &self.bytes {
             extent.arena().slot(extent).renumber(shard, sequence);
         }
     }
 
-    /// All entries are gone: no recovery finds them. The room stays the chunk's.
+    /// Removes all entries: no recovery finds them. The chunk keeps its memory.
     pub fn empty(&mut self) {
         if let Bytes::Shared(extent) = &self.bytes {
             extent.arena().slot(extent).end();
@@ -91,7 +90,7 @@ impl Chunk {
         self.len = 0;
     }
 
-    /// Ends the chunk and gives its room back.
+    /// Ends the chunk and gives its memory back.
     pub fn release(self) {
         if let Bytes::Shared(extent) = self.bytes {
             let arena = Arc::clone(extent.arena());
@@ -115,14 +114,14 @@ impl Chunk {
         }
         self.len = at;
         if let Bytes::Shared(extent) = &mut self.bytes {
-            // From here on the entry counts: everything before is written.
+            // From here on the entry is valid: it was written completely before.
             extent.arena().slot(extent).commit(at as u32, extent.units());
             extent.arena().before_store();
         }
     }
 
-    /// The entry that begins at `at`, and what follows it: the bytes before its record, and the rest. Of those only what
-    /// says nothing of whether the entry counts may be changed.
+    /// The entry at `at` and the bytes after it, split into the head before the record and the rest. In the head only
+    /// what does not affect the entry's validity may be changed.
     #[inline]
     pub fn head_and_record(&mut self, at: usize) -> (&mut [u8], &[u8]) {
         let len = self.len;
@@ -130,8 +129,8 @@ impl Chunk {
         (head, record)
     }
 
-    /// Changes the flags of the entry at `at`: a recovery sees those before or these, and everything that was written
-    /// before these.
+    /// Changes the flags of the entry at `at`: a recovery sees the old or the new flags and, with the new ones,
+    /// everything written before.
     #[inline]
     pub fn set_flags(&mut self, at: usize, flags: u8) {
         if let Bytes::Shared(extent) = &self.bytes {
@@ -140,7 +139,7 @@ impl Chunk {
         store_released(&mut self.all()[at + FLAGS_AT], flags);
     }
 
-    /// Only the entries before `len` count.
+    /// Drops the entries from `len` on.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
         if let Bytes::Shared(extent) = &self.bytes {

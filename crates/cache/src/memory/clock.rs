@@ -1,4 +1,4 @@
-//! The clock: the hand goes over the oldest entries; what was read since it passed goes round, what was not leaves.
+//! The clock: the hand passes over the oldest entries; those read since it last passed go round, the others leave.
 
 use super::chunk::Chunk;
 use super::entry::{
@@ -10,34 +10,34 @@ use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash};
 use crate::record::{EntryRecord, HeaderBytes};
 
-/// Entries that a table has room for whatever it holds.
+/// A table keeps room for at least this many entries.
 const TABLE_CAPACITY_KEPT: usize = 64;
 
-/// An entry that is nowhere else and has to leave.
+/// An entry that is in RAM only and has to leave.
 pub(crate) struct Victim<'a> {
     pub hash: KeyHash,
     pub entry: EntryRecord<'a>,
-    /// How often it was read and written over since it came, each up to `COUNT_MAX`.
+    /// How often it was read, and overwritten, since it came, each up to `COUNT_MAX`.
     pub reads: u8,
     pub updates: u8,
 }
 
-/// What becomes of a victim.
+/// The decision about a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Eviction {
-    /// The entry leaves, and is nowhere any more.
+    /// The entry leaves the cache.
     Drop,
-    /// The entry leaves, and is on flash now.
+    /// The entry leaves RAM, and is on flash now.
     Move,
-    /// The entry stays, and so do those behind it.
+    /// The entry stays, and so do the entries behind it.
     Keep,
 }
 
-/// Which entries may not leave.
+/// The entries that may not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spare {
-    /// Entries that were read since the hand passed, once, and fresh ones: an older entry makes room for these, even if
-    /// it was read.
+    /// Entries read since the hand passed, once, and fresh entries: an older entry, even one that was read, makes room
+    /// for a fresh one.
     Fresh,
     /// The newest one: the oldest leave, whatever they are.
     Newest,
@@ -48,9 +48,9 @@ pub(crate) enum Spare {
 /// How far a shard is shrunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShrinkTarget {
-    /// Until the shard takes no more than so many bytes,
+    /// Until the shard takes at most this many bytes,
     pub shard: u64,
-    /// or all shards no more than so many.
+    /// or all shards together at most this many.
     pub pool: u64,
     pub spare: Spare,
 }
@@ -59,9 +59,9 @@ pub(crate) struct ShrinkTarget {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EvictionCounts {
     pub evicted: u64,
-    /// Of these, those that nobody had read.
+    /// Evicted entries that were never read.
     pub evicted_unfetched: u64,
-    /// Entries that had come to their end by then.
+    /// Entries that had expired by then.
     pub expired: u64,
     pub expired_unfetched: u64,
 }
@@ -77,21 +77,21 @@ impl EvictionCounts {
     }
 }
 
-/// What moving the hand has come to.
+/// The result of moving the hand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// It passed something.
+    /// It passed an entry.
     Passed,
     /// An entry that was read went round, and counts as unread from here on.
     Unmarked,
-    /// An entry went round for nothing but its age.
+    /// An entry went round only because of its age.
     Spared,
-    /// There is nothing, or it may not leave.
+    /// There is no entry, or it may not leave.
     Stuck,
 }
 
 impl Memory {
-    /// Lets entries go as far as `aim` says, or until one may not leave. `now`: seconds of Unix time.
+    /// Evicts entries until `aim` is reached or one may not leave. `now`: Unix time in seconds.
     pub fn shrink(&mut self, aim: ShrinkTarget, now: u32, leave: impl FnMut(Victim<'_>) -> Eviction) {
         let exceeds = |this: &Self| {
             let bytes = this.bytes_allocated();
@@ -102,13 +102,13 @@ impl Memory {
         self.shrink_table();
     }
 
-    /// Gives the memory back that is kept for the next chunk.
+    /// Gives back the memory that is kept for the next chunk.
     pub fn release_spare(&mut self) {
         self.spare.take().into_iter().for_each(Chunk::release);
         self.tell();
     }
 
-    /// Gives RAM of the table back that far fewer entries need.
+    /// Shrinks a table that is far larger than its entries need.
     fn shrink_table(&mut self) {
         let len = self.table.len();
         if self.table.capacity() > TABLE_CAPACITY_KEPT.max(4 * len) {
@@ -127,11 +127,11 @@ impl Memory {
         mut leave: impl FnMut(Victim<'_>) -> Eviction,
     ) {
         let part = self.untold.part(&self.pool);
-        // Where nothing but fresh entries was found, all are fresh until the pool's turnover has gone on.
+        // If only fresh entries were found, all stay fresh until the pool's turnover goes on.
         if spare == Spare::Fresh && self.all_fresh_in == Some(part) {
             return;
         }
-        // In a row: after as many as there are, the oldest is at the hand again.
+        // Entries spared in a row: when all were, the oldest is at the hand again.
         let mut spared = 0;
         while exceeds(self) && (spare != Spare::Newest || self.table.len() > 1) {
             match self.step(spare, now, &mut leave) {
@@ -148,7 +148,7 @@ impl Memory {
         self.tell();
     }
 
-    /// The entry that the hand comes to next: the oldest that was not read, or nearly.
+    /// The next victim: approximately the oldest entry that was not read.
     pub fn next_victim(&self) -> Option<(KeyHash, EntryRecord<'_>)> {
         let mut at = self.hand;
         for chunk in &self.chunks {
@@ -174,7 +174,7 @@ impl Memory {
         let (flags, counts) = (entry[FLAGS_AT], entry[COUNTS_AT]);
         let stamp: Stamp = flags >> STAMP_SHIFT;
         let is_expired = record_of(entry).is_expired(now);
-        // What has expired leaves where the hand meets it, whether it was read or is fresh.
+        // An expired entry leaves when the hand meets it, even if it was read or is fresh.
         let spare = if is_expired { Spare::Nothing } else { spare };
         let is_fresh = stamp != 0 && self.untold.is_fresh(&self.pool, stamp);
         if flags & READ != 0 && spare == Spare::Fresh && self.chunks.len() > 1 {
@@ -206,8 +206,7 @@ impl Memory {
         Step::Passed
     }
 
-    /// Moves the hand past a dead entry, or into the next chunk; `false`: it is at an entry that lives, or
-    /// there is none.
+    /// Moves the hand past a dead entry, or into the next chunk; `false`: it is at a live entry, or there is none.
     fn skip(&mut self) -> bool {
         let Some(chunk) = self.chunks.front() else { return false };
         if self.hand < chunk.len() {
@@ -221,7 +220,7 @@ impl Memory {
         self.first_sequence += 1;
         self.hand = 0;
         self.chunk_bytes -= chunk.capacity();
-        // One that took the place of one in the arena gives it up again.
+        // A private chunk that replaced one of the arena is not reused.
         let is_at_home = chunk.is_shared() || self.arena.is_none();
         if is_at_home && chunk.capacity() == self.chunk_bytes() && !self.chunks.is_empty() {
             chunk.empty();
@@ -232,13 +231,13 @@ impl Memory {
         true
     }
 
-    /// The entry at the hand goes to the end of the ring, with these flags.
+    /// Moves the entry at the hand to the end of the ring, with these flags.
     fn send_round(&mut self, flags: u8) {
         let entry = &self.chunks[0][self.hand..];
         let (hash, counts, len) = (hash_of(entry, self.hasher), entry[COUNTS_AT], entry_len(entry));
         let from = At::new(self.first_chunk(), self.hand);
         if self.hand == 0 && len == self.chunks[0].len() {
-            // A long entry, alone in its chunk: that goes as it is.
+            // A long entry, alone in its chunk: the chunk moves as it is.
             let mut chunk = self.chunks.pop_front().expect("just seen");
             chunk.set_flags(0, flags);
             self.first_sequence += 1;
@@ -248,7 +247,7 @@ impl Memory {
             return;
         }
         let copy = entry[..len].to_vec();
-        // The old one ends last: a kill in between leaves both, of which one counts.
+        // The old entry is ended last: a kill in between leaves both, and recovery keeps one.
         let to = self.room_for(len);
         self.repoint(hash, from, to);
         let record = record_of(&copy);
@@ -265,8 +264,8 @@ impl Memory {
         }
     }
 
-    /// Where half of the ring is dead, some steps that keep all that lives. A tier that is bounded by its
-    /// entries, and whose entries are put anew again and again, would grow for ever otherwise.
+    /// If half of the ring is dead, takes some steps that keep all live entries. Otherwise a tier bounded by its number
+    /// of entries would grow for ever when these are put again and again.
     pub(super) fn compact(&mut self) {
         for _ in 0..COMPACT_STEPS {
             if self.dead_bytes * 2 <= self.chunk_bytes || self.chunks.len() == 1 {

@@ -17,16 +17,16 @@ const TAG_AT: usize = 4;
 pub(super) const FLAGS_AT: usize = 6;
 pub(super) const COUNTS_AT: usize = 7;
 pub(super) const RECORD_AT: usize = 8;
-/// An entry's part of a table: five bytes for each of its slots, of which 44 to 88 of a hundred are taken.
+/// An entry's share of a table: five bytes a slot, of which 44 to 88 % are taken.
 const TABLE_BYTES: usize = 8;
 
-/// It was read since the hand last passed.
+/// The entry was read since the hand last passed.
 pub(super) const READ: u8 = 1;
-/// It counts no more.
+/// The entry is no longer valid.
 pub(super) const DEAD: u8 = 2;
-/// It is nowhere else.
+/// The entry is in RAM only.
 pub(super) const DIRTY: u8 = 4;
-/// It was read since it was put.
+/// The entry was read since it was put.
 pub(super) const FETCHED: u8 = 8;
 /// The upper bits of the flags are the entry's stamp.
 pub(super) const STAMP_SHIFT: u32 = 4;
@@ -35,7 +35,7 @@ pub(super) const STAMP_SHIFT: u32 = 4;
 pub(super) const UPDATE: u8 = 16;
 const _: () = assert!(COUNT_MAX == UPDATE - 1);
 
-/// The 16 bits of a hash that tell most entries apart: those that choose shard and partition are others.
+/// The 16 bits of a hash that distinguish most entries. They are not those that choose shard and partition.
 #[inline]
 fn tag_of(hash: KeyHash) -> u16 {
     (hash.to_bits() >> 16) as u16
@@ -44,7 +44,7 @@ fn tag_of(hash: KeyHash) -> u16 {
 /// The first bytes of an entry; `sum` is its checksum, or 0.
 pub(super) fn head(hash: KeyHash, flags: u8, counts: u8, sum: u32) -> [u8; RECORD_AT] {
     let (tag, flags, counts) = (u64::from(tag_of(hash)), u64::from(flags), u64::from(counts));
-    // As one word, for whom copies it soon after.
+    // As one word, for a copy that follows soon.
     let word = u64::from(sum) | tag << (8 * TAG_AT) | flags << (8 * FLAGS_AT) | counts << (8 * COUNTS_AT);
     word.to_le_bytes()
 }
@@ -52,8 +52,8 @@ pub(super) fn head(hash: KeyHash, flags: u8, counts: u8, sum: u32) -> [u8; RECOR
 /// Any odd number.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The checksum of an entry under the file's seed. Of the key there is the hash, which whoever writes an entry has at
-/// hand: nothing is read that was stored a moment before.
+/// The checksum of an entry under the file's seed. It covers the key by its hash, which the writer has already, so that
+/// no bytes are read that were just stored.
 #[inline]
 pub(super) fn checksum(entry: &StoredEntry<'_>, seed: u64) -> u32 {
     let value = entry.value.map_or(&[][..], |value| value.bytes);
@@ -67,13 +67,13 @@ fn checksum_of(hash: KeyHash, flags: u8, expires_at: u32, value: &[u8], seed: u6
     XxHash3_64::oneshot_with_seed(seed, value) as u32
 }
 
-/// The record of an entry that begins `bytes`, and that this process has written or checked.
+/// The record of the entry at the start of `bytes`, which this process has written or checked.
 #[inline(always)]
 pub(super) fn record_of(bytes: &[u8]) -> EntryRecord<'_> {
     parse_written(&bytes[RECORD_AT..])
 }
 
-/// The record that begins `record`, and that this process has written or checked.
+/// Parses the record at the start of `record`, which this process has written or checked.
 #[inline(always)]
 pub(super) fn parse_written(record: &[u8]) -> EntryRecord<'_> {
     match record::parse(record) {
@@ -86,45 +86,45 @@ pub(super) fn parse_written(record: &[u8]) -> EntryRecord<'_> {
 #[inline(always)]
 pub(super) fn mark_read(head: &mut [u8]) {
     let (flags, counts) = (head[FLAGS_AT], head[COUNTS_AT]);
-    // Most are marked already: then the line stays clean.
+    // Most entries are marked already: then the cache line stays clean.
     if flags & READ == 0 {
         head[FLAGS_AT] = flags | READ | FETCHED;
     }
-    // Only what has to leave is weighed.
+    // Only dirty entries are judged by their counts when they leave.
     if flags & DIRTY != 0 && counts % UPDATE < COUNT_MAX {
         head[COUNTS_AT] = counts + 1;
     }
 }
 
-/// The hash of the key of an entry that begins `bytes`.
+/// The hash of the key of the entry at the start of `bytes`.
 #[inline]
 pub(super) fn hash_of(bytes: &[u8], hasher: KeyHasher) -> KeyHash {
     hasher.hash(record_of(bytes).key)
 }
 
-/// Whether the entry that begins `bytes` is the key's.
+/// Whether the entry at the start of `bytes` is the key's.
 #[inline(always)]
 pub(super) fn is_of(bytes: &[u8], key: Key<'_>) -> bool {
     has_tag(bytes, key.hash()) && same_bytes(record_of(bytes).key, key.bytes())
 }
 
-/// Whether the entry that begins `bytes` may have this hash.
+/// Whether the entry at the start of `bytes` may have this hash.
 #[inline(always)]
 pub(super) fn has_tag(bytes: &[u8], hash: KeyHash) -> bool {
     bytes[TAG_AT..FLAGS_AT] == tag_of(hash).to_le_bytes()
 }
 
-/// Bytes of the entry that begins `bytes`.
+/// The length of the entry at the start of `bytes`.
 pub(super) fn entry_len(bytes: &[u8]) -> usize {
     RECORD_AT + record_of(bytes).len()
 }
 
-/// Bytes of RAM of an entry with a record of so many bytes, its part of a table included, in the mean.
+/// Mean bytes of RAM of an entry with a record of `record` bytes, including its share of a table.
 pub(crate) fn cost(record: usize) -> u64 {
     (RECORD_AT + record + TABLE_BYTES) as u64
 }
 
-/// An entry of another process, checked.
+/// A checked entry of another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CheckedEntry {
     pub hash: KeyHash,
@@ -132,7 +132,7 @@ pub(crate) struct CheckedEntry {
     pub flags: u8,
 }
 
-/// Checks the entry that begins `bytes`; `None`: there is no whole one of this cache.
+/// Checks the entry at the start of `bytes`; `None`: there is no complete one of this cache.
 pub(crate) fn check(bytes: &[u8], hasher: KeyHasher, seed: u64) -> Option<CheckedEntry> {
     let head = bytes.first_chunk::<RECORD_AT>()?;
     let Some(Record::Entry(entry)) = record::parse(&bytes[RECORD_AT..]) else { return None };

@@ -1,4 +1,4 @@
-//! Taking over what the process before left in the file.
+//! Taking over the entries that the last process left in the file.
 
 use super::chunk::Chunk;
 use super::entry::{self, DEAD, DIRTY, STAMP_SHIFT, has_tag};
@@ -8,11 +8,11 @@ use crate::key::KeyHash;
 use hashbrown::hash_table::Entry as Slot;
 use std::ops::AddAssign;
 
-/// What became of the entries that were in the file.
+/// The result of taking over entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TakenOver {
     pub entries: u64,
-    /// Chunks with something that is no entry: what is behind it in the chunk is dropped.
+    /// Chunks with bytes that are no entry: everything from there on is dropped.
     pub torn_chunks: u64,
 }
 
@@ -23,29 +23,29 @@ impl AddAssign for TakenOver {
     }
 }
 
-/// Whether an entry that was found is nowhere else.
+/// Where a found entry is beside RAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
     /// It is on flash, or need not be.
     Yes,
-    /// It is nowhere else.
+    /// It is in RAM only.
     No,
-    /// It is what its flags say.
+    /// As its flags tell.
     AsBefore,
-    /// What is on flash may be newer: it is dropped here.
+    /// Flash may have a newer version: the entry is dropped.
     Newer,
 }
 
 impl Memory {
-    /// Takes over a shard's chunks: the tier is empty. Of two entries of a key the later one counts: the process was
-    /// killed between writing it and ending the older one. `elsewhere` says whether a hash's entry is on flash.
+    /// Takes over a shard's chunks into the empty tier. If a key has two entries, the later one counts: the process was
+    /// killed between writing it and ending the older one. `elsewhere` tells whether a hash's entry is on flash.
     pub fn take_over(
         &mut self,
         mut found: Vec<FoundChunk>,
         elsewhere: impl Fn(KeyHash) -> Elsewhere,
     ) -> TakenOver {
         found.sort_unstable_by_key(|chunk| chunk.sequence);
-        // More than there are numbers for were never there.
+        // A shard never had more chunks than numbers.
         found.drain(..found.len().saturating_sub(CHUNKS_MAX - 1)).for_each(|chunk| {
             Chunk::found(chunk.extent, chunk.len).release();
         });
@@ -57,7 +57,7 @@ impl Memory {
             let mut chunk = Chunk::found(extent, len);
             let next = self.next_sequence();
             if sequence != next {
-                // Chunks in memory of the process's own are missing. In ascending order: each stays behind those before.
+                // Numbers of private chunks are missing. Renumbering in ascending order keeps the chunks' order.
                 chunk.renumber(self.shard, next);
             }
             taken.torn_chunks += u64::from(self.check_chunk(&mut chunk, next as u16, &mut live));
@@ -80,19 +80,19 @@ impl Memory {
         taken
     }
 
-    /// Checks the entries of a chunk and adds those that are not dead to `live`; whether something is no entry.
+    /// Checks the entries of a chunk and adds live ones to `live`; returns whether some bytes are no entry.
     fn check_chunk(&mut self, chunk: &mut Chunk, number: u16, live: &mut Vec<Live>) -> bool {
         let seed = self.arena.as_ref().map_or(0, |arena| arena.checksum_seed());
         let mut at = 0;
         while at < chunk.len() {
-            // An offset has 16 bits: none begins behind those.
+            // An offset has 16 bits: no entry begins beyond them.
             let entry = entry::check(&chunk[at..], self.hasher, seed).filter(|_| at <= usize::from(u16::MAX));
             let Some(entry) = entry else {
                 chunk.truncate(at);
                 return true;
             };
             if entry.flags & DEAD == 0 {
-                // Stamps are of the turnover of the process before.
+                // Stamps count the turnover of the last process.
                 let flags = entry.flags & ((1 << STAMP_SHIFT) - 1);
                 if flags != entry.flags {
                     chunk.set_flags(at, flags);
@@ -107,7 +107,7 @@ impl Memory {
         false
     }
 
-    /// Has the table find a key at `at`, later than anything found so far.
+    /// Points the table's entry of a key at `at`, a later place than any found so far.
     fn point_found(&mut self, hash: KeyHash, at: At) {
         let (chunks, first) = (&self.chunks, self.first_chunk());
         let bytes = |at: At| Self::bytes(chunks, first, at);
@@ -129,7 +129,7 @@ impl Memory {
         }
     }
 
-    /// Gives the entry at `at` these flags instead of those before: it is nowhere else, or it is.
+    /// Changes the flags of the entry at `at` from `before` to `flags`, and counts dirty ones.
     fn settle(&mut self, at: At, before: u8, flags: u8) {
         if flags != before {
             let first = self.first_chunk();
@@ -140,7 +140,7 @@ impl Memory {
     }
 }
 
-/// An entry that was found and is not dead.
+/// A found entry that is not dead.
 struct Live {
     hash: KeyHash,
     at: At,

@@ -71,7 +71,7 @@ fn agrees_with_a_map_and_keeps_its_budget() {
 
 const ALL: ShrinkTarget = ShrinkTarget { shard: 0, pool: 0, spare: Spare::Nothing };
 
-/// A chunk is kept for reuse.
+/// The budget plus the chunk that is kept for reuse.
 fn budget_with_slack(bytes: u64) -> u64 {
     bytes.saturating_add(2 * MEMORY_CHUNK_BYTES_MIN as u64)
 }
@@ -118,7 +118,7 @@ fn a_lookup_marks_the_entry_it_finds_and_no_other() {
             0,
         );
     }
-    // Keys that are not there have candidates, too, which are others'.
+    // Absent keys have candidates, too: other keys' entries.
     let strangers = (2000..20_000)
         .filter(|i| memory.candidate(KeyHasher::with_seed(0).key(&name(*i)).hash()).is_some())
         .count();
@@ -187,7 +187,7 @@ fn there_are_numbers_for_all_chunks() {
     assert!(pool.share() / (pool.chunk_bytes(u64::MAX) as u64) < CHUNKS_MAX as u64);
 }
 
-/// Whatever was read, what was put last is there: an older entry makes room.
+/// The entry put last is always there: an older one makes room, even if it was read.
 #[test]
 fn what_was_just_put_is_there() {
     for (bytes, entries, len) in [
@@ -251,7 +251,7 @@ fn what_was_put_a_moment_ago_does_not_leave_before_older_entries() {
         let aim = ShrinkTarget { shard: 900 << 10, pool: 900 << 10, spare: Spare::Fresh };
         memory.shrink(aim, 0, |_| Eviction::Drop);
         assert!(memory.bytes_allocated() <= 900 << 10);
-        // All of what was put lately, and then everything is read.
+        // All recent puts are there; then everything is read.
         let all_is_there = (i.saturating_sub(60)..=i).all(|i| get(&mut memory, &name(i)).is_some());
         assert!(all_is_there, "{i}");
         (0..i).for_each(|i| _ = get(&mut memory, &name(i)));
@@ -280,7 +280,7 @@ fn what_leaves_at_its_end_or_unread_is_counted_apart() {
     assert_eq!(memory.gone(), expected);
 }
 
-/// An expired entry leaves, however much it was read.
+/// An expired entry leaves, however often it was read.
 #[test]
 fn what_has_expired_is_not_kept_for_having_been_read() {
     let mut memory = memory(192 << 10, u64::MAX);

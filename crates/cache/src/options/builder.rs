@@ -1,4 +1,4 @@
-//! Options, one after the other.
+//! A builder of options.
 
 use super::{FlashOptions, MemoryDivision, Options, PowerLoss};
 use crate::admission::Admission;
@@ -7,17 +7,17 @@ use crate::drive::Helpers;
 use granary_log::OpenError;
 use std::path::PathBuf;
 
-/// What a cache will be. Sizes are bytes. [`Options`] and [`FlashOptions`] have what is seldom said.
+/// Builds a cache's options. Sizes are bytes. [`Options`] and [`FlashOptions`] have rarely used ones, too.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     options: Options,
     path: Option<(PathBuf, u64)>,
-    /// What is said of flash, whether its path was said before or not.
-    said: Vec<Said>,
+    /// Options of flash, which may be set before or after its path.
+    fields: Vec<FlashField>,
 }
 
 #[derive(Clone, Debug)]
-enum Said {
+enum FlashField {
     BlockSize(u64),
     WriteBufferSize(u64),
     MaxStoredKeys(u64),
@@ -28,7 +28,7 @@ enum Said {
 }
 
 impl Builder {
-    /// The RAM tier, or all of a cache without flash, everything counted.
+    /// The size of the RAM tier, or of a whole cache without flash, everything counted.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.options.memory_bytes = bytes;
@@ -42,64 +42,64 @@ impl Builder {
         self
     }
 
-    /// How the RAM tier is divided between entries and blocks: as measured, unless it is said.
+    /// How the RAM tier is divided between entries and blocks. Default: as measured.
     #[must_use]
     pub fn memory_division(mut self, division: MemoryDivision) -> Self {
         self.options.memory_division = division;
         self
     }
 
-    /// Flash: `<path>.bin` of so many bytes, reserved at once, or the block device `path`.
+    /// Flash: `<path>.bin` of `bytes` bytes, reserved at once, or the block device `path`.
     #[must_use]
     pub fn flash(mut self, path: impl Into<PathBuf>, bytes: u64) -> Self {
         self.path = Some((path.into(), bytes));
         self
     }
 
-    /// The smallest unit read of flash: 4 KiB unless it is said.
+    /// The smallest unit read from flash. Default: 4 KiB.
     #[must_use]
     pub fn block_size(self, bytes: u64) -> Self {
-        self.say(Said::BlockSize(bytes))
+        self.set(FlashField::BlockSize(bytes))
     }
 
-    /// The unit written and reused: 1 MiB unless it is said.
+    /// The unit written and reused. Default: 1 MiB.
     #[must_use]
     pub fn write_buffer_size(self, bytes: u64) -> Self {
-        self.say(Said::WriteBufferSize(bytes))
+        self.set(FlashField::WriteBufferSize(bytes))
     }
 
     /// The index never holds more entries, rounded up to a power of two, and to 64.
     #[must_use]
     pub fn max_stored_keys(self, keys: u64) -> Self {
-        self.say(Said::MaxStoredKeys(keys))
+        self.set(FlashField::MaxStoredKeys(keys))
     }
 
-    /// Which entries go to flash: each as it is put, unless it is said.
+    /// Which entries go to flash. Default: each as it is put.
     #[must_use]
     pub fn admission(self, admission: Admission) -> Self {
-        self.say(Said::Admission(admission))
+        self.set(FlashField::Admission(admission))
     }
 
     /// A folder on a tmpfs in which the RAM tier outlives a kill of the process.
     #[must_use]
     pub fn memory_folder(self, folder: impl Into<PathBuf>) -> Self {
-        self.say(Said::MemoryFolder(folder.into()))
+        self.set(FlashField::MemoryFolder(folder.into()))
     }
 
-    /// What the cache holds after a loss of power: nothing, unless it is said.
+    /// What the cache holds after a loss of power. Default: nothing.
     #[must_use]
     pub fn power_loss(self, power_loss: PowerLoss) -> Self {
-        self.say(Said::PowerLoss(power_loss))
+        self.set(FlashField::PowerLoss(power_loss))
     }
 
     /// Stands for what keys and values mean, as a version of their types: opened with another number than before, the
     /// cache starts empty.
     #[must_use]
     pub fn fingerprint(self, fingerprint: u64) -> Self {
-        self.say(Said::Fingerprint(fingerprint))
+        self.set(FlashField::Fingerprint(fingerprint))
     }
 
-    /// How values are compressed: not at all, unless it is said.
+    /// How values are compressed. Default: not at all.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.options.compression = compression;
@@ -113,19 +113,19 @@ impl Builder {
         self
     }
 
-    fn say(mut self, said: Said) -> Self {
-        self.said.push(said);
+    fn set(mut self, field: FlashField) -> Self {
+        self.fields.push(field);
         self
     }
 
-    /// What was said.
+    /// The options.
     ///
     /// # Errors
-    /// Something was said of flash, and not where it lies.
+    /// Flash has options but no path.
     pub fn options(self) -> Result<Options, OpenError> {
-        let Self { mut options, path, said } = self;
+        let Self { mut options, path, fields } = self;
         let Some((path, bytes)) = path else {
-            return match said.is_empty() {
+            return match fields.is_empty() {
                 true => Ok(options),
                 false => Err(OpenError::Invalid {
                     option: "flash",
@@ -134,15 +134,15 @@ impl Builder {
             };
         };
         let mut flash = FlashOptions::new(path, bytes);
-        for said in said {
-            match said {
-                Said::BlockSize(bytes) => flash.block_size = bytes,
-                Said::WriteBufferSize(bytes) => flash.write_buffer_size = bytes,
-                Said::MaxStoredKeys(keys) => flash.max_stored_keys = Some(keys),
-                Said::Admission(admission) => flash.admission = admission,
-                Said::Fingerprint(fingerprint) => flash.fingerprint = fingerprint,
-                Said::MemoryFolder(folder) => flash.memory_folder = Some(folder),
-                Said::PowerLoss(power_loss) => flash.power_loss = power_loss,
+        for field in fields {
+            match field {
+                FlashField::BlockSize(bytes) => flash.block_size = bytes,
+                FlashField::WriteBufferSize(bytes) => flash.write_buffer_size = bytes,
+                FlashField::MaxStoredKeys(keys) => flash.max_stored_keys = Some(keys),
+                FlashField::Admission(admission) => flash.admission = admission,
+                FlashField::Fingerprint(fingerprint) => flash.fingerprint = fingerprint,
+                FlashField::MemoryFolder(folder) => flash.memory_folder = Some(folder),
+                FlashField::PowerLoss(power_loss) => flash.power_loss = power_loss,
             }
         }
         options.flash = Some(flash);

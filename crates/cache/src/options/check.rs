@@ -1,4 +1,4 @@
-//! Options that make no sense are refused, by their names, before anything is touched.
+//! Refuses options that make no sense, by their names, before anything is touched.
 
 use super::{FlashOptions, MemoryDivision, Options};
 use crate::admission::{Admission, COUNT_MAX};
@@ -13,7 +13,7 @@ fn invalid<T>(option: &'static str, reason: impl Into<String>) -> Result<T, Open
 }
 
 impl Options {
-    /// What no cache can be made of.
+    /// Refuses options that no cache can be made of.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if self.memory_entries == Some(0) {
             return invalid("memory_entries", "a bound of 0 entries keeps none; for no bound leave it out");
@@ -61,7 +61,7 @@ impl Options {
         let Some(flash) = options.flash.as_ref().filter(|flash| flash.admission == Admission::All) else {
             return false;
         };
-        // What is wrong with sizes is not for this to say.
+        // Wrong sizes are reported elsewhere.
         let Ok(geometry) = flash.geometry() else { return true };
         let pool = Pool::new(options.memory_bytes, options.memory_entries);
         Plan::new(options.memory_division, &pool, options.entries_of_shard(), &geometry).is_some()
@@ -69,7 +69,7 @@ impl Options {
 }
 
 impl FlashOptions {
-    /// As [`Options::check`]; what is wrong with sizes is [`granary_log::Geometry`]'s to say.
+    /// Like [`Options::check`]; [`granary_log::Geometry`] checks the sizes.
     pub(crate) fn check(&self) -> Result<(), OpenError> {
         if self.path.file_name().is_none() || self.path.as_os_str().as_bytes().ends_with(b"/") {
             return invalid("path", format!("{:?} has no name for the cache's files at its end", self.path));

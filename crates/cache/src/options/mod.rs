@@ -28,11 +28,11 @@ use std::sync::Arc;
 /// What a cache on flash holds after a loss of power, which takes what was not synced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PowerLoss {
-    /// Nothing: a value may have been changed by what is lost.
+    /// Nothing: the lost part may have changed any value.
     #[default]
     StartEmpty,
-    /// What is found, and that may be an older value where a newer one is lost; but nothing that was deleted or
-    /// overwritten before a [`Cache::sync_changes`](crate::Cache::sync_changes). The file is synced every 64 MiB.
+    /// What is found, which may be an older value if a newer one is lost; but nothing that was deleted or overwritten
+    /// before a [`Cache::sync_changes`](crate::Cache::sync_changes). The file is synced every 64 MiB.
     ServeOlder,
 }
 
@@ -50,9 +50,9 @@ pub struct FlashOptions {
     pub block_size: u64,
     /// `WRITE_BUFFER_SIZE`: the unit written and reused, a multiple of `block_size`.
     pub write_buffer_size: u64,
-    /// How many caches of their own the file is divided into, by the keys' hashes: a power of two, 64 at most. Each
-    /// has shorter block numbers in its index and write buffers of its own; RAM tier and budgets are divided. With
-    /// another number the cache starts empty.
+    /// The number of separate caches that the file is divided into, by the keys' hashes: a power of two, 64 at most.
+    /// Each has shorter block numbers in its index, and its own write buffers; RAM tier and budgets are divided. If the
+    /// number changes, the cache starts empty.
     pub partitions: u64,
     /// `MAX_STORED_KEYS`: the index never holds more entries, rounded up to a power of two, and to 64. Opened with a bound
     /// for which the index keeps another number of hash bits (about twice as high, or half), the cache starts empty.
@@ -60,28 +60,28 @@ pub struct FlashOptions {
     /// Stands for what the values mean: opened with another number, the cache starts empty.
     pub fingerprint: u64,
     /// Seeds the hash of keys ([`KeyHasher`](crate::KeyHasher)); opened with another number, the cache starts empty.
-    /// `None`: the seed that the cache has, and a random one for a new cache. A fixed seed is for keys that nobody
-    /// chooses to do harm.
+    /// `None`: the seed that the cache has, and a random one for a new cache. A fixed seed is for keys that no attacker
+    /// can choose.
     pub hash_seed: Option<u64>,
-    /// What becomes of entries whose segment is reused. With another admission than
-    /// [`Admission::All`]: those found lately go back to RAM, whatever this says.
+    /// What becomes of entries whose segment is reused. Ignored with an admission other than [`Admission::All`]:
+    /// entries found lately go back to RAM.
     pub reinsertion: Reinsertion,
-    /// Which entries go to flash. Changed from [`Admission::All`] to another or back, the cache starts empty.
+    /// Which entries go to flash. If it is changed from [`Admission::All`] to another or back, the cache starts empty.
     pub admission: Admission,
-    /// A folder on a tmpfs: the RAM tier lies there in files, and a process that is killed or panics loses nothing of it.
-    /// `None`: it lies in memory of the process's own.
+    /// A folder on a tmpfs: the RAM tier lies there in files, and survives a kill or a panic of the process. `None`: it
+    /// lies in private memory.
     pub memory_folder: Option<PathBuf>,
-    /// What the cache holds after a loss of power. Changed, the cache starts empty.
+    /// What the cache holds after a loss of power. If it is changed, the cache starts empty.
     pub power_loss: PowerLoss,
-    /// What may be admitted to flash in a day, in bytes; not with [`Admission::All`].
+    /// The most bytes admitted to flash in a day; not with [`Admission::All`].
     pub bytes_per_day: Option<u64>,
-    /// What opening may take of RAM beside the index, in bytes, to know what is on flash: 8 for each record. Where that
-    /// is not enough, what segments hold is read several times, up to eight.
+    /// Bytes of RAM that opening may take beside the index to learn what is on flash: 8 for each record. If that is not
+    /// enough, summaries are read several times, at most eight.
     pub opening_bytes: u64,
 }
 
 impl FlashOptions {
-    /// Usual sizes: blocks of 4 KiB, write buffers of 1 MiB, no bound on keys.
+    /// Default sizes: blocks of 4 KiB, write buffers of 1 MiB, no bound on keys.
     pub fn new(path: impl Into<PathBuf>, file_size: u64) -> Self {
         Self {
             path: path.into(),
@@ -106,13 +106,14 @@ impl FlashOptions {
         self.check()?;
         let data_path = if is_block_device(&self.path) { self.path.clone() } else { with_bin(&self.path) };
         let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
-        // What is live in a segment changes in RAM only once it is emptied. A lone one would be emptied for itself.
+        // Live entries of a segment may change in RAM only once it is emptied. A single segment would be emptied for
+        // its own reuse.
         let partition = self.partition(geometry)?;
         if self.admission != Admission::All && partition.segments() < 2 {
             return Err(OpenError::OneSegment { path: self.path.clone() });
         }
         let hash_bits = self.capacity(&partition).hash_bits;
-        // What is DRAM first recovers by another rule (recover.rs).
+        // DRAM first, recovery follows another rule (recover/replay.rs).
         let rule = if self.admission == Admission::All { 0 } else { 0b01 };
         let serves_older = u64::from(self.power_loss == PowerLoss::ServeOlder);
         Ok(granary_log::Options {
@@ -135,7 +136,7 @@ impl FlashOptions {
         })
     }
 
-    /// The records that opening may keep something of.
+    /// The most records that opening may keep in RAM.
     pub(crate) fn opening_entries(&self) -> u64 {
         self.opening_bytes / OPENING_RECORD_BYTES as u64
     }
@@ -158,23 +159,23 @@ impl FlashOptions {
         self.partition(Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?)
     }
 
-    /// The shape of each partition of a file with this one.
+    /// The shape of each partition of a file with shape `geometry`.
     fn partition(&self, geometry: Geometry) -> Result<Geometry, OpenError> {
         Ok(geometry.divide(self.partitions)?[0])
     }
 
-    /// What the index of a partition, of this shape, is made for.
+    /// The capacity of the index of a partition of this shape.
     pub(crate) fn capacity(&self, geometry: &Geometry) -> Capacity {
-        // No entry begins in the last block of a segment with a summary: that is a bit saved where
-        // the number of blocks is a power of two.
+        // No entry begins in the last block of a segment with a summary. Excluding it saves a bit if the number of
+        // blocks is a power of two.
         let blocks = geometry.blocks() - u64::from(has_summary(geometry));
         let growth = if self.admission == Admission::All { Growth::Quick } else { Growth::Tight };
         let entries = self.max_stored_keys.map(|keys| keys.div_ceil(self.partitions));
         Capacity::new(geometry.file_bytes(), blocks, entries, growth)
     }
 
-    /// Bits of a key's hash that the index keeps, those that choose its shard among them. Of so many keys of a
-    /// partition that one in 2^bits looks like a given one.
+    /// Bits of a key's hash that the index keeps, including those that choose its shard. One in 2^bits of a partition's
+    /// keys collides with a given key.
     ///
     /// # Errors
     /// Sizes that do not fit together.
@@ -182,16 +183,16 @@ impl FlashOptions {
         Ok(SHARDS.ilog2() + self.capacity(&self.geometry()?).hash_bits)
     }
 
-    /// What lies where these options would make a cache; nothing is touched.
+    /// What lies where these options would create a cache; nothing is touched.
     ///
     /// # Errors
-    /// Sizes that do not fit together, and what the operating system says of a file that is there.
+    /// Sizes that do not fit together, and errors of the operating system for an existing file.
     pub fn found(&self) -> Result<Found, OpenError> {
         let options = self.log_options()?;
         options.found(self.partitions).map_err(|source| OpenError::State { path: self.path.clone(), source })
     }
 
-    /// The files that a cache with these options makes, and may make.
+    /// The files that a cache with these options creates, or may create.
     ///
     /// # Errors
     /// Sizes that do not fit together.
@@ -209,26 +210,31 @@ impl FlashOptions {
         Ok(files)
     }
 
-    /// Has a cache at this path, which nobody has open, start empty when it is opened again: for who changes keys without it
-    /// meanwhile. Says whether there was one.
+    /// Makes a cache that is not open start empty when it is opened again, for changes of keys that bypass it
+    /// meanwhile. Returns whether there was one.
     ///
     /// # Errors
-    /// Somebody has it open, or the operating system refuses.
+    /// The cache is open, or the operating system refuses.
     pub fn void(path: &Path) -> Result<bool, OpenError> {
         granary_log::void_closed(path, PARTITIONS_MAX)
     }
 
-    /// Removes the files of a cache with these options, which may be open: then it goes on without names for them. A kill
-    /// meanwhile leaves files that open as an empty cache, and that are removed when this is called again.
+    /// Removes the files of a cache with these options. If it is open, it goes on with the unlinked files. A kill
+    /// meanwhile leaves files that open as an empty cache, and that another call removes.
     ///
     /// # Errors
-    /// Sizes that do not fit together, and what the operating system says of a file that stays.
+    /// Sizes that do not fit together, and errors of the operating system for a file that stays.
     pub fn remove_files(&self) -> Result<(), OpenError> {
         let error = |path: &Path, source| OpenError::State { path: path.to_owned(), source };
-        // Without its journal a content would have again what was deleted from it.
+        // Without its journal the content would have deleted entries again.
         granary_log::void(&self.log_options()?.state_path, self.partitions)
             .map_err(|source| error(&self.path, source))?;
-        let files = self.files()?;
+        let mut files = self.files()?;
+        let state_path = self.state_path.as_deref().unwrap_or(&self.path);
+        let dictionaries = codec::path_of(state_path);
+        if codec::is_foreign(&dictionaries).map_err(|source| error(&dictionaries, source))? {
+            files.retain(|file| *file != dictionaries);
+        }
         // The states last, the first one behind all others: what lies there without one is taken for somebody else's.
         for file in files.iter().rev() {
             for path in unfinished(file).iter().chain([file]) {
@@ -238,7 +244,7 @@ impl FlashOptions {
                 }
             }
         }
-        // What is made in their place must not find them after a loss of power.
+        // A new cache in their place must not find them after a loss of power.
         let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
         for folder in folders {
             match File::open(folder).and_then(|folder| folder.sync_all()) {
@@ -250,7 +256,7 @@ impl FlashOptions {
     }
 }
 
-/// Where a journal or a file of dictionaries is written before it takes its name.
+/// The temporary name under which a journal or a file of dictionaries is written.
 fn unfinished(file: &Path) -> Option<PathBuf> {
     let mut name = file.as_os_str().to_owned();
     let is_replaced = [".journal.0", ".journal.1", ".dictionaries"]
@@ -271,21 +277,21 @@ fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device())
 }
 
-/// How the RAM tier in front of flash is divided between entries and blocks. A block of flash in RAM answers for all keys
-/// in it: those that were put one after the other.
+/// How the RAM tier in front of flash is divided between entries and blocks. A block of flash in RAM serves all keys in
+/// it, which were put one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemoryDivision {
-    /// By the reads of flash that more of each would have saved, measured as the cache is used.
+    /// By the reads of flash that more RAM for each would have saved, measured as the cache is used.
     #[default]
     Measured,
-    /// So many of a hundred bytes are for blocks, as far as entries keep the least that they need.
+    /// Blocks get `blocks_percent` of the bytes, as far as entries keep the minimum that they need.
     Fixed {
         /// From 0 to 100; 0: blocks are not kept.
         blocks_percent: u8,
     },
 }
 
-/// A cache: on flash with a RAM tier, or in RAM alone. The default has room for nothing.
+/// A cache: on flash with a RAM tier, or in RAM only. The default has no room.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `None`: the RAM tier is the whole cache.
@@ -297,17 +303,17 @@ pub struct Options {
     /// How the RAM tier is divided. It keeps no blocks without flash, and none with another admission than
     /// [`Admission::All`].
     pub memory_division: MemoryDivision,
-    /// How values are compressed. What was compressed otherwise before is found all the same.
+    /// How values are compressed. Values compressed otherwise before are still found.
     pub compression: Compression,
     /// Applications that share the cache: dictionaries for compression are trained for each, and
-    /// [`Admission::Flashield`] learns for each. One unless it is said.
+    /// [`Admission::Flashield`] learns for each. Default: one application.
     pub applications: Applications,
-    /// Threads that help with large batches; a process with several caches gives them all the same.
+    /// Threads that help with large batches; a process should give the same ones to all its caches.
     pub helpers: Helpers,
 }
 
 impl Options {
-    /// Claims the files of the RAM tier; there are none where that has no folder, or cannot have one.
+    /// Claims the files of the RAM tier; there are none without a usable folder.
     ///
     /// # Errors
     /// `InUse`: another process has the cache.
@@ -330,17 +336,17 @@ impl Options {
         }
     }
 
-    /// Of a partition, the most entries of a shard.
+    /// The most entries of a shard of a partition.
     pub(crate) fn entries_of_shard(&self) -> u64 {
         self.memory_entries.map_or(u64::MAX, |entries| entries.div_ceil(SHARDS as u64))
     }
 
-    /// How many partitions there are.
+    /// The number of partitions.
     pub(crate) fn partitions(&self) -> u64 {
         self.flash.as_ref().map_or(1, |flash| flash.partitions)
     }
 
-    /// What each partition gets.
+    /// The options of each partition.
     pub(crate) fn of_partition(&self) -> Self {
         let mut options = self.clone();
         if let Some(flash) = &mut options.flash {

@@ -1,20 +1,20 @@
-//! How one budget is divided between entries and blocks: a pure function of what was read and of what would not have
-//! been.
+//! How one budget is divided between entries and blocks: a pure function of reads, and of reads that more RAM would
+//! have saved.
 //!
-//! Both kinds save the same: a read of a block. What left RAM lately is remembered, of either kind while as many bytes
-//! left. So of two kinds, that is worth more RAM, byte by byte, whose ghosts are asked for more often.
+//! Both kinds save the same: a read of a block. What left RAM lately is remembered as ghosts, for the same number of
+//! bytes of either kind. So a byte of RAM is worth more for the kind whose ghosts are looked up more often.
 
 use std::ops::Add;
 
-/// Reads of flash, and what would have saved some of them.
+/// Reads of flash, and those that more RAM would have saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Misses {
     /// Blocks read.
     pub reads: u64,
-    /// Reads of a block that had left RAM lately, but those that entries would have saved.
+    /// Reads of a block that had left RAM lately, except those that entries would have saved.
     pub ghost_blocks: u64,
-    /// Reads that evicted entries alone would have saved. Earlier ones that turned out to be of use for other entries are
-    /// subtracted, so that it may be negative.
+    /// Reads that evicted entries alone would have saved. Reads counted earlier whose block turned out to serve other
+    /// entries are subtracted, so it may be negative.
     pub ghost_entries: i64,
 }
 
@@ -30,42 +30,42 @@ impl Add for Misses {
     }
 }
 
-/// What blocks may have, and have.
+/// The bytes that blocks have, with their bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
-    /// Bytes that blocks have at least.
+    /// The least bytes for blocks.
     pub least: u64,
-    /// Bytes that blocks have at most.
+    /// The most bytes for blocks.
     pub most: u64,
     /// Bytes for blocks now.
     pub blocks: u64,
     /// Misses since the division was last changed.
     pub misses: Misses,
-    /// They are forgotten after so many reads.
+    /// `misses` are forgotten after this many reads.
     pub reads_remembered: u64,
 }
 
-/// A difference between the ghosts of two kinds says something if it is so many times its standard deviation.
+/// A difference between the ghosts of the two kinds is significant from this many standard deviations on.
 const SIGNIFICANT: f64 = 2.0;
 
-/// It is worth a change if it is more than such a part of all reads. What moves leaves behind what it held.
+/// It is worth a change if it is more than this share of all reads: RAM that changes hands loses its content.
 const LEAST_SAVING: f64 = 1.0 / 32.0;
 
-/// A part of `most` moves if all ghosts are of one kind,
+/// The share of `most` that moves if all ghosts are of one kind,
 const GAIN: f64 = 0.25;
 
-/// and at least such a part if more are.
+/// and the least share that moves.
 const LEAST_GAIN: f64 = 1.0 / 32.0;
 
 impl Division {
-    /// Returns the division after some more misses: changed, if what was seen since the last change says something.
+    /// Returns the division after more misses: changed if the misses since the last change are significant.
     pub fn after(self, misses: Misses) -> Self {
         let misses = self.misses + misses;
         let (blocks, entries) = (misses.ghost_blocks as f64, misses.ghost_entries.max(0) as f64);
         let (all, difference) = (blocks + entries, blocks - entries);
         let least = (SIGNIFICANT * all.sqrt()).max(LEAST_SAVING * misses.reads as f64);
         if difference.abs() <= least {
-            // What was seen long ago may have been another workload.
+            // Old misses may be of another workload.
             let misses = if misses.reads > self.reads_remembered { Misses::default() } else { misses };
             return Self { misses, ..self };
         }

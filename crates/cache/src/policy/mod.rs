@@ -1,4 +1,4 @@
-//! What is kept and where: pure functions, so that they can be tried without a device.
+//! What is kept and where: pure functions, testable without a device.
 
 pub mod division;
 
@@ -35,18 +35,19 @@ pub(crate) enum Promotion {
     Leave,
 }
 
-/// Of an entry found on flash, at its second find: one find says little, and copying every find churns the tier.
+/// An entry on flash is copied at its second find: one find tells little, and copying every find churns the tier.
 pub(crate) fn promotion(memory_bytes: u64, found_before: bool) -> Promotion {
     if memory_bytes > 0 && found_before { Promotion::Promote } else { Promotion::Leave }
 }
 
-/// Whether a new entry gets a copy in RAM. It is put because somebody asks for it, and will be asked for again soon or
-/// never; entries that were read since they came to RAM are evicted after those that were not.
+/// Whether a new entry gets a copy in RAM. It is put because a client asks for it, and will be asked for again soon or
+/// never; entries read since they came to RAM are evicted after those that were not.
 pub(crate) fn placement(memory_bytes: u64) -> Promotion {
     if memory_bytes > 0 { Promotion::Promote } else { Promotion::Leave }
 }
 
-/// DRAM first, entries of more bytes do not wait in the RAM of a partition, which has one of so many equal parts.
+/// DRAM first, longer entries do not wait in the RAM of a partition, which has `memory_bytes` as one of `partitions`
+/// parts.
 pub(crate) fn large_bytes(memory_bytes: u64, partitions: u64) -> u64 {
     let of_all = (memory_bytes / DRAM_FIRST_MEMORY_PARTS).saturating_mul(partitions);
     of_all.min(memory_bytes / DRAM_FIRST_PARTITION_PARTS)

@@ -1,4 +1,4 @@
-//! What the cache does when the log reuses or loses a segment.
+//! The cache's reaction when the log reuses or loses a segment.
 
 mod readmission;
 
@@ -10,7 +10,7 @@ use crate::policy::{Fate, Reinsertion, fate};
 use crate::record::newest_entries;
 use crate::shared::Shared;
 use crate::stats::add;
-use granary_log::{Consumer, Failed};
+use granary_log::{Consumer, OnWriteError};
 use std::io;
 use std::ops::Range;
 
@@ -38,12 +38,12 @@ impl Consumer<Records> for Shared {
         }
     }
 
-    fn failed(&self, segment: &Summary, _: &io::Error) -> Failed {
+    fn on_write_error(&self, segment: &Summary, _: &io::Error) -> OnWriteError {
         self.note_unindexed();
         let lost = self.forget_segment(segment);
         add(&self.counters.lost, lost);
         self.flash.iter().for_each(|flash| add(&flash.refused_entries, lost));
-        Failed::Drop
+        OnWriteError::Drop
     }
 }
 
@@ -53,14 +53,15 @@ impl Shared {
         self.flash.iter().for_each(Flash::note_unindexed);
     }
 
-    /// Takes the entries of a segment out of the index, unless newer versions are there by now; gives how many.
+    /// Removes the entries of a segment from the index, unless newer versions are there by now; returns how many left
+    /// the cache.
     fn forget_segment(&self, segment: &Summary) -> u64 {
         let mut forgotten = 0;
         for (block_number, summary_entry) in segment.iter() {
             if let (hash, RecordKind::Entry) = parse_summary_entry(summary_entry) {
                 let mut shard = self.shard(hash);
                 let is_forgotten = shard.index.remove(hash, block_number);
-                // DRAM first, RAM may have got a copy meanwhile, which is the only one from here on.
+                // DRAM first, RAM may have received a copy meanwhile, which is the only one from here on.
                 let is_left_in_ram = is_forgotten && self.is_dram_first() && shard.memory.orphan(hash);
                 forgotten += u64::from(is_forgotten && !is_left_in_ram);
             }
@@ -68,7 +69,7 @@ impl Shared {
         forgotten
     }
 
-    /// Appends again what the policy keeps of a segment.
+    /// Appends the entries of a segment again that the policy keeps.
     fn reinsert(&self, flash: &Flash, segment: &Summary) {
         let segment_bytes = flash.log.geometry().segment_bytes();
         let mut kept_bytes = 0;
@@ -119,7 +120,7 @@ impl Shared {
             };
             shard.index.relocate(hash, block_number, placed.block);
             if shard.index.count(hash) > 1 {
-                // It stays beside those that look alike.
+                // It stays beside its look-alikes.
                 note_beside(&mut writer, hash.summary_entry(RecordKind::Entry), placed);
             }
             kept += entry.len() as u64;

@@ -1,5 +1,5 @@
-//! DRAM first, when the log reuses a segment: what was found lately goes back to RAM, where it has to
-//! earn its place on flash again. What was not (the paper's ghosts) leaves.
+//! DRAM first, when the log reuses a segment: entries found lately go back to RAM, where they have to earn their place
+//! on flash again. The others (the paper's ghosts) leave.
 
 use crate::drive::{Io, Usable, read_by_block};
 use crate::flash::Flash;
@@ -15,10 +15,10 @@ use granary_log::sync::sync::atomic::Ordering;
 use granary_log::{AlignedBuffer, Engine, Extent};
 
 impl Shared {
-    /// To be called before the segment is forgotten.
+    /// Takes back entries of a segment to RAM. Call it before the segment is forgotten.
     pub fn take_back(&self, flash: &Flash, segment: &Summary) {
-        // A kill may come before the segment is overwritten. What is live in it changes in RAM only from here on, for the
-        // index will not know it, and would come back.
+        // A kill may come before the segment is overwritten. From here on the index does not know its entries, which
+        // may change in RAM only: without the note a recovery would bring them back.
         let Some(tombstones) = flash.tombstones_unless_awaited() else { return };
         flash.log.writer().journal_emptied(segment.sequence);
         drop(tombstones);
@@ -31,7 +31,7 @@ impl Shared {
             if shard.index.at(live.hash, live.block_number).is_none() {
                 continue;
             }
-            // Those that are in RAM anyway need not be read.
+            // Entries that are in RAM anyway need not be read.
             if shard.memory.orphan(live.hash) {
                 shard.index.remove(live.hash, live.block_number);
             } else if takes_back && live.recent && block_numbers.last() != Some(&live.block_number) {
@@ -39,13 +39,13 @@ impl Shared {
             }
         }
         self.take_back_from(flash, segment.sequence, &block_numbers);
-        // What came back may be more than there was room for.
+        // The entries taken back may exceed the room.
         if let Some(dram_first) = &flash.dram_first {
             dram_first.wake();
         }
     }
 
-    /// What the index still knows of a segment.
+    /// The entries of a segment that the index still knows.
     fn live(&self, segment: &Summary) -> Vec<Live> {
         let mut live = Vec::new();
         for (block_number, summary_entry) in segment.iter() {
@@ -57,7 +57,7 @@ impl Shared {
         live
     }
 
-    /// Takes back the entries found lately that begin in these blocks, in ascending order.
+    /// Takes back the entries found lately that begin in `block_numbers`, which ascend.
     fn take_back_from(&self, flash: &Flash, sequence: u64, block_numbers: &[u64]) {
         let geometry = flash.log.geometry();
         let size = geometry.block_size();
@@ -100,7 +100,7 @@ impl Shared {
                 self.take_back_entry(block_number, &entry);
                 continue;
             }
-            // It goes on in the blocks that follow: nobody waits for this, so the plainest reads do.
+            // The entry goes on in the following blocks. No request waits for this, so plain reads do.
             let mut record = Vec::new();
             let read =
                 Io::with_engine(Engine::Plain).read_record(&flash.log, block_number, sequence, &mut record);

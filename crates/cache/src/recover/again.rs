@@ -1,4 +1,4 @@
-//! Reading summaries again, of which recovery could not keep all entries at the same time.
+//! Reading summaries again, whose entries recovery could not all keep at the same time.
 
 use crate::flash::Flash;
 use crate::framing::Summary;
@@ -6,8 +6,8 @@ use crate::key::parse_summary_entry;
 use granary_log::Framing;
 use std::ops::Range;
 
-/// The summaries of these segments, which are in order, with the entries of these shards. Where one cannot be read any
-/// more, it may have had newer versions of anything: those from the next one on.
+/// The summaries of `segments`, which are in order, with the entries of `shards`. If one can no longer be read, it may
+/// have had newer versions of any key: then only those after it.
 pub(super) fn read(flash: &Flash, segments: &[Summary], shards: &Range<usize>) -> Vec<Summary> {
     let mut found = Vec::with_capacity(segments.len());
     for segment in segments {

@@ -7,24 +7,24 @@ use granary_log::Geometry;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Changes that never reached the device: the number of the segment that they were for, and their summary entries.
+/// Summary entries of changes that never reached the device, by the sequence number of their segment.
 pub(super) type Lost = BTreeMap<u64, Vec<u64>>;
 
 /// Bits of a hash below those that choose the shard.
 const HASH_BELOW_SHARD_BITS: u32 = HASH_BITS - SHARDS.ilog2();
 
-/// The lowest bits of a word: whether the record deletes, and whether it was put beside others that look alike.
+/// The lowest bits of a word: whether the record deletes, and whether it was put beside look-alikes.
 const DELETION: u64 = 1;
 const BESIDE: u64 = 1 << 1;
 const FLAG_BITS: u32 = 2;
 
-/// Blocks that the words of one list tell apart.
+/// Blocks that the words of one list can distinguish.
 const BLOCKS_MAX: u64 = 1 << (u64::BITS - FLAG_BITS - HASH_BELOW_SHARD_BITS);
 
-/// A record to be replayed, of a shard that is known.
+/// A record to be replayed, of a known shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Replayed {
-    /// The hash below the shard's bits, at the top; then a block's number that counts no more; then flags.
+    /// The hash below the shard's bits, at the top; then a block number, replaced by `block_number`; then flags.
     word: u64,
     /// The block (of the file) that it begins in.
     pub block_number: u64,
@@ -36,7 +36,7 @@ impl Replayed {
         self.word >> (u64::BITS - bits)
     }
 
-    /// All bits of the hash that summaries tell, below those that choose the shard.
+    /// All bits of the hash in summaries, below those that choose the shard.
     pub fn whole_hash(self) -> u64 {
         self.hash(HASH_BELOW_SHARD_BITS)
     }
@@ -55,12 +55,12 @@ impl Replayed {
 pub(super) struct Neighbours<'a> {
     geometry: Geometry,
     segments: &'a mut [Summary],
-    /// Before which of the segments they come, and their summary entries.
+    /// (index of the segment before which they come, their summary entries).
     lost: Vec<(usize, &'a [u64])>,
 }
 
 impl<'a> Neighbours<'a> {
-    /// All segments, which are in order, in groups of so many records or a little less, or of one segment.
+    /// All segments, which are in order, in groups of at most `records_max` records, or of one segment.
     pub fn group(
         geometry: Geometry,
         mut segments: &'a mut [Summary],
@@ -82,12 +82,12 @@ impl<'a> Neighbours<'a> {
         groups
     }
 
-    /// Their records by shard. The summaries have no entries any more then.
+    /// Their records by shard. It removes the entries from the summaries.
     pub fn sort(self) -> Vec<ByShard> {
         self.sort_in_parts(BLOCKS_MAX)
     }
 
-    /// As [`sort`](Self::sort), so many blocks at a time.
+    /// Like [`sort`](Self::sort), `blocks_max` blocks at a time.
     pub(super) fn sort_in_parts(self, blocks_max: u64) -> Vec<ByShard> {
         let blocks = self.segments.len() as u64 * u64::from(self.geometry.blocks_per_segment());
         let firsts = (0..blocks).step_by(blocks_max as usize);
@@ -96,7 +96,7 @@ impl<'a> Neighbours<'a> {
         sorted
     }
 
-    /// The records of these blocks, counted over all of the segments.
+    /// The records of `blocks`, which are counted over all segments.
     fn sort_part(&self, blocks: Range<u64>) -> ByShard {
         let mut begins = [0; SHARDS + 1];
         self.for_each(&blocks, |entry, _, _| begins[parse_summary_entry(entry).0.shard() + 1] += 1);
@@ -116,15 +116,15 @@ impl<'a> Neighbours<'a> {
         ByShard { first_blocks, blocks_per_segment, first: blocks.start, begins, words }
     }
 
-    /// Calls `visit(entry, block, flags)` for each record of these blocks, in order; the block's number counts from the first
-    /// of these.
+    /// Calls `visit(entry, block, flags)` for each record of `blocks`, in order; `block` counts from the first of
+    /// these.
     fn for_each(&self, blocks: &Range<u64>, mut visit: impl FnMut(u64, u64, u64)) {
         let mut lost = self.lost.iter().peekable();
         let blocks_per_segment = u64::from(self.geometry.blocks_per_segment());
         for i in 0..=self.segments.len() {
             let first = i as u64 * blocks_per_segment;
             while let Some((_, entries)) = lost.next_if(|(before, _)| *before == i) {
-                // They follow the last block before them.
+                // Lost changes count as part of the last block before them.
                 if blocks.contains(&first.saturating_sub(1)) {
                     let at = first.saturating_sub(1) - blocks.start;
                     entries.iter().for_each(|entry| visit(entry & !1 | RecordKind::Deletion as u64, at, 0));
@@ -149,7 +149,7 @@ fn word(hash: KeyHash, block: u64, flags: u64) -> u64 {
         | flags
 }
 
-/// How many of the first segments are sorted together: one at least.
+/// The number of leading segments that are sorted together: at least one.
 fn group_len(geometry: &Geometry, segments: &[Summary], records_max: usize) -> usize {
     let mut records = 0;
     let blocks_per_segment = u64::from(geometry.blocks_per_segment());
@@ -160,12 +160,12 @@ fn group_len(geometry: &Geometry, segments: &[Summary], records_max: usize) -> u
     segments.iter().enumerate().map(fits).take_while(|fits| *fits).count().max(1)
 }
 
-/// Records of neighbouring segments, each shard's one after the other and in their order.
+/// Records of neighbouring segments, grouped by shard, in their order.
 pub(super) struct ByShard {
     /// The first block (of the file) of each of the segments.
     first_blocks: Vec<u64>,
     blocks_per_segment: u64,
-    /// The block that the words count from, over all of the segments.
+    /// The block, counted over all segments, that the words' block numbers start from.
     first: u64,
     /// Where the records of each shard begin, and where all of them end.
     begins: [usize; SHARDS + 1],
@@ -173,7 +173,7 @@ pub(super) struct ByShard {
 }
 
 impl ByShard {
-    /// How many records a shard has here.
+    /// The number of a shard's records.
     pub fn len_of(&self, shard: usize) -> usize {
         self.begins[shard + 1] - self.begins[shard]
     }

@@ -1,7 +1,7 @@
-//! The RAM tier of the process before, taken over at the start beside what flash has.
+//! Takes over the RAM tier of the last process at the start, beside the content of flash.
 //!
-//! An entry that counts in RAM is the newest of its key: whoever put or deleted the key later ended it there before
-//! anybody was told. So RAM wins, unless write-through a change was under way. docs/format.md, "The RAM tier", has the cases.
+//! A valid entry in RAM is the newest of its key: a later put or deletion ended it there before it was acknowledged. So
+//! RAM wins, except, write-through, for a change that was under way. docs/format.md, "The RAM tier", has the cases.
 
 use super::again;
 use crate::codec::{OwnedValue, StoredValue};
@@ -29,8 +29,8 @@ struct Copied {
 }
 
 impl Shared {
-    /// Takes over the chunks found, by shard. To be called when the index has what flash has; `under_way` is what
-    /// [was](Self::under_way).
+    /// Takes over the chunks found, by shard. Call it once the index is recovered from flash; `under_way` is the result
+    /// of [`under_way`](Self::under_way).
     pub fn take_over_memory(&self, found: Vec<Vec<FoundChunk>>, under_way: Option<&HashSet<KeyHash>>) {
         if !found.iter().all(Vec::is_empty) {
             self.take_over_chunks(found, under_way);
@@ -57,8 +57,8 @@ impl Shared {
         );
     }
 
-    /// Write-through, the hashes that the segments have records of which a change that was under way may be in: RAM may
-    /// have what was before it. `None`: they cannot be read any more. To be called before they are replayed.
+    /// Write-through, the hashes of records in the segments that the change under way may be in: RAM may have their
+    /// older state. `None`: the segments can no longer be read. Call it before they are replayed.
     pub fn under_way(&self, recovered: &Recovered<Records>) -> Option<HashSet<KeyHash>> {
         let Some(flash) = self.flash.as_ref().filter(|flash| flash.dram_first.is_none()) else {
             return Some(HashSet::new());
@@ -86,15 +86,16 @@ impl Shared {
         let is_dram_first = self.dram_first().is_some();
         memory.take_over(chunks, |hash| match is_dram_first {
             false if under_way.is_none_or(|hashes| hashes.contains(&hash)) => Elsewhere::Newer,
-            // Write-through, RAM has copies only; what is not on flash is written again.
+            // Write-through, RAM has only copies; lost entries are written again.
             false => Elsewhere::Yes,
-            // Some entry that looks like it is on flash. Perhaps it is not its own: then it leaves RAM too early.
+            // A look-alike is on flash. If it is another key's, this entry leaves RAM too early.
             true if index.any(hash) => Elsewhere::AsBefore,
             true => Elsewhere::No,
         })
     }
 
-    /// Write-through: writes again what RAM has of these summary entries, whose segments did not reach the device.
+    /// Write-through: writes entries in RAM again whose summary entries are given and whose segments did not reach the
+    /// device.
     pub fn write_again(&self, flash: &Flash, summary_entries: Vec<u64>) {
         if flash.dram_first.is_some() || self.arena.is_none() {
             return;

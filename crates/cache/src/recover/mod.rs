@@ -21,7 +21,7 @@ use granary_log::parallel::each_in_parallel;
 use replay::Dealt;
 use std::ops::Range;
 
-/// Shards whose entries are kept in RAM at the same time, of so many records in all.
+/// The passes, each a range of shards whose entries fit in RAM at the same time, for `records` records in all.
 fn passes(records: usize, opening_entries: u64) -> impl Iterator<Item = Range<usize>> {
     let at_once = usize::try_from(opening_entries).unwrap_or(usize::MAX).max(records / OPENING_PASSES_MAX);
     let passes = records.div_ceil(at_once.max(1)).clamp(1, OPENING_PASSES_MAX);
@@ -30,11 +30,11 @@ fn passes(records: usize, opening_entries: u64) -> impl Iterator<Item = Range<us
 }
 
 impl Shared {
-    /// Fills the index from what the log found.
+    /// Fills the index from the log's recovered content.
     pub fn recover(&self, recovered: &mut Recovered<Records>, opening_entries: u64) {
         let Some(flash) = &self.flash else { return };
         if (recovered.segments.len() as u64) < recovered.expected {
-            // Those that could not be read might be, the next time.
+            // Unreadable segments may be readable the next time.
             flash.note_unindexed();
         }
         let records: usize = recovered.segments.iter().map(|segment| segment.records).sum();
@@ -50,7 +50,7 @@ impl Shared {
         }
     }
 
-    /// Replays what these segments have of these shards; their summaries have no entries any more then.
+    /// Replays the records of `shards` in `segments`, and removes the entries from their summaries.
     fn replay(&self, flash: &Flash, shards: Range<usize>, segments: &mut [Summary], lost: &Lost) {
         let groups = Neighbours::group(*flash.log.geometry(), segments, lost, RECORDS_SORTED_TOGETHER);
         let mut sorted: Vec<Vec<ByShard>> = groups.iter().map(|_| Vec::new()).collect();
@@ -58,7 +58,7 @@ impl Shared {
             *sorted = group.sort();
         });
         let sorted: Vec<ByShard> = sorted.into_iter().flatten().collect();
-        // A shard's records are in RAM once more while they are replayed: of a few shards at a time.
+        // Replaying needs a second copy of a shard's records, so a few shards are replayed at a time.
         let in_turn =
             |first| shards.clone().skip(first).step_by(SHARDS_REPLAYED_TOGETHER).collect::<Vec<_>>();
         each_in_parallel((0..SHARDS_REPLAYED_TOGETHER).map(in_turn).collect(), |shards| {

@@ -1,4 +1,4 @@
-//! What losses of power leave that come at a bad moment.
+//! Losses of power at bad moments.
 
 #[path = "../../../log/tests/common/golden.rs"]
 #[allow(dead_code, reason = "each test uses its part")]
@@ -47,7 +47,7 @@ fn flash(cache: &Cache) -> &Flash {
     cache.partitions[0].shared.flash.as_ref().unwrap()
 }
 
-/// The deletions of what was lost fill several segments, and a loss of power leaves the first of these only.
+/// The deletions of lost entries fill several segments, of which a loss of power leaves only the first.
 #[test]
 fn what_was_lost_stays_lost_when_its_deletions_are_lost_in_part() {
     const KEYS: u64 = 2_000;
@@ -76,7 +76,7 @@ fn what_was_lost_stays_lost_when_its_deletions_are_lost_in_part() {
     cache.flush().unwrap();
     cache.abandon();
     if !is_synced {
-        // What the start before it synced: the first append.
+        // What the previous start synced: the first append.
         let path = folder.path().join("c.journal.0");
         let mut journal = std::fs::read(&path).unwrap();
         let summary_entries = u32::from_le_bytes(journal[4..8].try_into().unwrap());
@@ -92,7 +92,7 @@ fn what_was_lost_stays_lost_when_its_deletions_are_lost_in_part() {
     cache.abandon();
 }
 
-/// DRAM first: the index lost sight of an entry, and its segment was overwritten, but that was not synced.
+/// DRAM first: the index lost an entry, and its segment was overwritten, but that was not synced.
 #[test]
 fn what_the_index_lost_sight_of_is_deleted_until_a_sync_after_it_was_overwritten() {
     let folder = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn what_the_index_lost_sight_of_is_deleted_until_a_sync_after_it_was_overwritten
         });
         let head = flash(cache).log.head();
         let writer = shared.flash.as_ref().unwrap();
-        // As the evictor does: each entry once, that fills a segment.
+        // As the evictor does; each entry fills a segment.
         for key in entries {
             let bytes = key.to_le_bytes();
             let hash = shared.hasher.hash(&bytes);

@@ -1,8 +1,8 @@
 //! Replaying the records of a shard: later entries replace earlier ones, deletions and lost changes remove them.
 //!
-//! What the index took for a version of the key then is taken for one now, or else an entry that it had lost sight of
-//! would come back: a deletion takes out all that look alike, and so does an entry unless it was put beside them.
-//! DRAM first, each one was (write/evict.rs).
+//! Whatever the index treated as a version of the key then is treated so now; otherwise an entry that it had lost would
+//! come back: a deletion removes all look-alikes, and so does an entry unless it was put beside them. DRAM first, every
+//! entry was (write/evict.rs).
 
 use super::by_shard::{ByShard, Replayed};
 use crate::key::RecordKind;
@@ -11,34 +11,34 @@ use crate::limits::{SAME_HASH_MAX, TAG_BITS_MIN};
 /// Records that are sorted at once, on average.
 const RECORDS_SORTED_AT_ONCE: usize = 64;
 
-/// The parts that a shard's records are dealt out to are at most this power of two.
+/// A shard's records are divided into at most 2^`DEALT_BITS_MAX` parts.
 const DEALT_BITS_MAX: u32 = 11;
 const _: () = assert!(DEALT_BITS_MAX < TAG_BITS_MIN, "what looks alike is in one part");
 
-/// The entries of a shard that neither a later record nor a deletion has replaced, and what was counted meanwhile.
+/// The entries of a shard that are left after the replay, with counts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Left {
-    /// In the order of the hashes, as the index knows them.
+    /// In the order of the hash bits that the index knows.
     pub entries: Vec<Replayed>,
     /// Entries that others were compared with.
     pub compared: u64,
-    /// Entries of other keys that were taken over.
+    /// Replaced entries of other keys.
     pub displaced: u64,
     /// An entry had to leave because too many looked alike.
     pub is_any_evicted: bool,
 }
 
-/// The records of a shard, dealt out by the upper bits of their hashes; of one hash, oldest first.
+/// The records of a shard, divided by the upper bits of their hashes; records of one hash are oldest first.
 pub(super) struct Dealt {
     records: Vec<Replayed>,
-    /// By how many bits.
+    /// The number of these upper bits.
     bits: u32,
-    /// Where each part begins, and where the last one ends.
+    /// The start of each part, and the end of the last one.
     begins: Vec<usize>,
 }
 
 impl Dealt {
-    /// The records that there are of a shard.
+    /// All records of a shard.
     pub fn of_shard(sorted: &[ByShard], shard: usize) -> Self {
         let len: usize = sorted.iter().map(|sorted| sorted.len_of(shard)).sum();
         let bits = (len / RECORDS_SORTED_AT_ONCE).next_power_of_two().ilog2().clamp(1, DEALT_BITS_MAX);
@@ -58,11 +58,12 @@ impl Dealt {
         Self { records: dealt, bits, begins }
     }
 
-    /// Replays them. The index knows so many bits of their hashes.
+    /// Replays the records. `hash_bits`: the bits of a hash that the index knows.
     pub fn replay(mut self, hash_bits: u32, is_dram_first: bool) -> Left {
         let (mut left, mut entries) = (Left::default(), 0);
-        // A word for each record, which is sorted faster than the record: the bits of the hash that differ within a part,
-        // then the record's number in it. That has 23 bits at least, and 34 where there are so many records.
+        // A word for each record, which is sorted faster than the record: the bits of the hash that differ within a
+        // part, then the record's number in it. That number has at least 23 bits, and 34 in a shard of that many
+        // records.
         let number_bits = u64::BITS - (hash_bits - self.bits);
         let number = |word: u64| (word & ((1 << number_bits) - 1)) as usize;
         let (mut records, mut words, mut alike) = (Vec::new(), Vec::new(), Vec::with_capacity(SAME_HASH_MAX));
@@ -76,7 +77,7 @@ impl Dealt {
             for same in words.chunk_by(|a, b| a >> number_bits == b >> number_bits) {
                 same.iter()
                     .for_each(|word| left.replay_one(records[number(*word)], is_dram_first, &mut alike));
-                // No more than the records that they are left of: those are in `records`.
+                // They overwrite records that are already copied to `records`.
                 for entry in alike.drain(..) {
                     self.records[entries] = entry;
                     entries += 1;
@@ -89,7 +90,7 @@ impl Dealt {
 }
 
 impl Left {
-    /// Replays a record over those that look alike, oldest first.
+    /// Replays a record over `alike`, its look-alikes, oldest first.
     fn replay_one(&mut self, record: Replayed, is_dram_first: bool, alike: &mut Vec<Replayed>) {
         if record.kind() == RecordKind::Deletion {
             alike.clear();

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 const SEGMENTS: u64 = 16;
 const BLOCKS: u64 = 16;
 
-/// The index knows so many bits of a hash below those of the shard.
+/// Bits of a hash below the shard's that the index knows.
 const KNOWN_BITS: u32 = 12;
 
-/// A hash of few: those of four shards, of which some look alike to the index.
+/// A random hash of a few, in four shards, some of which look alike to the index.
 fn hash(random: &mut fastrand::Rng) -> KeyHash {
     let below_known = HASH_BITS - SHARDS.ilog2() - KNOWN_BITS;
     let (shard, known, below) = (random.u64(0..4) * 21, random.u64(0..12) * 341, random.u64(0..12));
@@ -32,7 +32,7 @@ fn summary(random: &mut fastrand::Rng, geometry: &Geometry, sequence: u64) -> Su
     Summary { sequence, first_block, counts, entries: entries.into_iter().collect(), beside, records }
 }
 
-/// What the index has, in order; how many entries of others were taken over; whether an entry had to leave.
+/// (the index's entries in order, replaced entries of other keys, whether an entry had to leave).
 type Expected = (Vec<(KeyHash, u64)>, u64, bool);
 
 /// Changes the list as a record does.

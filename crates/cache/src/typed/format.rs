@@ -4,9 +4,10 @@ use crate::error::{CodecError, Error};
 use crate::limits::ENCODING_BYTES_KEPT;
 use std::cell::RefCell;
 
-/// A format that turns values of a type into bytes. Equal keys have equal bytes, and others have others.
+/// A format that turns values of a type into bytes. Equal keys must have equal bytes, and different keys different
+/// bytes.
 ///
-/// A type of one's own is made known to [`Plain`](crate::Plain), or to a format of one's own:
+/// Implement it for your own type with [`Plain`](crate::Plain), or with your own format:
 ///
 /// ```
 /// use granary_cache::{CodecError, Decode, Encode, Plain};
@@ -29,28 +30,28 @@ use std::cell::RefCell;
 /// }
 /// ```
 pub trait Encode<T: ?Sized> {
-    /// The bytes of a value: its own, or what was appended to `room`, which comes empty.
+    /// The bytes of a value: borrowed from it, or appended to `room`, which is empty at first.
     ///
     /// # Errors
-    /// The format does not have this value.
+    /// The format cannot represent this value.
     fn encode<'a>(value: &'a T, room: &'a mut Vec<u8>) -> Result<&'a [u8], CodecError>;
 }
 
 /// A format that turns bytes into values of a type.
 pub trait Decode<T> {
-    /// The value of which [`Encode::encode`] made these bytes.
+    /// The value that [`Encode::encode`] turned into these bytes.
     ///
     /// # Errors
-    /// It made no such bytes.
+    /// The bytes are invalid.
     fn decode(bytes: &[u8]) -> Result<T, CodecError>;
 }
 
 thread_local! {
-    /// Room that stays from one value to the next.
+    /// A buffer that is reused for the next value.
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Encodes a value and gives its bytes to `then`.
+/// Encodes a value and passes its bytes to `then`.
 pub(super) fn with_bytes<C: Encode<T>, T: ?Sized, R>(
     value: &T,
     then: impl FnOnce(&[u8]) -> R,
@@ -60,13 +61,13 @@ pub(super) fn with_bytes<C: Encode<T>, T: ?Sized, R>(
     room.clear();
     let result = C::encode(value, &mut room).map(then);
     if room.capacity() <= ENCODING_BYTES_KEPT {
-        // The thread may have ended, and its room with it.
+        // At the thread's end the buffer may be gone.
         let _ = ROOM.try_with(|own| own.replace(room));
     }
     result
 }
 
-/// Encodes a key and gives its bytes to `then`.
+/// Encodes a key and passes its bytes to `then`.
 pub(crate) fn key_bytes<C: Encode<K>, K: ?Sized, R>(
     key: &K,
     then: impl FnOnce(&[u8]) -> R,
@@ -74,7 +75,7 @@ pub(crate) fn key_bytes<C: Encode<K>, K: ?Sized, R>(
     with_bytes::<C, K, R>(key, then).map_err(|source| Error::Encode { what: "key", source })
 }
 
-/// The bytes of a key or value, which `what` says.
+/// The bytes of a key or value; `what` names it in errors.
 pub(crate) fn to_vec<C: Encode<T>, T: ?Sized>(value: &T, what: &'static str) -> Result<Vec<u8>, Error> {
     with_bytes::<C, T, _>(value, <[u8]>::to_vec).map_err(|source| Error::Encode { what, source })
 }

@@ -1,4 +1,4 @@
-//! Values that are made when they are not there.
+//! Values that are made if they are missing.
 
 use super::TypedCache;
 use super::format::{self, Decode, Encode};
@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
-    /// The value of a key, or what `make` gives for it, which is stored. Of many threads that want the same key at once
-    /// one calls `make`, and the others wait for it. What was made is returned even if it is not kept, and is not kept
-    /// if the key was put or removed meanwhile. `make` must not ask for the same key in this way: it would wait for itself.
+    /// The value of a key, or the result of `make`, which is stored. If many threads want a key at once, one calls
+    /// `make` and the others wait for it. The made value is returned even if it is not kept; it is not kept if the key
+    /// was put or removed meanwhile. `make` must not call this for the same key: that is a deadlock.
     ///
     /// # Errors
     /// What `make` returns. Threads that waited for it try for themselves.
@@ -17,7 +17,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
         self.get_or_insert_until(key, || self.expires_at(), make)
     }
 
-    /// As [`get_or_insert_with`](Self::get_or_insert_with); what is made expires after `ttl`, to the second.
+    /// Like [`get_or_insert_with`](Self::get_or_insert_with); the made value expires after `ttl`, to the second.
     ///
     /// # Errors
     /// What `make` returns.

@@ -45,7 +45,8 @@ pub struct TypedCache<K: ?Sized, V, C = Plain> {
     pub(crate) cache: Arc<Cache>,
     ttl: Option<Duration>,
     undecodable: AtomicU64,
-    _types: PhantomData<fn(&K, C) -> V>,
+    /// Keys are encoded and not kept: a cache of keys that borrow is asked with keys of any lifetime.
+    _types: PhantomData<fn(C) -> (*const K, V)>,
 }
 
 impl<K: ?Sized, V, C> TypedCache<K, V, C> {

@@ -1,4 +1,4 @@
-//! Whatever implements serde's traits.
+//! Types that implement serde's traits.
 
 use super::format::{Decode, Encode};
 use crate::error::CodecError;
@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 /// The format of the crate [`postcard`](https://docs.rs/postcard), whose bytes are specified: short, without names of
 /// fields, for all types that implement serde's `Serialize` and `Deserialize`.
 ///
-/// The bytes do not say what they are of. So serde's attributes that leave fields out (`skip_serializing_if`) or tell
-/// variants by their content (`untagged`, `tag`) are no use: another value may be read, or none.
+/// The bytes do not describe themselves. So serde's attributes that leave fields out (`skip_serializing_if`) or
+/// distinguish variants by their content (`untagged`, `tag`) do not work: a wrong value may be read, or none.
 ///
-/// Keys are best types whose equal values are serialized alike: a `HashMap` as a key would not be found again.
+/// Equal keys must be serialized alike: a `HashMap` as a key might not be found again.
 #[derive(Clone, Copy, Debug)]
 pub enum Postcard {}
 

@@ -1,9 +1,9 @@
-//! DRAM first: what is put stays in RAM until it has to leave, and only then, and only if the policy
-//! says so, goes to flash.
+//! DRAM first: entries stay in RAM until they have to leave, and only then, and only if the policy admits them, go to
+//! flash.
 //!
-//! What is put here writes nothing, unless an older version is on flash: that gets a deletion, so that a
-//! kill does not bring it back while the newer one was in RAM only. Whether there is one, the index says;
-//! what it cannot say is written down in [`DramFirst::unindexed_until`](crate::dram_first::DramFirst::unindexed_until).
+//! A put writes nothing, unless an older version is on flash: that gets a deletion, so that a kill does not bring it
+//! back while the newer one was in RAM only. The index tells whether there is one; entries that it does not know are
+//! bounded by [`DramFirst::unindexed_until`](crate::dram_first::DramFirst::unindexed_until).
 
 use crate::batch::ByShard;
 use crate::dram_first::DramFirst;
@@ -19,7 +19,7 @@ use crate::stats::add;
 use granary_log::sync::sync::atomic::Ordering;
 
 impl Shared {
-    /// Keeps entries in RAM; `refused` is told of those that are kept nowhere.
+    /// Keeps entries in RAM; `refused` is called for those that are not kept.
     pub fn keep_many(
         &self,
         flash: &Flash,
@@ -51,8 +51,8 @@ impl Shared {
         dram_first.sample_threshold.store(admitter.sample_threshold(), Ordering::Relaxed);
     }
 
-    /// Writes an entry that is too large to wait in RAM, if there is a budget for it and room in the write buffers;
-    /// else it waits there all the same.
+    /// Writes an entry that is too large to wait in RAM, if the budget and the write buffers have room; else it waits
+    /// in RAM after all.
     fn put_large(
         &self,
         flash: &Flash,
@@ -66,7 +66,7 @@ impl Shared {
         };
         let mut refused_by_flash = None;
         if affordable {
-            // What may be an older version of it is deleted as any other: the record itself voids none.
+            // Possible older versions are deleted as for any put: the record itself voids none.
             self.delete_kept(flash, dram_first, &[entry.key]);
             self.put_through(flash, &[entry], &mut |_, why| refused_by_flash = Some(why));
             if refused_by_flash.is_none() {
@@ -74,7 +74,7 @@ impl Shared {
             }
             dram_first.admitter.lock().expect("no panic under the lock").refund(entry.bytes() as u64);
         }
-        // What is too long for RAM alone is as well put a moment later, where flash had no room for it now.
+        // If the entry is too long for RAM, too, the refusal by flash counts: a later put may succeed.
         self.keep(flash, dram_first, &[entry], &mut |i, why| refused(i, refused_by_flash.unwrap_or(why)));
     }
 
@@ -91,7 +91,7 @@ impl Shared {
             let mut shard = self.lock(i);
             let unindexed = flash.has_unindexed(dram_first);
             add(&self.counters.look_alikes_expected, shard.index.look_alikes_expected(asked.len()));
-            // All keys of a shard under one lock: of two entries with one key the later one stays.
+            // All keys of a shard under one lock: if two entries have one key, the later one stays.
             for asked in asked {
                 let entry = entries[asked.key as usize];
                 if unindexed || shard.index.may_have(&flash.log, entry.key) {
@@ -118,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Has the evictor come, or does its work where it is too far behind, in this shard first.
+    /// Wakes the evictor, or does its work if it is too far behind, in `shard` first.
     fn make_room(&self, flash: &Flash, dram_first: &DramFirst, shard: usize) {
         let found = Headroom::of(flash, &self.pool);
         if found != Headroom::Enough {
@@ -127,7 +127,7 @@ impl Shared {
         if found <= Headroom::BelowHalf {
             self.evict_shards(flash, dram_first, shard, Headroom::BelowTarget);
             if Headroom::of(flash, &self.pool) == Headroom::Exceeded {
-                // The device is behind, too: entries leave that nobody asked the policy about.
+                // The device is behind, too: entries leave without asking the policy.
                 let mut unseen = 0;
                 self.relieve(shard, |_| {
                     unseen += 1;
@@ -138,7 +138,7 @@ impl Shared {
         }
     }
 
-    /// Removes keys; what is in RAM only leaves no trace.
+    /// Removes keys; entries in RAM only leave no trace.
     pub fn delete_kept(&self, flash: &Flash, dram_first: &DramFirst, keys: &[Key<'_>]) {
         let mut over = Vec::new();
         for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {

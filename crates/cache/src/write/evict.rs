@@ -1,7 +1,7 @@
-//! Makes room in RAM ahead of those who put, off their way: the oldest entries that nobody read leave,
-//! to flash or for good, as the policy says.
+//! Makes room in RAM ahead of the putting threads: the oldest entries that were not read leave, to flash or for good,
+//! as the policy decides.
 
-use crate::admission::{Candidate, Verdict};
+use crate::admission::{Candidate, Decision};
 use crate::dram_first::DramFirst;
 use crate::flash::Flash;
 use crate::framing::{Records, append};
@@ -21,7 +21,7 @@ use granary_log::Writer;
 use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Which of the entries that leave RAM the policy is asked about.
+/// Whether the policy is asked about entries that leave RAM.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ask {
     Policy,
@@ -46,7 +46,7 @@ impl Shared {
         }
     }
 
-    /// Makes room, in this shard first, until there is as much as is wanted or the device is too far behind.
+    /// Makes room, from shard `first` on, until `wanted` is reached or the device is too far behind.
     pub fn evict_shards(&self, flash: &Flash, dram_first: &DramFirst, first: usize, wanted: Headroom) {
         let budget = self.pool.bytes();
         let most = budget - spare_bytes(flash, budget);
@@ -65,8 +65,8 @@ impl Shared {
         }
     }
 
-    /// Lets entries leave RAM until no more than the budget is taken, in this shard first, which is that of the newest
-    /// entry. Of those that are nowhere else, `leave` says what becomes of them.
+    /// Evicts entries until RAM is within its budget, in shard `first` first, which has the newest entry. `leave`
+    /// decides about entries that are in RAM only.
     pub fn relieve(&self, first: usize, mut leave: impl FnMut(Victim<'_>) -> Eviction) {
         let most = self.pool.bytes();
         let others = || (first + 1..SHARDS).chain(0..first);
@@ -80,10 +80,10 @@ impl Shared {
             }
         }
         if self.flash.is_some() {
-            // What is fresh goes to flash once the device can take it.
+            // Fresh entries go to flash once the device can take them.
             return;
         }
-        // A few long entries are all fresh: the oldest go, but not the newest of all.
+        // A few long entries are all fresh: the oldest leave, but not the newest of all.
         for shard_most in shard_limits(most) {
             for (shard, spare) in
                 others().map(|shard| (shard, Spare::Nothing)).chain([(first, Spare::Newest)])
@@ -97,11 +97,11 @@ impl Shared {
         }
     }
 
-    /// Lets entries of a shard leave as far as `aim` says, or until the device is too far behind; `false`: it is.
+    /// Evicts entries of a shard until `aim` is reached, or until the device is too far behind (`false`).
     ///
-    /// An entry goes from RAM to flash under the shard's lock: no reader misses it, nobody changes it
-    /// meanwhile. An older version of it on flash was deleted when this was put: what looks alike there is another
-    /// key's, and stays in the index beside it. Where that is too much, all of these are deleted.
+    /// An entry goes from RAM to flash under the shard's lock: no reader misses it, and it does not change meanwhile.
+    /// An older version on flash was deleted when this one was put: look-alikes there are other keys', and stay in the
+    /// index beside it. If these are too many, all are deleted.
     fn evict(
         &self,
         flash: &Flash,
@@ -128,7 +128,7 @@ impl Shared {
             let key = Key::hashed(hash, entry.key);
             let bytes = (entry.len() + RECORD_COST_BYTES) as u64;
             let candidate = Candidate { key, bytes, reads, updates };
-            if ask == Ask::Policy && admitter.decide(&candidate, now) == Verdict::Drop {
+            if ask == Ask::Policy && admitter.decide(&candidate, now) == Decision::Drop {
                 rejected += 1;
                 return Eviction::Drop;
             }
@@ -162,8 +162,8 @@ impl Shared {
         !behind
     }
 
-    /// Writes what is in RAM only to flash, the oldest first, as far as the device takes it: the cache is
-    /// being closed. The oldest segments are used again for it, but no more of them than it fills.
+    /// Writes entries in RAM only to flash, the oldest first, as far as the device takes them: the cache is being
+    /// closed. The oldest segments are reused for it, but no more of them than it fills.
     pub fn save_memory(&self, flash: &Flash, dram_first: &DramFirst) {
         if !dram_first.admitter.lock().expect("no panic under the lock").writes() {
             return;
@@ -171,7 +171,7 @@ impl Shared {
         flash.log.reclaim_no_more_ahead();
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (saved, evicted) = (get(&self.counters.admitted), get(&self.counters.evicted_flash));
-        // What is hot in the segments that are used again comes back to RAM, also to shards that were saved before.
+        // Hot entries of reused segments come back to RAM, also to shards that were saved before.
         for pass in 1..=SAVE_PASSES_MAX {
             dram_first.takes_back.store(pass < SAVE_PASSES_MAX, Ordering::Release);
             if !(0..SHARDS).all(|shard| self.save_shard(flash, dram_first, shard)) {
@@ -191,7 +191,7 @@ impl Shared {
         );
     }
 
-    /// `false`: the device took nothing for long.
+    /// Saves a shard; `false`: the device took nothing for long.
     fn save_shard(&self, flash: &Flash, dram_first: &DramFirst, shard: usize) -> bool {
         let aim = ShrinkTarget { shard: 0, pool: 0, spare: Spare::Nothing };
         while !self.evict(flash, dram_first, shard, aim, Ask::Nobody) {
@@ -203,7 +203,7 @@ impl Shared {
     }
 }
 
-/// Deletes everything on flash that looks like this hash's; `false`: there is no room for the deletion now.
+/// Deletes all look-alikes of this hash on flash; `false`: there is no room for the deletion now.
 fn delete_look_alikes(
     writer: &mut Writer<'_, Records>,
     index: &mut ShardIndex,

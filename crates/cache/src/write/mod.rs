@@ -23,7 +23,7 @@ impl Shared {
     pub fn put_many(&self, entries: &[StoredEntry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         add(&self.counters.puts, entries.len() as u64);
         add(&self.counters.bytes_put, entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64);
-        // Told when no lock is held any more.
+        // Reported when no lock is held.
         let mut refusals = Vec::new();
         let mut refuse = |i, why| refusals.push((i, why));
         match &self.flash {
@@ -37,6 +37,7 @@ impl Shared {
             match why {
                 Refusal::NoRoom => add(&self.counters.puts_dropped, 1),
                 Refusal::TooLong => add(&self.counters.puts_too_large, 1),
+                Refusal::Overtaken => unreachable!("values that are being made are the whole cache's"),
             }
             refused(i, why);
         }
@@ -60,7 +61,7 @@ impl Shared {
         }
     }
 
-    /// Keeps entries in RAM, which is the whole cache; `refused` is told of those that are too large for it.
+    /// Keeps entries in a cache in RAM only; `refused` is called for those that are too large.
     fn keep_whole(&self, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
         let now = self.time();
         for (i, entry) in entries.iter().enumerate() {

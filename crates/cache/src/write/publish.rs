@@ -1,4 +1,4 @@
-//! Lets readers find what is in the log: by the index and the RAM tier, shard after shard.
+//! Makes appended entries visible to readers, in the index and the RAM tier, shard after shard.
 
 use crate::batch::{Asked, ByShard};
 use crate::drive::Working;
@@ -15,10 +15,9 @@ use granary_log::sync::sync::Mutex;
 use std::ops::Range;
 
 impl Shared {
-    /// Lets readers find entries, each in its block. `coming`: entries of each shard, these and what follows them
-    /// in the batch; these are taken off. Whoever calls this holds `tombstones`, so that the index and the log agree
-    /// on which version of a key is the last. Returns the numbers of those that are in the index beside others that look
-    /// alike, all that there were.
+    /// Makes entries visible to readers, each in its block. `coming`: the entries of each shard still to come in the
+    /// batch, from which these are subtracted. The caller holds `tombstones`, so that the index and the log agree on
+    /// the last version of a key. Returns the numbers of the entries beside which all look-alikes stay in the index.
     pub fn publish_many(
         &self,
         flash: &Flash,
@@ -60,7 +59,7 @@ impl Shared {
         beside.into_inner().expect("no panic under the lock")
     }
 
-    /// Lets readers find an entry in its block; without one, lets them find no older version.
+    /// Makes an entry visible in its block; without a block, makes older versions unreachable.
     fn publish(
         &self,
         flash: &Flash,
@@ -84,12 +83,12 @@ impl Shared {
             }
             _ => _ = shard.memory.remove(key),
         }
-        // A recovery cannot tell which of the entries that look alike has left the index: all of them are to leave.
+        // Recovery cannot tell which of the look-alikes have left the index: it must remove all of them.
         if pointed.beside && pointed.unsure == 0 { Neighbours::Some } else { Neighbours::None }
     }
 }
 
-/// Whether there are entries in the index that look like one that was just put, which replaced none.
+/// Whether look-alikes of a new entry are in the index, none of which it replaced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Neighbours {
     None,

@@ -1,4 +1,4 @@
-//! What happens while a put has appended its entries and not published them yet.
+//! Events between the append of a put's entries and their publication.
 
 use crate::limits::DEFAULT_MEMORY_FOLDER;
 use crate::skip::skipped;
@@ -7,8 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What is put at once is published at the end; by then the flusher may have emptied slots of the first
-/// of it for what comes next.
+/// A long put is published at its end; by then the flusher may have emptied slots of its first segments for later ones.
 #[test]
 fn what_the_ring_passed_before_it_was_published_is_not_published() {
     const SEGMENTS: usize = 64;
@@ -25,7 +24,7 @@ fn what_the_ring_passed_before_it_was_published_is_not_published() {
         let mut flash = FlashOptions::new(folder.path().join("c"), SEGMENTS as u64 * blocks * 512);
         (flash.block_size, flash.write_buffer_size, flash.hash_seed) = (512, blocks * 512, Some(HASH_SEED));
         let cache = Cache::open(Options { flash: Some(flash), ..Options::default() }).unwrap();
-        // Each fills a segment, all together the file; the gate is published first.
+        // Each entry fills a segment, all together the file; the gate is published first.
         let value = vec![7; 300 * blocks as usize];
         let batch: Vec<Entry<'_>> = by_hash[1_001 - SEGMENTS..]
             .iter()
@@ -40,7 +39,7 @@ fn what_the_ring_passed_before_it_was_published_is_not_published() {
             assert!(!put.is_finished(), "it waits for the lock of the shard");
             drop(shard);
         });
-        // Over what was emptied.
+        // Overwrites the emptied slots.
         for key in &keys[1_000..] {
             // The flusher may be behind with emptying the next slot.
             let entry = Entry { key: *key, value: Some(&value), expires_at: 0 };
@@ -63,7 +62,8 @@ fn files(folders: &[&Path]) -> Vec<(PathBuf, Vec<u8>)> {
     paths.map(|path| (path.clone(), std::fs::read(&path).unwrap())).collect()
 }
 
-/// A batch that is longer than a segment is killed when segments of it are on the device, and RAM has still what was before.
+/// A kill during a batch longer than a segment, when segments of it are on the device and RAM still has the older
+/// state.
 #[test]
 fn after_a_kill_in_a_long_batch_each_start_finds_the_same() {
     const KEYS: u64 = 40;
@@ -124,6 +124,6 @@ fn after_a_kill_in_a_long_batch_each_start_finds_the_same() {
     let after_the_kill = found(&cache);
     assert!(!after_the_kill.contains(&0), "{after_the_kill:?}");
     cache.close().unwrap();
-    // RAM has none of it any more.
+    // RAM has nothing of the batch any more.
     assert_eq!(found(&open()), after_the_kill);
 }

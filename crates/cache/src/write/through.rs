@@ -19,7 +19,7 @@ use std::io;
 use std::time::Instant;
 
 impl Shared {
-    /// Appends entries to the log, and copies them to RAM; `refused` is told of those that find no room.
+    /// Appends entries to the log, and copies them to RAM; `refused` is called for those that find no room.
     pub fn put_through(&self, flash: &Flash, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
         let mut coming = [0; SHARDS];
         entries.iter().for_each(|entry| coming[entry.key.hash().shard()] += 1);
@@ -28,7 +28,7 @@ impl Shared {
         }
     }
 
-    /// `coming`: entries of each shard, these and what follows them in the batch.
+    /// `coming`: the entries of each shard still to come in the batch, including these.
     fn put_chunk(
         &self,
         flash: &Flash,
@@ -39,12 +39,12 @@ impl Shared {
         let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         let under_way = self.arena.as_ref().map(|arena| arena.begin_change(writer.next_sequence()));
-        // Deletions that wait come first: no later record may be found without them.
+        // Waiting deletions first: no later record may be found without them.
         let room = tombstones.retry(&mut writer);
         if entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64
             <= flash.log.geometry().segment_bytes() / 2
         {
-            // What is noted below of a segment that ends meanwhile is noted in time.
+            // Notes below about a segment that is sealed meanwhile must reach it before it is written.
             writer.hold();
         }
         let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
@@ -72,7 +72,7 @@ impl Shared {
         self.measure(written, bytes as u64);
         let changes = last_placed_or_refused(entries, &placed);
         if tombstones.len() == 0 {
-            // Before the journal voids what was there: a kill in between leaves one of the two.
+            // Before the journal voids older versions: a kill in between leaves one of the two.
             writer.reveal();
         }
         tombstones.journal(&mut writer, changes.into_iter().map(|i| (entries[i].key, placed[i])));
@@ -86,25 +86,26 @@ impl Shared {
         }
         writer.release();
         tombstones.retry(&mut writer);
-        // As long as this thread has the right to put.
+        // Ended while this thread still holds `tombstones`.
         drop(under_way);
         self.bound_tombstones(flash, tombstones, writer);
     }
 
-    /// Notes what so many records of the log take.
+    /// Notes that `records` records of the log take `bytes` bytes.
     pub fn measure(&self, records: u64, bytes: u64) {
         add(&self.counters.records_measured, records);
         add(&self.counters.bytes_measured, bytes);
     }
 
-    /// Deletes keys; `then` is called with each, by its number, while nobody else can change it.
+    /// Deletes keys; `then` is called with the index of each under its shard's lock.
     pub fn delete_chunk(&self, flash: &Flash, keys: &[Key<'_>], mut then: impl FnMut(&mut Shard, usize)) {
         let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
         let mut writer = flash.log.writer();
         let under_way = self.arena.as_ref().map(|arena| arena.begin_change(writer.next_sequence()));
         tombstones.retry(&mut writer);
         tombstones.journal(&mut writer, keys.iter().map(|key| (*key, None)));
-        // Before anybody sees it: the segment may be found again that was open meanwhile, and should have it then.
+        // Before readers see it: the segment open meanwhile may be found after a kill, and should have the deletion
+        // then.
         tombstones.retry(&mut writer);
         for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut locked = self.lock(shard);
@@ -117,12 +118,12 @@ impl Shared {
             }
         }
         tombstones.retry(&mut writer);
-        // As long as this thread has the right to put.
+        // Ended while this thread still holds `tombstones`.
         drop(under_way);
         self.bound_tombstones(flash, tombstones, writer);
     }
 
-    /// Deletes by hash what recovery found to be void; the log's journal has the summary entries already.
+    /// Deletes the hashes that recovery found to be void; the log's journal has the summary entries already.
     pub fn delete_lost(&self, flash: &Flash, summary_entries: Vec<u64>) {
         let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
         tombstones.replace(summary_entries);
@@ -154,7 +155,8 @@ impl Shared {
     /// Forgets everything and starts another instance of the log.
     pub fn reset(&self, flash: &Flash, tombstones: &mut TombstoneQueue) -> io::Result<()> {
         let mut writer = flash.log.writer();
-        // The old instance is there until the new one has begun: who changes a key meanwhile has to wait for that.
+        // The old instance exists until the new one has begun: a change meanwhile needs a deletion, and so waits for
+        // `tombstones`.
         flash.note_unindexed();
         for shard in 0..SHARDS {
             self.lock(shard).clear();
@@ -167,7 +169,7 @@ impl Shared {
             blocks.clear();
         }
         if let (Ok(()), Some(dram_first)) = (&cleared, &flash.dram_first) {
-            // The writer is held: there is nothing on flash yet.
+            // The writer's lock is held, so nothing is on flash yet.
             dram_first.unindexed_until.store(0, Ordering::Release);
             let mut admitter = dram_first.admitter.lock().expect("no panic under the lock");
             admitter.set_free_bytes(flash.log.geometry().file_bytes());
@@ -175,24 +177,23 @@ impl Shared {
         cleared
     }
 
-    /// A clean stop: all that was put or deleted is on the device. Deletions that find no room stay
-    /// in the journal, and the stop counts as a kill.
+    /// Stops cleanly: all puts and deletions are on the device. If deletions find no room, they stay in the journal,
+    /// and the stop counts as a kill.
     ///
     /// # Errors
-    /// What the operating system says; that the next start will not find all that is on the device; that it was no clean
-    /// stop.
+    /// The operating system refuses, the next start will not find all that is on the device, or the stop was not clean.
     pub fn stop(&self, flash: &Flash) -> io::Result<()> {
         let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
         flash.awaits_flusher.store(true, Ordering::Release);
         let deadline = Instant::now() + STOP_WAITS_FOR_ROOM;
         for _ in 0..flash.log.geometry().segments().clamp(3, 1024) {
             if tombstones.retry(&mut flash.log.writer()) {
-                // What the RAM tier has is on flash, too, or does not outlive a stop.
+                // The RAM tier's entries are on flash, too, or need not outlive a stop.
                 flash.log.stop()?;
                 self.arena.iter().for_each(|arena| arena.remove());
                 return flash.log.check_whole();
             }
-            // Where the device refuses, the next attempt tells.
+            // If the device refuses, the next attempt will fail.
             let _ = flash.log.flush();
             flash.log.wait_for_room(deadline);
         }

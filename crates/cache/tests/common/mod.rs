@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The seed of the caches here: a key's hash is known beforehand.
 pub const HASH_SEED: u64 = 0;
 
-/// Pairs of keys whose hashes, of that seed, agree in all the bits that the cache knows.
+/// Pairs of keys whose hashes, under that seed, agree in all bits that the cache keeps.
 pub const LOOK_ALIKES: [(u64, u64); 2] = [(1_217_509, 31_017_174), (6_505_845, 12_274_539)];
 
 /// `segments` segments of `blocks` blocks of 512 bytes.
@@ -50,7 +50,7 @@ pub fn put_value_alone(cache: &Cache, key: u64, value: &[u8]) {
         std::thread::sleep(Duration::from_millis(1));
     }
     cache.flush().unwrap();
-    // For the next one.
+    // Time to empty the slot for the next put.
     std::thread::sleep(Duration::from_millis(20));
 }
 
@@ -93,7 +93,7 @@ impl Hooked {
         *self.after_read.lock().unwrap() = Some(Box::new(hook));
     }
 
-    /// Calls `hook` after every write from here on, but for those made while it runs.
+    /// Calls `hook` after every write from here on, except those made while it runs.
     pub fn after_each_write(&self, hook: impl FnMut() + Send + 'static) {
         *self.after_write.lock().unwrap() = Some(Box::new(hook));
     }

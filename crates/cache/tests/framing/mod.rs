@@ -12,7 +12,7 @@ pub mod random;
 use granary_cache::framing::block::{self, payload_size};
 use granary_cache::framing::{self, Log, Placed, Records, SharingRule, Summary, has_summary, records_in};
 use granary_log::device::Device;
-use granary_log::{Consumer, Extent, Failed, Geometry, Io, Location, Options, Recovered};
+use granary_log::{Consumer, Extent, Geometry, Io, Location, OnWriteError, Options, Recovered};
 pub use options::options;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 /// A record: its length (u16), summary entry (u48), version (u64), and bytes that follow from these.
 const HEADER: usize = 16;
 
-/// A key's summary entry; the lowest bit says that the record deletes it.
+/// A key's summary entry; the lowest bit marks a deletion.
 pub fn summary_entry(key: u64, deletes: bool) -> u64 {
     key << 1 | u64::from(deletes)
 }
@@ -98,9 +98,9 @@ impl Consumer<Records> for Index {
     fn reclaim_unread(&self, blocks: Range<u64>) {
         self.blocks_of_keys.lock().unwrap().retain(|_, block| !blocks.contains(block));
     }
-    fn failed(&self, segment: &Summary, _: &std::io::Error) -> Failed {
+    fn on_write_error(&self, segment: &Summary, _: &std::io::Error) -> OnWriteError {
         self.unpublish(segment);
-        Failed::Drop
+        OnWriteError::Drop
     }
 }
 
@@ -112,7 +112,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens and takes in what was recovered, oldest first, as docs/format.md says.
+    /// Opens the log and indexes the recovered records, oldest first, as in docs/format.md.
     pub fn open(device: Option<Box<dyn Device>>, options: &Options) -> Self {
         let opened = match device {
             Some(device) => Log::open_on(framing(), device, options),
@@ -125,7 +125,7 @@ impl Store {
         log.reclaim_ahead(&*index);
         let flusher = std::thread::spawn(move || served.serve(&*consumer));
         let this = Self { log, index, flusher };
-        // What was lost must stay so after another start.
+        // Lost changes must stay lost after another start.
         let lost: Vec<u64> = recovered.lost.into_values().flatten().collect();
         let mut keys: Vec<u64> = lost.iter().map(|summary_entry| summary_entry >> 1).collect();
         keys.sort_unstable();
@@ -226,7 +226,7 @@ impl Store {
         self.try_stop().unwrap();
     }
 
-    /// A clean stop, or a kill where the device fails.
+    /// A clean stop, or, if the device fails, a kill.
     pub fn try_stop(self) -> std::io::Result<()> {
         let stopped = self.log.stop();
         self.flusher.join().unwrap();
@@ -259,7 +259,7 @@ pub fn take_in(recovered: &Recovered<Records>, blocks_of_keys: &mut HashMap<u64,
     }
 }
 
-/// Sequence numbers of the segments that lie whole on the device, found by reading every block.
+/// Sequence numbers of complete segments on the device, found by reading every block.
 pub fn intact(device: &dyn Device, geometry: &Geometry, instance: u64) -> Vec<u64> {
     let size = geometry.block_size();
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! Aggregates of nothing: ClickHouse answers the type's default (avg: nan, groupArray: an empty array), SQL answers
-//! NULL. These wrappers answer as ClickHouse does unless the argument itself may be NULL, which groupArray passes by.
+//! Aggregates over no rows: ClickHouse answers the type's default (avg: nan, groupArray: an empty array), SQL answers
+//! NULL. These wrappers answer as ClickHouse does unless the argument is Nullable, which does not matter to groupArray.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::quantile::{ANSWERS, Answer, Quantiles};
 use crate::error::Error;
 use crate::types::{declared, is_wide};
 
-/// Replaces DataFusion's functions by wrapped ones of the same names.
+/// Replaces DataFusion's functions by wrapped ones under the same names.
 pub(super) fn register(context: &SessionContext) -> Result<()> {
     for answer in ANSWERS {
         context.register_udaf(AggregateUDF::from(Quantiles::new(answer)));
@@ -38,25 +38,25 @@ pub(super) fn register(context: &SessionContext) -> Result<()> {
     Ok(())
 }
 
-/// An aggregate that has a value for no rows, of one of DataFusion's that has a default here.
+/// Wraps one of DataFusion's aggregates, so that it has a value for no rows.
 pub(crate) fn never_empty(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(NeverEmpty { inner, of_nullable: false }))
 }
 
-/// Returns the aggregate as one over a Nullable argument: for no rows its value is NULL, also where the optimiser puts a
-/// constant in place of the argument. `None` if it has no value of its own for no rows.
+/// Returns the aggregate over a Nullable argument: for no rows it is NULL, also where the optimiser replaces the
+/// argument by a constant. `None` if it has no value for no rows.
 pub(crate) fn of_nullable(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
     let NeverEmpty { inner, .. } = function.inner().downcast_ref()?;
     Some(Arc::new(AggregateUDF::from(NeverEmpty { inner: Arc::clone(inner), of_nullable: true })))
 }
 
-/// Returns the aggregate as one over an argument that is not Nullable after all; `None` if it is that already.
+/// Returns the aggregate over an argument that is not Nullable after all; `None` if it is that already.
 pub(crate) fn of_known(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
     let NeverEmpty { inner, of_nullable: true } = function.inner().downcast_ref()? else { return None };
     Some(never_empty(Arc::clone(inner)))
 }
 
-/// Aggregates of which there is none for too few rows: they are nan then.
+/// Aggregates that need some rows; for fewer they are nan.
 const STATISTICS: [&str; 9] = [
     "avg",
     Answer::Number.name(),
@@ -69,25 +69,25 @@ const STATISTICS: [&str; 9] = [
     "covar_pop",
 ];
 
-/// ClickHouse's groupBitAnd: nothing lacks any bit.
+/// ClickHouse's groupBitAnd: over no rows, all bits are set.
 const ALL_BITS: &str = "bit_and";
 
-/// Aggregates whose value is one of their arguments, and of its type.
+/// Aggregates that return one of their arguments' values, in its type.
 const CHOOSING: [&str; 4] = ["min", "max", "first_value", "last_value"];
 
-/// ClickHouse's groupArray: an array of what is not NULL.
+/// ClickHouse's groupArray: an array of the values that are not NULL.
 const GATHERING: &str = "array_agg";
 
-/// An aggregate that has a value for no rows.
+/// An aggregate with a value for no rows.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NeverEmpty {
     inner: Arc<AggregateUDF>,
-    /// Its argument may be NULL, even where it is not shown to be.
+    /// Whether its argument counts as Nullable, whatever its field says.
     of_nullable: bool,
 }
 
 impl NeverEmpty {
-    /// The value for no rows, unless NULL is what the argument's type has for it.
+    /// The value for no rows; `None`: NULL.
     fn default(&self, args: &AccumulatorArgs) -> Result<Option<ScalarValue>> {
         match args.expr_fields.first() {
             Some(argument) if self.is_known(argument) => self.zero(args.return_field.data_type()).map(Some),
@@ -95,12 +95,12 @@ impl NeverEmpty {
         }
     }
 
-    /// Whether NULLs of the argument, if it can have any, say nothing of the value.
+    /// Whether the argument's nullability does not make the value NULL.
     fn is_known(&self, argument: &FieldRef) -> bool {
         self.name() == GATHERING || !(self.of_nullable || argument.is_nullable())
     }
 
-    /// The integers of more than 64 bits that are summed.
+    /// The type of a summed argument if it is an integer of more than 64 bits.
     fn wide(&self, argument: Option<&FieldRef>) -> Option<ClickHouseType> {
         let argument = argument.filter(|argument| self.name() == "sum" && is_wide(argument))?;
         Some(declared(argument)?.inner().clone())
@@ -150,7 +150,7 @@ impl AggregateUDFImpl for NeverEmpty {
         }
         let field = self.inner.return_field(arguments)?.as_ref().clone();
         let field = match field.data_type() {
-            // Arrow's decimals have more digits with each sum, and these integers the bits that they have.
+            // Each sum widens Arrow's decimals; these integers keep their bits.
             _ if let Some(whole) = self.wide(arguments.first()) => whole.to_field(self.name()),
             DataType::List(item) if self.name() == GATHERING => {
                 let metadata = arguments.first().map(|argument| argument.metadata().clone());
@@ -164,7 +164,7 @@ impl AggregateUDFImpl for NeverEmpty {
         let nullable = !known || self.zero(field.data_type()).is_err();
         let field = field.with_nullable(nullable);
         Ok(Arc::new(match arguments.first() {
-            // The largest IPv4 is one.
+            // The maximum of IPv4 addresses is an IPv4 address.
             Some(argument) if CHOOSING.contains(&self.name()) => {
                 field.with_metadata(argument.metadata().clone())
             }
@@ -173,7 +173,7 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        // A thread that saw no rows has no state, whatever the final answer is.
+        // The state of a thread without rows is NULL, whatever the final answer is.
         let return_field = Arc::new(args.return_field.as_ref().clone().with_nullable(true));
         self.inner.state_fields(StateFieldsArgs { return_field, ..args })
     }
@@ -231,7 +231,7 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        // The inner function would come back unwrapped.
+        // The reversed inner function would not be wrapped.
         match self.inner.reverse_udf() {
             ReversedUDAF::Identical => ReversedUDAF::Identical,
             _ => ReversedUDAF::NotSupported,
@@ -239,12 +239,12 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 }
 
-/// What becomes of an accumulator's answers.
+/// Changes to an accumulator's answers.
 #[derive(Debug)]
 struct Answers {
-    /// What stands in place of NULL.
+    /// Replaces NULL.
     default: Option<ScalarValue>,
-    /// Integers that begin anew behind their last one.
+    /// The type of integers that wrap around.
     whole: Option<ClickHouseType>,
 }
 
@@ -258,7 +258,7 @@ impl Answers {
             values = wrapped(&values, whole)?;
         }
         let Some(default) = &self.default else { return Ok(values) };
-        // Items that are never NULL, and are of a type of ClickHouse's.
+        // The default's type: items are not Nullable, and have ClickHouse's type.
         let wanted = default.data_type();
         let values = if *values.data_type() == wanted { values } else { cast(&values, &wanted)? };
         if values.null_count() == 0 {
@@ -269,7 +269,7 @@ impl Answers {
     }
 }
 
-/// The low bits of sums.
+/// The low bits of sums, as wide as `whole`.
 fn wrapped(sums: &ArrayRef, whole: &ClickHouseType) -> Result<ArrayRef> {
     let Some(numbers) = sums.as_primitive_opt::<Decimal256Type>() else { return Ok(Arc::clone(sums)) };
     let low = |number: i256| number.to_parts().0;
@@ -281,7 +281,7 @@ fn wrapped(sums: &ArrayRef, whole: &ClickHouseType) -> Result<ArrayRef> {
     Ok(Arc::new(numbers.with_data_type(whole.to_arrow())))
 }
 
-/// An accumulator, and what becomes of its answers.
+/// An accumulator whose answers are changed.
 struct Filled<A: ?Sized> {
     answers: Answers,
     inner: Box<A>,

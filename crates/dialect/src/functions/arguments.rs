@@ -1,4 +1,4 @@
-//! The arguments of a function of ours: it says itself how many there must be, in ClickHouse's words.
+//! The arguments of our functions, which check their number themselves, with ClickHouse's messages.
 
 use std::ops::RangeInclusive;
 
@@ -7,12 +7,12 @@ use datafusion::logical_expr::{ColumnarValue, Signature, TypeSignature, Volatili
 
 use crate::error::Error;
 
-/// The signature of a function that looks at its arguments itself: any number of them, of any types.
+/// The signature of a function that checks its arguments itself: any number of any types.
 pub fn any(volatility: Volatility) -> Signature {
     Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], volatility)
 }
 
-/// Refuses a call with another number of arguments than is wanted.
+/// Refuses a call with a wrong number of arguments.
 ///
 /// # Errors
 /// NUMBER_OF_ARGUMENTS_DOESNT_MATCH.
@@ -24,7 +24,7 @@ pub fn check_count(function: &str, given: usize, wanted: RangeInclusive<usize>) 
     Err(wrong_count(function, given, if given < least { least } else { most }))
 }
 
-/// Returns the error of a call with another number of arguments than is wanted.
+/// The error of a call with a wrong number of arguments.
 pub fn wrong_count(function: &str, given: usize, wanted: usize) -> Error {
     Error::wrong_argument_count(format!(
         "Number of arguments for function {function} doesn't match: passed {given}, should be {wanted}"

@@ -1,5 +1,5 @@
-//! `+ - * / %` and `intDiv` by ClickHouse's rules: results wide enough for their operands, unsigned where both
-//! sides are, wrapping at 64 bits, and `/` always a float. A date and a number is days later or earlier, a time seconds.
+//! `+ - * / %` and `intDiv` by ClickHouse's rules: results are wide enough for their operands, unsigned if both are,
+//! wrap at 64 bits, and `/` is always a float. A date plus a number counts days, a time seconds.
 
 use std::sync::Arc;
 
@@ -26,12 +26,12 @@ pub enum Operation {
     Divide,
     Modulo,
     IntDiv,
-    /// Of a division that has no result, 0.
+    /// 0 where a division has no result.
     IntDivOrZero,
 }
 
 impl Operation {
-    /// ClickHouse's function of the same meaning.
+    /// The name of ClickHouse's function.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Plus => "plus",
@@ -44,13 +44,13 @@ impl Operation {
         }
     }
 
-    /// Returns the error of types that are not calculated with.
+    /// The error of types without arithmetic.
     pub fn no_types(self, left: &DataType, right: &DataType) -> Error {
         let (left, right, name) = (plain_name(left), plain_name(right), self.name());
         Error::illegal_type(format!("Illegal types {left} and {right} of arguments of function {name}"))
     }
 
-    /// The type of the result, or `None` when the operands are not numbers, or a date or time and a number.
+    /// The type of the result; `None` unless the operands are numbers, or a date or time and a number.
     pub fn result_type(self, left: &DataType, right: &DataType) -> Option<DataType> {
         if let Some(shifted) = self.shifted(left, right) {
             return Some(shifted);
@@ -60,7 +60,7 @@ impl Operation {
         }
         let (left_type, right_type) = (left, right);
         let (left, right) = (Number::of(left)?, Number::of(right)?);
-        // A decimal and a float are floats; nothing else of decimals is left here.
+        // A decimal and a float make a float; no other combination with decimals gets here.
         let is_decimal =
             |data_type: &DataType| matches!(data_type, DataType::Decimal128(..) | DataType::Decimal256(..));
         let of_decimals = [left_type, right_type].into_iter().any(is_decimal);
@@ -86,7 +86,7 @@ impl Operation {
         })
     }
 
-    /// A date and days, or a time and seconds; or how many are between two of them.
+    /// The type of a date plus days, a time plus seconds, or the difference of two of them.
     fn shifted(self, left: &DataType, right: &DataType) -> Option<DataType> {
         let is_whole = |data_type| Number::of(data_type).is_some_and(|number| !number.float);
         match self {
@@ -100,7 +100,7 @@ impl Operation {
     }
 }
 
-/// A date, or a time in seconds.
+/// Whether the type is a date, or a time in seconds.
 fn is_moment(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Timestamp(TimeUnit::Second, _))
 }
@@ -194,7 +194,7 @@ impl ScalarUDFImpl for Arithmetic {
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
         let result = self.return_type(&types)?;
-        // What a date is called in ClickHouse, its days are called, too.
+        // A shifted date keeps ClickHouse's name of the type.
         let metadata =
             args.arg_fields.iter().find(|field| is_moment(&result) && field.data_type() == &result);
         let metadata = metadata.map(|field| field.metadata().clone()).unwrap_or_default();
@@ -243,7 +243,7 @@ impl ScalarUDFImpl for Arithmetic {
     }
 }
 
-/// Refuses to move a moment by 2^63 or more.
+/// Refuses to shift a moment by 2^63 or more.
 fn check_counts(args: &ScalarFunctionArgs, rows: usize) -> Result<()> {
     for (value, field) in args.args.iter().zip(&args.arg_fields) {
         if field.data_type() != &DataType::UInt64 {
@@ -257,7 +257,7 @@ fn check_counts(args: &ScalarFunctionArgs, rows: usize) -> Result<()> {
     Ok(())
 }
 
-/// A Date has 16 bits, and a DateTime 32.
+/// Wraps days to a Date's 16 bits, and seconds to a DateTime's 32.
 fn in_range(mut values: Vec<u64>, field: &Field) -> Vec<u64> {
     let bits = match field.data_type() {
         DataType::Date32 if is_bounded(field) => u64::from(u16::MAX),
@@ -272,11 +272,11 @@ fn is_signed(field: &Field) -> bool {
     Number::of(field.data_type()).is_some_and(|number| number.signed)
 }
 
-/// A division of integers, of which one may have a sign.
+/// A division of integers, with each operand's signedness.
 struct Division {
     is_remainder: bool,
     signed: [bool; 2],
-    /// The bits of what is divided, and of the divisor.
+    /// Bits of the dividend, and of the divisor.
     bits: [u32; 2],
 }
 
@@ -290,8 +290,8 @@ impl Division {
         }
     }
 
-    /// Both numbers as they are divided. For a quotient ClickHouse takes both for numbers with a sign where one has one, of
-    /// the bits that they have: 255 of a UInt8 is -1, unless what is divided has more bits.
+    /// The operands as they are divided. For a quotient, if one is signed, ClickHouse reads both as signed in their own
+    /// width: 255 of a UInt8 is -1. A divisor narrower than the dividend keeps its value.
     fn sides(&self, left: u64, right: u64) -> (i128, i128) {
         let with_sign = |number: u64, bits: u32| i128::from((number << (64 - bits)) as i64 >> (64 - bits));
         let wide = |number: u64, signed: bool| if signed { number as i64 as i128 } else { number.into() };
@@ -305,7 +305,7 @@ impl Division {
         }
     }
 
-    /// Whether it is the least number divided by -1, of which there is no opposite.
+    /// Whether the least number is divided by -1, which overflows.
     fn is_beyond(&self, left: u64, right: u64) -> bool {
         let is_signed =
             if self.is_remainder { self.signed == [true, true] } else { self.signed != [false, false] };
@@ -322,7 +322,7 @@ impl Division {
         }
     }
 
-    /// The quotient or the remainder; 0 of what [`check`](Self::check) refuses.
+    /// The quotient or the remainder; 0 where [`check`](Self::check) refuses.
     fn result(&self, left: u64, right: u64) -> u64 {
         if self.signed == [false, false] {
             let result = if self.is_remainder { left.checked_rem(right) } else { left.checked_div(right) };
@@ -350,7 +350,7 @@ impl Arithmetic {
             Operation::Minus => |a, b| a - b,
             Operation::Multiply => |a, b| a * b,
             Operation::Divide => |a, b| a / b,
-            // As ClickHouse computes it: of an infinite divisor it is NaN.
+            // As ClickHouse computes it: NaN for an infinite divisor.
             Operation::Modulo => |a, b| a - (a / b).trunc() * b,
             Operation::IntDiv | Operation::IntDivOrZero => |a, b| (a / b).trunc(),
         };

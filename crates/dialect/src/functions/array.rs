@@ -1,5 +1,5 @@
-//! Arrays: `[a, b]` and `array(a, b)`, `arrayElement(array, n)` and `array[n]`, `has(array, element)`, the last two of
-//! maps, too; `arrayDistinct(array)`.
+//! Arrays: `[a, b]` and `array(a, b)`, `arrayElement(array, n)` and `array[n]`, `has(array, element)` (the last two
+//! also for maps); `arrayDistinct(array)`.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use super::numbers::{array_bits, by_slices, expanded, rows, shaped};
 use crate::error::Error;
 use crate::types::plain_name;
 
-/// What is done with arrays.
+/// Operations on arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Makes one of its elements.
+    /// Makes an array of elements.
     Make,
-    /// Takes the n-th element: from 1, or from -1 backwards; beyond the ends it is the default of its type.
+    /// Takes the n-th element, from 1 forwards or -1 backwards; beyond the ends, the default of its type.
     Element,
-    /// Whether it has an element.
+    /// Whether an array has an element.
     Has,
-    /// Keeps the first of equal elements, and no NULL.
+    /// Removes repeated elements and NULL.
     Distinct,
 }
 
@@ -135,7 +135,7 @@ impl ScalarUDFImpl for ArrayFunction {
                 let element = element.with_metadata(common_metadata(args.arg_fields));
                 Field::new(self.name(), DataType::List(Arc::new(element)), false)
             }
-            // The element of an array of IPv4 is one.
+            // An element of an array of IPv4 is an IPv4.
             (data_type, [DataType::List(element), ..]) if self.action == Action::Element => {
                 let nullable =
                     element.is_nullable() || args.arg_fields[1].is_nullable() && !data_type.is_nested();
@@ -185,8 +185,8 @@ impl ArrayFunction {
     }
 }
 
-/// The type that DataFusion brings items of these types to. What is of several types when a query is executed is NULL, or
-/// has NULL within.
+/// The type that DataFusion coerces items of these types to. Different types that get here at execution are NULL, or
+/// have NULL within.
 ///
 /// # Errors
 /// NO_COMMON_TYPE.
@@ -199,7 +199,7 @@ pub fn coerced(items: &[DataType]) -> Result<DataType> {
     Ok(common.ok_or_else(|| Error::no_common_type(format!("There is no supertype for types {known:?}")))?)
 }
 
-/// Whether keys of a type are looked for by values of the other one.
+/// Whether keys of one type can be looked up by values of the other.
 pub fn are_comparable(keys: &DataType, key: &DataType) -> bool {
     keys == key
         || key.is_null()
@@ -207,7 +207,7 @@ pub fn are_comparable(keys: &DataType, key: &DataType) -> bool {
         || keys.is_string() && key.is_string()
 }
 
-/// What all fields say of themselves.
+/// The metadata of the fields, if all have the same.
 pub fn common_metadata(fields: &[FieldRef]) -> HashMap<String, String> {
     match fields {
         [first, others @ ..] if others.iter().all(|field| field.metadata() == first.metadata()) => {
@@ -227,7 +227,7 @@ fn make(data_type: &DataType, elements: &[ArrayRef], rows: usize) -> Result<Arra
     Ok(Arc::new(ListArray::try_new(Arc::clone(field), ends, values, None)?))
 }
 
-/// Of each row the values of all columns, one behind the other.
+/// The values of all columns, row by row.
 pub fn interleaved(columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let places: Vec<(usize, usize)> =
         (0..rows).flat_map(|row| (0..columns.len()).map(move |i| (i, row))).collect();
@@ -237,12 +237,12 @@ pub fn interleaved(columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
 
 fn element(array: &ListArray, index: &ArrayRef) -> Result<ArrayRef> {
     let index = match index.as_primitive_opt::<UInt64Type>() {
-        // Behind every array.
+        // Beyond every array.
         Some(index) => index.unary::<_, Int64Type>(|index| index.min(i64::MAX as u64) as i64),
         None => cast(index, &DataType::Int64)?.as_primitive::<Int64Type>().clone(),
     };
     let values = array.values();
-    // Of Nullable items that is NULL, and of an index that is NULL so is any item.
+    // NULL if items are Nullable, or if the index is NULL.
     let nullable = matches!(array.data_type(), DataType::List(item) if item.is_nullable());
     let null = new_null_array(values.data_type(), 1);
     let default = match nullable {
@@ -277,7 +277,7 @@ fn has(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(UInt8Array::from_iter_values(places.into_iter().map(|place| u8::from(place.is_some())))))
 }
 
-/// An integer of any width is looked for as the number that it is.
+/// Integers of any width are compared by value.
 fn has_integer(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
     let wide = |array: &ArrayRef| {
         let signed = array.data_type().is_signed_integer();
@@ -299,7 +299,7 @@ fn has_integer(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(UInt8Array::from_iter_values((0..array.len()).map(|row| u8::from(has(row))))))
 }
 
-/// A float is looked for as IEEE 754 compares: NaN is nowhere.
+/// Floats are compared as in IEEE 754: NaN is not found.
 fn has_float(array: &ListArray, element: &ArrayRef) -> Result<ArrayRef> {
     let floats = |array: &ArrayRef| {
         Ok::<_, DataFusionError>(cast(array, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
@@ -339,7 +339,7 @@ fn distinct(array: &ListArray) -> Result<ArrayRef> {
     Ok(Arc::new(ListArray::try_new(item, ends, values, array.nulls().cloned())?))
 }
 
-/// Where among its items each row first has the element of that row.
+/// By row, the index of its element's first occurrence among the row's items.
 pub fn places_of(
     offsets: &OffsetBuffer<i32>,
     items: &ArrayRef,

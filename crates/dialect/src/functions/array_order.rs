@@ -1,5 +1,5 @@
-//! Comparisons of arrays that have NULL or floats among their items: NULL and NaN are equal to themselves and greater than
-//! everything else, and -0 is 0. Arrow takes NULL for the least, -0 for less than 0, and NaN by its sign.
+//! Comparisons of arrays that have NULL or floats among their items: NULL and NaN are equal to themselves and greater
+//! than everything else, and -0 equals 0. Arrow orders NULL first, -0 before 0, and NaN by its sign.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::Operator;
 use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
 
-/// Whether arrays of a type are compared otherwise than Arrow does it: they may have NULL or floats within.
+/// Whether arrays of a type need this order rather than Arrow's: they may contain NULL or floats.
 pub fn has_own_order(data_type: &DataType) -> bool {
     let within = |field: &FieldRef| {
         field.is_nullable() || field.data_type().is_floating() || has_own_order(field.data_type())
@@ -24,7 +24,7 @@ pub fn has_own_order(data_type: &DataType) -> bool {
     }
 }
 
-/// Of each row, whether its two arrays stand to each other as `holds` says.
+/// By row, whether the order of its two arrays satisfies `holds`.
 pub fn compared(
     left: &ArrayRef,
     right: &ArrayRef,
@@ -37,7 +37,7 @@ pub fn compared(
     Ok(BooleanBuffer::collect_bool(left.len(), |row| holds(Some(order(row, row)))))
 }
 
-/// Returns the values with 0 in place of -0, and one NaN, which Arrow takes for the greatest, in place of all.
+/// Returns the values with -0 replaced by 0, and every NaN by the one that is greatest to Arrow.
 fn ordered(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(match array.data_type() {
         DataType::Float32 => {

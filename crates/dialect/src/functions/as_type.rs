@@ -1,5 +1,5 @@
-//! `asType(x, 'IPv4')`, of which `toIPv4(x)`, `toDateTime64(x, 3)`, `CAST(x AS Int128)` and the like are made: the types
-//! that Arrow does not have, and times in a zone.
+//! `asType(x, 'IPv4')`, which `toIPv4(x)`, `toDateTime64(x, 3)`, `CAST(x AS Int128)` and the like are rewritten to:
+//! types that Arrow does not have, and times in a zone.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -27,15 +27,15 @@ use super::{bool, uuid};
 use crate::error::Error;
 use crate::types::{fixed_bytes, is_time, is_wide, plain_field_name, plain_name};
 
-/// Its name, which nobody writes.
+/// The function's name, for rewritten calls only.
 pub const AS_TYPE: &str = "asType";
 
-/// What a time becomes where no zone is said.
+/// The zone of a time if the wanted type names none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum NoZone {
-    /// It stays in its own, as in a conversion.
+    /// It keeps its own, as in a conversion.
     Stays,
-    /// It has none, as beside times without one.
+    /// It gets none, as beside times without a zone.
     IsNone,
 }
 
@@ -53,7 +53,7 @@ impl Default for AsType {
 }
 
 impl AsType {
-    /// Converts a value to the type that it is to have in common with others. Where that has no zone, a time has none.
+    /// Converts a value to its common type with others. If that has no zone, a time gets none.
     pub fn exact(value: Expr, wanted: impl Display) -> Expr {
         let exactly = Self { no_zone: NoZone::IsNone, ..Self::default() };
         ScalarUDF::from(exactly).call(vec![value, lit(wanted.to_string())])
@@ -86,7 +86,7 @@ impl ScalarUDFImpl for AsType {
         check_source(&args.arg_fields[0], &wanted)?;
         let nullable = wanted.is_nullable() || args.arg_fields[0].is_nullable();
         let (inner, arrow) = (wanted.inner(), wanted.to_arrow());
-        // Where Arrow's name says as much, nothing is said beside it, as of columns that never were another type.
+        // If Arrow's name says as much, no metadata is added, as for columns that never had another type.
         let field = match plain_name(&arrow) == inner.to_string() {
             true => Field::new(AS_TYPE, arrow, nullable),
             false => inner.to_field(AS_TYPE).with_nullable(nullable),
@@ -105,7 +105,7 @@ impl ScalarUDFImpl for AsType {
     }
 }
 
-/// A time stays in its zone if no other is said.
+/// A time keeps its zone if no other is given.
 fn in_zone_of(field: &Field, wanted: ClickHouseType) -> ClickHouseType {
     use ClickHouseType::{DateTime, DateTime64, Nullable};
     let DataType::Timestamp(_, Some(zone)) = field.data_type() else { return wanted };
@@ -118,7 +118,7 @@ fn in_zone_of(field: &Field, wanted: ClickHouseType) -> ClickHouseType {
     }
 }
 
-/// Refuses what ClickHouse does not convert.
+/// Refuses conversions that ClickHouse does not have.
 fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
     use ClickHouseType::{Date32, DateTime64, Decimal, Int128, Int256, Ipv4, UInt128, Uuid};
     let from = plain_field_name(field);
@@ -145,20 +145,20 @@ fn check_source(field: &Field, wanted: &ClickHouseType) -> Result<()> {
     }
 }
 
-/// The days of a Date32: 1900 to 2299.
+/// The range of a Date32 in days: 1900 to 2299.
 pub const DAYS: RangeInclusive<i64> = -25_567..=120_529;
 
-/// The seconds of a DateTime64, of the same years.
+/// The range of a DateTime64 in seconds, the same years.
 pub const MOMENTS: RangeInclusive<i64> = -2_208_988_800..=10_413_791_999;
 
-/// The values in another type. A text that is no number, UUID or address becomes NULL if that type is Nullable.
+/// Converts values to another type. A text that is no number, UUID or address becomes NULL if the type is Nullable.
 fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result<ArrayRef> {
     use ClickHouseType::{
         Bool, Date, Date32, DateTime, DateTime64, Decimal, Int128, Int256, Ipv4, Ipv6, String, UInt128, Uuid,
     };
     let (inner, target) = (wanted.inner(), wanted.to_arrow());
     let lenient = wanted.is_nullable() && array.data_type().is_string() && fixed_bytes(field).is_none();
-    // A DateTime64 without digits has other moments than the DateTime that Arrow takes it for.
+    // A DateTime64 without fraction digits has another range than the DateTime that Arrow takes it for.
     if !matches!(inner, Date32 | DateTime64 { .. } | Ipv4 | Ipv6) {
         check_range(field, array, &target)?;
     }
@@ -195,7 +195,7 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
             let ticks: Int64Array = ticks.collect::<Result<_, Error>>()?;
             Ok(make_array(ticks.into_data().into_builder().data_type(target).build()?))
         }
-        // Digits that there are not are left out.
+        // Digits beyond the precision are cut off.
         DateTime64 { precision, .. } if array.data_type().is_decimal() => {
             let digits = DataType::Decimal128(38, *precision as i8);
             let cut = to_decimal(array, &digits)?;
@@ -212,7 +212,7 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
             adopted(field, fitted.as_ref().unwrap_or(array), wanted)
         }
         Date32 if matches!(array.data_type(), DataType::Timestamp(..)) => convert(field, array, &target),
-        // What is behind the point is left out.
+        // The fraction is cut off.
         Date32 if array.data_type().is_integer() => {
             let days = array_bits(array).unwrap_or_default();
             let signed = array.data_type().is_signed_integer();
@@ -241,10 +241,10 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
     }
 }
 
-/// The values in the type of a column that they are put into, by the rules of CAST.
+/// Converts values to the type of a column that they are inserted into, by the rules of CAST.
 ///
 /// # Errors
-/// NOT_IMPLEMENTED for what is not converted, and errors of values that the type does not have.
+/// NOT_IMPLEMENTED for conversions that are missing, and errors of values outside the type.
 pub fn inserted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result<ArrayRef> {
     let wanted = wanted.inner();
     check_source(field, wanted)?;

@@ -1,5 +1,5 @@
-//! `assumeNotNull(x)`: the value of a type without NULL; where it is NULL, the type's default. `CAST(x AS T)` wants such a
-//! value, too, and does not find it in NULL.
+//! `assumeNotNull(x)`: the value in the type without Nullable; the type's default for NULL. `CAST(x AS T)` to such a
+//! type refuses NULL instead.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::default_value::default_value;
 use super::numbers::{rows, shaped};
 use crate::error::Error;
 
-/// The name of what [`AssumeNotNull::checked`] gives, which nobody can write.
+/// The name of [`AssumeNotNull::checked`], which no query can write.
 pub const NOT_NULL: &str = "cast/notNull";
 
-/// `assumeNotNull`, or the same within CAST.
+/// `assumeNotNull`, or its variant within CAST.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct AssumeNotNull {
     /// Whether NULL is an error.
@@ -33,7 +33,7 @@ impl AssumeNotNull {
         Self { is_checked: false, signature: arguments::any(Volatility::Immutable) }
     }
 
-    /// What a CAST does.
+    /// The variant of CAST, which refuses NULL.
     pub fn checked() -> Self {
         Self { is_checked: true, signature: arguments::any(Volatility::Immutable) }
     }

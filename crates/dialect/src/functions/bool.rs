@@ -1,4 +1,4 @@
-//! `toBool(x)`, of which `true` and `false` are made: a Bool, which is shown as a word.
+//! `toBool(x)`, which `true` and `false` are rewritten to: a Bool, shown as a word.
 
 use std::sync::Arc;
 
@@ -53,7 +53,8 @@ impl ScalarUDFImpl for ToBool {
     }
 }
 
-/// The values as truth values: of numbers whether they are not 0; texts must be one of the words that ClickHouse knows.
+/// Converts values to truth values: a number by whether it is not 0; a text must be one of the words that ClickHouse
+/// knows.
 pub fn converted(array: &ArrayRef) -> Result<ArrayRef> {
     if !array.data_type().is_string() {
         return Ok(cast(array, &DataType::Boolean)?);

@@ -1,5 +1,5 @@
-//! `cityHash64(a, b, ..)`, bit for bit ClickHouse's: CityHash 1.0.2 of texts, MurmurHash3's finalizer of numbers, and
-//! CityHash's mixture of the hashes of several arguments.
+//! `cityHash64(a, b, ..)`, bit for bit ClickHouse's: CityHash 1.0.2 for texts, MurmurHash3's finalizer for numbers, and
+//! CityHash's mixture for the hashes of several arguments.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const MUL: u64 = 0x9ddf_ea08_eb38_2d69;
 /// The hash of no arguments.
 const NOTHING: u64 = 16_324_913_028_386_710_556;
 
-/// CityHash64 as version 1.0.2 has it.
+/// CityHash64, version 1.0.2.
 pub fn city_hash_64(text: &[u8]) -> u64 {
     let length = text.len();
     match length {
@@ -59,7 +59,7 @@ fn shift_mix(value: u64) -> u64 {
     value ^ value >> 47
 }
 
-/// Two hashes made one.
+/// Combines two hashes.
 fn mixed(low: u64, high: u64) -> u64 {
     let a = shift_mix((low ^ high).wrapping_mul(MUL));
     shift_mix((high ^ a).wrapping_mul(MUL)).wrapping_mul(MUL)
@@ -187,7 +187,7 @@ impl ScalarUDFImpl for CityHash {
     }
 }
 
-/// Refuses types whose hashes are not known here.
+/// Refuses types whose hashes are not implemented.
 fn check(field: &FieldRef) -> Result<()> {
     let is_known = match field.data_type() {
         DataType::Struct(fields) => {
@@ -233,7 +233,7 @@ fn hashed(field: &Field, values: &ArrayRef) -> Result<Vec<u64>> {
         _ => {}
     }
     if let Some(bits) = array_bits(values) {
-        // A number has as many bits as its type.
+        // A number is hashed with as many bytes as ClickHouse's type has.
         let bytes = match values.data_type() {
             DataType::Date32 => 2,
             DataType::Timestamp(..) => 4,

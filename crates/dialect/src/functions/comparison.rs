@@ -1,4 +1,4 @@
-//! Comparisons that Arrow's kernels make otherwise than ClickHouse, as functions whose names nobody can write.
+//! Comparisons in which ClickHouse differs from Arrow's kernels, as functions with names that no query can write.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -31,12 +31,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares numbers of which some are floats, as IEEE 754 has it.
+    /// Compares numbers, some of them floats, as in IEEE 754.
     pub fn of_floats(operator: Operator) -> Self {
         Self::new(operator, Of::Floats, "float")
     }
 
-    /// Compares arrays or maps that have NULL or floats among their items.
+    /// Compares arrays or maps with NULL or floats among their items.
     pub fn of_arrays(operator: Operator) -> Self {
         Self::new(operator, Of::Arrays, "array")
     }

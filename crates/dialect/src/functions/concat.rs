@@ -1,5 +1,5 @@
-//! `concat(a, b, ..)` and `concatWithSeparator(separator, a, b, ..)`: values of any types as one text, arrays as one array.
-//! NULL if one of them is.
+//! `concat(a, b, ..)` and `concatWithSeparator(separator, a, b, ..)`: join values of any types to a text, or arrays to
+//! an array. NULL if an argument is NULL.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::values::{self, ValueFunction};
 use crate::error::Error;
 use crate::types::{fixed_bytes, type_name};
 
-/// What stands between the values.
+/// The separator of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Joining {
     Directly,
@@ -38,7 +38,7 @@ impl Concat {
         Self { joining, signature: arguments::any(Volatility::Immutable) }
     }
 
-    /// What joins arrays, if all that is given are arrays.
+    /// The function that joins arrays, if all arguments are arrays.
     fn of_arrays(&self, given: &[FieldRef]) -> Option<ValueFunction> {
         let are_arrays = given.iter().all(|field| matches!(field.data_type(), DataType::List(_)));
         let wanted = are_arrays && given.len() > 1 && self.joining == Joining::Directly;

@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::text;
 use crate::types::{declared, fixed_bytes, is_bounded, is_wide, plain_name, type_name};
 
-/// The conversions and what they give.
+/// The conversions and their result types.
 pub const TARGETS: &[(&str, DataType)] = &[
     ("toUInt8", DataType::UInt8),
     ("toUInt16", DataType::UInt16),
@@ -45,10 +45,11 @@ pub const TARGETS: &[(&str, DataType)] = &[
     (MOMENT, DataType::Timestamp(TimeUnit::Second, None)),
 ];
 
-/// What toUnixTimestamp takes: toDateTime but of numbers, which are Unix times already. Nobody can write its name.
+/// The conversion for toUnixTimestamp: like toDateTime, except for numbers, which are Unix times already. No query can
+/// write its name.
 const MOMENT: &str = "toDateTime/moment";
 
-/// Integers above this are seconds, not days, when they become a Date.
+/// Integers above this are read as seconds, not days, when they become a Date.
 const DAYS_MAX: u64 = 65_535;
 
 /// One conversion.
@@ -86,7 +87,7 @@ impl ScalarUDFImpl for Convert {
             return Err(Error::illegal_type(what).into());
         }
         let target = match (from.data_type(), &self.target) {
-            // A time stays in its zone.
+            // A time keeps its zone.
             (DataType::Timestamp(_, zone), DataType::Timestamp(unit, _)) => {
                 DataType::Timestamp(*unit, zone.clone())
             }
@@ -103,8 +104,8 @@ impl ScalarUDFImpl for Convert {
     }
 }
 
-/// Refuses days and times beyond what a Date or a DateTime can be, which ClickHouse makes other ones of, and addresses
-/// in the place of numbers.
+/// Refuses days and times beyond the range of Date or DateTime, which ClickHouse turns into others, and addresses in
+/// the place of numbers.
 pub fn check_range(field: &Field, array: &ArrayRef, target: &DataType) -> Result<()> {
     let from = array.data_type();
     let is_address = declared(field).is_some_and(|declared| declared.inner() == &ClickHouseType::Ipv4);
@@ -134,7 +135,7 @@ pub fn check_range(field: &Field, array: &ArrayRef, target: &DataType) -> Result
                 false => Err(Error::cannot_convert_type("Unexpected inf or nan to a date or time").into()),
             }
         }
-        // What is less than a second before 1970 would be cut off.
+        // A fraction of a second before 1970 would be cut to 0.
         DataType::Timestamp(TimeUnit::Millisecond | TimeUnit::Microsecond | TimeUnit::Nanosecond, _)
             if cast(array, &DataType::Int64)?
                 .as_primitive::<Int64Type>()
@@ -189,7 +190,7 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     if let DataType::Timestamp(TimeUnit::Second, _) = target
         && (from.is_floating() || from == &DataType::UInt64)
     {
-        // What is beyond a DateTime is its first or its last moment.
+        // Times beyond DateTime's range become its first or last moment.
         let seconds = cast(array, &DataType::Float64)?;
         let within = |seconds: f64| seconds.clamp(0.0, u32::MAX.into()) as i64;
         let seconds: Int64Array = seconds.as_primitive::<Float64Type>().unary(within);
@@ -226,8 +227,8 @@ pub fn convert(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Arr
     Ok(cast(array, target)?)
 }
 
-/// Integers of decimals, whose digits behind the point are left out, and of integers of more than 64 bits, which keep
-/// their low bits; `None`: it is neither.
+/// Integers from decimals, without their fractions, and from integers of more than 64 bits, by their low bits; `None`
+/// for other types.
 fn decimals(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Option<ArrayRef>> {
     let (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale)) = *array.data_type() else {
         return Ok(None);
@@ -248,7 +249,7 @@ fn decimals(field: &Field, array: &ArrayRef, target: &DataType) -> Result<Option
     Ok(from_bits(bits.into(), array.logical_nulls(), target))
 }
 
-/// The seconds of times that are counted in parts of one: a float has these parts, too.
+/// The seconds of times with fractions; a float keeps the fraction.
 fn seconds(array: &ArrayRef, unit: TimeUnit, target: &DataType) -> Result<ArrayRef> {
     let ticks = cast(array, &DataType::Int64)?;
     let ticks = ticks.as_primitive::<Int64Type>();
@@ -265,14 +266,14 @@ fn seconds(array: &ArrayRef, unit: TimeUnit, target: &DataType) -> Result<ArrayR
     })
 }
 
-/// Whether times are of DateTime64, with or without digits behind the point.
+/// Whether times are DateTime64, with or without fraction digits.
 fn is_counted_in_parts(field: &Field, unit: TimeUnit) -> bool {
     let is_said =
         || declared(field).is_some_and(|said| matches!(said.inner(), ClickHouseType::DateTime64 { .. }));
     unit != TimeUnit::Second || is_said()
 }
 
-/// Refuses seconds that an integer does not have: those of a DateTime64 are not cut to their low bits, as those of a
+/// Refuses seconds beyond the integer's range: those of a DateTime64 are not cut to their low bits, as those of a
 /// DateTime are.
 fn check_width(seconds: &ArrayRef, target: &DataType) -> Result<()> {
     let (low, high) = range(target);
@@ -285,12 +286,12 @@ fn check_width(seconds: &ArrayRef, target: &DataType) -> Result<()> {
     }
 }
 
-/// The days that a number says, or its seconds are.
+/// The days of a number that is read as days or seconds.
 fn days(number: u64) -> u64 {
     if number > DAYS_MAX { number.min(u32::MAX.into()) / 86_400 } else { number }
 }
 
-/// A Date and a DateTime as near to it as they can be: days have 16 bits, seconds 32.
+/// The nearest value within the range of Date (16 bits of days) or DateTime (32 bits of seconds).
 pub fn clamped(array: ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Date32 => {
@@ -307,7 +308,8 @@ pub fn clamped(array: ArrayRef) -> ArrayRef {
     }
 }
 
-/// Dates and times of each other. A time stays the same moment in another zone; a date is a day of the time's zone.
+/// Converts dates and times to each other. A time stays the same moment in another zone; it becomes the date of its
+/// zone.
 pub fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<ArrayRef>> {
     Ok(Some(match (array.data_type(), target) {
         (DataType::Timestamp(_, zone), DataType::Timestamp(unit, _)) => {
@@ -328,7 +330,7 @@ pub fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<Array
     }))
 }
 
-/// Returns the day that each time is on in its zone, behind 2099 too, where the zones of Arrow have no rules.
+/// The day of each time in its zone, also after 2099, where Arrow's zones have no rules.
 fn days_in_zone(array: &ArrayRef, unit: TimeUnit, zone: &str) -> Result<ArrayRef> {
     let zone = Tz::from_str(zone)?;
     let per_second = 10i64.pow(digits_of(unit).into());
@@ -340,8 +342,8 @@ fn days_in_zone(array: &ArrayRef, unit: TimeUnit, zone: &str) -> Result<ArrayRef
     Ok(Arc::new(ticks.as_primitive::<Int64Type>().unary::<_, Date32Type>(day)))
 }
 
-/// A float's integer part, as the processor converts it for ClickHouse: what does not fit is the smallest
-/// integer of 32 or 64 bits, before it is narrowed further.
+/// A float's integer part, as the processor converts it for ClickHouse: out of range, it is the smallest integer of 32
+/// or 64 bits, before it is narrowed further.
 fn truncated(value: f64, target: &DataType) -> Result<u64> {
     if !value.is_finite() {
         return Err(Error::cannot_convert_type("Unexpected inf or nan to integer conversion").into());

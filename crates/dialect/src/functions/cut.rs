@@ -1,6 +1,6 @@
-//! Values that become what Arrow makes in another way, within arrays, maps and tuples, too: numbers that become decimals or
-//! integers of more than 64 bits, whose digits that these do not have are cut off where Arrow rounds, and what becomes a
-//! text, which is ClickHouse's.
+//! Conversions in which ClickHouse differs from Arrow, also within arrays, maps and tuples: numbers to decimals or
+//! integers of more than 64 bits, whose excess digits are cut off where Arrow rounds, and values to texts as ClickHouse
+//! writes them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::text::texts;
 use crate::types::{is_time, plain_field_name};
 
-/// The values of a column with such numbers and texts in the places where `to` has them. Everything else stays.
+/// Converts such values of a column to their types within `to`. Everything else stays.
 pub fn cut(column: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<ArrayRef> {
     use ClickHouseType::{
         Array, Date, DateTime, Decimal, Int128, Int256, Map, Nested, String, Tuple, UInt128,
@@ -56,7 +56,7 @@ pub fn cut(column: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<Arra
             .into());
         }
         (String, from) if !from.is_string() && !from.is_null() => Arc::new(texts(column, array)?),
-        // Seconds, and a moment that there is.
+        // Seconds, within the range of moments.
         (DateTime { .. } | Date, from) if from.is_numeric() || is_time(from) => {
             check_range(column, array, &target)?;
             clamped(convert(column, array, &target)?)
@@ -79,7 +79,7 @@ pub fn cut(column: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<Arra
     })
 }
 
-/// The items that a column's lists have: others may lie before and behind them.
+/// The items that a column's lists refer to; others may lie before and after them.
 fn within(items: &ArrayRef, offsets: &OffsetBuffer<i32>) -> ArrayRef {
     let (first, end) = (offsets[0] as usize, offsets[offsets.len() - 1] as usize);
     items.slice(first, end - first)

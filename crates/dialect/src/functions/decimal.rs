@@ -1,5 +1,5 @@
-//! Numbers into decimals by ClickHouse's rules: digits that the type does not have are cut off, and a number that is
-//! too large for it is an error. Arrow rounds, and makes NULL of what is too large.
+//! Numbers to decimals by ClickHouse's rules: excess digits are cut off, and a number that is too large is an error.
+//! Arrow rounds, and makes it NULL.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::types::plain_name;
 /// Digits that a Decimal256 has.
 const DIGITS_MAX: u8 = 76;
 
-/// The numbers as decimals of type `to`; `None`: one of both is not of numbers.
+/// Converts numbers to decimals of type `to`; `None`: one of the types is not numeric.
 pub fn to_decimal(array: &ArrayRef, to: &DataType) -> Result<Option<ArrayRef>> {
     let (precision, scale) = match *to {
         DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => (precision, scale),
@@ -35,7 +35,7 @@ pub fn to_decimal(array: &ArrayRef, to: &DataType) -> Result<Option<ArrayRef>> {
     Ok(Some(cast(&(Arc::new(fitted) as ArrayRef), to)?))
 }
 
-/// Numbers times 10 to some power, and that power. Floats are multiplied with 10 to the power of `scale`.
+/// Numbers as integers scaled by a power of 10, and that power; for floats it is `scale`.
 fn numbers(array: &ArrayRef, scale: i8) -> Result<Option<(Vec<Option<i256>>, i8)>> {
     let from = array.data_type();
     Ok(Some(match from {

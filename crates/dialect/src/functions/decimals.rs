@@ -1,5 +1,5 @@
-//! `+ - * /` of decimals by ClickHouse's rules: of the wider type of both, with the digits behind the point that the
-//! operation needs, and an error where the result does not fit.
+//! `+ - * /` of decimals by ClickHouse's rules: in the wider type of the two, with the fraction digits that the
+//! operation needs, and an error if the result does not fit.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::types::plain_name;
 /// Digits of a Decimal256.
 const DIGITS_MAX: u8 = 76;
 
-/// An operand: a decimal, or an integer, which has no digits behind the point.
+/// An operand: a decimal, or an integer, which has no fraction digits.
 #[derive(Clone, Copy)]
 struct Operand {
     precision: Option<u8>,
@@ -34,7 +34,7 @@ impl Operand {
     }
 }
 
-/// The type of the result, or `None` if neither operand is a decimal, or one is no number that goes with it.
+/// The type of the result; `None` if neither operand is a decimal, or one is no number that goes with it.
 pub fn result_type(operation: Operation, left: &DataType, right: &DataType) -> Option<DataType> {
     let (left_type, right_type) = (left, right);
     let (left, right) = (Operand::of(left)?, Operand::of(right)?);
@@ -57,8 +57,8 @@ pub fn result_type(operation: Operation, left: &DataType, right: &DataType) -> O
     })
 }
 
-/// Whether ClickHouse divides these: it takes an integer for one of the decimal's width, and a divisor with more digits
-/// behind the point is an error.
+/// Whether ClickHouse divides these: it reads an integer as a decimal of the other's width, and refuses a divisor with
+/// more fraction digits.
 fn divides(precision: u8, left: &DataType, right: &DataType) -> bool {
     let width = match precision {
         9 => 4,

@@ -1,4 +1,4 @@
-//! The value of a type where there is none.
+//! The default value of a type.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use datafusion::common::{Result, ScalarValue};
 
 use crate::types::plain_field_name;
 
-/// Zero, an empty text, an array or a map of nothing, a tuple of such values. DataFusion's own forgets what the fields
-/// within an array or a tuple say, and has none for a map.
+/// Zero, an empty text, an empty array or map, a tuple of such values. DataFusion's own default drops the metadata of
+/// fields within arrays and tuples, and has none for maps.
 pub fn default_value(data_type: &DataType) -> Result<ScalarValue> {
     let empty = OffsetBuffer::from_lengths([0]);
     Ok(match data_type {
@@ -32,7 +32,7 @@ pub fn default_value(data_type: &DataType) -> Result<ScalarValue> {
     })
 }
 
-/// Of an element of a tuple, which is NULL if it can be.
+/// The default of a tuple's element, NULL if it is Nullable.
 fn default_element(field: &Field) -> Result<ScalarValue> {
     match field.is_nullable() {
         true => ScalarValue::try_from(field.data_type()),
@@ -40,11 +40,10 @@ fn default_element(field: &Field) -> Result<ScalarValue> {
     }
 }
 
-/// The first day that a Date32 can be, which it is where there is none: the beginning of 1900.
+/// The default of a Date32: the beginning of 1900.
 const FIRST_DAY: i32 = -25_567;
 
-/// The default value of a column. Its type may be one that Arrow does not tell from another: a Date32 has another default
-/// than a Date.
+/// The default of a column. Arrow does not tell all types apart: Date32 and Date have different defaults.
 pub fn default_of(field: &Field) -> Result<ScalarValue> {
     match field.data_type() {
         DataType::Date32 if plain_field_name(field) == "Date32" => Ok(ScalarValue::Date32(Some(FIRST_DAY))),

@@ -1,5 +1,5 @@
-//! Conversions that must keep the value, as keys and defaults of dictionaries are converted: -1 is not
-//! 18446744073709551615, and 1.5 is not 1.
+//! Conversions that must keep the value, for keys and defaults of dictionaries: -1 does not become
+//! 18446744073709551615, nor 1.5 1.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::text;
 use crate::types::{declared, plain_name};
 
-/// The same values in the type of another field.
+/// Converts values to the type of another field.
 pub fn exact(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     match declared(to) {
         Some(wanted) => adopted(field, array, &wanted),
@@ -27,7 +27,7 @@ pub fn exact(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     }
 }
 
-/// The same values in a type that Arrow's rules do not make.
+/// Converts values to a type by other rules than Arrow's.
 pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<ArrayRef> {
     if array.data_type().is_null() {
         return Ok(new_null_array(&to.to_arrow(), array.len()));
@@ -41,7 +41,7 @@ pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<A
         ))
         .into());
     }
-    // Arrow would take an address for a number, and the other way round.
+    // Arrow would read an address as a number, and vice versa.
     let by_text = to.inner() == &ClickHouseType::Ipv6
         && declared(field).is_some_and(|from| from.inner() == &ClickHouseType::Ipv4);
     let array = &cut(field, array, to)?;
@@ -57,7 +57,7 @@ pub fn adopted(field: &Field, array: &ArrayRef, to: &ClickHouseType) -> Result<A
     adopted.map_err(|error| unreadable(array, to, error).into())
 }
 
-/// The error by the name that ClickHouse has for a text that is no value of the type.
+/// The error, as ClickHouse names it for a text that is no value of the type.
 fn unreadable(array: &ArrayRef, to: &ClickHouseType, error: DictError) -> Error {
     let from = array.data_type();
     match to.inner() {
@@ -72,7 +72,7 @@ fn unreadable(array: &ArrayRef, to: &ClickHouseType, error: DictError) -> Error 
     }
 }
 
-/// Whether texts are all numbers, so that one is at most too large.
+/// Whether all texts are numbers, so that the error is that one is too large.
 fn are_numbers(texts: &ArrayRef) -> bool {
     let is_number =
         |text: &str| text.ends_with(|last: char| last.is_ascii_digit()) && text.parse::<f64>().is_ok();
@@ -107,7 +107,7 @@ fn is_number(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Float32 | DataType::Float64)
 }
 
-/// From or to a float: what comes back as another value, or not at all, did not fit.
+/// From or to a float: a value that does not convert back to itself did not fit.
 fn floats(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let converted = cast(array, to)?;
     let (before, after) = (cast(array, &DataType::Float64)?, cast(&converted, &DataType::Float64)?);

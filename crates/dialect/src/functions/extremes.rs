@@ -1,5 +1,5 @@
-//! `greatest(a, b, ..)` and `least(a, b, ..)`: NULL is passed by, and of values that are neither less nor greater than
-//! each other (NaN, and 0 and -0) the later one counts.
+//! `greatest(a, b, ..)` and `least(a, b, ..)`: NULL is skipped, and of values that are neither less nor greater than
+//! each other (NaN, or 0 and -0) the later one is taken.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Extremes {
             use ClickHouseType::{Date, Date32, DateTime, String};
             is_plain(&common.to_arrow()) || matches!(common, Date | Date32 | DateTime { .. } | String)
         };
-        // Of these only what is of one type is compared.
+        // Of these types, only values of one and the same are compared.
         let is_one = |types: &[ClickHouseType]| {
             use ClickHouseType::{DateTime64, Decimal, Ipv4};
             let comparable =
@@ -68,7 +68,7 @@ impl Extremes {
         })
     }
 
-    /// Where `one` stays before `other`.
+    /// By row, whether `one` is taken rather than `other`.
     fn wins(&self, one: &ArrayRef, other: &ArrayRef) -> Result<BooleanArray> {
         if one.data_type().is_floating() {
             let floats = |array: &ArrayRef| -> Result<_> {
@@ -129,7 +129,7 @@ impl ScalarUDFImpl for Extremes {
         for next in columns {
             let next = next?;
             let wins = self.wins(&best, &next)?;
-            // Where nothing is NULL the later one of two that are alike counts; else NaN is passed by, too.
+            // If no argument is Nullable, the later of two equal values is taken; otherwise NaN is skipped, too.
             let nullable = args.return_field.is_nullable();
             let (best_nan, next_nan) = (nans(&best)?, nans(&next)?);
             let stays = (0..rows).map(|row| match next.is_null(row) || best.is_null(row) {

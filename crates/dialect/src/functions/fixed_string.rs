@@ -1,4 +1,4 @@
-//! `toFixedString(text, bytes)`: a text with zeros behind it. Comparisons and `toString` do not see them.
+//! `toFixedString(text, bytes)`: a text padded with zeros. Comparisons and `toString` ignore the padding.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl ScalarUDFImpl for ToFixedString {
         let texts = cast(&array, &DataType::Utf8)?;
         let pad = |text: Option<&str>| -> Result<Option<String>> {
             let Some(text) = text else { return Ok(None) };
-            // One that is padded already may be longer in zeros only.
+            // A padded text may exceed the width only by zeros.
             let text = if text.len() > width { text.trim_end_matches('\0') } else { text };
             match width.checked_sub(text.len()) {
                 Some(zeros) => Ok(Some(format!("{text}{}", "\0".repeat(zeros)))),
@@ -81,7 +81,7 @@ impl ScalarUDFImpl for ToFixedString {
     }
 }
 
-/// The texts without the zeros behind them.
+/// The texts without their padding.
 pub fn trimmed(array: &ArrayRef) -> ArrayRef {
     let texts = array.as_string::<i32>().iter();
     Arc::new(texts.map(|text| text.map(|text| text.trim_end_matches('\0'))).collect::<StringArray>())

@@ -1,11 +1,11 @@
-//! `min` and `max` of floats in groups: DataFusion's begin with the largest and the smallest number, which infinities are
-//! beyond. These begin with NaN, which any number takes the place of and which takes no number's.
+//! `min` and `max` of floats in groups: DataFusion's begin with the largest and the smallest finite number, which
+//! infinities exceed. These begin with NaN, which any number replaces, and which replaces none.
 
 use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Float32Type, Float64Type};
 use datafusion::logical_expr::GroupsAccumulator;
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 
-/// The accumulator of such an aggregate; `None`: it is none of them.
+/// The accumulator of such an aggregate; `None`: it is another one.
 pub fn of_groups(name: &str, data_type: &DataType) -> Option<Box<dyn GroupsAccumulator>> {
     Some(match (name, data_type) {
         ("min", DataType::Float32) => chosen::<Float32Type>(f32::NAN, |new, least| new < least),

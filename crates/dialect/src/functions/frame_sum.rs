@@ -1,26 +1,26 @@
-//! Sums and means of floats in a frame that moves: what leaves is not subtracted, for a large number would take the digits
-//! of small ones with it, and infinity all of them.
+//! Sums and means of floats in a moving frame: numbers that leave are not subtracted, as a large one would take the
+//! digits of small ones with it, and infinity all of them.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
 use datafusion::arrow::datatypes::Float64Type;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 
-/// What is made of a frame.
+/// What is computed over a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     Sum,
     Mean,
 }
 
-/// The numbers of a frame, in two stacks: each number is added twice at most, however wide the frame is.
+/// The numbers of a frame, in two stacks: each number is added at most twice, however wide the frame is.
 #[derive(Debug)]
 pub struct FrameSum {
     of: Of,
     /// The newer numbers, and their sum.
     newer: Vec<f64>,
     newer_sum: f64,
-    /// Of each older number, from the newest on, the sum of it and all before it in this list.
+    /// By older number, newest first: the sum of it and all before it in this list.
     older: Vec<f64>,
 }
 

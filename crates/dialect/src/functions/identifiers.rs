@@ -1,4 +1,4 @@
-//! `toIPv4OrNull(x)`, `toUUIDOrDefault(x, default)` and the like: addresses and UUIDs of texts that may be none.
+//! `toIPv4OrNull(x)`, `toUUIDOrDefault(x, default)` and the like: addresses and UUIDs from texts that may be invalid.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::uuid;
 use crate::error::Error;
 use crate::types::{fixed_bytes, type_name};
 
-/// What a text is read as.
+/// The type that a text is read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Identifier {
     Ipv4,
@@ -30,17 +30,17 @@ pub enum Identifier {
     Uuid,
 }
 
-/// What stands for a text that is no value.
+/// The result for an invalid text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Otherwise {
     Null,
     Zero,
-    /// The second argument, or else what `Zero` gives; for NULL too.
+    /// The second argument, or else the result of `Zero`; for NULL too.
     Default,
     Error,
 }
 
-/// All of them, by their names.
+/// The functions, with their type and their result for an invalid text.
 const FUNCTIONS: [(&str, Identifier, Otherwise); 11] = [
     ("IPv4StringToNum", Identifier::Ipv4, Otherwise::Error),
     ("IPv6StringToNum", Identifier::Ipv6, Otherwise::Error),
@@ -64,7 +64,7 @@ impl Identifier {
         }
     }
 
-    /// The values, NULL where a text is none.
+    /// The values; NULL for an invalid text.
     pub fn parse_or_null(self, texts: &ArrayRef) -> Result<ArrayRef> {
         let texts = cast(texts, &DataType::Utf8)?;
         let texts: &StringArray = texts.as_string();
@@ -89,7 +89,7 @@ impl Identifier {
     }
 }
 
-/// An address, whose numbers may have zeros in front.
+/// Parses an address, whose numbers may have leading zeros.
 fn ipv4(text: &str) -> Option<Ipv4Addr> {
     let mut parts = text.split('.').map(|part| {
         let is_number = (1..=16).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -121,7 +121,7 @@ pub struct ToIdentifier {
     signature: Signature,
 }
 
-/// All of them.
+/// All functions.
 pub fn all() -> impl Iterator<Item = ToIdentifier> {
     FUNCTIONS.into_iter().map(|(name, identifier, otherwise)| ToIdentifier {
         name,
@@ -148,7 +148,7 @@ impl ScalarUDFImpl for ToIdentifier {
         let most = if self.otherwise == Otherwise::Default { 2 } else { 1 };
         check_count(self.name(), args.arg_fields.len(), 1..=most)?;
         let field = match (self.identifier, self.otherwise) {
-            // The number of an address; of one of IPv6 there is none so wide.
+            // The number of an IPv4 address; no integer here is wide enough for IPv6.
             (Identifier::Ipv4, Otherwise::Error) => Field::new(self.name, DataType::UInt32, false),
             _ => self.identifier.data_type().to_field(self.name),
         };

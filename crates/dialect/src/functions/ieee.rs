@@ -1,5 +1,5 @@
-//! Comparisons of floating-point numbers as IEEE 754 has them, which ClickHouse's are: NaN is neither equal to anything
-//! nor less or greater, and -0 is 0. Arrow's kernels order all floats in one line. An integer is compared as it is.
+//! Comparisons of floats as in IEEE 754, which ClickHouse follows: NaN is not equal to, less or greater than anything,
+//! and -0 equals 0. Arrow's kernels use a total order. Integers are compared exactly.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use datafusion::common::Result;
 
 use super::numbers::array_bits;
 
-/// Of each row, whether its two numbers stand to each other as `holds` says; `None`: there is no order.
+/// By row, whether the order of its two numbers (`None`: unordered) satisfies `holds`.
 pub fn compared(
     left: &ArrayRef,
     right: &ArrayRef,
@@ -31,7 +31,7 @@ pub fn compared(
 /// A column of numbers.
 enum Numbers {
     Floats(Float64Array),
-    /// Integers, and whether they have a sign.
+    /// Integers, and whether they are signed.
     Whole(datafusion::arrow::buffer::ScalarBuffer<u64>, bool),
 }
 
@@ -71,15 +71,15 @@ impl Number {
     }
 }
 
-/// An integer of 64 bits may have more digits than a float.
+/// A 64-bit integer may have more digits than a float.
 fn whole_and_float(whole: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
     }
-    // Beyond these a float is out of the integer's reach.
+    // Floats beyond this are out of the integer's range.
     let trunc = float.trunc().clamp(-1e30, 1e30);
     let fraction = float - trunc;
-    // Between equals the fraction decides.
+    // If the integer parts are equal, the fraction decides.
     let by_fraction = 0.0.partial_cmp(&fraction).unwrap_or(Ordering::Equal);
     Some(whole.cmp(&(trunc as i128)).then(by_fraction))
 }

@@ -1,4 +1,4 @@
-//! `ignore(...)`: evaluates its arguments and answers 0.
+//! `ignore(...)`: evaluates its arguments and returns 0.
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
@@ -8,8 +8,8 @@ use datafusion::logical_expr::{
 
 use super::arguments;
 
-/// The function. It is volatile: an optimiser that saw a constant would not evaluate the arguments, which is
-/// all that the function is for.
+/// The function. It is volatile: if the optimiser made it a constant, the arguments would not be evaluated, which is
+/// its purpose.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Ignore {
     signature: Signature,

@@ -1,4 +1,4 @@
-//! The functions that are DataFusion's own: what calls of ClickHouse's are rewritten to. Nothing else of DataFusion's is
+//! The functions that are DataFusion's own, which calls of ClickHouse's are rewritten to. No others of DataFusion's are
 //! registered.
 
 use std::sync::Arc;
@@ -36,28 +36,28 @@ const AGGREGATES: &[&str] = &[
 
 const WINDOWS: &[&str] = &["dense_rank", "rank", "row_number"];
 
-/// The functions that answer row by row.
+/// The scalar functions.
 pub fn scalars() -> Vec<Arc<ScalarUDF>> {
     let mut all = datafusion::functions::all_default_functions();
     all.retain(|function| SCALARS.contains(&function.name()));
     all
 }
 
-/// The functions that answer for a group of rows.
+/// The aggregates.
 pub fn aggregates() -> Vec<Arc<AggregateUDF>> {
     let mut all = datafusion::functions_aggregate::all_default_aggregate_functions();
     all.retain(|function| AGGREGATES.contains(&function.name()));
     all
 }
 
-/// The functions that answer for a row among others.
+/// The window functions.
 pub fn windows() -> Vec<Arc<WindowUDF>> {
     let mut all = datafusion::functions_window::all_default_window_functions();
     all.retain(|function| WINDOWS.contains(&function.name()));
     all
 }
 
-/// What plans the syntax that these are for.
+/// The planners of the syntax that these implement.
 pub fn planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![
         Arc::new(Subcolumns),

@@ -1,5 +1,5 @@
-//! `arrayMap(x -> x + 1, array)`, of which all functions that take a lambda are made (see `rewrite/lambdas.rs`): the
-//! lambda is evaluated once for the items of all rows of a batch.
+//! `arrayMap(x -> x + 1, array)`, which all functions with a lambda are rewritten to (see `rewrite/lambdas.rs`): the
+//! lambda is evaluated once, over the items of all rows of a batch.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ fn no_lambda() -> DataFusionError {
     Error::illegal_type("The first argument of function arrayMap must be a lambda").into()
 }
 
-/// How many items the arrays of each row have.
+/// Number of items of each row's arrays.
 struct Rows {
     lengths: Vec<usize>,
     nulls: Option<NullBuffer>,
@@ -111,7 +111,7 @@ struct Rows {
 
 impl Rows {
     /// # Errors
-    /// SIZES_OF_ARRAYS_DONT_MATCH if the arrays of a row differ in that.
+    /// SIZES_OF_ARRAYS_DONT_MATCH if a row's arrays differ in length.
     fn of(arrays: &[ArrayRef]) -> Result<Rows> {
         let lists: Vec<&ListArray> = arrays.iter().map(|array| array.as_list()).collect();
         let Some((first, others)) = lists.split_first() else { return Err(no_lambda()) };
@@ -132,7 +132,7 @@ impl Rows {
         Ok(Rows { lengths, nulls })
     }
 
-    /// The items of all rows, and nothing else that may lie between them.
+    /// The items of all rows, without others that may lie between them.
     fn items(&self, list: &ListArray) -> Result<ArrayRef> {
         let starts = list.value_offsets();
         let is_whole =

@@ -16,14 +16,14 @@ use super::numbers::{rows, shaped};
 use crate::error::Error;
 use crate::types::plain_name;
 
-/// What is asked.
+/// The question about a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Question {
-    /// How long it is.
+    /// Its length.
     Length,
-    /// Whether it has nothing.
+    /// Whether it is empty.
     Empty,
-    /// Whether it has something.
+    /// Whether it is not empty.
     NotEmpty,
 }
 

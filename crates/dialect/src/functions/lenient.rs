@@ -1,4 +1,4 @@
-//! `toUInt64OrNull`, `toUInt64OrZero` and the like: what cannot be parsed is NULL or 0. Also `toNullable`.
+//! `toUInt64OrNull`, `toUInt64OrZero` and the like: texts that cannot be parsed become NULL or 0. Also `toNullable`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::parse::parse_or_null;
 use crate::error::Error;
 use crate::types::{fixed_bytes, plain_name, type_name};
 
-/// What stands for a text that is no value.
+/// The result for an invalid text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Otherwise {
     Null,
@@ -34,7 +34,7 @@ pub struct Lenient {
     signature: Signature,
 }
 
-/// All of them.
+/// All conversions.
 pub fn all() -> impl Iterator<Item = Lenient> {
     let numbers = convert::TARGETS.iter().filter(|(_, target)| target.is_numeric());
     numbers.flat_map(|(name, target)| {
@@ -98,11 +98,11 @@ impl ScalarUDFImpl for Lenient {
     }
 }
 
-/// `toNullable(x)`: the same value, of a type that has NULL. It is volatile: the constant that an optimiser would
-/// make of it has no such type.
+/// `toNullable(x)`: the same value, in the Nullable type. It is volatile: an optimiser would make a constant of it,
+/// which is not Nullable.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ToNullable {
-    /// It is Nullable because another argument of an aggregate was.
+    /// Whether it was made because another argument of an aggregate is Nullable.
     by_other: bool,
     signature: Signature,
 }
@@ -114,7 +114,7 @@ impl Default for ToNullable {
 }
 
 impl ToNullable {
-    /// Of the value of argMin and argMax, by what may be NULL.
+    /// For the value of argMin and argMax, if their other argument is Nullable.
     pub fn by_other() -> Self {
         Self { by_other: true, ..Self::default() }
     }
@@ -126,7 +126,7 @@ impl ToNullable {
         call.args.first().filter(|_| function.by_other)
     }
 
-    /// Of a subquery, of which no optimiser makes a constant.
+    /// For a subquery, which no optimiser makes a constant.
     pub fn of_subquery() -> Self {
         Self { by_other: false, signature: arguments::any(Volatility::Immutable) }
     }

@@ -1,22 +1,22 @@
-//! Local times that a time zone has twice, or leaves out, when its clocks are set. Arrow gives NULL for both.
+//! Local times that occur twice or not at all, when clocks change. Arrow returns NULL for both.
 
 use std::str::FromStr;
 
 use datafusion::arrow::array::timezone::Tz;
 
-/// In seconds.
+/// Seconds of an hour.
 const HOUR: i64 = 3_600;
 
-/// What a local time that there is not stands for.
+/// The moment that a skipped local time stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// The first moment after it, for a day that begins there.
+    /// The first moment after the gap, for a day that begins in it.
     Later,
     /// An hour earlier, as ClickHouse reads it.
     Earlier,
 }
 
-/// Unix seconds of a local time, which is given as seconds too; of one that comes twice, the first.
+/// Unix seconds of a local time, given in seconds too; the first moment if it occurs twice.
 pub fn unix_seconds(local: i64, zone: &str, missing: Missing) -> Option<i64> {
     let zone = Tz::from_str(zone).ok()?;
     granary_dict::unix_seconds(&zone, local).or_else(|| match missing {

@@ -1,5 +1,5 @@
-//! Maps: `map(key, value, ..)`, `mapKeys`, `mapValues`, `mapContains`. The value of a key is `map[key]`, as the element
-//! of an array is.
+//! Maps: `map(key, value, ..)`, `mapKeys`, `mapValues`, `mapContains`. The value of a key is `map[key]`, like an
+//! array's element.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use super::numbers::{expanded, rows, shaped};
 use crate::error::Error;
 use crate::types::plain_name;
 
-/// What is done with maps.
+/// Operations on maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Makes one of keys and values.
+    /// Makes a map of keys and values.
     Make,
     /// The keys, as an array.
     Keys,
     /// The values, as an array.
     Values,
-    /// Whether it has a key.
+    /// Whether a map has a key.
     Contains,
 }
 
@@ -54,7 +54,7 @@ impl Action {
         }
     }
 
-    /// Another name of the same.
+    /// The function's alias.
     pub fn alias(self) -> Option<&'static str> {
         (self == Action::Contains).then_some("mapContainsKey")
     }
@@ -171,7 +171,7 @@ pub fn entry(map: &DataType) -> Option<(&FieldRef, &FieldRef)> {
     }
 }
 
-/// The type of a map of such keys and values.
+/// The type of a map of these keys and values.
 fn made_of(arguments: &[FieldRef]) -> Result<DataType> {
     let part = |name: &str, first: usize| {
         let parts: Vec<FieldRef> = arguments.iter().skip(first).step_by(2).cloned().collect();
@@ -179,7 +179,7 @@ fn made_of(arguments: &[FieldRef]) -> Result<DataType> {
         let nullable = parts.iter().any(|part| part.is_nullable());
         Field::new(name, data_type, nullable).with_metadata(common_metadata(&parts))
     };
-    // Of many functions it is only known that they may give NULL: whether a key is NULL is seen when it is there.
+    // Many functions are declared Nullable without returning NULL: whether a key is NULL is checked at execution.
     let (key, value) = (part("key", 0).with_nullable(false), part("value", 1));
     if key.data_type().is_null() && !arguments.is_empty() {
         return Err(null_key().into());
@@ -211,14 +211,13 @@ fn make(entry: &FieldRef, parts: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     Ok(Arc::new(MapArray::try_new(Arc::clone(entry), ends, entries, None, false)?))
 }
 
-/// Whether each map has the key of its row.
+/// Whether each map has its row's key.
 pub fn contains(map: &MapArray, key: &ArrayRef) -> Result<ArrayRef> {
     let places = places_of(map.offsets(), map.keys(), key)?;
     Ok(Arc::new(UInt8Array::from_iter_values(places.into_iter().map(|place| u8::from(place.is_some())))))
 }
 
-/// The value of the key of its row in each map: of a key that is there twice the first, of one that is missing the
-/// default.
+/// The value of its row's key in each map: the first for a repeated key, the default for a missing one.
 pub fn value(map: &MapArray, key: &ArrayRef) -> Result<ArrayRef> {
     let (_, field) = entry(map.data_type()).expect("a map has entries");
     let default = match field.is_nullable() {

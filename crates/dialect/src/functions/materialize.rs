@@ -1,4 +1,4 @@
-//! `materialize(x)`: the value as a column, of which nobody knows before the query runs that it is constant.
+//! `materialize(x)`: the value as a column; that it is constant is unknown until the query runs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::numbers::expanded;
 /// Its name.
 pub const MATERIALIZE: &str = "materialize";
 
-/// The function. It is volatile, or it would be evaluated where the query is planned.
+/// The function. It is volatile, so that it is not evaluated during planning.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Materialize {
     signature: Signature,

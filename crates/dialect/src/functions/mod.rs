@@ -103,29 +103,29 @@ const OPERATIONS: [Operation; 7] = [
     Operation::IntDivOrZero,
 ];
 
-/// Whether a name is one of those that take a zone behind a time, and look at the time there.
+/// Whether the function takes a zone after a time, and shows the time there.
 pub(crate) fn looks_in_zone(name: &str) -> bool {
     name != "toDayOfWeek" && values::in_calendars().any(|function| function.name() == name)
 }
 
-/// The function that rounds times down to units of such a name.
+/// The function that rounds times down to this unit.
 pub(crate) fn start_of_interval(unit: &str) -> Option<String> {
     values::units().any(|known| known == unit).then(|| format!("toStartOfInterval/{unit}"))
 }
 
-/// The names of functions of dictionaries, which whoever has dictionaries registers.
+/// Names of the functions of dictionaries, which the crate with the dictionaries registers.
 pub fn of_dictionaries() -> impl Iterator<Item = &'static str> {
     names::by(names::By::Dictionary)
 }
 
-/// One of the functions that answer for each row by itself.
+/// The function of this name, if it is one that answers row by row.
 pub(crate) fn value_function(name: &str) -> Option<ScalarUDF> {
     let function = values::all().find(|function| function.name() == name)?;
     Some(ScalarUDF::from(values::ValueFunction::new(function)))
 }
 
-/// Makes the functions of the dialect known to a session, but for those of dictionaries and files. `sleep` sleeps as
-/// others wait.
+/// Registers the dialect's functions with a session, except those of dictionaries and files. `sleep` waits by
+/// `waiting`.
 ///
 /// # Errors
 /// An error of DataFusion's registry.

@@ -1,5 +1,5 @@
-//! Every function that a query can call: nothing else is one, whatever DataFusion has. Names, and whether their case
-//! counts, are ClickHouse's; `tests/conformance` has its answers for each of them.
+//! Every function that a query can call; others of DataFusion's are unknown. Names, and whether their case matters, are
+//! ClickHouse's; `tests/conformance` has its answers for each.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,27 +7,27 @@ use std::sync::LazyLock;
 use crate::error::Error;
 use crate::similar::similar;
 
-/// Whether upper and lower case of a name count.
+/// Whether the case of a name matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
     Exact,
     Any,
 }
 
-/// What answers for a function.
+/// How a function is implemented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// A function of ours that is registered under this name.
+    /// By a function of ours, registered under this name.
     Own,
-    /// A function of dictionaries, which whoever has dictionaries registers under this name.
+    /// By a function of dictionaries, which the crate with the dictionaries registers under this name.
     Dictionary,
-    /// A function that reads files, which whoever has files registers under this name.
+    /// By a function that reads files, which the crate with the files registers under this name.
     File,
-    /// A function of DataFusion's that does the same.
+    /// By an equal function of DataFusion.
     DataFusion,
-    /// `crate::rewrite`, which makes another expression of the call.
+    /// By `crate::rewrite`, which turns the call into another expression.
     Rewritten,
-    /// An aggregate, of which `crate::rewrite` makes one of DataFusion's. The combinator -If may stand behind it.
+    /// An aggregate that `crate::rewrite` turns into one of DataFusion's. The combinator -If may follow its name.
     Aggregate,
     /// A function over a window.
     Window,
@@ -36,7 +36,7 @@ pub enum By {
 struct Group {
     by: By,
     case: Case,
-    /// The names, divided by blanks.
+    /// The names, separated by blanks.
     names: &'static str,
 }
 
@@ -124,7 +124,7 @@ const GROUPS: &[Group] = &[
     Group { by: By::Window, case: Case::Any, names: "rank row_number" },
 ];
 
-/// Other names of the same functions.
+/// Aliases of these functions.
 const ALIASES: &[(&str, Case, &str)] = &[
     ("any_value", Case::Any, "any"),
     ("array_agg", Case::Any, "groupArray"),
@@ -211,17 +211,17 @@ const ALIASES: &[(&str, Case, &str)] = &[
     ("YEAR", Case::Any, "toYear"),
 ];
 
-/// A function as it is known here.
+/// A known function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
-    /// Its name, spelled as ClickHouse spells it; of an alias, the name that it stands for.
+    /// Its name in ClickHouse's spelling; for an alias, the name that it stands for.
     pub name: &'static str,
     pub by: By,
 }
 
 struct Names {
     exact: HashMap<&'static str, Known>,
-    /// By their names in lower case.
+    /// By name in lower case.
     any_case: HashMap<String, Known>,
 }
 
@@ -248,28 +248,28 @@ impl Names {
     }
 }
 
-/// Returns the function of a name as it is written, or `None` if there is none.
+/// The function of a name as written in a query; `None`: there is none.
 pub fn find(written: &str) -> Option<Known> {
     let known = NAMES.exact.get(written).copied();
     known.or_else(|| NAMES.any_case.get(&written.to_ascii_lowercase()).copied())
 }
 
-/// Returns the aggregate in front of the combinator -If.
+/// The aggregate before the combinator -If.
 pub fn find_conditional(written: &str) -> Option<Known> {
     find(written.strip_suffix("If")?).filter(|known| known.by == By::Aggregate)
 }
 
-/// Whether a name is that of an aggregate.
+/// Whether a name is an aggregate's.
 pub fn is_aggregate(name: &str) -> bool {
     find(name).is_some_and(|known| known.by == By::Aggregate)
 }
 
-/// The names that something answers for.
+/// The names of the functions that are implemented this way.
 pub fn by(by: By) -> impl Iterator<Item = &'static str> {
     GROUPS.iter().filter(move |group| group.by == by).flat_map(|group| group.names.split_whitespace())
 }
 
-/// What is said of a name that no function has: UNKNOWN_FUNCTION, with the names that may be meant.
+/// The error of an unknown name: UNKNOWN_FUNCTION, with names that are similar.
 pub fn unknown(written: &str) -> Error {
     let near = similar(written, NAMES.exact.keys().copied());
     let hint = near.map_or_else(String::new, |near| format!(". Maybe you meant: {near}"));
@@ -294,7 +294,7 @@ mod tests {
             ["toString", "LOWER", "lcase", "Count", "max_by"].map(name),
             [Some("toString"), Some("lower"), Some("lower"), Some("count"), Some("argMax")]
         );
-        // Names of DataFusion's, or in a case that counts.
+        // Names of DataFusion's, or in the wrong case.
         assert_eq!(["tostring", "strpos", "array_length", "asType", "unnest/x"].map(name), [None; 5]);
         assert_eq!(find_conditional("sumIf").map(|known| known.name), Some("sum"));
         assert!(find_conditional("lowerIf").is_none());
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(message, "Function with name `toStrin` does not exist. Maybe you meant: ['toString']");
     }
 
-    /// What the table says is ours is registered, and no name is there twice.
+    /// Every name that the table calls ours is registered, and no name is there twice.
     #[test]
     fn the_table_is_what_is_registered() {
         let context =
@@ -317,7 +317,7 @@ mod tests {
         let twice: Vec<&str> =
             names.chain(ALIASES.iter().map(|alias| alias.0)).filter(|name| !seen.insert(*name)).collect();
         assert_eq!(twice, [""; 0]);
-        // Of what is registered, all can be called by its name, or has one that cannot be written, or is what calls
+        // Each registered function can be called by its name, has a name that no query can write, or is one that calls
         // are rewritten to.
         let inner = [
             "asChoice",

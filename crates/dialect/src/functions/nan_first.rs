@@ -1,4 +1,4 @@
-//! NaN as the least or as the greatest of Arrow's floats: as the one that `max` and `min` do not take before others.
+//! NaN as the least or the greatest float in Arrow's order, so that `max` and `min` prefer all others.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 
 use super::numbers::{rows, shaped};
 
-/// NaN as the least, or as the greatest. Nobody can write the function's name.
+/// NaN as the least, or as the greatest. No query can write the function's name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct NanFirst {
     is_least: bool,

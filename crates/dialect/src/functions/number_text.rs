@@ -1,6 +1,6 @@
-//! A text that stands beside numbers, in `id = '5'` and `id IN ('5', '6')`: it is read as one of their type, whole, which
-//! Arrow forgives blanks for, and Float64 other digits than Float32 has. Beside days it is one, without the time that a
-//! CAST leaves out.
+//! A text compared with numbers, in `id = '5'` and `id IN ('5', '6')`: all of it must be a number of their type. Arrow
+//! would ignore blanks, and Float64 has other digits than Float32. Compared with days it must be a day, without a time,
+//! which CAST would cut off.
 
 use std::sync::Arc;
 
@@ -20,22 +20,22 @@ use crate::error::Error;
 use crate::reword::no_number;
 use crate::types::is_bounded;
 
-/// A text as a number or a day of a type. Nobody can write the function's name.
+/// A text as a number or a day. No query can write the function's name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumberText {
     wanted: Wanted,
     signature: Signature,
 }
 
-/// What a text is read as: a type of numbers that Arrow has, or of days.
+/// The type that a text is read as: one of Arrow's numbers, or days.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Wanted {
     data_type: DataType,
-    /// The days are those of a Date, which has the nearest one to a day that it has not.
+    /// Whether the days are those of a Date, which takes the nearest day in its range.
     is_bounded: bool,
 }
 
-/// A text as a value of the field's type: a number of a type that Arrow has, or a day. A literal is read at once.
+/// A text as a value of the field's type: a number of a type that Arrow has, or a day. A literal is converted at once.
 ///
 /// # Errors
 /// TYPE_MISMATCH, CANNOT_PARSE_NUMBER.
@@ -49,7 +49,7 @@ pub fn number_of(text: Expr, wanted: &Field) -> Result<Expr> {
     Ok(ScalarUDF::from(NumberText { wanted, signature }).call(vec![text]))
 }
 
-/// The numbers that texts are.
+/// Converts texts to numbers.
 fn read(texts: &ArrayRef, wanted: &Wanted) -> Result<ArrayRef> {
     let Wanted { data_type: wanted, is_bounded } = wanted;
     let (field, number) = (Field::new("", DataType::Utf8, true), Field::new("", wanted.clone(), true));

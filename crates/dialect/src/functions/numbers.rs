@@ -1,4 +1,4 @@
-//! Reading any integer column as 64 bits, the common ground of arithmetic, conversions and hashes.
+//! Reads any integer column as 64 bits, which arithmetic, conversions and hashes have in common.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Bits {
         }
     }
 
-    /// What `f` makes of these and the others, row by row.
+    /// Applies `f` to these bits and the others', row by row.
     #[inline]
     pub fn zip(&self, other: &Bits, rows: usize, f: impl Fn(u64, u64) -> u64) -> Vec<u64> {
         match (self, other) {
@@ -42,7 +42,7 @@ impl Bits {
     }
 }
 
-/// An argument's bits and its NULLs. `None` when the argument is not of an integer type.
+/// An argument's bits and its NULLs; `None` if it is not of an integer type.
 pub fn bits(argument: &ColumnarValue) -> Result<Option<(Bits, Option<NullBuffer>)>> {
     match argument {
         ColumnarValue::Array(array) => {
@@ -55,13 +55,13 @@ pub fn bits(argument: &ColumnarValue) -> Result<Option<(Bits, Option<NullBuffer>
     }
 }
 
-/// Integers of 64 bits, of which one of 2^63 or more is negative: a place counted from the end, as in ClickHouse.
+/// 64-bit integers; 2^63 and more become negative: a place counted from the end, as in ClickHouse.
 pub fn wrapped(array: &ArrayRef) -> Int64Array {
     let bits = array_bits(array).unwrap_or_default();
     Int64Array::new(bits.iter().map(|bits| *bits as i64).collect(), array.logical_nulls())
 }
 
-/// An array's bits: those of 64-bit columns are shared, not copied.
+/// An array's bits; those of 64-bit columns are shared, not copied.
 pub fn array_bits(array: &ArrayRef) -> Option<ScalarBuffer<u64>> {
     macro_rules! widen {
         ($type:ty, $wide:ty) => {
@@ -86,7 +86,7 @@ pub fn array_bits(array: &ArrayRef) -> Option<ScalarBuffer<u64>> {
     })
 }
 
-/// An integer column of type `to` made of the low bits of `values`, as C's casts do.
+/// An integer column of type `to` with the low bits of `values`, as by C's casts.
 pub fn from_bits(values: ScalarBuffer<u64>, nulls: Option<NullBuffer>, to: &DataType) -> Option<ArrayRef> {
     macro_rules! narrow {
         ($type:ty, $native:ty) => {
@@ -117,7 +117,7 @@ pub fn from_bits(values: ScalarBuffer<u64>, nulls: Option<NullBuffer>, to: &Data
     })
 }
 
-/// Answers one row as a scalar when no argument was an array, so that constants stay constants.
+/// Returns a single row as a scalar if no argument was an array, so that constants stay constants.
 pub fn shaped(array: ArrayRef, arguments: &[ColumnarValue]) -> Result<ColumnarValue> {
     if arguments.iter().any(|argument| matches!(argument, ColumnarValue::Array(_))) {
         Ok(ColumnarValue::Array(array))
@@ -126,9 +126,9 @@ pub fn shaped(array: ArrayRef, arguments: &[ColumnarValue]) -> Result<ColumnarVa
     }
 }
 
-/// The value of a row alone, of exactly the type of its array.
+/// The value of a one-row array as a scalar, of exactly the array's type.
 pub fn scalar_of(row: &ArrayRef) -> Result<ScalarValue> {
-    // Made of an item of an array, a scalar would forget what the items' field says.
+    // Built from an item of an array, a scalar would lose the metadata of the items' field.
     match (row.as_list_opt::<i32>(), row.as_map_opt()) {
         (Some(list), _) => Ok(ScalarValue::List(Arc::new(list.clone()))),
         (_, Some(map)) => Ok(ScalarValue::Map(Arc::new(map.clone()))),
@@ -141,10 +141,10 @@ pub fn rows(arguments: &[ColumnarValue], batch_rows: usize) -> usize {
     if arguments.iter().any(|argument| matches!(argument, ColumnarValue::Array(_))) { batch_rows } else { 1 }
 }
 
-/// An argument as a column of so many rows.
+/// An argument as a column of `rows` rows.
 ///
 /// # Errors
-/// MEMORY_LIMIT_EXCEEDED: it is a constant that is too long for that.
+/// MEMORY_LIMIT_EXCEEDED if it is a constant too long for that.
 pub fn expanded(argument: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
     if let ColumnarValue::Scalar(value) = argument
         && rows > 1
@@ -157,7 +157,7 @@ pub fn expanded(argument: &ColumnarValue, rows: usize) -> Result<ArrayRef> {
     argument.to_array(rows)
 }
 
-/// Has a function computed for some rows at a time where a constant is long, which is written out for each of them.
+/// Runs a function on slices of the rows if a constant is long, as it is written out for each row.
 ///
 /// # Errors
 /// Returns the errors of the function, and MEMORY_LIMIT_EXCEEDED if its values for all rows take more than
@@ -192,10 +192,10 @@ pub fn by_slices(
     Ok(ColumnarValue::Array(concat(&parts)?))
 }
 
-/// Refuses values that take so many bytes for one block.
+/// Refuses values that take `bytes` bytes in one block.
 ///
 /// # Errors
-/// MEMORY_LIMIT_EXCEEDED: they are more than [`BATCH_BYTES_MAX`].
+/// MEMORY_LIMIT_EXCEEDED if they are more than [`BATCH_BYTES_MAX`].
 pub fn check_bytes(bytes: u64) -> Result<()> {
     if bytes <= BATCH_BYTES_MAX as u64 {
         return Ok(());
@@ -204,7 +204,7 @@ pub fn check_bytes(bytes: u64) -> Result<()> {
     Err(Error::memory_limit_exceeded(what).into())
 }
 
-/// The NULLs of a row are those of any of its arguments.
+/// A row is NULL if any of its arguments is.
 pub fn union(left: Option<NullBuffer>, right: Option<NullBuffer>, rows: usize) -> Option<NullBuffer> {
     let spread = |nulls: Option<NullBuffer>| {
         nulls.map(|nulls| match nulls.len() == rows {

@@ -1,4 +1,4 @@
-//! Text into numbers, dates and times, by ClickHouse's rules and with its errors.
+//! Parses texts as numbers, dates and times, by ClickHouse's rules and with its errors.
 
 use std::sync::Arc;
 
@@ -14,24 +14,25 @@ use super::numbers::from_bits;
 use crate::error::Error;
 use crate::types::plain_name;
 
-/// By whose rules texts are read.
+/// The rules by which texts are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// Those of CAST: an integer that its type cannot hold keeps its low bits, as in `toUInt8('256')`, and times are read
-    /// as people write them.
+    /// Those of CAST: an integer beyond its type keeps its low bits, as in `toUInt8('256')`, and times are read in the
+    /// forms that people write.
     Cast,
-    /// Those of keys and lists: such an integer is an error, and times are as ClickHouse shows them, or Unix seconds.
+    /// Those of keys and lists: an integer beyond its type is an error, and times must be as ClickHouse writes them, or
+    /// Unix seconds.
     Exact,
 }
 
-/// What becomes of an integer that its type cannot hold.
+/// What to do with an integer beyond its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Wraps,
     IsError,
 }
 
-/// Every text must be a whole value of the type.
+/// Parses texts, each of which must be a whole value of the type.
 pub fn parse(array: &ArrayRef, target: &DataType, reading: Reading) -> Result<ArrayRef> {
     let texts = cast(array, &DataType::Utf8)?;
     let texts = texts.as_string::<i32>();
@@ -58,7 +59,7 @@ pub fn parse(array: &ArrayRef, target: &DataType, reading: Reading) -> Result<Ar
     }
 }
 
-/// NULL where a text is no value of the type.
+/// Parses texts; NULL for an invalid one.
 pub fn parse_or_null(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let texts = cast(array, &DataType::Utf8)?;
     let texts = texts.as_string::<i32>();
@@ -68,7 +69,7 @@ pub fn parse_or_null(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     }
     if !target.is_integer() {
         let parsed = others(array, target)?;
-        // ClickHouse makes another day of one that there is not.
+        // ClickHouse turns a day that does not exist into another one.
         let is_no_day =
             |row: &usize| parsed.is_null(*row) && texts.is_valid(*row) && is_day_form(texts.value(*row));
         if *target == DataType::Date32
@@ -91,7 +92,7 @@ fn integers(bits: Vec<u64>, nulls: Option<NullBuffer>, target: &DataType) -> Res
         .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {target}")))
 }
 
-/// Floats, dates and times, as Arrow reads them; ten digits are a Unix time, and days have any delimiters.
+/// Floats, dates and times as Arrow reads them, and besides ten digits as a Unix time, and days with any delimiters.
 fn others(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: true, ..Default::default() };
     let parsed = cast_with_options(array, target, &options)?;
@@ -103,7 +104,7 @@ fn others(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     }
     let DataType::Timestamp(TimeUnit::Second, zone) = target else { return Ok(parsed) };
     let texts = cast(array, &DataType::Utf8)?;
-    // What clocks that are set leave out, or have twice.
+    // Local times that clock changes skip or repeat.
     let local = match zone {
         Some(zone) if parsed.logical_null_count() > texts.null_count() => {
             let local = cast_with_options(array, &DataType::Timestamp(TimeUnit::Second, None), &options)?;
@@ -127,7 +128,7 @@ fn unix_seconds(text: &str) -> Option<i64> {
     (text.len() == 10).then(|| text.parse::<u32>().ok().map(i64::from)).flatten()
 }
 
-/// The error for a text that is no time, with the reason.
+/// The error for an invalid time, with the reason.
 pub fn no_time(text: &str, target: &DataType, reason: &str) -> Error {
     let name = plain_name(target);
     Error::cannot_parse_datetime(format!(
@@ -135,7 +136,7 @@ pub fn no_time(text: &str, target: &DataType, reason: &str) -> Error {
     ))
 }
 
-/// Whether a text is written as a day, which need not be one.
+/// Whether a text has the form of a day, valid or not.
 fn is_day_form(text: &str) -> bool {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     match digits(text) {
@@ -145,7 +146,7 @@ fn is_day_form(text: &str) -> bool {
     }
 }
 
-/// Arrow forgives blanks at the ends; ClickHouse does not.
+/// Arrow ignores blanks at the ends; ClickHouse does not.
 fn is_whole(text: &str, parsed: &ArrayRef, row: usize) -> bool {
     parsed.is_valid(row) && text.trim() == text
 }
@@ -207,7 +208,7 @@ fn integer(text: &str, target: &DataType, overflow: Overflow) -> Result<u64, Err
     Ok(bits)
 }
 
-/// The integers of a type.
+/// The range of an integer type.
 pub fn range(data_type: &DataType) -> (i128, i128) {
     match data_type {
         DataType::UInt8 => (0, u8::MAX.into()),

@@ -1,4 +1,4 @@
-//! Where DataFusion asks how to plan ClickHouse's operators and types.
+//! Hooks by which DataFusion plans ClickHouse's operators and types.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::plan::{function_of, never_compared, no_common_type};
 use crate::types::{declared, fixed_bytes, is_time, plain_name};
 
-/// Arithmetic becomes ClickHouse's functions, and comparisons what ClickHouse compares. Arrays are ClickHouse's.
+/// Plans arithmetic as ClickHouse's functions, comparisons by ClickHouse's types, and array literals.
 #[derive(Debug)]
 pub(crate) struct ArithmeticPlanner;
 
@@ -48,7 +48,7 @@ impl ExprPlanner for ArithmeticPlanner {
             BinaryOperator::MyIntegerDivide => Operation::IntDiv,
             _ => return Ok(PlannerResult::Original(raw)),
         };
-        // Between two of them DataFusion knows durations, which ClickHouse does not.
+        // Between two of these DataFusion has durations, which ClickHouse lacks.
         let is_ours = operation.result_type(&left, &right).is_some()
             || is_time(&left) && is_time(&right)
             || left.is_numeric() && right.is_numeric();
@@ -98,8 +98,8 @@ fn type_of(expr: &Expr, schema: &DFSchema) -> Result<DataType> {
     one_sided(expr, schema)?.get_type(schema)
 }
 
-/// With a side's column for each that a join has by USING, which both sides have while a query is planned: DataFusion
-/// chooses one of them, or refuses the name, afterwards.
+/// The expression with one side's column in place of each USING column, which both sides have during planning:
+/// DataFusion chooses one of them, or refuses the name, later.
 fn one_sided<'a>(expr: &'a Expr, schema: &DFSchema) -> Result<Cow<'a, Expr>> {
     let sides = |column: &Column| match column.relation {
         None => schema.qualified_fields_with_unqualified_name(&column.name),
@@ -118,7 +118,7 @@ fn one_sided<'a>(expr: &'a Expr, schema: &DFSchema) -> Result<Cow<'a, Expr>> {
     Ok(Cow::Owned(expr.clone().transform(of_one).data()?))
 }
 
-/// Refuses a comparison of types that have no common one.
+/// Refuses a comparison of types without a common one.
 fn check_compared(operator: Operator, left: &DataType, right: &DataType) -> Result<(), Error> {
     if BinaryTypeCoercer::new(left, &operator, right).get_input_types().is_ok() {
         return Ok(());
@@ -131,18 +131,18 @@ fn check_compared(operator: Operator, left: &DataType, right: &DataType) -> Resu
     })
 }
 
-/// A text compared with a value of a type that Arrow does not have is one, too.
+/// Converts a text that is compared with a value of a type unknown to Arrow.
 fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let field = |expr: &Expr| one_sided(expr, schema).ok()?.to_field(schema).ok().map(|(_, field)| field);
     let (Some(left), Some(right)) = (field(&raw.left), field(&raw.right)) else { return raw };
-    // The zeros behind a FixedString are not compared.
+    // The padding of a FixedString is not compared.
     if fixed_bytes(&left).is_some() {
         raw.left = text_of(raw.left);
     }
     if fixed_bytes(&right).is_some() {
         raw.right = text_of(raw.right);
     }
-    // What a day is compared with is known later.
+    // Comparisons with days are handled later.
     let other = |field: &Field| declared(field).filter(|_| field.data_type() != &DataType::Date32);
     match (other(&left), other(&right)) {
         (Some(wanted), _) if right.data_type().is_string() => {
@@ -156,25 +156,25 @@ fn typed_text(mut raw: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     raw
 }
 
-/// The text that a value is shown as.
+/// A value as the text it is shown as.
 pub(crate) fn text_of(value: Expr) -> Expr {
     ScalarUDF::from(Convert::new("toString", DataType::Utf8)).call(vec![value])
 }
 
-/// A text as a value of a type, by the rules of CAST, although the query does not say so.
+/// Converts a text to a type by the rules of CAST, although the query has no cast.
 pub(crate) fn text_as(text: Expr, wanted: &ClickHouseType) -> Expr {
     let name = Expr::Literal(ScalarValue::Utf8(Some(wanted.to_string())), None);
     ScalarUDF::from(AsType::default()).call(vec![said_by_nobody(text), name])
 }
 
-/// A text that is converted although the query does not say so: `plan/comparisons.rs` tells it by the cast, which
+/// Marks a text that is converted without a cast in the query: `plan/comparisons.rs` recognises it by this cast, which
 /// DataFusion drops.
 fn said_by_nobody(text: Expr) -> Expr {
     Expr::Cast(Cast::new(Box::new(text), DataType::Utf8))
 }
 
-/// `dictHas(...) = 1`: a condition compared with a number is a number; a DateTime is its Unix time. A literal compared
-/// with a UUID is one.
+/// `dictHas(...) = 1`: a condition compared with a number becomes a number; a DateTime becomes its Unix time. A literal
+/// compared with a UUID becomes a UUID.
 fn compare(
     mut raw: RawBinaryExpr,
     operator: Operator,
@@ -185,7 +185,7 @@ fn compare(
     let as_number = |expr: Expr| cast(expr, DataType::UInt8);
     let is_seconds = |data_type: &DataType| matches!(data_type, DataType::Timestamp(TimeUnit::Second, _));
     let as_uuid = |expr: Expr| match expr {
-        // It has been made what the other is, which is no UUID.
+        // Already converted to the other's type, which is not UUID.
         Expr::ScalarFunction(call) if call.name() == AS_TYPE => Expr::ScalarFunction(call),
         text => ScalarUDF::from(ToUuid::default()).call(vec![said_by_nobody(text)]),
     };
@@ -214,7 +214,7 @@ impl TypePlanner for ClickHouseTypes {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
         let Some(name) = name(sql_type) else { return Ok(None) };
         match ClickHouseType::parse(&name) {
-            // A CAST may always give NULL; what is known not to is shown by the value itself.
+            // A CAST may always return NULL; whether it does is known from the value.
             Ok(data_type) => Ok(Some(data_type.to_field("cast").with_nullable(true).into())),
             Err(error) => Err(Error::from(error).into()),
         }
@@ -273,7 +273,7 @@ fn name(sql_type: &SqlType) -> Option<String> {
         SqlType::Bool => "Bool".into(),
         SqlType::LowCardinality(inner) => return name(inner),
         SqlType::Nullable(inner) => format!("Nullable({})", name(inner).unwrap_or_else(|| inner.to_string())),
-        // The parser keeps the zone without its quotes.
+        // The parser drops the zone's quotes.
         SqlType::Custom(name, zone) if !zone.is_empty() && is_datetime(name) => {
             format!("DateTime('{}')", zone.concat())
         }
@@ -286,7 +286,7 @@ fn is_datetime(name: &ObjectName) -> bool {
     matches!(name.0.as_slice(), [ObjectNamePart::Identifier(name)] if name.value == "DateTime")
 }
 
-/// A constant's text, for functions whose argument must be one.
+/// The text of a constant, for functions that require one.
 pub fn constant_text(scalar: Option<&ScalarValue>) -> Option<&str> {
     match scalar {
         Some(

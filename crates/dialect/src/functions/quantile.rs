@@ -1,5 +1,5 @@
-//! `quantile(level)(x)` and `quantiles(level, ...)(x)`: what lies between the two values nearest to a level, by their
-//! distance, of all values (ClickHouse's own are of a sample where there are many).
+//! `quantile(level)(x)` and `quantiles(level, ...)(x)`: interpolated between the two values nearest to a level, over
+//! all values (ClickHouse samples if there are many).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, ColumnarValue, Signature, Volatility};
 
-/// The two aggregates: of one level the answer is a number, of several an array.
+/// The two aggregates: one level gives a number, several an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Answer {
     Number,
@@ -19,7 +19,7 @@ pub enum Answer {
 pub const ANSWERS: [Answer; 2] = [Answer::Number, Answer::Array];
 
 impl Answer {
-    /// What the rewritten call is named; its levels are arguments behind the value.
+    /// Name of the rewritten call; its levels are arguments after the value.
     pub const fn name(self) -> &'static str {
         match self {
             Answer::Number => "quantileOf",

@@ -1,4 +1,4 @@
-//! `rand()` and `rand64()`: a random number for each row. With arguments, which say nothing but that two calls differ.
+//! `rand()` and `rand64()`: a random number for each row. Arguments only tell two calls apart.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 
 use super::arguments::{self, check_count};
 
-/// How many bits the numbers have.
+/// Width of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Width {
     Bits32,

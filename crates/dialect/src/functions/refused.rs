@@ -1,11 +1,11 @@
-//! Conversions that there are not.
+//! Errors of conversions that do not exist.
 
 use datafusion::arrow::datatypes::{DataType, Field};
 
 use crate::error::Error;
 use crate::types::{plain_name, type_name};
 
-/// What ClickHouse calls it.
+/// The error, as ClickHouse reports it.
 pub fn refused(from: &Field, to: &DataType) -> Error {
     let (from_name, to_name) = (type_name(from), plain_name(to));
     let message = format!("Conversion from {from_name} to {to_name} is not supported");

@@ -21,7 +21,7 @@ use super::supertype::is_plain;
 use crate::error::Error;
 use crate::types::{is_address, plain_name};
 
-/// Which way.
+/// The direction of rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Halves of floats to the even neighbour, halves of integers away from zero.
@@ -57,11 +57,11 @@ impl Direction {
             1.. => whole(value * scale) / scale,
             _ => whole(value / scale) * scale,
         };
-        // Where the scale leaves a float's range there is nothing to round.
+        // If the scale exceeds a float's range there is nothing to round.
         if rounded.is_finite() || !value.is_finite() { rounded } else { value }
     }
 
-    /// The same with the digits that a Float32 has.
+    /// The same in Float32, with fewer digits.
     fn single(self, value: f32, places: i64) -> f32 {
         let scale = scale(places) as f32;
         let rounded = match places {
@@ -86,7 +86,7 @@ impl Direction {
     }
 }
 
-/// The power of 10 that so many places of a float are, or the largest integer that ClickHouse has for it.
+/// 10 to the power of `places`, or the largest integer if it does not fit, as in ClickHouse.
 fn scale(places: i64) -> u64 {
     u32::try_from(places.unsigned_abs()).ok().and_then(|places| 10u64.checked_pow(places)).unwrap_or(u64::MAX)
 }

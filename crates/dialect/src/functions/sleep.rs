@@ -1,4 +1,4 @@
-//! `sleep(seconds)` and `sleepEachRow(seconds)`: tests of what happens meanwhile use them.
+//! `sleep(seconds)` and `sleepEachRow(seconds)`, for tests of concurrency.
 
 use std::hash::{Hash, Hasher};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::limits::SLEEPERS_MAX;
 use crate::plan::QuerySettings;
 use crate::types::plain_name;
 
-/// For what one of the functions sleeps once.
+/// Whether a function sleeps for each block or each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sleeper {
     Block,
@@ -35,7 +35,7 @@ impl Sleeper {
     }
 }
 
-/// `sleep` or `sleepEachRow`. It is volatile, or it would sleep where the query is planned.
+/// `sleep` or `sleepEachRow`. It is volatile, so that it does not sleep during planning.
 #[derive(Debug)]
 pub struct Sleep {
     sleeper: Sleeper,
@@ -58,12 +58,12 @@ impl Hash for Sleep {
 }
 
 impl Sleep {
-    /// It sleeps as others wait.
+    /// A function that sleeps by `waiting`.
     pub fn new(sleeper: Sleeper, waiting: Waiting) -> Self {
         Self { sleeper, waiting, signature: arguments::any(Volatility::Volatile) }
     }
 
-    /// What it takes for a block, if it may.
+    /// The time to sleep for a block, if it is allowed.
     fn length(&self, seconds: f64, rows: usize, most: u64) -> Result<Duration, Error> {
         let microseconds = seconds * 1e6;
         if !(0.0..=f64::from(u32::MAX)).contains(&microseconds) {

@@ -1,4 +1,4 @@
-//! `column.name`: an element of a tuple, or what ClickHouse calls so of maps and arrays.
+//! `column.name`: an element of a tuple, or ClickHouse's subcolumns of maps and arrays.
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, Result, TableReference};
@@ -9,7 +9,7 @@ use super::length::{Length, Question};
 use super::map::{Action, MapFunction};
 use super::tuple_element::TupleElement;
 
-/// Plans them before DataFusion does, which has NULL for what a map lacks.
+/// Plans them before DataFusion does, which returns NULL for a map's missing key.
 #[derive(Debug)]
 pub struct Subcolumns;
 
@@ -30,7 +30,7 @@ impl ExprPlanner for Subcolumns {
             (DataType::Map(..) | DataType::List(_), [name]) if name == "size0" => {
                 ScalarUDF::from(Length::new(Question::Length))
             }
-            // That is an error, which DataFusion would not take from here.
+            // An error, which DataFusion would not accept from here.
             _ => {
                 let element = |tuple: Expr, name: &String| {
                     ScalarUDF::from(TupleElement::default()).call(vec![tuple, lit(name.as_str())])
@@ -42,7 +42,7 @@ impl ExprPlanner for Subcolumns {
     }
 }
 
-/// Whether names lead from a tuple to an element of it, and so on.
+/// Whether the names lead from a tuple to an element, which may be a tuple in turn.
 fn leads_through_tuples(data_type: &DataType, names: &[String]) -> bool {
     match (data_type, names) {
         (_, []) => true,

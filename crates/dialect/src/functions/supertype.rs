@@ -1,24 +1,24 @@
-//! The type that values of several types have in common, by ClickHouse's rules: the smallest that holds all of them.
+//! The common type of several types by ClickHouse's rules: the smallest that holds all values.
 
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use granary_dict::{DataType as ClickHouseType, Element};
 
 use crate::types::type_name;
 
-/// ClickHouse's type of a field without Nullable, or `None` if that is none of a column: NULL, or a FixedString.
+/// ClickHouse's type of a field without Nullable; `None` for NULL and FixedString.
 pub fn type_of(field: &Field) -> Option<ClickHouseType> {
     let parsed = ClickHouseType::parse_column(&type_name(field)).ok()?;
     Some(parsed.inner().clone())
 }
 
-/// Returns the type of all these, or `None` if they have none in common.
+/// The common type of these types; `None`: there is none.
 pub fn supertype(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     let fields: Vec<Field> = types.iter().map(|data_type| data_type.to_field("")).collect();
     common_type(&fields.iter().collect::<Vec<_>>())
 }
 
-/// Returns the type of all fields, without Nullable, or `None` if they have none in common. NULL, and the items of an
-/// empty array, are of any type. All types are looked at together: of three, two alone may have a wider one in common.
+/// The common type of all fields, without Nullable; `None`: there is none. NULL, and the items of an empty array, fit
+/// any type. All types are considered together: two of three could have a wider one in common.
 pub fn common_type(fields: &[&Field]) -> Option<ClickHouseType> {
     let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
     let types = known.iter().map(|field| type_of(field)).collect::<Option<Vec<_>>>();
@@ -65,7 +65,7 @@ fn elements(field: &Field) -> Option<&Fields> {
     }
 }
 
-/// Elements have names where all tuples have the same.
+/// Elements keep their names if all tuples have the same.
 fn of_tuples(known: &[&Field]) -> Option<ClickHouseType> {
     let tuples = known.iter().map(|field| elements(field)).collect::<Option<Vec<_>>>()?;
     let (first, others) = tuples.split_first()?;
@@ -84,7 +84,7 @@ fn of_tuples(known: &[&Field]) -> Option<ClickHouseType> {
     Some(ClickHouseType::Tuple((0..first.len()).map(element).collect::<Option<_>>()?))
 }
 
-/// The type of what lies within an array, a map or a tuple, which may be Nullable.
+/// The common type of items of arrays, maps or tuples, which may be Nullable.
 fn of_items(fields: &[&Field]) -> Option<ClickHouseType> {
     let common = common_type(fields)?;
     match fields.iter().any(|field| field.is_nullable() && !field.data_type().is_nested()) {
@@ -94,7 +94,7 @@ fn of_items(fields: &[&Field]) -> Option<ClickHouseType> {
     }
 }
 
-/// The type of values that are made of nothing else, of several types.
+/// The common type of several types that are not nested.
 fn of_plain(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     use ClickHouseType::{Date, Date32, DateTime, DateTime64, Decimal};
     let all = |is_one: fn(&ClickHouseType) -> bool| types.iter().all(is_one);
@@ -104,7 +104,7 @@ fn of_plain(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     if all(|other| matches!(other, Date | Date32)) {
         return Some(Date32);
     }
-    // The first zone counts.
+    // The first zone is taken.
     if all(|other| matches!(other, Date | DateTime { .. })) {
         return types.iter().find(|other| matches!(other, DateTime { .. })).cloned();
     }
@@ -114,8 +114,8 @@ fn of_plain(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     }
 }
 
-/// Of times of which one is a DateTime64: that with the most digits, and of several such the last; the first, if all have
-/// as many.
+/// Of times with a DateTime64 among them: the one with the most digits, the last of several such; the first, if all
+/// have as many.
 fn finest(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     let digits = |time: &ClickHouseType| match time {
         ClickHouseType::DateTime64 { precision, .. } => Some(*precision),
@@ -126,7 +126,7 @@ fn finest(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     if is_same { types.first().cloned() } else { Some(last.clone()) }
 }
 
-/// A Decimal with the most digits behind the point, and room for the widest integer before it.
+/// A Decimal with the most fraction digits, and room for the widest integer part.
 fn of_decimals(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     let (mut width, mut scale, mut digits, mut bits) = (1, 0, 0, 0);
     for data_type in types {
@@ -145,14 +145,14 @@ fn of_decimals(types: &[ClickHouseType]) -> Option<ClickHouseType> {
             if *places == scale && decimal_width(*precision) == decimal_width(width))
     };
     if types.iter().all(is_alike) {
-        // ClickHouse takes the first one, whose bytes have room for the digits of all.
+        // ClickHouse takes the first one, whose width holds the digits of all.
         return Some(ClickHouseType::Decimal { precision: width, scale });
     }
     let is_signed =
         |whole: &ClickHouseType| Whole::of(whole).is_some_and(|whole| whole.signed && whole.bits == bits);
     let are_signed =
         types.iter().filter(|other| Whole::of(other).is_some_and(|whole| whole.bits == bits)).all(is_signed);
-    // ClickHouse takes a Decimal of as many bytes for an Int32 and an Int64, though it has a digit less.
+    // ClickHouse takes a Decimal of the same width for Int32 and Int64, though it has a digit less.
     let needed = match (scale, bits) {
         (0, 32) if are_signed => 9,
         (0, 64) if are_signed => 18,
@@ -162,12 +162,12 @@ fn of_decimals(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     Some(ClickHouseType::Decimal { precision, scale })
 }
 
-/// The digits of the narrowest Decimal that has so many.
+/// The precision of the narrowest Decimal with `precision` digits.
 fn decimal_width(precision: u8) -> Option<u8> {
     [9, 18, 38, 76].into_iter().find(|width| *width >= precision)
 }
 
-/// The narrowest type that has all bits of the integers, with a sign if one has, and of the floats' mantissas.
+/// The narrowest type with all bits of the integers, a sign if one has it, and the floats' mantissas.
 fn of_numbers(types: &[ClickHouseType]) -> Option<ClickHouseType> {
     use ClickHouseType::{
         Float32, Float64, Int8, Int16, Int32, Int64, Int128, Int256, UInt8, UInt16, UInt32, UInt64, UInt128,
@@ -238,7 +238,7 @@ impl Whole {
         Some(Whole { bits, signed })
     }
 
-    /// Digits that it may have beside those of a Decimal, which are not of more than 64 bits.
+    /// Digits that a Decimal needs for it; `None` for more than 64 bits.
     fn digits(self) -> Option<u8> {
         Some(match self.bits {
             8 => 3,
@@ -251,7 +251,7 @@ impl Whole {
     }
 }
 
-/// Whether Arrow's casts make such a type of a smaller one as ClickHouse does.
+/// Whether Arrow's casts widen to this type as ClickHouse does.
 pub fn is_plain(data_type: &DataType) -> bool {
     data_type.is_integer() || data_type.is_floating()
 }
@@ -260,7 +260,7 @@ pub fn is_plain(data_type: &DataType) -> bool {
 mod tests {
     use super::*;
 
-    /// What ClickHouse 26.9 makes of `if(c, a, b)`.
+    /// The types that ClickHouse 26.9 gives `if(c, a, b)`.
     #[test]
     fn the_smallest_type_that_holds_all() {
         for (types, common) in [

@@ -1,4 +1,4 @@
-//! Between ClickHouse's numbers and DataFusion's booleans. Both functions vanish when a query is optimised.
+//! Conversions between ClickHouse's numbers and DataFusion's booleans. They vanish when a query is optimised.
 
 use std::sync::Arc;
 
@@ -15,21 +15,21 @@ use crate::error::Error;
 
 /// Any number as a condition: not zero.
 pub const AS_CONDITION: &str = "asCondition";
-/// Any whole number as a condition.
+/// Any integer as a condition.
 pub const AS_CHOICE: &str = "asChoice";
-/// A condition as a number, anything else as it is.
+/// A condition as a number, other values unchanged.
 pub const AS_NUMBER: &str = "asNumber";
 
 /// The direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     Condition,
-    /// The same where something is chosen, for which a float is none.
+    /// A condition of a choice, which cannot be a float.
     Choice,
     Number,
 }
 
-/// A conversion between numbers and booleans, in one of the two directions.
+/// A conversion between numbers and booleans.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Truth {
     role: Role,

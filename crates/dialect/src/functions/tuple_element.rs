@@ -1,5 +1,5 @@
-//! `tupleElement(t, 1)`, `tupleElement(t, 'name')`, also written `t.1` and `t.name`; of an array of tuples an array of
-//! elements.
+//! `tupleElement(t, 1)`, `tupleElement(t, 'name')`, also written `t.1` and `t.name`; for an array of tuples, an array
+//! of elements.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::planner::constant_text;
 use crate::error::Error;
 use crate::types::plain_name;
 
-/// The function. The rewriting makes a string of the element's place, so that it is a literal at planning.
+/// The function. The rewriting turns the element's place into a string literal, known during planning.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct TupleElement {
     signature: Signature,
@@ -94,7 +94,7 @@ fn column_of(tuple: &ArrayRef, element: &str) -> Result<ArrayRef> {
     })
 }
 
-/// An element by its name, or by its place from 1 on.
+/// An element by its name, or by its place counted from 1.
 fn find<'a>(tuple: &'a DataType, element: &str) -> Result<(usize, &'a Arc<Field>), Error> {
     let DataType::Struct(fields) = tuple else {
         let given = plain_name(tuple);

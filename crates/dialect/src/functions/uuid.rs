@@ -58,7 +58,7 @@ impl ScalarUDFImpl for ToUuid {
     }
 }
 
-/// Text to UUIDs, in the order of the text.
+/// Parses texts as UUIDs, in the byte order of the text.
 pub fn parse(array: &ArrayRef) -> Result<ArrayRef> {
     if array.data_type() == &DataType::FixedSizeBinary(16) {
         return Ok(Arc::clone(array));
@@ -82,7 +82,7 @@ pub fn parse(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(builder.finish()))
 }
 
-/// The bytes of a UUID that is written with all of its hyphens, or with none.
+/// The bytes of a UUID written with all of its hyphens, or with none.
 pub fn bytes(text: &str) -> Option<[u8; 16]> {
     let is_hyphenated = text.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
     let digits = if is_hyphenated { text.replace('-', "") } else { text.to_owned() };

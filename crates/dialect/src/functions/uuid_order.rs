@@ -13,7 +13,7 @@ use granary_dict::DataType as ClickHouseType;
 use super::numbers::{rows, shaped};
 use crate::types::declared;
 
-/// A UUID as bytes that compare as it does in ClickHouse. Nobody can write the function's name.
+/// A UUID as bytes in ClickHouse's order. No query can write the function's name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct UuidOrder {
     signature: Signature,
@@ -25,13 +25,13 @@ impl Default for UuidOrder {
     }
 }
 
-/// Whether a field is of UUIDs.
+/// Whether a field holds UUIDs.
 pub fn is_uuid(field: &Field) -> bool {
     field.data_type() == &DataType::FixedSizeBinary(16)
         && declared(field).is_none_or(|declared| declared.inner() == &ClickHouseType::Uuid)
 }
 
-/// What UUIDs are sorted and compared by.
+/// The expression to sort and compare UUIDs by.
 pub fn order_of(uuid: Expr) -> Expr {
     ScalarUDF::from(UuidOrder::default()).call(vec![uuid])
 }

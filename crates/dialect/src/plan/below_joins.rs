@@ -1,5 +1,5 @@
-//! Filters that physical plans carry down stay above joins: DataFusion 55.2 loses one on its way through an outer join whose
-//! sides have changed places.
+//! Keeps physical filter pushdown from crossing joins: DataFusion 55.2 loses a filter pushed through an outer join
+//! whose sides were swapped.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
-/// A rule for what is below joins.
+/// Applies a rule below joins only.
 #[derive(Debug)]
 pub struct BelowJoins(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 

@@ -1,5 +1,5 @@
-//! Comparisons that ClickHouse refuses: of texts with what is none, unless the text is a constant, which is read as the
-//! other's type; of dates with numbers. DataFusion would find a type for both.
+//! Comparisons that ClickHouse refuses: of texts with other types, unless the text is a constant, which is read as the
+//! other type; of dates with numbers. DataFusion would find a type for both.
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -26,7 +26,7 @@ pub fn is_comparison(expr: &Expr) -> bool {
     }
 }
 
-/// The function that an operator is in ClickHouse.
+/// The name of an operator's function in ClickHouse.
 pub fn function_of(operator: Operator) -> Option<&'static str> {
     Some(match operator {
         Operator::Eq => "equals",
@@ -41,7 +41,7 @@ pub fn function_of(operator: Operator) -> Option<&'static str> {
     })
 }
 
-/// Refuses comparisons whose sides have no common type.
+/// Refuses comparisons of types without a common one.
 ///
 /// # Errors
 /// NO_COMMON_TYPE, ILLEGAL_TYPE_OF_ARGUMENT.
@@ -61,7 +61,7 @@ pub fn check_comparisons(plan: &LogicalPlan) -> Result<()> {
     .map(drop)
 }
 
-/// What the columns of a node's expressions are of.
+/// The plans that a node's expressions read, and their columns.
 struct Inputs<'a> {
     plans: &'a [&'a LogicalPlan],
     schema: &'a DFSchema,
@@ -139,7 +139,7 @@ fn check_sides(left: &Expr, operator: Operator, right: &Expr, inputs: &Inputs<'_
     .into())
 }
 
-/// Whether of two types of arrays or maps one has texts where the other has something else.
+/// Whether, of two types of arrays or maps, one has texts where the other has another type.
 fn are_texts_and_others(one: &DataType, other: &DataType) -> bool {
     let within = |one: &Field, other: &Field| {
         let (one, other) = (one.data_type(), other.data_type());
@@ -157,7 +157,7 @@ fn are_texts_and_others(one: &DataType, other: &DataType) -> bool {
     }
 }
 
-/// ClickHouse's words for a text and what is none.
+/// ClickHouse's error for a text and another type.
 pub fn no_common_type(one: &str, other: &str, function: &str) -> Error {
     Error::no_common_type(format!(
         "There is no supertype for types {one}, {other} because some of them are String/FixedString/Enum and some of \
@@ -165,13 +165,13 @@ pub fn no_common_type(one: &str, other: &str, function: &str) -> Error {
     ))
 }
 
-/// ClickHouse's words for types that are never compared.
+/// ClickHouse's error for types that are never compared.
 pub fn never_compared(one: &str, other: &str, function: &str) -> Error {
     Error::illegal_type(format!("Illegal types of arguments (`{one}`, `{other}`) of function `{function}`"))
 }
 
-/// A text that is compared with a value of a type that Arrow does not have is made one, by then: see
-/// `functions/planner.rs`. What a query itself makes one has no cast.
+/// The expression before its conversion: a text compared with a value of a type unknown to Arrow was converted by then,
+/// see `functions/planner.rs`. A query's own conversion has no cast within.
 fn as_written(side: &Expr) -> &Expr {
     match side {
         Expr::ScalarFunction(call) if [AS_TYPE, "toUUID"].contains(&call.name()) => match call.args.first() {
@@ -182,11 +182,11 @@ fn as_written(side: &Expr) -> &Expr {
     }
 }
 
-/// Whether an expression has the same value in all rows, as far as ClickHouse knows that before it reads any.
+/// Whether an expression has the same value in all rows, as far as ClickHouse knows before it reads any.
 fn is_constant(expr: &Expr, inputs: &[&LogicalPlan], steps: &mut usize) -> bool {
     let mut constant = true;
     let seen = expr.apply(|expr| {
-        // A query that takes so long to look through gets the benefit of the doubt.
+        // Beyond this many steps, an expression is taken for a constant.
         *steps = steps.saturating_sub(1);
         constant = match expr {
             _ if *steps == 0 => return Ok(TreeNodeRecursion::Stop),

@@ -1,5 +1,5 @@
-//! DISTINCT is made a GROUP BY here. DataFusion would drop one over rows that it takes for unique already, and takes them
-//! for that behind arrayJoin, too, where what was grouped by comes several times (55.2: `Unnest` keeps the keys).
+//! DISTINCT becomes a GROUP BY here. DataFusion would drop a DISTINCT over rows that it believes unique, which it does
+//! also after arrayJoin, where grouped values repeat (55.2: `Unnest` keeps the keys).
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult};

@@ -1,5 +1,5 @@
-//! `x IN (1, 'a')`: what is listed is what `x` is, as in ClickHouse, also within tuples. DataFusion brings both to one
-//! type, and there is none for a time and a number.
+//! `x IN (1, 'a')`: listed values are read as the type of `x`, as in ClickHouse, also within tuples. DataFusion looks
+//! for a common type, which a time and a number do not have.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::functions::as_type::AsType;
 use crate::functions::{Convert, TUPLE, exact, number_of, type_of};
 use crate::types::{declared, fixed_bytes, is_address, is_wide, plain_field_name, type_name};
 
-/// Gives what is listed its type, before DataFusion looks for one. What `x` cannot be is left out.
+/// Converts listed values to the type of `x`, before DataFusion coerces them. Values that `x` cannot have are removed.
 pub fn of_one_type(list: InList, schema: &DFSchema) -> Result<InList> {
     let InList { expr, list, negated } = list;
     let (_, field) = expr.to_field(schema)?;
@@ -40,7 +40,7 @@ fn are_any_numbers(list: &[Expr], schema: &DFSchema) -> bool {
     list.iter().any(|item| item.get_type(schema).is_ok_and(|given| given.is_numeric()))
 }
 
-/// A truth value, or a text of one, as a number; numbers as they are.
+/// A truth value, or a text of one, as a number; numbers stay.
 fn truth_as_number(item: Expr, schema: &DFSchema) -> Result<Expr> {
     let given = item.get_type(schema)?;
     if given.is_numeric() || given.is_null() {
@@ -53,7 +53,7 @@ fn truth_as_number(item: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::Cast(Cast::new(Box::new(truth), DataType::UInt8)))
 }
 
-/// Refuses a text with zeros behind it, which would be compared with them, also within tuples, arrays and maps.
+/// Refuses a FixedString, whose padding would be compared, also within tuples, arrays and maps.
 pub(super) fn check_not_fixed(field: &Field) -> Result<()> {
     match (fixed_bytes(field), field.data_type()) {
         (None, DataType::List(item) | DataType::Map(item, _)) => check_not_fixed(item),
@@ -67,14 +67,14 @@ pub(super) fn check_not_fixed(field: &Field) -> Result<()> {
     }
 }
 
-/// What stands in a list of texts. A number there is its text, as in ClickHouse: `'01'` is not in `(1)`.
+/// An item of a list of texts. A number is converted to its text, as in ClickHouse: `'01'` is not in `(1)`.
 fn as_text(item: Expr, schema: &DFSchema) -> Result<Expr> {
     let (_, field) = item.to_field(schema)?;
     let given = field.data_type();
     if given.is_string() || given.is_null() {
         return Ok(item);
     }
-    // Of a whole float that is a constant ClickHouse has another text there: `2.`.
+    // ClickHouse writes a constant whole float differently there: `2.`.
     let has_text = !given.is_floating() || !is_constant(&item)? || is_fraction(&item);
     let is_plain = declared(&field).is_none() && (given.is_integer() || given.is_floating());
     if !is_plain || !has_text {
@@ -87,18 +87,18 @@ fn as_text(item: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(ScalarUDF::from(Convert::new("toString", DataType::Utf8)).call(vec![item]))
 }
 
-/// Whether a float that is written in a query has digits behind its point.
+/// Whether a literal float has a fraction.
 fn is_fraction(item: &Expr) -> bool {
     matches!(written(item), Some(ScalarValue::Float64(Some(float))) if float.fract() != 0.0)
 }
 
-/// Whether DataFusion would not find a number or a text in a column of the type.
+/// Whether DataFusion would not find numbers or texts in a column of the type.
 fn is_strict(data_type: &DataType) -> bool {
     use DataType::{Boolean, Date32, FixedSizeBinary, Struct, Timestamp};
     matches!(data_type, Timestamp(..) | Date32 | Boolean | FixedSizeBinary(16) | Struct(_))
 }
 
-/// Whether a time would be cut to be of another type: ClickHouse does that with constants, and not for a DateTime.
+/// Whether a time would lose precision in another type: ClickHouse cuts constants, except for a DateTime.
 fn is_finer(given: &Field, wanted: &Field) -> bool {
     match (given.data_type(), wanted.data_type()) {
         (DataType::Timestamp(..), DataType::Date32) => true,
@@ -107,7 +107,7 @@ fn is_finer(given: &Field, wanted: &Field) -> bool {
     }
 }
 
-/// The digits of a DateTime64 behind the point, which may be none; `None`: it is no DateTime64.
+/// Fraction digits of a DateTime64, possibly 0; `None` for other types.
 fn precision(field: &Field) -> Option<u8> {
     match type_of(field) {
         Some(ClickHouseType::DateTime64 { precision, .. }) => Some(precision),
@@ -115,7 +115,7 @@ fn precision(field: &Field) -> Option<u8> {
     }
 }
 
-/// An item as a value of the field's type; `None`: it is none.
+/// An item as a value of the field's type; `None`: the type has no such value.
 fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Option<Expr>> {
     let (_, given_field) = item.to_field(schema)?;
     let given = given_field.data_type();
@@ -173,7 +173,7 @@ fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Option<Expr>>
             Expr::ScalarFunction(ScalarFunction { func, args })
         }
         (item, DataType::Struct(_)) => item,
-        // ClickHouse reads the times of a list by stricter rules than those of CAST.
+        // ClickHouse reads listed times by stricter rules than CAST's.
         (Expr::Literal(text, _), DataType::Timestamp(..)) if given.is_string() => {
             let time = exact(&Field::new("", given.clone(), true), &text.to_array()?, field)?;
             lit(ScalarValue::try_from_array(&time, 0)?)
@@ -182,7 +182,7 @@ fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Option<Expr>>
     }))
 }
 
-/// Whether arrays, maps or tuples have floats where others have numbers that DataFusion would round to compare them.
+/// Whether arrays, maps or tuples have floats where the others have numbers that DataFusion would round for comparison.
 pub fn has_other_numbers(given: &DataType, wanted: &DataType) -> bool {
     let within = |given: &Field, wanted: &Field| {
         let (given, wanted) = (given.data_type(), wanted.data_type());

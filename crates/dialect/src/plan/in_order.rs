@@ -1,5 +1,5 @@
-//! What a subquery sorts stays sorted. SQL leaves that open, and DataFusion drops such sorts; ClickHouse keeps them, and
-//! its users rely on it: `SELECT groupArray(x) FROM (SELECT x FROM t ORDER BY y)`.
+//! The order of a sorted subquery is kept. SQL leaves that open, and DataFusion drops such sorts; ClickHouse keeps
+//! them, and its users rely on it: `SELECT groupArray(x) FROM (SELECT x FROM t ORDER BY y)`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-/// Whether rows are sorted before the end of a query. Then their order is to last until there, as it does in one
+/// Whether rows are sorted before the end of a query. Their order must then last until there, as it does in a single
 /// stream; several would be mixed.
 pub fn sorts_within(plan: &LogicalPlan) -> Result<bool> {
     let mut last = plan;
@@ -32,7 +32,7 @@ pub fn sorts_within(plan: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// Whether there is a sort of all rows. Those of which a LIMIT takes the first few are one batch anyway.
+/// Whether there is a sort of all rows. One with a LIMIT yields a single batch anyway.
 fn find_sort(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {
@@ -48,8 +48,8 @@ fn find_sort(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Has sorts by arrays, maps and tuples that may have NULL in them sort all rows: one that keeps the first few passes over
-/// rows that are not less than what it has seen, and NULL within makes that unknown.
+/// Makes sorts by arrays, maps and tuples that may contain NULL sort all rows: a top-k sort skips rows that are not
+/// less than those it has kept, and NULL within makes that comparison unknown.
 #[derive(Debug)]
 pub struct WholeSorts;
 
@@ -98,8 +98,8 @@ fn has_null_within(data_type: &DataType) -> bool {
     }
 }
 
-/// Has sorts within a plan wanted by whoever reads their rows. It notes it where the last ones of DataFusion's rules take
-/// such notes out again.
+/// Marks sorts within a plan as required by their reader, so that DataFusion does not drop them. Later rules of
+/// DataFusion remove the marks again.
 #[derive(Debug)]
 pub struct WantedSorts;
 

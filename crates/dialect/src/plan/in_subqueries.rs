@@ -1,6 +1,5 @@
-//! `x IN (SELECT ..)` as in ClickHouse: a number among texts is compared as a text, where DataFusion would read every
-//! text as a number; and a NULL among what is selected is nothing that `x` could be, or not be
-//! (`transform_null_in = 0`); times are compared as moments.
+//! `x IN (SELECT ..)` as in ClickHouse: a number is compared with texts as a text, where DataFusion would parse every
+//! text; selected NULLs are ignored (`transform_null_in = 0`); times are compared as moments.
 
 use std::sync::Arc;
 
@@ -21,7 +20,7 @@ use crate::error::Error;
 use crate::functions::text_of;
 use crate::types::{is_address, is_wide, plain_field_name, type_name};
 
-/// Changes such expressions, before DataFusion brings both sides to one type.
+/// Rewrites such expressions, before DataFusion coerces both sides.
 pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_one = |expr: &Expr| matches!(expr, Expr::InSubquery(_));
     if !has_node(&plan, |node| has_expression(node, is_one))? {
@@ -52,8 +51,8 @@ pub fn in_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
     .data()
 }
 
-/// A condition that rows have to meet: one that is NULL is not met, so that DataFusion's joins will do where one such
-/// expression is all of it, or a part of an AND.
+/// A condition on rows, where NULL means the row is dropped: so DataFusion's joins suffice if such an expression is the
+/// whole condition, or an operand of AND.
 fn filtered(condition: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match condition {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
@@ -69,7 +68,7 @@ fn filtered(condition: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Of a NULL nobody knows whether it is among what is selected, even if that is nothing.
+/// For a NULL `x` the result is unknown, even if nothing is selected.
 fn null_of_null(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| match expr {
         Expr::InSubquery(within) if within.expr.nullable(schema)? => {
@@ -81,8 +80,8 @@ fn null_of_null(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Refuses a number that is looked for among addresses, where ClickHouse finds none, a UUID among those of IPv6, and a
-/// float among decimals, also within tuples and arrays; of these also other numbers that DataFusion would round.
+/// Refuses a number looked up among addresses, where ClickHouse finds none, a UUID among IPv6 addresses, and a float
+/// among decimals, also within tuples and arrays; within these also other numbers that DataFusion would round.
 fn check_alike(within: &InSubquery, schema: &DFSchema) -> Result<()> {
     let (_, given) = within.expr.to_field(schema)?;
     let Some(selected) = within.subquery.subquery.schema().fields().first() else { return Ok(()) };
@@ -119,7 +118,7 @@ fn are_unlike(given: &Field, selected: &Field) -> bool {
     }
 }
 
-/// Numbers are looked for as they are: DataFusion would round integers of more bits than a float has, and decimals.
+/// Numbers are compared exactly: DataFusion would round decimals, and integers with more bits than a float's mantissa.
 fn as_numbers(mut within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {
     let selected = Arc::clone(&within.subquery.subquery);
     let Some(field) = selected.schema().fields().first() else { return Ok(within) };
@@ -131,7 +130,7 @@ fn as_numbers(mut within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {
         within.expr = Box::new(Expr::Cast(Cast::new(within.expr, other)));
         return Ok(within);
     }
-    // What is no number of the other type is not found.
+    // A selected number without an exact value in the other type is not found.
     let inner = Expr::Column(selected.schema().columns().swap_remove(0));
     let cast = |number: Expr, to: &DataType| Expr::TryCast(TryCast::new(Box::new(number), to.clone()));
     let number = cast(inner.clone(), &given);
@@ -144,7 +143,7 @@ fn as_numbers(mut within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {
     Ok(within)
 }
 
-/// Whatever is looked for among texts is looked for by its own.
+/// Values looked up among texts are compared by their text.
 fn compared_as_texts(within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {
     let texts = within.subquery.subquery.schema().fields().first().map(|field| field.data_type().clone());
     let given = within.expr.get_type(schema)?;
@@ -155,7 +154,7 @@ fn compared_as_texts(within: InSubquery, schema: &DFSchema) -> Result<InSubquery
     Ok(InSubquery { expr: Box::new(text_of(*within.expr)), ..within })
 }
 
-/// Times are looked for as moments, whatever zones they are shown in.
+/// Times are compared as moments, whatever their zones.
 fn as_moments(mut within: InSubquery, schema: &DFSchema) -> Result<InSubquery> {
     let selected = Arc::clone(&within.subquery.subquery);
     let Some(field) = selected.schema().fields().first() else { return Ok(within) };

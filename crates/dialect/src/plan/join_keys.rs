@@ -1,5 +1,4 @@
-//! Keys of joins that have no common type: DataFusion would compare them as texts, and ClickHouse compares them not at
-//! all.
+//! Join keys without a common type: DataFusion would compare them as texts; ClickHouse refuses.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
@@ -10,7 +9,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Join, LogicalPla
 use crate::error::Error;
 use crate::types::{is_time, plain_name};
 
-/// Refuses joins whose keys are text on one side and none on the other, or times on one side and numbers on the other.
+/// Refuses joins whose keys are text on one side only, or times on one side and numbers on the other.
 ///
 /// # Errors
 /// NO_COMMON_TYPE.
@@ -35,7 +34,7 @@ fn check(join: &Join) -> Result<()> {
     for (left, right) in
         on.chain(equal).filter(|(left, right)| left.any_column_refs() && right.any_column_refs())
     {
-        // A subquery's columns are not among those of the join.
+        // Columns of a subquery are not among the join's.
         let schema = join.left.schema().join(join.right.schema())?;
         let key_type = |key: &Expr| as_written(key).get_type(&schema);
         let (Ok(one), Ok(other)) = (key_type(left), key_type(right)) else { continue };
@@ -50,8 +49,8 @@ fn check(join: &Join) -> Result<()> {
     Ok(())
 }
 
-/// A time that is compared with a number is cast by then: see `functions/planner.rs`. What a query casts itself is a
-/// function here.
+/// The key before its conversion: a time compared with a number was cast by then, see `functions/planner.rs`. A query's
+/// own cast is a function here.
 fn as_written(key: &Expr) -> &Expr {
     match key {
         Expr::Cast(cast) => &cast.expr,

@@ -1,5 +1,5 @@
-//! Numbers in `x IN (1, 0.5)`, each of which is a value of the type of `x`, or is never found. DataFusion brings all of
-//! them to one type, in which a small float is 0 and a large integer another one.
+//! Numbers in `x IN (1, 0.5)`: each becomes a value of the type of `x`, or is never found. DataFusion brings all to one
+//! type, which can turn a small float into 0 and a large integer into another one.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::functions::as_type::{AsType, DAYS, MOMENTS};
 use crate::functions::{Comparison, MATERIALIZE, NEGATE, exact, range, to_decimal, type_of};
 use crate::types::{is_time, is_wide, plain_field_name, type_name};
 
-/// What becomes of a number in a list.
+/// The replacement of a number in a list.
 pub enum Listed {
-    /// It stays as it is: DataFusion finds what ClickHouse does.
+    /// Unchanged: DataFusion finds the same values as ClickHouse.
     AsItIs,
-    /// No value of the type is this number.
+    /// The type of `x` has no such value.
     Never,
     As(Expr),
 }
@@ -34,10 +34,10 @@ impl Listed {
     }
 }
 
-/// What a number of type `given` is among values of the type of `field`.
+/// The replacement of a number of type `given` among values of the field's type.
 ///
 /// # Errors
-/// TYPE_MISMATCH if it is looked for by what CAST makes of it, as ClickHouse does with a column's numbers.
+/// TYPE_MISMATCH if the number would be converted as by CAST, as ClickHouse does with a column's numbers.
 pub fn number(item: &Expr, given: &Field, field: &Field) -> Result<Listed> {
     let (from, to) = (given.data_type(), field.data_type());
     let (written, is_constant) = (written(item), is_constant(item)?);
@@ -82,7 +82,7 @@ pub fn number(item: &Expr, given: &Field, field: &Field) -> Result<Listed> {
     })
 }
 
-/// Whether one type is of floats and the other of numbers with more digits than these have.
+/// Whether one type is a float and the other's numbers have more digits than its mantissa.
 pub fn is_rounded(one: &DataType, other: &DataType) -> bool {
     let bytes = |integer: &DataType| integer.primitive_width().unwrap_or(0);
     match (one, other) {
@@ -98,13 +98,13 @@ pub fn is_constant(item: &Expr) -> Result<bool> {
     Ok(!item.any_column_refs() && !item.exists(|expr| Ok(is_call(expr)))?)
 }
 
-/// Whether a field is of DateTime, which has no digits behind the point: a DateTime64 may have none, too.
+/// Whether a field is DateTime, without fraction digits: a DateTime64 may have none, too.
 pub fn is_moment_of_seconds(field: &Field) -> bool {
     matches!(field.data_type(), DataType::Timestamp(..))
         && !matches!(type_of(field), Some(ClickHouseType::DateTime64 { .. }))
 }
 
-/// The number that is written in a query, whatever type it was given there.
+/// The number of a literal in the query, whatever type it was given there.
 pub fn written(item: &Expr) -> Option<ScalarValue> {
     match item {
         Expr::Literal(value, _) => Some(value.clone()),
@@ -116,7 +116,7 @@ pub fn written(item: &Expr) -> Option<ScalarValue> {
     }
 }
 
-/// The days or seconds that a time may be.
+/// The range of a date or time type, in days or seconds.
 fn numbers_of(field: &Field) -> RangeInclusive<i64> {
     match field.data_type() {
         DataType::Date32 if plain_field_name(field) == "Date32" => DAYS,
@@ -126,14 +126,14 @@ fn numbers_of(field: &Field) -> RangeInclusive<i64> {
     }
 }
 
-/// Returns an integer or float as a value of another such type, or `None` if that type does not have it exactly.
+/// An integer or float as a value of another such type; `None` if that type cannot hold it exactly.
 fn same(value: &ScalarValue, to: &DataType) -> Result<Option<ScalarValue>> {
     let is_same = match float_of(value) {
         Some(float) if to == &DataType::Float32 => float.is_nan() || f64::from(float as f32) == float,
         Some(_) if to.is_floating() => true,
         Some(float) => {
             let (low, high) = range(to);
-            // Both bounds are exact, or one more than what there is.
+            // Both bounds are exact, or exceed the range by one.
             float.trunc() == float && (low as f64..=high as f64).contains(&float) && float as i128 <= high
         }
         None => {
@@ -159,10 +159,10 @@ fn float_of(value: &ScalarValue) -> Option<f64> {
     }
 }
 
-/// What a float that is written in a query is among decimals; `None`: the value is no such float, or these are none.
+/// The replacement of a literal float among decimals; `None`: it is no such float, or these are no decimals.
 ///
 /// # Errors
-/// The float is too large for a decimal of this type.
+/// The float is too large for the decimal type.
 pub fn float_among_decimals(item: &Expr, field: &Field) -> Result<Option<Listed>> {
     let float = written(item).filter(|value| float_of(value).is_some());
     let Some(float) = float.filter(|_| field.data_type().is_decimal() && !is_wide(field)) else {
@@ -171,7 +171,7 @@ pub fn float_among_decimals(item: &Expr, field: &Field) -> Result<Option<Listed>
     Ok(Some(Listed::of(decimal(&float, field)?)))
 }
 
-/// A number as a decimal or a wide integer of the field's type, of a float as CAST cuts it; `None`: it has other digits.
+/// A number as a decimal or a wide integer of the field's type, a float cut as by CAST; `None`: it has more digits.
 fn decimal(value: &ScalarValue, field: &Field) -> Result<Option<ScalarValue>> {
     let read = |text: String| {
         let text: ArrayRef = Arc::new(StringArray::from(vec![text]));

@@ -1,5 +1,5 @@
-//! `SELECT x IN (SELECT ..)`: DataFusion plans such a subquery as a join where it is a condition of rows, and not where
-//! it is a value. Here it becomes the same join, which marks the rows that have a partner.
+//! `SELECT x IN (SELECT ..)`: DataFusion plans such a subquery as a join in a condition on rows, but not as a value.
+//! Here it becomes the same join, with a mark for rows that have a partner.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::{has_expression, has_node};
 
-/// Makes the joins.
+/// The rule that makes these joins.
 #[derive(Debug)]
 pub struct MarkedRows;
 
@@ -34,13 +34,13 @@ impl AnalyzerRule for MarkedRows {
     }
 }
 
-/// Whether a node makes columns, and does so of such subqueries.
+/// Whether a node computes columns from such subqueries.
 fn has_values(node: &LogicalPlan) -> Result<bool> {
     let makes_columns = matches!(node, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
     Ok(makes_columns && has_expression(node, is_value)?)
 }
 
-/// A subquery that does not depend on the row.
+/// Whether it is a subquery that does not depend on the row.
 fn is_value(expr: &Expr) -> bool {
     matches!(expr, Expr::InSubquery(found) if found.subquery.outer_ref_columns.is_empty())
 }
@@ -64,9 +64,9 @@ fn marked(node: &LogicalPlan) -> Result<LogicalPlan> {
     node.with_new_exprs(columns, vec![input])
 }
 
-/// The input with a mark behind each row, and the mark.
+/// The input with a mark for each row, and the mark's column.
 fn join(input: &LogicalPlan, found: InSubquery) -> Result<(LogicalPlan, Expr)> {
-    // Plans of several queries never meet, but those of one query do.
+    // Plans of different queries never meet, but those of one query do.
     static NAMES: AtomicU64 = AtomicU64::new(1);
     let alias = format!("in {}", NAMES.fetch_add(1, Ordering::Relaxed));
     let right =
@@ -80,7 +80,7 @@ fn join(input: &LogicalPlan, found: InSubquery) -> Result<(LogicalPlan, Expr)> {
     if !found.expr.nullable(input.schema())? {
         return Ok((joined, mark));
     }
-    // Whether NULL is among them, nobody knows.
+    // For a NULL the result is unknown.
     let unknown = lit(ScalarValue::Boolean(None));
     Ok((joined, when(found.expr.as_ref().clone().is_null(), unknown).otherwise(mark)?))
 }

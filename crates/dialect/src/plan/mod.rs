@@ -1,4 +1,4 @@
-//! What is changed in DataFusion's plans, where types are known.
+//! Rewrites of DataFusion's plans, where types are known.
 
 mod below_joins;
 mod comparisons;
@@ -33,7 +33,7 @@ pub use planning::{configuration, planning};
 pub use settings::QuerySettings;
 pub use yielding::yielding;
 
-/// Whether a plan or a subquery of it has such a node. Most plans do not, and are then left as they are.
+/// Whether a plan or one of its subqueries has such a node. Most plans do not, and are left as they are.
 pub fn has_node(plan: &LogicalPlan, mut wanted: impl FnMut(&LogicalPlan) -> Result<bool>) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
@@ -43,7 +43,7 @@ pub fn has_node(plan: &LogicalPlan, mut wanted: impl FnMut(&LogicalPlan) -> Resu
     Ok(found)
 }
 
-/// Whether a node has such an expression, be it within another.
+/// Whether a node has such an expression, at any depth.
 pub fn has_expression(node: &LogicalPlan, wanted: impl Fn(&Expr) -> bool) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
@@ -53,14 +53,14 @@ pub fn has_expression(node: &LogicalPlan, wanted: impl Fn(&Expr) -> bool) -> Res
     Ok(found)
 }
 
-/// The columns that the expressions of a node know: those of all its inputs.
+/// The columns that a node's expressions can use: those of all its inputs.
 pub fn schema_below(node: &LogicalPlan) -> DFSchema {
     let mut schema = DFSchema::empty();
     node.inputs().iter().for_each(|input| schema.merge(input.schema()));
     schema
 }
 
-/// Changes the expressions of a node from the inside out; their columns keep their names.
+/// Rewrites a node's expressions bottom up; their columns keep their names.
 pub fn map_named_expressions(
     node: LogicalPlan,
     mut change: impl FnMut(Expr) -> Result<Transformed<Expr>>,

@@ -1,5 +1,5 @@
-//! INTERSECT ALL and EXCEPT ALL of rows that come several times: DataFusion asks of each row alone whether the other side
-//! has one like it. Here the first of a kind meets the first of the other side, and the second one the second.
+//! INTERSECT ALL and EXCEPT ALL of repeated rows: DataFusion only asks, for each row, whether the other side has an
+//! equal one. Here the first of equal rows matches the other side's first, and the second the second.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, Scal
 use super::has_node;
 use crate::functions::{self, Materialize};
 
-/// The columns that say how many rows of a kind there are, and which of these one is.
+/// Columns with the number of equal rows, and a row's number among them.
 const COUNT: &str = "granary.count";
 const TURN: &str = "granary.turn";
 
@@ -32,7 +32,7 @@ fn is_of_multisets(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Join(join) if is_multiset_join(join))
 }
 
-/// Before a plan is analysed, other joins have their conditions in a filter, or equal no NULLs.
+/// Before analysis, other joins have their conditions in a filter, or do not equate NULLs.
 fn is_multiset_join(join: &Join) -> bool {
     let is_set = matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti);
     let is_of_rows = !join.on.is_empty() && join.filter.is_none();
@@ -58,9 +58,9 @@ fn number(join: Join) -> Result<LogicalPlan> {
         .build()
 }
 
-/// Numbers equal rows 1, 2, .. by a column of that number: equal rows are grouped, each group gets a list of as many
-/// numbers as it has rows, and the list is unnested. DataFusion would go on taking the columns that were grouped by for
-/// unique, so they are not these columns any more but what `materialize` makes of them.
+/// Numbers equal rows 1, 2, .. in a column: equal rows are grouped, each group gets a list of as many numbers as it has
+/// rows, and the list is unnested. DataFusion would still take the grouped columns for unique, so they are wrapped in
+/// `materialize`.
 fn with_turns(plan: Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let fields: Vec<(Option<TableReference>, FieldRef)> =
         plan.schema().iter().map(|(relation, field)| (relation.cloned(), Arc::clone(field))).collect();

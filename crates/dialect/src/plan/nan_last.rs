@@ -1,5 +1,5 @@
-//! NaN is sorted behind all numbers, whichever way these go, and beside NULL, as in ClickHouse. Arrow takes it for the
-//! largest number or, if its sign is set as that of `0 / 0` is, for the smallest. UUIDs have an order of their own.
+//! NaN sorts after all numbers in either direction, next to NULL, as in ClickHouse. Arrow sorts it as the largest
+//! number or, with the sign bit set as in `0 / 0`, as the smallest. UUIDs have their own order.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -13,7 +13,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::has_node;
 use crate::functions::uuid_order::{is_uuid, order_of};
 
-/// Sorts by whether a value is NaN before it sorts by the value.
+/// Sorts by whether a value is NaN before sorting by the value.
 #[derive(Debug)]
 pub struct NanLast;
 
@@ -41,7 +41,7 @@ fn with_nan_last(mut sort: Sort) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
 }
 
-/// What rows are sorted by, where that is to say where NaN is, and which UUID comes first.
+/// The sort expressions, with those for the places of NaN and for the order of UUIDs.
 pub fn in_order(order: &[SortExpr], schema: &DFSchema) -> Result<Vec<SortExpr>> {
     let mut exprs = Vec::with_capacity(order.len());
     for by in order {

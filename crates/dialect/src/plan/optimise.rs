@@ -1,5 +1,5 @@
-//! Which of DataFusion's rules a plan is optimised by. DataFusion tries all of them on every plan, and then again;
-//! for a short query that takes longer than to answer it. Most rules are for nodes that most plans lack.
+//! Selects DataFusion's rules for a plan. DataFusion tries all of them on every plan, and then again; for a short query
+//! that takes longer than answering it. Most rules are for nodes that most plans lack.
 
 use std::sync::Arc;
 
@@ -25,38 +25,38 @@ use crate::functions::as_type::AS_TYPE;
 use crate::functions::{TO_TIME_ZONE, constant_text};
 use crate::limits::CONSTANT_BYTES_WANTED;
 
-/// What a plan consists of, as far as rules ask for it.
+/// The kinds of nodes and expressions of a plan, as far as rules depend on them.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Nodes {
     filter: bool,
     limit: bool,
     sort: bool,
-    /// Something is grouped by.
+    /// It has a GROUP BY.
     group: bool,
-    /// An aggregate of what is different.
+    /// It has an aggregate with DISTINCT.
     distinct: bool,
-    /// Values are compared.
+    /// It has a comparison.
     comparison: bool,
-    /// A constant is a time in a zone.
+    /// It has a constant time in a zone.
     zone: bool,
-    /// Anything that rules turn into other nodes: joins, unions, subqueries, DISTINCT and what is rare.
+    /// It has nodes that rules turn into others: joins, unions, subqueries, DISTINCT, and rare ones.
     other: bool,
 }
 
-/// A plan that is ready.
+/// An optimised plan.
 pub struct Optimised {
     /// The plan.
     pub plan: LogicalPlan,
-    /// Its columns as the query has them: of a constant that is made of an expression, nobody could tell any more
-    /// whether its type is Nullable.
+    /// Its columns as declared by the query: once an expression has become a constant, it does not tell whether its
+    /// type is Nullable.
     pub declared: SchemaRef,
 }
 
-/// Analyses a plan, and optimises it by the rules that may change it. `joins` changes joins of tables whose rows are found
-/// by their keys, before types are made the same on both sides.
+/// Analyses a plan, and optimises it by the rules that may change it. `joins` rewrites joins with tables whose rows are
+/// found by key, before type coercion.
 ///
 /// # Errors
-/// Gives a plan ClickHouse's meaning, now that its types are known, and refuses it where that cannot be had.
+/// Errors of giving the plan ClickHouse's meaning, now that its types are known.
 pub fn optimise(
     state: &mut SessionState,
     plan: LogicalPlan,
@@ -110,13 +110,13 @@ fn analysed(
         let plan = joins(plan, Unmatched::of(OptimizerConfig::options(state).as_ref()))?;
         let plan = grouped(in_subqueries(plan)?)?;
         let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
-        // What joins lack has got values by now.
+        // Missing values of joins have been filled in by now.
         let plan = plan.transform_up(|node| Ok(Transformed::yes(node.recompute_schema()?))).data()?;
         let rules = state.optimizers().iter().filter(|rule| !nodes.spoilt_by(rule.name()));
         return Optimised::by(rules.map(Arc::clone).collect(), plan, state);
     }
     if !nodes.filter {
-        // What one pass leaves to a second is what filters meet on their way down.
+        // A second pass only matters to filters that are pushed down.
         state.config_mut().options_mut().optimizer.max_passes = 1;
     }
     let state = &*state;
@@ -127,7 +127,7 @@ fn analysed(
 }
 
 impl Optimised {
-    /// By rules, of a plan that was analysed.
+    /// Optimises an analysed plan by these rules.
     fn by(
         rules: Vec<Arc<dyn OptimizerRule + Send + Sync>>,
         plan: LogicalPlan,
@@ -149,7 +149,7 @@ impl Nodes {
                 | LogicalPlan::EmptyRelation(_) => {}
                 LogicalPlan::Aggregate(aggregate) => nodes.group |= !aggregate.group_expr.is_empty(),
                 LogicalPlan::Sort(_) => nodes.sort = true,
-                // A scan may come with filters and a limit of its own.
+                // A scan may have filters and a limit itself.
                 LogicalPlan::TableScan(scan) => {
                     nodes.filter |= !scan.filters.is_empty();
                     nodes.limit |= scan.fetch.is_some();
@@ -171,13 +171,13 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Whether a rule would make another plan of these nodes: two constants that are one moment in two zones are the same
-    /// to DataFusion, and so is whatever they are in.
+    /// Whether a rule would break a plan of these nodes: DataFusion equates constants that are one moment in two zones,
+    /// and expressions with them.
     fn spoilt_by(self, rule: &str) -> bool {
         self.zone && rule == "common_sub_expression_eliminate"
     }
 
-    /// Whether a rule can change a plan of these nodes. A rule that is not known here is always tried.
+    /// Whether a rule can change a plan of these nodes. An unknown rule is always tried.
     fn concern(self, rule: &str) -> bool {
         match rule {
             "rewrite_set_comparison"
@@ -198,7 +198,7 @@ impl Nodes {
             "eliminate_duplicated_expr" => self.sort || self.group,
             "eliminate_group_by_constant" => self.group,
             "single_distinct_aggregation_to_group_by" => self.distinct,
-            // Switched off: see `configuration`.
+            // Disabled: see `configuration`.
             "extract_leaf_expressions" | "push_down_leaf_projections" => false,
             _ => true,
         }
@@ -209,7 +209,7 @@ fn is_subquery(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
 }
 
-/// Whether an expression is a constant of which a zone is said.
+/// Whether an expression is a constant in a zone.
 fn is_constant_in_zone(expr: &Expr) -> bool {
     let Expr::ScalarFunction(call) = expr else { return false };
     let is_said = call.name() == TO_TIME_ZONE
@@ -224,7 +224,7 @@ mod tests {
     use crate::plan::configuration;
     use datafusion::execution::context::SessionContext;
 
-    /// Every plan comes out as from all rules.
+    /// Every plan is the same as with all rules.
     #[tokio::test]
     async fn rules_that_are_left_out_change_nothing() {
         let config = configuration().with_default_catalog_and_schema("datafusion", "public");

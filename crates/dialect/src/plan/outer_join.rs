@@ -1,7 +1,6 @@
-//! A row without a partner in an outer join: ClickHouse fills the partner's columns with the defaults of their
-//! types, 0 or an empty string, where SQL has NULL. Columns that are Nullable have NULL in both. With join_use_nulls
-//! all have NULL, but for arrays and maps, which cannot be NULL, and for the one column that `*` shows of those that USING
-//! names.
+//! Rows without a partner in an outer join: ClickHouse fills the partner's columns with the defaults of their types, 0
+//! or an empty string, where SQL has NULL. Nullable columns have NULL in both. With join_use_nulls all have NULL,
+//! except arrays and maps, which cannot be NULL, and the one column that `*` shows for a USING name.
 
 use std::sync::Arc;
 
@@ -18,8 +17,8 @@ use super::type_names::with_type_names;
 use super::{QuerySettings, has_node, map_named_expressions, schema_below};
 use crate::functions::{ToNullable, default_value, of_known};
 
-/// Puts the defaults above each outer join that a query has. It runs before DataFusion makes joins of its own (of
-/// subqueries), which need their NULLs.
+/// Puts the defaults above each outer join of a query. Runs before DataFusion makes joins of its own (from subqueries),
+/// which need their NULLs.
 #[derive(Debug)]
 pub struct OuterJoinDefaults;
 
@@ -29,7 +28,7 @@ impl AnalyzerRule for OuterJoinDefaults {
         if !has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Join(_))))? {
             return Ok(plan);
         }
-        // What is below has other columns by now: those of an inner join's missing side have defaults.
+        // The inputs may have new columns: those of an inner join's missing side have defaults.
         plan.transform_up_with_subqueries(|node| {
             filled(node.recompute_schema()?, missing)?
                 .transform_data(with_type_names)?
@@ -43,7 +42,7 @@ impl AnalyzerRule for OuterJoinDefaults {
     }
 }
 
-/// Aggregates of columns that may not be NULL, now that their defaults are there, have defaults of their own.
+/// Aggregates over columns that are not Nullable any more, as defaults were filled in, get their own defaults.
 fn with_defaults_of_nothing(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !matches!(node, LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(node));
@@ -65,7 +64,7 @@ fn with_defaults_of_nothing(node: LogicalPlan) -> Result<Transformed<LogicalPlan
                 }
                 call.func = of_known(&call.func).unwrap_or_else(|| Arc::clone(&call.func));
             }
-            // Of argMin(value, by), NULL is what there is where all of the second are NULL.
+            // For argMin(value, by): the value for no rows, which is NULL if all of `by` is.
             [value, ..] if is_by_null && !may_be_null(value, &schema) => match value
                 .get_type(&schema)?
                 .is_nested()
@@ -84,17 +83,17 @@ fn may_be_null(value: &Expr, schema: &DFSchema) -> bool {
     value.nullable(schema).unwrap_or(true)
 }
 
-/// What stands where there is no row.
+/// The values of a missing row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Unmatched {
     /// The defaults of the columns' types.
     Default,
-    /// NULLs, by `join_use_nulls`.
+    /// NULLs, for `join_use_nulls`.
     Null,
 }
 
 impl Unmatched {
-    /// As the query has it set.
+    /// As the query's settings say.
     pub fn of(config: &ConfigOptions) -> Self {
         let settings = config.extensions.get::<QuerySettings>();
         match settings.is_some_and(|settings| settings.join_use_nulls) {
@@ -104,7 +103,7 @@ impl Unmatched {
     }
 }
 
-/// Which sides of a join may lack a row.
+/// Which sides of a join may lack a row (left, right).
 fn missing_sides(join_type: JoinType) -> (bool, bool) {
     match join_type {
         JoinType::Left => (false, true),
@@ -114,12 +113,12 @@ fn missing_sides(join_type: JoinType) -> (bool, bool) {
     }
 }
 
-/// Whether a plan is a join that may lack rows.
+/// Whether a plan is an outer join.
 pub fn is_outer(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Join(join) if missing_sides(join.join_type) != (false, false))
 }
 
-/// Puts the defaults above a plan that is an outer join.
+/// Puts the defaults above a plan if it is an outer join.
 pub fn filled(plan: LogicalPlan, missing: Unmatched) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Join(join) = &plan else { return Ok(Transformed::no(plan)) };
     let (left, right) = missing_sides(join.join_type);
@@ -142,8 +141,8 @@ pub fn filled(plan: LogicalPlan, missing: Unmatched) -> Result<Transformed<Logic
     Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan.clone()))?)))
 }
 
-/// The columns of a side. Of two that USING names, DataFusion shows for `*` the one whose table's name comes first:
-/// that has the value of whichever side has a row.
+/// The columns of a side. Of the two columns of a USING name, DataFusion shows for `*` that of the table whose name
+/// comes first: it gets the value of the side that has a row.
 fn with_keys(join: &Join, schema: &DFSchema, may_lack: bool) -> Vec<Expr> {
     let filled = |(relation, field): (Option<&TableReference>, &FieldRef)| {
         let column = Column::new(relation.cloned(), field.name());
@@ -163,7 +162,7 @@ fn with_keys(join: &Join, schema: &DFSchema, may_lack: bool) -> Vec<Expr> {
     schema.iter().map(filled).collect()
 }
 
-/// Whether a column cannot be NULL.
+/// Whether a column is of a type that cannot be NULL.
 fn is_list(field: &FieldRef) -> bool {
     matches!(field.data_type(), DataType::List(_) | DataType::Map(..))
 }
@@ -203,7 +202,7 @@ fn with_defaults(join: &Join, schema: &DFSchema, missing: bool) -> Vec<Expr> {
     schema.iter().map(filled).collect()
 }
 
-/// The columns that USING names are one: whichever side has a row has the value.
+/// The other side's column of the same USING name: the side that has a row provides the value.
 fn partner(join: &Join, column: &Column) -> Option<Expr> {
     if join.join_constraint != JoinConstraint::Using {
         return None;

@@ -18,13 +18,13 @@ use super::settings::QuerySettings;
 use crate::functions;
 use crate::limits::BATCH_ROWS;
 
-/// A rule of whoever uses the dialect.
+/// A rule of the crate that uses the dialect.
 type Rule = Arc<dyn AnalyzerRule + Send + Sync>;
 
 type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// Has a state plan by the dialect. The rules of functions that are computed only where they are needed come behind
-/// that of outer joins, whose defaults they may be.
+/// Configures a state to plan by the dialect. The `lazy` rules, for functions evaluated only where needed, run after
+/// that of outer joins, whose defaults they may use.
 pub fn planning(builder: SessionStateBuilder, lazy: Vec<Rule>) -> SessionStateBuilder {
     let builder = builder
         .with_expr_planners(functions::planners())
@@ -40,7 +40,7 @@ pub fn planning(builder: SessionStateBuilder, lazy: Vec<Rule>) -> SessionStateBu
         .with_physical_optimizer_rules(physical_rules())
 }
 
-/// DataFusion's rules for physical plans, and those of the dialect.
+/// DataFusion's rules for physical plans, and the dialect's.
 fn physical_rules() -> Vec<PhysicalRule> {
     let mut rules: Vec<PhysicalRule> = Vec::new();
     for rule in PhysicalOptimizer::new().rules {
@@ -51,12 +51,12 @@ fn physical_rules() -> Vec<PhysicalRule> {
             rules.push(rule);
         }
     }
-    // The first one notes what the whole answer wants.
+    // The first rule records the requirements of the whole answer.
     rules.insert(1, Arc::new(WantedSorts));
     rules
 }
 
-/// The configuration that queries of the dialect are planned by.
+/// DataFusion's configuration for queries of the dialect.
 pub fn configuration() -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_batch_size(BATCH_ROWS)
@@ -64,16 +64,16 @@ pub fn configuration() -> SessionConfig {
         .with_create_default_catalog_and_schema(false)
         .with_information_schema(false);
     let options = config.options_mut();
-    // ClickHouse's names are case-sensitive, its strings are bytes behind an offset, its NULLs come last.
+    // ClickHouse's names are case-sensitive, its strings are bytes after an offset, its NULLs sort last.
     options.sql_parser.enable_ident_normalization = false;
     options.sql_parser.map_string_types_to_utf8view = false;
     options.sql_parser.default_null_ordering = "nulls_last".to_owned();
-    // What a subquery sorts stays sorted.
+    // Sorts of subqueries are kept.
     options.sql_parser.enable_subquery_sort_elimination = false;
-    // It would call dictGet once for each element that is taken out of its tuple.
+    // It would call dictGet once for each element taken out of its tuple.
     options.optimizer.enable_leaf_expression_pushdown = false;
     options.execution.parquet.schema_force_view_types = false;
-    // Few rows are not worth several threads.
+    // Few rows do not justify several threads.
     options.execution.use_row_number_estimates_to_optimize_partitioning = true;
     options.extensions.insert(QuerySettings::default());
     config

@@ -1,5 +1,5 @@
-//! The names of a result's columns. Of columns of joined tables that have one name, ClickHouse calls each by its table, too,
-//! but for that of the first of two.
+//! The names of a result's columns. Of columns of joined tables with the same name, ClickHouse qualifies all but the
+//! first by their tables.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{Fields, Schema};
 use datafusion::common::{JoinConstraint, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// The columns of a plan's result by their names.
+/// A plan's result columns, by name.
 pub fn named(plan: &LogicalPlan) -> Schema {
     let schema = plan.schema();
     let metadata = schema.metadata().clone();
@@ -38,12 +38,12 @@ pub fn named(plan: &LogicalPlan) -> Schema {
     Schema::new_with_metadata(fields.collect::<Fields>(), metadata)
 }
 
-/// The join whose columns a plan shows.
+/// The join whose columns a plan returns.
 fn joined(mut plan: &LogicalPlan) -> Option<&LogicalPlan> {
     loop {
         match plan {
             LogicalPlan::Join(_) => return Some(plan),
-            // A subquery, which has one name for all its columns.
+            // A subquery has one qualifier for all its columns.
             LogicalPlan::SubqueryAlias(_) => return None,
             _ => {}
         }
@@ -53,7 +53,7 @@ fn joined(mut plan: &LogicalPlan) -> Option<&LogicalPlan> {
     }
 }
 
-/// Adds the names of columns that USING says are one.
+/// Adds the names of USING columns.
 fn add_shared(join: &LogicalPlan, shared: &mut HashSet<String>) {
     let LogicalPlan::Join(join) = join else { return };
     if join.join_constraint == JoinConstraint::Using {

@@ -1,4 +1,4 @@
-//! A subquery in the place of a value is NULL where it finds no row, whatever type its column has.
+//! A subquery used as a value is NULL if it returns no row, whatever its column's type.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
@@ -7,7 +7,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
 use super::{has_expression, has_node, map_named_expressions};
 use crate::functions::ToNullable;
 
-/// Says of each such value that it may be NULL, but of those of types that cannot be.
+/// Makes such values Nullable, unless their type cannot be.
 pub fn nullable_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !has_node(&plan, |node| has_expression(node, is_never_null))? {
         return Ok(plan);

@@ -1,10 +1,10 @@
-//! ClickHouse's settings that a plan, or whoever runs it, looks at.
+//! ClickHouse's settings that plans and their execution depend on.
 
 use datafusion::common::config::ConfigExtension;
 use datafusion::common::extensions_options;
 
 extensions_options! {
-    /// Set by SET and SETTINGS. A limit of 0 is none.
+    /// Set by SET and SETTINGS. A limit of 0 means none.
     pub struct QuerySettings {
         /// Whether rows without a partner have NULLs for its columns, and not the defaults of their types.
         pub join_use_nulls: bool, default = false

@@ -1,4 +1,4 @@
-//! `toTypeName(x)` as the constant that it is: where `x` becomes a constant, nobody could tell its type any more.
+//! Evaluates `toTypeName(x)` during planning: once `x` becomes a constant, its type is lost.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
@@ -10,7 +10,7 @@ use crate::types::pretty_type_name;
 /// The name of the function.
 pub const TYPE_NAME: &str = "toTypeName";
 
-/// Makes calls in a node constants.
+/// Replaces calls in a node by constants.
 pub fn with_type_names(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !has_expression(&node, is_call)? {
         return Ok(Transformed::no(node));
@@ -19,7 +19,7 @@ pub fn with_type_names(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     map_named_expressions(node, |expr| type_named(expr, &schema))
 }
 
-/// Makes a call a constant.
+/// Replaces a call by a constant.
 pub fn type_named(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match &expr {
         Expr::ScalarFunction(call)
@@ -36,7 +36,7 @@ fn is_call(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if call.name() == TYPE_NAME)
 }
 
-/// Whether the type of an expression is only known when it is evaluated.
+/// Whether an expression's type is known only at execution.
 fn has_lambda(expr: &Expr) -> Result<bool> {
     expr.exists(|expr| {
         Ok(matches!(expr, Expr::HigherOrderFunction(_) | Expr::Lambda(_) | Expr::LambdaVariable(_)))

@@ -1,4 +1,4 @@
-//! Joins let other tasks run.
+//! Makes joins yield to other tasks.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 
-/// Has what joins give up its thread now and then. DataFusion's tables do so between their batches; but a join can make
-/// more rows of one batch than anybody waits for, and whoever sums them up asks for all of them in one go. No limit of
-/// time would end that, and nobody else be served.
+/// Wraps joins so that they yield now and then. DataFusion's tables yield between their batches; but a join can produce
+/// any number of rows from one batch, and an aggregate above reads all of them in one go. No time limit would end that,
+/// and other tasks on the thread would starve.
 pub fn yielding(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
         Ok(match node.children().len() > 1 {

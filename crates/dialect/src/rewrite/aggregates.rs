@@ -6,8 +6,8 @@ use super::syntax::{argument, arguments};
 use crate::error::{Error, Result};
 use crate::functions::names;
 
-/// Refuses a call of an aggregate with another number of arguments than it takes; the condition of -If is none of them.
-/// Aggregates that this table does not have are checked where they are rewritten.
+/// Refuses a call of an aggregate with a wrong number of arguments; the condition of -If does not count. Aggregates
+/// missing in this table are checked where they are rewritten.
 ///
 /// # Errors
 /// NUMBER_OF_ARGUMENTS_DOESNT_MATCH.
@@ -29,10 +29,10 @@ pub fn check_count(function: &Function, aggregate: &str) -> Result<()> {
     Err(Error::wrong_argument_count(format!("Aggregate function {aggregate} requires {said}")))
 }
 
-/// Accuracies that ClickHouse has; uniq is exact here.
+/// Accuracies that ClickHouse accepts; uniq is exact here.
 const ACCURACIES: std::ops::RangeInclusive<u64> = 12..=20;
 
-/// Takes a call its parameters, `groupArray(N)(x)`, and returns how many items are wanted if they say so. Those of
+/// Removes a call's parameters, `groupArray(N)(x)`, and returns the wanted number of items if they give one. Those of
 /// quantiles stay.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ pub fn parameters(function: &mut Function, name: &str) -> Result<Option<Expr>> {
                 "Parameter for aggregate function {name} is out of range: [12, 20]"
             ))),
         },
-        // As in ClickHouse, they say nothing.
+        // Ignored, as in ClickHouse.
         "argMin" | "argMax" => Ok(None),
         _ if names::is_aggregate(name) => Err(Error::no_parameters_of_aggregate(format!(
             "Aggregate function {name} cannot have parameters"
@@ -74,7 +74,7 @@ pub fn parameters(function: &mut Function, name: &str) -> Result<Option<Expr>> {
     }
 }
 
-/// The number that a parameter is.
+/// The number of a parameter.
 fn whole(expr: &Expr) -> Option<u64> {
     let mut expr = expr.clone();
     super::literals::undo(&mut expr);

@@ -1,6 +1,6 @@
-//! An alias of the SELECT list is known to the whole SELECT: to the other columns of the list, to WHERE, GROUP BY
-//! and HAVING. There its expression takes its place, before a column of the same name; within its own expression
-//! the name is the column. A column that `* REPLACE(expression AS name)` shows is one, too.
+//! An alias of the SELECT list is visible in the whole SELECT: in the list's other columns, in WHERE, GROUP BY and
+//! HAVING. There it is replaced by its expression, before a column of the same name; within its own expression the name
+//! means the column. A column of `* REPLACE(expression AS name)` is an alias, too.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -16,10 +16,10 @@ use crate::error::{Error, Result};
 use crate::limits::{ALIAS_EXPANSIONS_MAX, ALIASES_DEEP_MAX};
 use crate::text::shown_name;
 
-/// Puts expressions in the places of their aliases. Those `named` by WITH are known too.
+/// Replaces aliases by their expressions. Those `named` by WITH are visible, too.
 ///
 /// # Errors
-/// TOO_BIG_AST and TOO_DEEP_AST for aliases that expand to too much or nest too deep.
+/// TOO_BIG_AST and TOO_DEEP_AST for aliases that expand or nest too far.
 pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()> {
     let mut aliases = named.clone();
     aliases.extend(select.projection.iter().filter_map(alias));
@@ -38,9 +38,17 @@ pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()>
     for item in &mut select.projection {
         match item {
             SelectItem::ExprWithAlias { expr, alias } => {
-                resolver.within.push(shown_name(&alias.value).to_owned());
-                resolver.visit(expr)?;
-                resolver.within.pop();
+                let name = shown_name(&alias.value);
+                // A column that was shown before, and was given a name of its own for that: `upper(s) AS s, s`.
+                let is_repeated =
+                    name != alias.value && matches!(expr, Expr::Identifier(ident) if ident.value == name);
+                if is_repeated {
+                    resolver.visit(expr)?;
+                } else {
+                    resolver.within.push(name.to_owned());
+                    resolver.visit(expr)?;
+                    resolver.within.pop();
+                }
             }
             // The column itself, or the alias of another: `SELECT number AS n, n`.
             SelectItem::UnnamedExpr(expr) => {
@@ -65,8 +73,7 @@ pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()>
     conditions.into_iter().flatten().try_for_each(|expr| resolver.visit(expr))
 }
 
-/// Refuses a name that stands for two things. Columns that were given their names here have them from what they
-/// are.
+/// Refuses a name for two different expressions. Columns that were named here are named by their expressions.
 ///
 /// # Errors
 /// MULTIPLE_EXPRESSIONS_FOR_ALIAS.
@@ -88,13 +95,13 @@ pub fn check_unique(select: &Select, named: &HashMap<String, Expr>) -> Result<()
     Ok(())
 }
 
-/// Whether two expressions are one, `count()` and `COUNT(*)` among them.
+/// Whether two expressions are the same; `count()` and `COUNT(*)` are.
 fn are_one(one: &Expr, other: &Expr) -> bool {
     let are_calls = matches!((one, other), (Expr::Function(_), Expr::Function(_)));
     one == other || are_calls && column_name(one).eq_ignore_ascii_case(&column_name(other))
 }
 
-/// Without parentheses around it.
+/// The expression without parentheses around it.
 fn bare(mut expr: &Expr) -> &Expr {
     while let Expr::Nested(inner) = expr {
         expr = inner;
@@ -102,7 +109,7 @@ fn bare(mut expr: &Expr) -> &Expr {
     expr
 }
 
-/// The name by which columns of a table are known to be its own.
+/// The name that qualifies a table's columns.
 fn table_name(factor: &TableFactor) -> Option<String> {
     let (alias, name) = match factor {
         TableFactor::Table { name, alias, .. } => (alias, name.0.last().and_then(|part| part.as_ident())),
@@ -112,7 +119,7 @@ fn table_name(factor: &TableFactor) -> Option<String> {
     alias.as_ref().map(|alias| &alias.name).or(name).map(|name| name.value.clone())
 }
 
-/// An alias that says something: `number AS number` does not, nor does the name that an unnamed column was given.
+/// The alias of an item, unless it is trivial: `number AS number`, or the name that an unnamed column was given.
 fn alias(item: &SelectItem) -> Option<(String, Expr)> {
     match item {
         SelectItem::ExprWithAlias { expr, alias } => {
@@ -123,7 +130,7 @@ fn alias(item: &SelectItem) -> Option<(String, Expr)> {
     }
 }
 
-/// The columns that a wildcard shows others in the place of.
+/// The columns that a wildcard replaces by other expressions.
 fn replaced(item: &SelectItem) -> impl Iterator<Item = (String, Expr)> {
     let options = match item {
         SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => Some(options),
@@ -140,13 +147,13 @@ fn replaced(item: &SelectItem) -> impl Iterator<Item = (String, Expr)> {
 struct Resolver {
     aliases: HashMap<String, Expr>,
     tables: Vec<String>,
-    /// Names that an alias may not be made of: ClickHouse looks at the columns themselves there, outside of the list.
+    /// Names that an alias must not use: outside of the list, ClickHouse reads the columns themselves.
     foreign: HashSet<String>,
-    /// How many aliases are around what is looked at.
+    /// Number of aliases around the visited expression.
     depth: usize,
-    /// The aliases whose expressions are being looked at, and parameters of the lambdas around.
+    /// Aliases whose expressions are being visited, and parameters of the enclosing lambdas.
     within: Vec<String>,
-    /// Depth of subqueries, which have names of their own.
+    /// Depth of subqueries, which have their own names.
     queries: usize,
     expansions: usize,
 }
@@ -184,7 +191,7 @@ impl VisitorMut for Resolver {
         if let Expr::Lambda(lambda) = expr {
             self.within.truncate(self.within.len() - lambda.params.iter().count());
         }
-        // `t.name` of a tuple that is called t.
+        // `t.name`, an element of a tuple with the alias t.
         if let Expr::CompoundIdentifier(parts) = &*expr
             && let Some((tuple, elements)) = parts.split_first()
             && self.aliases.contains_key(&tuple.value)

@@ -1,5 +1,5 @@
-//! What a query may be made of: functions that have a name in [`crate::functions::names`], and operators and syntax that
-//! ClickHouse has. It is looked at as it was written, before anything is rewritten.
+//! Checks that a query uses only functions named in [`crate::functions::names`], and operators and syntax that
+//! ClickHouse has. Runs on the query as written, before any rewriting.
 
 use std::ops::ControlFlow;
 

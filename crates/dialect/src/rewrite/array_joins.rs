@@ -1,5 +1,4 @@
-//! `arrayJoin`: DataFusion goes through several arrays side by side, where ClickHouse joins each item of one with each
-//! of the others.
+//! `arrayJoin`: DataFusion unnests several arrays side by side, where ClickHouse forms their cross product.
 
 use std::ops::ControlFlow;
 
@@ -8,13 +7,13 @@ use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Query, Select, SelectIt
 use super::syntax::name_of;
 use crate::error::{Error, Result};
 
-/// Refuses a SELECT that goes through several arrays, unless one is made of another's items.
+/// Refuses a SELECT with several arrayJoins, unless one unnests another's items.
 ///
 /// # Errors
 /// NOT_IMPLEMENTED.
 pub fn check(select: &Select) -> Result<()> {
     let mut calls = Calls { found: Vec::new(), queries: 0 };
-    // Nothing breaks it.
+    // The visitor never breaks.
     for item in &select.projection {
         if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
             let _ = Visit::visit(expr, &mut calls);

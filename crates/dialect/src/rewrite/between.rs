@@ -1,5 +1,5 @@
-//! `x BETWEEN 1 AND y = 2` is `x BETWEEN 1 AND (y = 2)` in ClickHouse, where comparisons, IN and LIKE bind their sides more
-//! closely; the parser binds them alike, from left to right.
+//! `x BETWEEN 1 AND y = 2` is `x BETWEEN 1 AND (y = 2)` in ClickHouse, where comparisons, IN and LIKE bind more
+//! tightly; the parser gives them equal precedence, from left to right.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, VisitMut, VisitorMut
 
 use super::syntax::taken;
 
-/// Gives what stands behind a BETWEEN to its upper bound, everywhere in a statement or expression.
+/// Moves what follows a BETWEEN into its upper bound, everywhere in a statement or expression.
 pub fn regroup(tree: &mut impl VisitMut) {
     struct Bounds;
     impl VisitorMut for Bounds {
@@ -20,7 +20,7 @@ pub fn regroup(tree: &mut impl VisitMut) {
     let _ = tree.visit(&mut Bounds);
 }
 
-/// Parentheses around a BETWEEN are an expression of their own.
+/// A BETWEEN in parentheses stays as it is.
 fn give_to_bound(expr: &mut Expr) {
     let Some(first) = first_side(expr).filter(|side| matches!(side, Expr::Between { .. })) else { return };
     let mut between = taken(first);

@@ -1,4 +1,4 @@
-//! Calls of functions: DataFusion's names and forms for ClickHouse's.
+//! Rewrites calls of ClickHouse's functions to DataFusion's names and forms.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
@@ -16,7 +16,7 @@ use crate::functions::as_type::AS_TYPE;
 use crate::functions::quantile::Answer;
 use crate::functions::{self, names};
 
-/// The aggregates of DataFusion's that do what ClickHouse's of other names do.
+/// ClickHouse's aggregates, and DataFusion's that do the same.
 const AGGREGATES: &[(&str, &str)] = &[
     ("stddevPop", "stddev_pop"),
     ("stddevSamp", "stddev"),
@@ -30,7 +30,7 @@ const AGGREGATES: &[(&str, &str)] = &[
     ("groupBitXor", "bit_xor"),
 ];
 
-/// The same of other functions.
+/// The same for other functions.
 const OTHERS: &[(&str, &str)] = &[("ifNull", "nvl"), ("map", "mapOf"), ("denseRank", "dense_rank")];
 
 /// ClickHouse's name of a function of DataFusion's.
@@ -38,13 +38,13 @@ pub fn clickhouse_name(name: &str) -> &str {
     AGGREGATES.iter().chain(OTHERS).find(|(_, theirs)| *theirs == name).map_or(name, |(ours, _)| ours)
 }
 
-/// Aggregates that take numbers, and so conditions too.
+/// Aggregates of numbers, which take conditions, too.
 const OF_NUMBERS: &[&str] = &["sum", "avg"];
 
-/// Aggregates whose value is one of those that they are given: a Bool stays one, and a condition is a number.
+/// Aggregates that return one of their arguments: a Bool stays a Bool, and a condition becomes a number.
 const CHOOSING: &[&str] = &["min", "max"];
 
-/// After the arguments were rewritten.
+/// Runs after the arguments were rewritten.
 pub fn rewrite(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
     windows::count_of(function);
@@ -56,7 +56,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         filter(function, aggregate.name)?;
         return rewrite(expr);
     }
-    // What the rewriting itself calls may have a name that nobody can write.
+    // Calls made by the rewriting may have names that no query can write.
     let name = names::find(written).map_or_else(|| written.to_owned(), |known| known.name.to_owned());
     aggregates::check_count(function, &name)?;
     let most = aggregates::parameters(function, &name)?;
@@ -92,7 +92,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                     "Aggregate function count requires zero or one argument",
                 ));
             }
-            // A number counts rows, as nothing does.
+            // A number counts rows, like no argument.
             let is_row = plain_arguments(function)
                 .is_some_and(|all| matches!(all.as_slice(), [one] if is_number(one)));
             if is_row && !is_distinct(function) {
@@ -109,7 +109,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             }
             rename(function, "mapOf");
         }
-        // Columns that are there can be evaluated without being read.
+        // Columns that exist can be evaluated without being read.
         "ignore" => {
             rename(function, &name);
             if let Some(arguments) = arguments_mut(function) {
@@ -119,7 +119,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 arguments.retain(|argument| !wildcard(argument));
             }
         }
-        // What has few values is a matter of how they lie in RAM.
+        // LowCardinality only concerns the layout in RAM.
         "isNull" | "isNotNull" | "identity" | "toLowCardinality" => {
             let Some([argument]) = plain_arguments(function).and_then(|all| <[Expr; 1]>::try_from(all).ok())
             else {
@@ -133,7 +133,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         }
         "toDateTime" if arguments(function).len() == 2 => as_type(expr, &name)?,
         "now" | "now64" => moment(expr, &name)?,
-        // Which DataFusion takes for Nullable.
+        // DataFusion declares it Nullable.
         "today" => {
             rename(function, "current_date");
             *expr = call("assumeNotNull", vec![taken(expr)]);
@@ -144,7 +144,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 vec![call("assumeNotNull", vec![call("current_date", Vec::new())]), number(1)],
             )
         }
-        // A number would be one already.
+        // A number is a Unix time already.
         "toUnixTimestamp" => {
             rename(function, "toDateTime/moment");
             *expr = call("toUInt32", vec![taken(expr)]);
@@ -176,7 +176,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         }
         "toFixedString" => {
             rename(function, &name);
-            // Its type is known when the call is planned, before anything is evaluated.
+            // Its type is needed when the call is planned, before constants are evaluated.
             let width = arguments_mut(function).and_then(|all| all.get_mut(1)).and_then(argument_mut);
             if let Some(width) = width
                 && let Some(number) = inner_number(width)
@@ -201,7 +201,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// `now()` has seconds, `now64()` as many digits behind them as it is told, 3 if it is not; both may be told a zone.
+/// `now()` has seconds, `now64()` as many fraction digits as its argument says, by default 3; both take a zone.
 fn moment(expr: &mut Expr, name: &str) -> Result<()> {
     let Expr::Function(function) = &*expr else { return Ok(()) };
     let Some(mut given) = plain_arguments(function) else { return Ok(()) };
@@ -219,14 +219,14 @@ fn number(number: u8) -> Expr {
     Expr::value(Value::Number(number.to_string(), false))
 }
 
-/// `any(x)` is the first value that is not NULL, in no order.
+/// `any(x)` is the first value that is not NULL, in no particular order.
 fn first_not_null(function: &mut Function, name: &str) {
     rename(function, if name == "any" { "first_value" } else { "last_value" });
     function.null_treatment = Some(NullTreatment::IgnoreNulls);
     number_of_condition(function);
 }
 
-/// `toDate(x, 'zone')` and the like are of the time in that zone.
+/// `toDate(x, 'zone')` and the like convert the time to that zone first.
 fn look_in_zone(function: &mut Function, name: &str) -> Result<()> {
     let reads_texts = ["toDate", "toUnixTimestamp"].contains(&name);
     let places = match name {
@@ -280,14 +280,14 @@ fn as_type(expr: &mut Expr, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A constant as it was written.
+/// A constant's text, as written.
 fn constant(expr: &Expr) -> String {
     let mut expr = expr.clone();
     super::literals::undo(&mut expr);
     expr.to_string()
 }
 
-/// The number in conversions of a number: `toUInt128(7)`.
+/// The number within a conversion: `toUInt128(7)`.
 fn inner_number(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::Value(value) => matches!(value.value, Value::Number(..)).then(|| expr.clone()),
@@ -297,7 +297,8 @@ fn inner_number(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// `quantile(level)(x)` and `quantiles(level, ...)(x)`: the levels come behind the value. 0.5 if none is said.
+/// `quantile(level)(x)` and `quantiles(level, ...)(x)`: the levels become arguments after the value. The default is
+/// 0.5.
 fn quantile(function: &mut Function, name: &str) -> Result<()> {
     let mut levels: Vec<Expr> = match std::mem::replace(&mut function.parameters, FunctionArguments::None) {
         FunctionArguments::List(list) => list.args.iter().filter_map(argument).cloned().collect(),
@@ -382,7 +383,7 @@ fn distinct(function: &mut Function) {
     }
 }
 
-/// `argMin(x, y)` is the first `x` by `y`, where neither is NULL.
+/// `argMin(x, y)` is the first `x` by `y`, among rows where neither is NULL.
 fn first_by(function: &mut Function, ascending: bool) -> Result<()> {
     let Some([value, by]) = plain_arguments(function).and_then(|all| <[Expr; 2]>::try_from(all).ok()) else {
         let name = name_of(function).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! ClickHouse has no booleans of SQL's kind: any number is a condition. DataFusion wants Boolean.
+//! Numbers and conditions: in ClickHouse any number is a condition; DataFusion requires Boolean.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
 use super::syntax::{call, name_of, taken};
 use crate::functions::truth::{AS_CHOICE, AS_CONDITION, AS_NUMBER};
 
-/// Makes an expression fit to be a condition.
+/// Turns an expression into a condition.
 pub fn make(expr: &mut Expr) {
     match expr {
         Expr::Nested(inner) => make(inner),
@@ -22,7 +22,7 @@ pub fn make(expr: &mut Expr) {
     }
 }
 
-/// Makes an expression fit to choose by: a float is no condition then.
+/// Turns an expression into the condition of a choice, where a float is refused.
 pub fn make_choice(expr: &mut Expr) {
     match is_condition(expr) {
         true => make(expr),
@@ -30,13 +30,13 @@ pub fn make_choice(expr: &mut Expr) {
     }
 }
 
-/// Lets a condition be summed: true is 1.
+/// Turns a condition into a number: true is 1.
 pub fn make_number(expr: &mut Expr) {
     let inner = taken(expr);
     *expr = call(AS_NUMBER, vec![inner]);
 }
 
-/// Makes numbers of the conditions among values of which one is chosen, where another one is no condition.
+/// Turns the conditions among a choice's values into numbers, if another value is no condition.
 pub fn make_numbers_among<'a>(values: impl IntoIterator<Item = &'a mut Expr>) {
     let mut values: Vec<&mut Expr> = values.into_iter().collect();
     if values.iter().any(|value| !is_condition(value) && !is_truth(value)) {
@@ -49,13 +49,13 @@ fn is_truth(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_truth(inner),
         Expr::Value(value) => matches!(value.value, Value::Boolean(_) | Value::Null),
-        // What `true` was made.
+        // The rewritten form of `true`.
         Expr::Function(function) => name_of(function) == Some("toBool"),
         _ => false,
     }
 }
 
-/// Whether an expression is what DataFusion has a Boolean for, and ClickHouse a number.
+/// Whether an expression is Boolean in DataFusion, and a number in ClickHouse.
 pub fn is_condition(expr: &Expr) -> bool {
     use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
     match expr {

@@ -11,24 +11,24 @@ use super::syntax::{
 use crate::error::{Error, Result};
 use crate::functions::names::{self, By};
 
-/// Stands for the dictionary of a call that names it by anything but constant texts: whatever it is, it is read.
+/// Stands for the dictionary of a call whose name is not constant: it may be any.
 pub const UNKNOWN_NAME: &str = "a name that is no constant text";
 
-/// Stands between the names of several attributes in one literal.
+/// Separates the names of several attributes in one literal.
 pub const ATTRIBUTE_SEPARATOR: &str = "\u{1f}";
 
-/// The functions that have no attribute behind the dictionary's name.
+/// The functions without an attribute argument.
 const WITHOUT_ATTRIBUTE: [&str; 6] =
     ["dictGetChildren", "dictGetDescendants", "dictGetHierarchy", "dictGetRoot", "dictHas", "dictIsIn"];
 
-/// Whether a name is one of the family.
+/// Whether a name is one of these functions.
 pub fn is_called(name: &str) -> bool {
     names::find(name).is_some_and(|known| known.by == By::Dictionary)
 }
 
-/// Brings a dictionary call into the one form that the functions know: the dictionary's full name and the
-/// attributes as string literals (several attributes in one, apart by [`ATTRIBUTE_SEPARATOR`]), and a
-/// name of its own for a call with constant arguments. Gives the dictionary's full name, or [`UNKNOWN_NAME`].
+/// Brings a dictionary call into the form that the functions take: the dictionary's full name and the attributes as
+/// string literals (several in one, separated by [`ATTRIBUTE_SEPARATOR`]), and another function name for a call with
+/// constant arguments. Returns the dictionary's full name, or [`UNKNOWN_NAME`].
 pub fn rewrite(function: &mut Function, scope: &dyn Scope) -> Result<String> {
     let name = name_of(function).unwrap_or_default().to_owned();
     let called = full_name(function, scope).unwrap_or_else(|| UNKNOWN_NAME.to_owned());
@@ -52,7 +52,7 @@ pub fn rewrite(function: &mut Function, scope: &dyn Scope) -> Result<String> {
     Ok(called)
 }
 
-/// Makes the first argument of a call the full name of the dictionary that it names, and gives it.
+/// Replaces the first argument of a call by the full name of the dictionary, and returns it.
 fn full_name(function: &mut Function, scope: &dyn Scope) -> Option<String> {
     let named = arguments_mut(function)?.first_mut().and_then(argument_mut)?;
     let name = match &*named {
@@ -67,7 +67,7 @@ fn full_name(function: &mut Function, scope: &dyn Scope) -> Option<String> {
     Some(full)
 }
 
-/// A text, or texts and the current database joined to one.
+/// The value of a text, or of texts and the current database concatenated.
 fn constant_name(expr: &Expr, database: &str) -> Option<String> {
     match expr {
         Expr::Nested(inner) => constant_name(inner, database),
@@ -83,7 +83,7 @@ fn constant_name(expr: &Expr, database: &str) -> Option<String> {
     }
 }
 
-/// Attributes given as `('a', 'b')` or `tuple('a', 'b')`, each marked by the separator before it.
+/// Attributes given as `('a', 'b')` or `tuple('a', 'b')`, each prefixed by the separator.
 fn tuple_of_names(expr: &Expr) -> Option<Vec<String>> {
     let items = match expr {
         Expr::Tuple(items) => items.clone(),

@@ -14,10 +14,10 @@ use crate::functions::as_type::AS_TYPE;
 use crate::statement;
 use crate::types::is_beyond_arrow;
 
-/// Reads a file: a user who may not read everything may not call it.
+/// A function that reads files: users who may not read everything may not call it.
 pub const FILE_FUNCTION: &str = "file";
 
-/// Before the parts of an expression are rewritten: what must be seen as it was written. `named` gathers the
+/// Runs before the parts of an expression are rewritten, for what must be seen as written. `named` collects the
 /// dictionaries.
 pub fn before(expr: &mut Expr, scope: &dyn Scope, named: &mut Vec<String>) -> Result<()> {
     operators::make(expr)?;
@@ -65,7 +65,7 @@ pub fn before(expr: &mut Expr, scope: &dyn Scope, named: &mut Vec<String>) -> Re
     }
 }
 
-/// After its parts were rewritten.
+/// Runs after an expression's parts were rewritten.
 pub fn after(expr: &mut Expr) -> Result<()> {
     literals::make(expr);
     if let Some(cast) = cast_to_named(expr)? {
@@ -110,8 +110,10 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         Expr::Cast { expr: inner, data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => {
             let written = functions::type_spelling(data_type);
             // Other names for a type, such as INT and TEXT, are this type, whose values are not converted by Arrow's rules.
+            // So are types of few values, which have no dictionaries here.
+            let has_few_values = data_type.to_string().contains("LowCardinality(");
             if let Ok(known) = granary_dict::DataType::parse(&written).map(|known| known.to_string())
-                && known != written
+                && (known != written || has_few_values)
             {
                 *data_type = statement::data_type(&known)?;
             }
@@ -184,14 +186,14 @@ fn is_null(expr: &Expr) -> bool {
     }
 }
 
-/// NULL is in no list (`transform_null_in = 0`).
+/// Removes NULLs from a list: they match nothing (`transform_null_in = 0`).
 fn without_nulls(expr: Expr) -> Expr {
     let Expr::InList { expr: item, mut list, negated } = expr else { return expr };
     list.retain(|item| !is_null(item));
     if !list.is_empty() {
         return Expr::InList { expr: item, list, negated };
     }
-    // Of nothing but NULL: no for what is known, NaN too, and unknown for NULL.
+    // A list of NULLs only: false for values, NaN too, and NULL for NULL.
     let within = Expr::BinaryOp { left: item.clone(), op: BinaryOperator::Lt, right: item };
     match negated {
         true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(within))) },
@@ -199,18 +201,18 @@ fn without_nulls(expr: Expr) -> Expr {
     }
 }
 
-/// Texts in an IN that may be UUIDs or addresses; more are compared as what they are, texts.
+/// Maximum texts in an IN that may be UUIDs or addresses; more are compared as texts.
 const UUIDS_MAX: usize = 256;
 
-/// Whether an expression is a literal that looks like a UUID or an address.
+/// Whether an expression is a literal with the form of a UUID or an address.
 fn is_special(expr: &Expr) -> bool {
     let parts = |text: &str| text.split('-').map(str::len).eq([8, 4, 4, 4, 12]);
     let is_uuid = |text: &str| parts(text) && text.bytes().all(|b| b == b'-' || b.is_ascii_hexdigit());
     text(expr).is_some_and(|text| is_uuid(text) || text.parse::<std::net::IpAddr>().is_ok())
 }
 
-/// `x IN ('a', 'b')` as `x = 'a' OR x = 'b'`: what a literal is compared with decides what it is, and that is known
-/// when a comparison is planned, and not when an IN is.
+/// `x IN ('a', 'b')` as `x = 'a' OR x = 'b'`: a literal's type depends on the other side, which is known when a
+/// comparison is planned, but not when an IN is.
 fn any_equal(inner: &Expr, list: &[Expr], negated: bool) -> Expr {
     use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Or};
     let both =
@@ -222,7 +224,7 @@ fn any_equal(inner: &Expr, list: &[Expr], negated: bool) -> Expr {
     if negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) } } else { any }
 }
 
-/// The name of a type that Arrow does not have, or does not convert to as ClickHouse does.
+/// The name of a type that Arrow lacks, or converts to differently from ClickHouse.
 fn beyond_arrow(data_type: &DataType) -> Option<String> {
     use granary_dict::DataType::{Date32, DateTime, Decimal};
     let name = functions::type_spelling(data_type);

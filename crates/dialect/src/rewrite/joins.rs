@@ -1,5 +1,5 @@
-//! Joins with at most one partner (ANY, SEMI) or with none (ANTI), made of those that DataFusion has. Other than its
-//! own they have the columns of both sides.
+//! Joins with at most one partner (ANY, SEMI) or with none (ANTI), built from DataFusion's. Unlike DataFusion's own
+//! they have the columns of both sides.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Select, SetExpr,
@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::error::{Error, Result};
 
-/// Which rows of a side are joined.
+/// Which rows of a side take part.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rows {
     All,
@@ -21,15 +21,15 @@ enum Rows {
     Unmatched,
 }
 
-/// How a join is made.
+/// The rows of each side, and the join that is made of them.
 struct Made {
     left: Rows,
     right: Rows,
     operator: fn(JoinConstraint) -> JoinOperator,
 }
 
-/// Makes the joins of a SELECT ones that DataFusion has. What is said to be GLOBAL is ANY, for which the parser has no
-/// place (`statement::preprocess` writes it so).
+/// Rewrites the joins of a SELECT to DataFusion's. GLOBAL stands for ANY, which the parser cannot represent
+/// (`statement::preprocess` writes it so).
 pub fn make(select: &mut Select) -> Result<()> {
     select.from.iter_mut().try_for_each(tables)
 }
@@ -78,7 +78,7 @@ fn made(operator: &JoinOperator, is_any: bool) -> Option<(Made, JoinConstraint)>
     Some((Made { left, right, operator: made }, constraint.clone()))
 }
 
-/// A side of a join with the rows wanted of it, under its own name.
+/// A side of a join as a query for its wanted rows, under its own name.
 fn chosen(
     rows: Rows,
     side: &TableFactor,
@@ -98,7 +98,7 @@ fn chosen(
     }
 }
 
-/// A query over a side, in its place; `keys` are those of DISTINCT ON, if it has one.
+/// A query over a side; `keys` are those of DISTINCT ON, if it has one.
 fn subquery(template: &str, side: &TableFactor, keys: Vec<Expr>) -> Result<TableFactor> {
     let parsed = Parser::parse_sql(&GenericDialect {}, template);
     let parsed = parsed.map_err(|error| Error::logical_error(error.to_string()))?.pop();
@@ -115,7 +115,7 @@ fn subquery(template: &str, side: &TableFactor, keys: Vec<Expr>) -> Result<Table
     Ok(TableFactor::Derived { lateral: false, subquery: query, alias: Some(alias), sample: None })
 }
 
-/// What a side is called.
+/// The name of a side.
 pub fn name_of(side: &TableFactor) -> Option<Ident> {
     match side {
         TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
@@ -151,13 +151,21 @@ fn keys(side: &TableFactor, constraint: &JoinConstraint) -> Result<Vec<Expr>> {
             let key = |(left, right): (&Expr, &Expr)| {
                 [left, right].into_iter().find(is_ours).cloned().ok_or_else(unclear)
             };
-            compared.into_iter().map(key).collect()
+            let mut keys: Vec<Expr> = Vec::with_capacity(compared.len());
+            for compared in compared {
+                let key = key(compared)?;
+                // Compared twice, it is still one: DISTINCT ON would show its columns in other places.
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
+            }
+            Ok(keys)
         }
         JoinConstraint::Natural | JoinConstraint::None => Err(unclear()),
     }
 }
 
-/// Whether a condition is nothing but `a = b AND ..`; what it compares.
+/// Whether a condition is only `a = b AND ..`; collects the compared pairs.
 fn equalities<'a>(condition: &'a Expr, compared: &mut Vec<(&'a Expr, &'a Expr)>) -> bool {
     match condition {
         Expr::Nested(inner) => equalities(inner, compared),

@@ -1,5 +1,5 @@
-//! Functions of arrays that take a lambda, made of [`ARRAY_MAP`]: `arrayFilter(x -> x > 1, a)` is a function of `a` and
-//! of what the lambda says of its items, `arrayFilter(a, arrayMap(x -> x > 1, a))`.
+//! Functions of arrays with a lambda, built from [`ARRAY_MAP`]: `arrayFilter(x -> x > 1, a)` becomes a function of `a`
+//! and of the lambda's results, `arrayFilter(a, arrayMap(x -> x > 1, a))`.
 
 use datafusion::sql::sqlparser::ast::{Expr, Function};
 
@@ -8,11 +8,11 @@ use super::syntax::{arguments, call, name_of, plain_arguments, string, taken};
 use crate::error::{Error, Result};
 use crate::functions::ARRAY_MAP;
 
-/// What they are functions of, beside the lambda's results.
+/// The arguments of the function that is built.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
     Results,
-    /// Of the first array too; without a lambda they are another function, or none.
+    /// The first array and the results; without a lambda it is another function, or none.
     Items {
         without_lambda: bool,
     },
@@ -39,7 +39,7 @@ const FUNCTIONS: &[(&str, Of)] = &[
     ("arraySort", Of::Items { without_lambda: true }),
 ];
 
-/// Rewrites a call of one of these functions, and lambdas that take tuples apart.
+/// Rewrites a call of one of these functions; a lambda with several parameters may take tuples.
 pub fn rewrite(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = &*expr else { return Ok(()) };
     let Some(name) = name_of(function) else { return Ok(()) };
@@ -71,7 +71,7 @@ fn is_subquery(expr: &Expr) -> bool {
     }
 }
 
-/// The array that a call's lambda makes, and the first of the arrays that it is given. `None`: there is no lambda.
+/// The array of the lambda's results, and the first argument array. `None`: there is no lambda.
 fn results(function: &Function, name: &str) -> Result<Option<(Expr, Expr)>> {
     let Some(mut given) = plain_arguments(function) else { return Ok(None) };
     let Some(Expr::Lambda(lambda)) = given.first_mut() else { return Ok(None) };
@@ -94,7 +94,7 @@ fn results(function: &Function, name: &str) -> Result<Option<(Expr, Expr)>> {
             arrays.len()
         )));
     }
-    // One that is written out for each row by what knows how many bytes that takes.
+    // `materialize` writes a subquery's array out for each row, and checks the bytes.
     given.iter_mut().skip(1).filter(|array| is_subquery(array)).for_each(|array| {
         *array = call("materialize", vec![taken(array)]);
     });

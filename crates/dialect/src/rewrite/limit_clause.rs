@@ -7,11 +7,11 @@ use datafusion::sql::sqlparser::ast::{Expr, LimitClause, Value, visit_expression
 use super::literals;
 use crate::error::{Error, Result};
 
-/// Makes plain numbers of the counts, whose literals were rewritten as those of values are.
+/// Turns the counts back into plain numbers: their literals were rewritten like values.
 ///
 /// # Errors
-/// NOT_IMPLEMENTED for `LIMIT .. BY` and for what a query would have to be run for, INVALID_LIMIT_EXPRESSION for what is no
-/// number.
+/// NOT_IMPLEMENTED for `LIMIT .. BY` and for expressions that would need a query, INVALID_LIMIT_EXPRESSION for one that
+/// is no number.
 pub fn make(clause: &mut LimitClause) -> Result<()> {
     let counts: Vec<&mut Expr> = match clause {
         LimitClause::LimitOffset { limit_by, .. } if !limit_by.is_empty() => {

@@ -31,7 +31,7 @@ pub fn make(expr: &mut Expr) {
     }
 }
 
-/// The text of the float that a word stands for. A column of that name needs quotes, as in ClickHouse.
+/// The text of the float that a word names. A column of that name needs quotes, as in ClickHouse.
 pub fn named_float(word: &Ident) -> Option<&'static str> {
     if word.quote_style.is_some() {
         return None;
@@ -42,7 +42,8 @@ pub fn named_float(word: &Ident) -> Option<&'static str> {
         .map(|known| &known[..3])
 }
 
-/// Makes an integer of more than 64 bits a text, for whoever reads it as what it is: as a literal it would be a float.
+/// Turns an integer of more than 64 bits into a text, for conversions that need all digits: as a literal it would be a
+/// float.
 pub fn exact(expr: &mut Expr) {
     let digits = match &*expr {
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => wide(expr).map(|digits| format!("-{digits}")),
@@ -57,7 +58,7 @@ pub fn exact(expr: &mut Expr) {
     }
 }
 
-/// The same for what becomes a value of this type, if that has so many bits.
+/// Does [`exact`] for a conversion to this type, if it has that many bits.
 pub fn exact_for(data_type: &str, expr: &mut Expr) {
     if ["Int128", "UInt128", "Int256"].contains(&data_type) {
         exact(expr);
@@ -76,7 +77,7 @@ fn wide(expr: &Expr) -> Option<String> {
     }
 }
 
-/// In a pattern of ClickHouse a backslash that escapes nothing is a backslash.
+/// In ClickHouse's patterns a backslash that escapes nothing is a backslash.
 pub fn make_pattern(pattern: &mut Expr) {
     let Some(text) = text(pattern).filter(|text| text.contains('\\')) else { return };
     let mut escaped = String::with_capacity(text.len() + 1);
@@ -90,14 +91,14 @@ pub fn make_pattern(pattern: &mut Expr) {
     *pattern = string(&escaped);
 }
 
-/// Takes the type off again, where a count is wanted.
+/// Removes the type again, for counts.
 pub fn undo(expr: &mut Expr) {
     if let Some(literal) = made(expr) {
         *expr = literal.clone();
     }
 }
 
-/// The literal inside what [`make`] made.
+/// The literal within an expression made by [`make`].
 pub fn made(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::Cast { expr, data_type, .. } => {

@@ -1,8 +1,8 @@
-//! ClickHouse's dialect turned into what DataFusion plans.
+//! Rewrites ClickHouse's dialect into SQL that DataFusion can plan.
 //!
-//! The rewriting works on the syntax tree, before types are known: result columns get the names that
-//! ClickHouse would give them, integer literals their smallest type, functions their registered spelling,
-//! files named in FROM become tables. What depends on types (arithmetic) is left to [`crate::functions`].
+//! The rewriting works on the syntax tree, before types are known: result columns get ClickHouse's names, integer
+//! literals their smallest type, functions their registered spelling, files in FROM become tables. What depends on
+//! types (arithmetic) is left to [`crate::functions`].
 
 mod aggregates;
 mod aliases;
@@ -55,26 +55,26 @@ pub use syntax::{CONSTANT_SUFFIX, call, string};
 pub use times::{WITH_TIMES, name_behind_wildcards};
 pub use written::{array_text, number, read_as};
 
-/// What a statement says besides its query.
+/// Parts of a statement beside its query.
 #[derive(Debug, Default)]
 pub struct Extras {
-    /// The name behind FORMAT.
+    /// The name after FORMAT.
     pub format: Option<String>,
     /// SETTINGS, as text.
     pub settings: Vec<(String, String)>,
     /// Files read by the query, to be registered under these names before planning.
     pub files: Vec<FileTable>,
-    /// What it reads by the table function `dictionary`, as it is written.
+    /// Dictionaries read by the table function `dictionary`, as written.
     pub dictionaries: Vec<String>,
-    /// Tables and dictionaries that it names, as `database.name`.
+    /// Tables and dictionaries named by the query, as `database.name`.
     pub named: Vec<String>,
 }
 
-/// Rewrites a statement in place. The expressions that its WITH names are aliases everywhere in it.
+/// Rewrites a statement in place. The expressions named by its WITH are aliases everywhere in it.
 ///
 /// # Errors
-/// UNKNOWN_FUNCTION, SYNTAX_ERROR and NOT_IMPLEMENTED for what may not be in a query, and errors of calls whose arguments
-/// are wrong whatever their types are.
+/// UNKNOWN_FUNCTION, SYNTAX_ERROR and NOT_IMPLEMENTED for unsupported parts of a query, and errors of calls whose
+/// arguments are wrong whatever their types.
 pub fn rewrite(
     statement: &mut Statement,
     mut named: HashMap<String, Expr>,
@@ -90,7 +90,7 @@ pub fn rewrite(
     let mut rewriter = Rewriter { extras: Extras::default(), named, scope, times };
     if let Some(query) = outer_query(statement) {
         projections::name_outermost(query);
-        // Queries within may have names of their own that WITH's are.
+        // Subqueries may reuse WITH's names for their own.
         if let SetExpr::Select(select) = query.body.as_ref() {
             aliases::check_unique(select, &rewriter.named)?;
         }
@@ -113,7 +113,7 @@ struct Rewriter<'a> {
     extras: Extras,
     named: HashMap<String, Expr>,
     scope: &'a dyn Scope,
-    /// If the statement names the time at which a dictionary's entries were got: what its WITH names.
+    /// The names of WITH, if the statement names `_updated_at`, the time of a dictionary's entries.
     times: Option<Vec<String>>,
 }
 
@@ -162,7 +162,7 @@ impl VisitorMut for Rewriter<'_> {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        // Positions and limits are counts, not values: they keep their plain form.
+        // Positions and limits are counts, not values: they stay plain numbers.
         let shown = match query.body.as_ref() {
             SetExpr::Select(select) => Some(select.projection.as_slice()),
             _ => None,
@@ -189,7 +189,7 @@ impl VisitorMut for Rewriter<'_> {
                     return ControlFlow::Break(error);
                 }
             }
-            // By nothing, all rows are one group.
+            // Grouped by nothing, all rows are one group.
             expressions.retain(|by| !is_nothing(by));
         }
         ControlFlow::Continue(())

@@ -1,4 +1,4 @@
-//! ClickHouse's name for the column of an expression: operators are spelled as functions.
+//! ClickHouse's name for an expression's column: operators are spelled as functions.
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, CaseWhen, CastKind, DuplicateTreatment, Expr, Function, FunctionArg,
@@ -14,7 +14,7 @@ use super::words::{part, typed};
 use crate::functions;
 use crate::text::escape::single_quoted;
 
-/// Returns the name that ClickHouse gives to the column of an expression.
+/// Returns ClickHouse's name for an expression's column.
 pub fn column_name(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(ident) => named_float(ident).unwrap_or(&ident.value).to_owned(),
@@ -124,7 +124,7 @@ pub fn column_name(expr: &Expr) -> String {
     }
 }
 
-/// The items of an array or a tuple, among which truth is a number where all of them are constants.
+/// The items of an array or a tuple; if all are constants, truth values are numbers.
 fn items_of(items: &[Expr]) -> String {
     let is_constant = items.iter().all(is_literal);
     let item = |item: &Expr| match item {
@@ -136,7 +136,7 @@ fn items_of(items: &[Expr]) -> String {
     items.iter().map(item).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether `::` reads an expression by the text that it is written as.
+/// Whether `::` reads an expression by its text as written.
 fn is_read_as_written(expr: &Expr) -> bool {
     match expr {
         Expr::Value(value) => matches!(value.value, Value::Number(..)),

@@ -1,4 +1,4 @@
-//! Operators that are written as functions, `equals(a, b)`, and times moved by an INTERVAL, which ClickHouse does by
+//! Operators written as functions, `equals(a, b)`, and times shifted by an INTERVAL, which ClickHouse does by
 //! functions: `t + INTERVAL 1 DAY` is `addDays(t, 1)`.
 
 use datafusion::sql::sqlparser::ast::{
@@ -19,10 +19,10 @@ const BINARY: &[(&str, BinaryOperator)] = &[
     ("greaterOrEquals", BinaryOperator::GtEq),
 ];
 
-/// Makes such an expression what it means, before its parts are looked at.
+/// Rewrites such an expression, before its parts are rewritten.
 ///
 /// # Errors
-/// NUMBER_OF_ARGUMENTS_DOESNT_MATCH if a comparison has not two.
+/// NUMBER_OF_ARGUMENTS_DOESNT_MATCH if a comparison does not have two.
 pub fn make(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::Function(function) => {
@@ -50,7 +50,7 @@ pub fn make(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// `toStartOfInterval(t, INTERVAL 5 MINUTE[, zone])` is a function of the unit.
+/// `toStartOfInterval(t, INTERVAL 5 MINUTE[, zone])` becomes the function of the unit.
 fn start_of_interval(function: &Function) -> Result<Expr> {
     let mut given = plain_arguments(function).unwrap_or_default();
     let zone = if given.len() == 3 { given.pop() } else { None };
@@ -124,14 +124,14 @@ fn within(negated: bool, set: Expr, item: Expr) -> Option<Expr> {
     Some(Expr::InList { expr, list, negated })
 }
 
-/// So many of a unit.
+/// An interval: a number of units.
 struct Moved {
     unit: String,
     by: Expr,
 }
 
 impl Moved {
-    /// The name of the function that moves a time, and by how many.
+    /// The name of the function that shifts a time, and the number of units.
     fn call(self, verb: &str) -> (String, Expr) {
         (format!("{verb}{}s", self.unit), self.by)
     }
@@ -152,7 +152,7 @@ fn interval(expr: &Expr) -> Option<Moved> {
     }
 }
 
-/// The unit of an interval of one, as ClickHouse's functions have it in their names.
+/// The unit of an interval, as spelled in ClickHouse's function names.
 pub fn unit(interval: &Interval) -> Option<&'static str> {
     use DateTimeField::*;
     Some(match (interval.leading_field.as_ref()?, &interval.last_field) {

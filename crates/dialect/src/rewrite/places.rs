@@ -1,4 +1,4 @@
-//! Places of columns: `ORDER BY 2` and `GROUP BY 2`, in brackets, too; -1 is the last column.
+//! Positions of columns: `ORDER BY 2` and `GROUP BY 2`, also in parentheses; -1 is the last column.
 
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, UnaryOperator, Value};
 
@@ -7,11 +7,11 @@ use super::syntax::{name_of, plain_arguments};
 use crate::error::{Error, Result};
 use crate::functions::NOT_NULL;
 
-/// Makes an expression that is a place among the shown columns a plain count from the first of them. `None`: they are
-/// those of several queries.
+/// Turns a position into a plain count from the first of the `shown` columns. `None`: they are those of several
+/// queries.
 ///
-/// # Errors
-/// BAD_ARGUMENTS for a place behind the last column; NOT_IMPLEMENTED for one counted from the end if nobody knows how many
+/// BAD_ARGUMENTS for a position after the last column; NOT_IMPLEMENTED for one counted from the end if the number of
+/// columns is unknown.
 /// columns there are.
 pub fn make(expr: &mut Expr, shown: Option<&[SelectItem]>) -> Result<()> {
     let Some(digits) = place(expr) else { return Ok(()) };
@@ -35,7 +35,7 @@ pub fn make(expr: &mut Expr, shown: Option<&[SelectItem]>) -> Result<()> {
     Ok(())
 }
 
-/// The digits of an expression that is a whole number.
+/// The digits of an integer expression.
 fn place(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => place(inner),
@@ -43,7 +43,7 @@ fn place(expr: &Expr) -> Option<String> {
             Value::Number(digits, _) if digits.parse::<i128>().is_ok() => Some(digits.clone()),
             _ => None,
         },
-        // What a number below 0 has become.
+        // The rewritten form of a negative number.
         Expr::Function(cast) if name_of(cast) == Some(NOT_NULL) => match plain_arguments(cast)?.as_slice() {
             [Expr::Function(integer)] => match plain_arguments(integer)?.as_slice() {
                 [number @ Expr::Value(_)] => place(number).filter(|digits| digits.starts_with('-')),

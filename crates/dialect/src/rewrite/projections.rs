@@ -1,4 +1,4 @@
-//! The columns of a result are named as ClickHouse names them.
+//! Names the columns of a result as ClickHouse does.
 
 use std::collections::HashMap;
 
@@ -28,8 +28,8 @@ fn is_column(expr: &Expr) -> bool {
     }
 }
 
-/// Names the columns of the final result, in which names may repeat: DataFusion wants them to differ, so a
-/// repeated one gets a suffix that no format shows. Columns of several tables differ by those.
+/// Names the columns of the final result, in which names may repeat: DataFusion requires distinct ones, so a repeated
+/// name gets a suffix that no format shows. Columns of several tables differ by these.
 pub fn name_outermost(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_mut() else { return };
     name(&mut select.projection);

@@ -15,24 +15,24 @@ use crate::error::{Error, Result};
 /// The table function that reads a dictionary.
 pub const DICTIONARY_FUNCTION: &str = "dictionary";
 
-/// Table functions that stay what they are.
+/// Table functions that are not rewritten.
 const TABLE_FUNCTIONS: [&str; 1] = ["numbers"];
 
 /// A file that a query reads as a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileTable {
-    /// The name under which the query now finds it.
+    /// The table's name in the query.
     pub table: String,
-    /// The file's path, as it is written.
+    /// The file's path, as written.
     pub path: PathBuf,
-    /// The format, if it was said; otherwise the name of the file tells.
+    /// The format, if given; otherwise the file's name tells.
     pub format: Option<String>,
 }
 
-/// Refuses FINAL and SAMPLE, which no table here has, behind a table or a query. The parser takes FINAL for an alias.
+/// Refuses FINAL and SAMPLE, which no table here has, after a table or a query. The parser reads FINAL as an alias.
 ///
 /// # Errors
-/// ILLEGAL_FINAL, SAMPLING_NOT_SUPPORTED, and UNSUPPORTED_METHOD behind a query.
+/// ILLEGAL_FINAL, SAMPLING_NOT_SUPPORTED, and UNSUPPORTED_METHOD after a query.
 pub fn check(factor: &TableFactor, database: &str) -> Result<()> {
     let (alias, sample) = match factor {
         TableFactor::Table { alias, sample, .. } | TableFactor::Derived { alias, sample, .. } => {
@@ -63,7 +63,7 @@ pub fn check(factor: &TableFactor, database: &str) -> Result<()> {
 pub fn name_values(factor: &mut TableFactor) {
     let TableFactor::Derived { subquery, alias: Some(alias), .. } = factor else { return };
     let SetExpr::Values(values) = subquery.body.as_mut() else { return };
-    // A row of one tuple is a row of what it holds.
+    // A row with a single tuple is a row of the tuple's elements.
     if values.rows.iter().all(|row| matches!(row.content.as_slice(), [Expr::Tuple(_)])) {
         for row in &mut values.rows {
             if let Some(Expr::Tuple(items)) = row.content.pop() {
@@ -131,7 +131,7 @@ pub fn full_name(factor: &TableFactor, database: &str) -> Option<String> {
     }
 }
 
-/// A name for a table that one query reads. Statements may name what they like, so it cannot be guessed.
+/// An unguessable name for a table that one query reads: statements may name any table.
 pub fn secret_name() -> String {
     let half = || RandomState::new().hash_one(());
     format!("lent {:016x}{:016x}", half(), half())

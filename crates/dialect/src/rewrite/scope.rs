@@ -1,6 +1,6 @@
-//! The questions that a query's text leaves open.
+//! Answers to what a query's text leaves open.
 
-/// The session that a query is asked in: says who asks, and what names stand for.
+/// The session of a query: its user, and what names stand for.
 pub trait Scope {
     /// The database of names without one.
     fn database(&self) -> &str;
@@ -11,9 +11,9 @@ pub trait Scope {
     /// The value of a setting, if there is one of this name.
     fn setting(&self, name: &str) -> Option<String>;
 
-    /// `database.name` of a dictionary that is named without a database.
+    /// `database.name` of a dictionary named without a database.
     fn dictionary(&self, name: &str) -> String;
 
-    /// Whether a name is that of a dictionary.
+    /// Whether a dictionary has this name.
     fn is_dictionary(&self, database: &str, name: &str) -> bool;
 }

@@ -1,4 +1,4 @@
-//! Functions that tell of the session: `currentDatabase()` and the like. Their calls become constants.
+//! Functions about the session: `currentDatabase()` and the like. Their calls become constants.
 
 use datafusion::sql::sqlparser::ast::{Expr, Function, Value};
 
@@ -6,13 +6,13 @@ use super::Scope;
 use super::syntax::{arguments, call, name_of, plain_arguments, string, text};
 use crate::functions::names;
 
-/// The ClickHouse whose behaviour is followed; clients choose what they send by it.
+/// The version of ClickHouse whose behaviour is followed; clients choose what they send by it.
 const CLICKHOUSE_VERSION: &str = "26.9.2.1";
 
-/// Its number, which clients over HTTP ask for.
+/// Its revision, which clients over HTTP ask for.
 const CLICKHOUSE_REVISION: &str = "54515";
 
-/// What a call is that depends on nothing but the session.
+/// The value of a call that depends on the session alone.
 pub fn constant(function: &Function, scope: &dyn Scope) -> Option<Expr> {
     if name_of(function)? == "getSetting" {
         let arguments = plain_arguments(function)?;
@@ -33,7 +33,7 @@ pub fn constant(function: &Function, scope: &dyn Scope) -> Option<Expr> {
         "version" => CLICKHOUSE_VERSION,
         "revision" => return Some(call("toUInt32", vec![number(CLICKHOUSE_REVISION)])),
         "timezone" | "serverTimezone" => "UTC",
-        // A connection over HTTP has none.
+        // A connection over HTTP has no id.
         "connectionId" => return Some(call("toUInt64", vec![number("0")])),
         "hostName" | "displayName" => "granary",
         _ => return None,

@@ -1,14 +1,15 @@
-//! UNION, INTERSECT and EXCEPT. What stands behind them (ORDER BY, LIMIT) is of the last SELECT in ClickHouse, and of all of
-//! them in SQL.
+//! UNION, INTERSECT and EXCEPT. Clauses after them (ORDER BY, LIMIT) belong to the last SELECT in ClickHouse, and to
+//! the whole in SQL.
 
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, SetOperator, SetQuantifier, Table};
 
 use crate::error::{Error, Result};
 
-/// Gives the last SELECT what stands behind it.
+/// Moves the clauses after the last SELECT into it.
 ///
 /// # Errors
-/// EXPECTED_ALL_OR_DISTINCT behind a UNION; SYNTAX_ERROR if that SELECT is in parentheses: what stands behind them is of nothing.
+/// EXPECTED_ALL_OR_DISTINCT after a UNION; SYNTAX_ERROR if that SELECT is in parentheses: the clauses belong to nothing
+/// then.
 pub fn make(query: &mut Query) -> Result<()> {
     quantify(&mut query.body)?;
     let has_tail = query.order_by.is_some() || query.limit_clause.is_some() || query.fetch.is_some();
@@ -44,7 +45,7 @@ pub fn make(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// INTERSECT and EXCEPT keep what comes several times, unless they say DISTINCT; a UNION has to say which it is.
+/// INTERSECT and EXCEPT keep repeated rows unless they say DISTINCT; a UNION must say which it is.
 fn quantify(set: &mut SetExpr) -> Result<()> {
     let SetExpr::SetOperation { op, set_quantifier, left, right } = set else { return Ok(()) };
     match (&*op, &*set_quantifier) {

@@ -5,8 +5,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, Value,
 };
 
-/// Marks the form of a dictionary function whose arguments are all constant: it must run when the query runs,
-/// not when it is planned.
+/// Marks a dictionary function with only constant arguments: it must run when the query runs, not when it is planned.
 pub const CONSTANT_SUFFIX: &str = "/constant";
 
 /// A call of a function by its exact name.
@@ -14,7 +13,7 @@ pub fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     Expr::Function(function(name, arguments))
 }
 
-/// The same, as the node itself.
+/// A call of a function by its exact name, as a `Function`.
 pub fn function(name: &str, arguments: Vec<Expr>) -> Function {
     Function {
         name: ObjectName::from(vec![Ident::with_quote('"', name)]),
@@ -40,7 +39,7 @@ pub fn name_of(function: &Function) -> Option<&str> {
     }
 }
 
-/// Gives a call another function.
+/// Changes the function that is called.
 pub fn rename(function: &mut Function, name: &str) {
     if let Expr::Function(named) = call(name, vec![]) {
         function.name = named.name;
@@ -55,7 +54,7 @@ pub fn arguments(function: &Function) -> &[FunctionArg] {
     }
 }
 
-/// The arguments, to be changed.
+/// The arguments between a function's parentheses, mutable.
 pub fn arguments_mut(function: &mut Function) -> Option<&mut Vec<FunctionArg>> {
     match &mut function.args {
         FunctionArguments::List(list) => Some(&mut list.args),
@@ -71,7 +70,7 @@ pub fn argument(argument: &FunctionArg) -> Option<&Expr> {
     }
 }
 
-/// The expression of a plain argument, to be changed.
+/// The expression of a plain argument, mutable.
 pub fn argument_mut(argument: &mut FunctionArg) -> Option<&mut Expr> {
     match argument {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
@@ -113,7 +112,7 @@ pub fn both(left: Expr, right: Option<Expr>) -> Expr {
     }
 }
 
-/// The name behind FORMAT.
+/// The name after FORMAT.
 pub fn format_name(clause: &FormatClause) -> String {
     match clause {
         FormatClause::Identifier(name) => name.value.clone(),
@@ -126,7 +125,7 @@ pub fn setting_value(value: &Expr) -> String {
     text(value).map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Takes an expression out of its place; what is left there must be overwritten.
+/// Takes an expression out of its place; the placeholder left there must be overwritten.
 pub fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.with_empty_span()))
 }

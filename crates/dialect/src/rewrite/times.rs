@@ -1,5 +1,5 @@
-//! `_updated_at`, the time at which a dictionary's entry was got from its source. It is a column of a dictionary for
-//! a statement that names it, and part of `*` if the setting `asterisk_include_materialized_columns` says so.
+//! `_updated_at`, the time at which a dictionary's entry was read from its source. It is a column of a dictionary in
+//! statements that name it, and part of `*` if the setting `asterisk_include_materialized_columns` is on.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use super::relations::{DICTIONARY_FUNCTION, full_name};
 /// The column.
 const UPDATED_AT: &str = "_updated_at";
 
-/// Ends the name of a dictionary that is to be a table with that column.
+/// Suffix of a dictionary that is read as a table with that column.
 pub const WITH_TIMES: &str = "\u{1}with times";
 
 /// Whether a statement names the column.
@@ -22,12 +22,12 @@ pub fn are_wanted(statement: &Statement) -> bool {
     Visit::visit(statement, &mut Mentions { depth: 0, within: usize::MAX }).is_break()
 }
 
-/// Whether a SELECT does so, and not only a query in it.
+/// Whether a SELECT itself names the column, not only a subquery.
 fn is_named_in(select: &Select) -> bool {
     Visit::visit(select, &mut Mentions { depth: 0, within: 0 }).is_break()
 }
 
-/// The names that WITH gives to queries: without a database these are no dictionaries.
+/// The names of WITH's queries: unqualified, these are no dictionaries.
 pub fn named_queries(statement: &Statement) -> Vec<String> {
     struct Names(Vec<String>);
     impl Visitor for Names {
@@ -40,7 +40,7 @@ pub fn named_queries(statement: &Statement) -> Vec<String> {
         }
     }
     let mut names = Names(Vec::new());
-    // Nothing breaks it.
+    // The visitor never breaks.
     let _ = Visit::visit(statement, &mut names);
     names.0
 }
@@ -50,7 +50,7 @@ fn is_named_query(name: &ObjectName, queries: &[String]) -> bool {
     queries.contains(&ident.value)
 }
 
-/// Makes a plain table one with the column, if it is a dictionary; its columns are called as before.
+/// Adds the column to a plain table if it is a dictionary; its columns keep their qualifier.
 pub fn show(factor: &mut TableFactor, queries: &[String]) {
     let TableFactor::Table { name, alias, args: None, .. } = factor else { return };
     if is_named_query(name, queries) {
@@ -64,7 +64,7 @@ pub fn show(factor: &mut TableFactor, queries: &[String]) {
     *ident = Ident::with_quote('"', format!("{}{WITH_TIMES}", ident.value));
 }
 
-/// `*` in a SELECT that reads tables is all columns but this one, if the SELECT itself names it.
+/// If a SELECT over tables names the column itself, excludes it from `*`.
 pub fn keep_out_of_wildcards(select: &mut Select) {
     let reads_tables = select.from.iter().any(|from| matches!(from.relation, TableFactor::Table { .. }));
     if !reads_tables || !is_named_in(select) {
@@ -79,10 +79,10 @@ pub fn keep_out_of_wildcards(select: &mut Select) {
     }
 }
 
-/// Names the column behind each `*` of a SELECT that reads one dictionary and nothing else.
+/// Adds the column after each `*` of a SELECT that reads one dictionary only.
 pub fn name_behind_wildcards(statement: &mut Statement, scope: &dyn Scope) {
     let queries = named_queries(statement);
-    // Nothing breaks it.
+    // The visitor never breaks.
     let _ = VisitMut::visit(statement, &mut Namer { scope, queries });
 }
 
@@ -129,7 +129,7 @@ impl VisitorMut for Namer<'_> {
     }
 }
 
-/// Breaks where the column is named, in queries that are no deeper than `within`.
+/// Breaks where the column is named, in queries at most `within` deep.
 struct Mentions {
     depth: usize,
     within: usize,

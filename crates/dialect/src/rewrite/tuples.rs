@@ -1,5 +1,6 @@
-//! Elements of tuples: `t.1`, `dictGet(...).name`, `(1, 2).2` are calls of `tupleElement`. Places have come in
-//! single quotes from [`crate::statement::preprocess`]; what is behind the names of a column is one or the other.
+//! Elements of tuples: `t.1`, `dictGet(...).name`, `(1, 2).2` become calls of `tupleElement`.
+//! [`crate::statement::preprocess`] puts positions in single quotes; after a column's name comes a position or an
+//! element's name.
 
 use std::ops::ControlFlow;
 
@@ -41,7 +42,7 @@ fn make_call(expr: &mut Expr) {
         }
         _ => return,
     };
-    // Up to the first place the names are those of a column, its table and database.
+    // Names before the first position are those of a column, its table and database.
     let of_column = column.iter().position(is_place).unwrap_or(column.len());
     let elements = [column.split_off(of_column), elements].concat();
     let whole = match (root, column.len()) {
@@ -58,7 +59,7 @@ fn make_call(expr: &mut Expr) {
     });
 }
 
-/// A place is given to the function as text, which is a literal when the query is planned; numbers get a type.
+/// A position is passed as text, which is a literal when the query is planned; numbers would get a type.
 pub fn quote_place(expr: &mut Expr) {
     if let Expr::Function(function) = expr
         && name_of(function) == Some("tupleElement")

@@ -1,5 +1,5 @@
-//! `USING (k)` of an outer join: `k` is the value of whichever side has a row, and `a.k` that of one side, which may lack
-//! it. DataFusion has one column for both.
+//! `USING (k)` of an outer join: `k` has the value of the side that has a row, and `a.k` that of one side, which may
+//! lack it. DataFusion has one column for both.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::joins;
 use crate::error::{Error, Result};
 
-/// Refuses a SELECT that names such a column by a side that may lack the row.
+/// Refuses a SELECT that qualifies such a column by a side that may lack the row.
 ///
 /// # Errors
 /// NOT_IMPLEMENTED.
@@ -31,8 +31,8 @@ pub fn check(select: &Select) -> Result<()> {
     named.check(select)
 }
 
-/// Says of which side a column is that USING names, in WHERE: DataFusion looks for it there as for one of either side. It is
-/// that of a side that always has a row; behind a FULL JOIN there is none.
+/// Qualifies USING columns in WHERE, where DataFusion would find both sides': by a side that always has a row. After a
+/// FULL JOIN there is none.
 pub fn name_sides(select: &mut Select) {
     let [from] = select.from.as_slice() else { return };
     let Some(mut side) = joins::name_of(&from.relation) else { return };
@@ -50,7 +50,7 @@ pub fn name_sides(select: &mut Select) {
         }) else {
             continue;
         };
-        // Of which of the tables before it a column is, a later join does not say.
+        // A later join's USING does not tell which of the tables before it a column belongs to.
         let named = named.iter().filter_map(last).filter(|column| place == 0 || columns.contains(column));
         columns = [Vec::from_iter(named), columns].concat();
     }
@@ -63,11 +63,11 @@ pub fn name_sides(select: &mut Select) {
     }
 }
 
-/// Names a side for each of the columns.
+/// Qualifies the columns by a side.
 struct Sides {
     side: Ident,
     columns: Vec<String>,
-    /// Parameters of the lambdas around what is looked at.
+    /// Parameters of the enclosing lambdas.
     parameters: Vec<String>,
     queries: usize,
 }
@@ -107,7 +107,7 @@ impl VisitorMut for Sides {
     }
 }
 
-/// Refuses an ORDER BY of the SELECT that does.
+/// Like [`check`], for an ORDER BY of the SELECT.
 ///
 /// # Errors
 /// NOT_IMPLEMENTED.
@@ -126,9 +126,9 @@ fn last(name: &ObjectName) -> Option<String> {
     name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone())
 }
 
-/// Columns that are not to be named by these sides.
+/// Columns that must not be qualified by these sides.
 struct Named {
-    /// Tables, and the columns.
+    /// (table, column) pairs.
     sides: Vec<(String, String)>,
     queries: usize,
 }
@@ -155,10 +155,12 @@ impl Named {
     }
 
     fn add(&mut self, join: &Join, before: &[String], own: Option<&str>) {
-        use JoinOperator::{FullOuter, Left, LeftOuter, Right, RightOuter};
+        use JoinOperator::{Anti, FullOuter, Left, LeftAnti, LeftOuter, Right, RightAnti, RightOuter};
         let (left, right, constraint) = match &join.join_operator {
-            Left(constraint) | LeftOuter(constraint) => (false, true, constraint),
-            Right(constraint) | RightOuter(constraint) => (true, false, constraint),
+            Left(constraint) | LeftOuter(constraint) | Anti(constraint) | LeftAnti(constraint) => {
+                (false, true, constraint)
+            }
+            Right(constraint) | RightOuter(constraint) | RightAnti(constraint) => (true, false, constraint),
             FullOuter(constraint) => (true, true, constraint),
             _ => return,
         };

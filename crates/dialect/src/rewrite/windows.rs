@@ -1,17 +1,17 @@
-//! Windows: how far a frame reaches is a count, not a value.
+//! Window frames: the distance of a bound is a count, not a value.
 
 use datafusion::sql::sqlparser::ast::{Function, WindowFrameBound, WindowSpec, WindowType};
 
 use super::literals;
 
-/// Gives the frame of a function's window its plain numbers.
+/// Turns the distances of a function's window frame into plain numbers.
 pub fn count_of(function: &mut Function) {
     if let Some(WindowType::WindowSpec(window)) = &mut function.over {
         count(window);
     }
 }
 
-/// Gives the frame of a window its plain numbers.
+/// Turns the distances of a window's frame into plain numbers.
 pub fn count(window: &mut WindowSpec) {
     let Some(frame) = &mut window.window_frame else { return };
     for bound in [Some(&mut frame.start_bound), frame.end_bound.as_mut()].into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Queries of a WITH are planned anew wherever others select from them: within each other, and as often.
+//! Queries of a WITH are planned anew wherever others select from them: nested, and as often.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -8,14 +8,14 @@ use datafusion::sql::sqlparser::ast::{With, visit_relations};
 use crate::error::{Error, Result};
 use crate::limits::{WITH_DEEP_MAX, WITH_EXPANSIONS_MAX};
 
-/// What a query of a WITH comes to with those that it selects from.
+/// The size of a WITH query, including those that it selects from.
 #[derive(Clone, Copy)]
 struct Size {
     depth: usize,
     queries: usize,
 }
 
-/// Refuses a WITH whose queries are too deep within each other, too many, or select from themselves.
+/// Refuses a WITH whose queries nest too deep, expand too often, or select from themselves.
 ///
 /// # Errors
 /// TOO_DEEP_AST, TOO_BIG_AST, NOT_IMPLEMENTED.

@@ -1,4 +1,4 @@
-//! Functions that have a syntax of their own: `EXTRACT(YEAR FROM t)`, `SUBSTRING(s FROM 2 FOR 3)`, `TRIM(BOTH 'x' FROM s)`.
+//! Functions with their own syntax: `EXTRACT(YEAR FROM t)`, `SUBSTRING(s FROM 2 FOR 3)`, `TRIM(BOTH 'x' FROM s)`.
 
 use datafusion::sql::sqlparser::ast::{CeilFloorKind, DataType, DateTimeField, Expr, TrimWhereField, Value};
 
@@ -6,7 +6,7 @@ use super::literals;
 use super::syntax::call;
 use crate::error::{Error, Result};
 
-/// Returns the call that such an expression is; its parts are rewritten already.
+/// Returns such an expression as a call; its parts are rewritten already.
 ///
 /// # Errors
 /// SYNTAX_ERROR for a part that ClickHouse does not have.
@@ -48,7 +48,7 @@ fn rounded(name: &str, value: Expr, kind: CeilFloorKind) -> Result<Expr> {
     }
 }
 
-/// The function that a day or a time in quotes is an argument of: `DATE '2024-01-02'`.
+/// The function for a quoted day or time: `DATE '2024-01-02'`.
 pub fn typed(data_type: &DataType) -> Option<&'static str> {
     match data_type {
         DataType::Date => Some("toDate"),
@@ -57,7 +57,7 @@ pub fn typed(data_type: &DataType) -> Option<&'static str> {
     }
 }
 
-/// The function that gives a part of a date or time.
+/// The function for a part of a date or time.
 pub fn part(field: &DateTimeField) -> Result<&'static str> {
     use DateTimeField::*;
     Ok(match field {

@@ -1,5 +1,5 @@
-//! Numbers that are read as they are written, before `::` and among VALUES: as a literal 8.29 is the float next to it,
-//! which is less, and `1.10` has one digit less.
+//! Numbers read as written, before `::` and in VALUES: as a literal 8.29 is the nearest float, which is less, and
+//! `1.10` has one digit less.
 
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, Expr, UnaryOperator, Value};
 use granary_dict::{DataType as ClickHouseType, Element};
@@ -7,8 +7,8 @@ use granary_dict::{DataType as ClickHouseType, Element};
 use super::syntax::{argument_mut, arguments_mut, call, name_of, string, taken};
 use crate::functions;
 
-/// Makes `8.29::Decimal(18, 2)` a cast of the text, before its parts are rewritten. A minus before it is the number's,
-/// as in ClickHouse.
+/// Turns `8.29::Decimal(18, 2)` into a cast of the text, before its parts are rewritten. A minus before it belongs to
+/// the number, as in ClickHouse.
 pub fn make_cast(expr: &mut Expr) {
     if let Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } = expr
         && let Some((literal, _)) = cast_literal(inner)
@@ -34,8 +34,8 @@ pub fn make_cast(expr: &mut Expr) {
     }
 }
 
-/// Makes decimals of what stands in the places of such in an array or a tuple that is written in a query: of numbers, what
-/// they are written as. Whether there were any.
+/// Casts literals in the places of decimals within an array or a tuple; numbers are cast from their text as written.
+/// Returns whether there were any.
 pub fn read_as(expr: &mut Expr, target: &ClickHouseType) -> bool {
     match (target.inner(), expr) {
         (decimal @ ClickHouseType::Decimal { .. }, expr) => {
@@ -57,7 +57,7 @@ pub fn read_as(expr: &mut Expr, target: &ClickHouseType) -> bool {
             let items = arguments_mut(function).into_iter().flatten();
             elementwise(items.filter_map(argument_mut), elements)
         }
-        // `(8.29)` is a tuple of one where a tuple is wanted.
+        // `(8.29)` is a tuple of one element where a tuple is expected.
         (ClickHouseType::Tuple(elements), Expr::Nested(item)) if let [element] = elements.as_slice() => {
             read_as(item, &element.data_type);
             **item = call(functions::TUPLE, vec![taken(item)]);
@@ -68,7 +68,7 @@ pub fn read_as(expr: &mut Expr, target: &ClickHouseType) -> bool {
     }
 }
 
-/// The text of an array of nothing but numbers and NULL, or of such arrays.
+/// The text of an array of only numbers and NULL, or of such arrays.
 pub fn array_text(expr: &Expr) -> Option<String> {
     let Expr::Array(array) = expr else { return None };
     let item = |item: &Expr| match is_null(item) {
@@ -87,7 +87,7 @@ fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if value.value == Value::Null)
 }
 
-/// The digits of a number as they are written, with its sign.
+/// The digits of a number as written, with its sign.
 pub fn number(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -102,7 +102,7 @@ pub fn number(expr: &Expr) -> Option<String> {
     }
 }
 
-/// What stands before the first of several `::`, and the type behind that.
+/// The operand of the first of several `::`, and the type after it.
 fn cast_literal(expr: &mut Expr) -> Option<(&mut Expr, &DataType)> {
     match expr {
         Expr::Cast { kind: CastKind::DoubleColon, expr, data_type, .. } => match expr.as_ref() {
@@ -114,7 +114,7 @@ fn cast_literal(expr: &mut Expr) -> Option<(&mut Expr, &DataType)> {
     }
 }
 
-/// Whether a number is the same value to such a type by its digits and as a literal.
+/// Whether a number converts to the type equally from its digits and from the literal.
 fn is_read_alike(digits: &str, target: &DataType) -> bool {
     use ClickHouseType::{Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     match ClickHouseType::parse(&functions::type_spelling(target)) {

@@ -1,4 +1,4 @@
-//! Arrays that came as texts, as lists and arrays of SQL: an item is what the type of items says.
+//! Array parameters, given as texts, as SQL lists and arrays: an item is read by the type of the items.
 
 use granary_dict::{DataType, unescape};
 
@@ -6,7 +6,7 @@ use super::composite_text::items;
 use super::parameters::quoted;
 use crate::limits::LISTED_ITEMS_MAX;
 
-/// Whether a value of the type is all of a text. A cast forgives what is left over.
+/// Whether the whole text is a value of the type. A cast ignores trailing text.
 pub fn is_whole(text: &str, data_type: &DataType) -> bool {
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match data_type {
@@ -30,7 +30,7 @@ pub fn is_whole(text: &str, data_type: &DataType) -> bool {
 
 const TO_THE_SECOND: usize = "2020-01-01 00:00:00".len();
 
-/// The items of an array as a list; `None` if there are none, too many, or such as are made of others.
+/// The items of an array as a list; `None` if there are none, too many, or nested ones.
 pub fn list(value: &str, item: &DataType) -> Option<String> {
     let items = items(value, item);
     if items.is_empty() {
@@ -41,7 +41,7 @@ pub fn list(value: &str, item: &DataType) -> Option<String> {
     (are_short || literals.len() <= LISTED_ITEMS_MAX).then(|| literals.join(", "))
 }
 
-/// An array of short items as one is written in a query, which some functions want; `None`: its text has to be cast.
+/// An array of few items as an array literal, which some functions require; `None`: the text must be cast.
 pub fn in_place(value: &str, item: &DataType) -> Option<String> {
     let items = items(value, item);
     let written: Vec<String> = match item {
@@ -63,7 +63,7 @@ pub fn in_place(value: &str, item: &DataType) -> Option<String> {
     (!written.is_empty()).then(|| format!("[{}]", written.join(", ")))
 }
 
-/// An item of an array as a literal, which is compared as a value of the item's type is.
+/// An item of an array as a literal that compares like a value of the item's type.
 fn literal(text: &str, data_type: &DataType) -> Option<String> {
     fn integer<T: std::str::FromStr + ToString>(text: &str) -> Option<String> {
         text.parse::<T>().ok().map(|number| number.to_string())
@@ -95,7 +95,7 @@ fn literal(text: &str, data_type: &DataType) -> Option<String> {
     };
     match data_type {
         DataType::String => Some(quoted(&plain)),
-        // What is not written as it should be, the cast of all of the array says.
+        // A malformed item is reported by the cast of the whole array.
         plain_type if is_whole(&plain, plain_type) => {
             Some(format!("CAST({} AS {plain_type})", quoted(&plain)))
         }

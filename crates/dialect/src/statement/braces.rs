@@ -1,11 +1,11 @@
-//! Maps in VALUES: `{'a':1}` is no SQL elsewhere, and here ClickHouse reads it as the column it is for reads texts.
+//! Maps in VALUES: `{'a':1}` is no SQL elsewhere; ClickHouse reads it there as the column's type reads texts.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::parameters::written;
 use super::words::is_word;
 
-/// Makes a text of each pair of braces behind VALUES, and of what is between them.
+/// Quotes each pair of braces after VALUES, with its content, as a text.
 pub fn quote_maps(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.first().is_some_and(|token| is_word(&token.token, "VALUES")) {
         return;
@@ -23,7 +23,7 @@ pub fn quote_maps(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// How many tokens there are from a brace to the one that closes it.
+/// The number of tokens from a brace to its closing one.
 fn closed(tokens: &[TokenWithSpan]) -> Option<usize> {
     let mut depth = 0usize;
     let end = tokens.iter().position(|token| {

@@ -4,28 +4,28 @@ use super::command::{Command, Missing};
 use super::words::{Words, is_word};
 use crate::error::{Error, Result};
 
-/// What is to be done with a named collection.
+/// A change of a named collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CollectionChange {
     /// CREATE NAMED COLLECTION.
     Create {
-        /// Whether a name that a collection has is an error.
+        /// Whether an existing name is an error.
         exists: Missing,
         /// Names and values.
         values: Vec<(String, String)>,
     },
     /// ALTER NAMED COLLECTION.
     Alter {
-        /// Whether a name that no collection has is an error.
+        /// Whether an unknown name is an error.
         missing: Missing,
         /// Names and their new values.
         set: Vec<(String, String)>,
-        /// Names that are to go.
+        /// Names to remove.
         delete: Vec<String>,
     },
     /// DROP NAMED COLLECTION.
     Drop {
-        /// Whether a name that no collection has is an error.
+        /// Whether an unknown name is an error.
         missing: Missing,
     },
 }
@@ -35,7 +35,7 @@ pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
     Ok(change(words)?.map(|(name, change)| Command::Collection { name, change }))
 }
 
-/// The name of the collection and what is to be done with it, if that is what the statement says.
+/// The collection's name and its change, if it is such a statement.
 fn change(words: &mut Words<'_>) -> Result<Option<(String, CollectionChange)>> {
     Ok(Some(if words.take(&["CREATE", "NAMED", "COLLECTION"]) {
         let exists = words.if_not_exists();

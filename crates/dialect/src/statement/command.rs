@@ -1,4 +1,4 @@
-//! The statements that DataFusion does not know.
+//! Statements that DataFusion does not have.
 
 use super::collection::CollectionChange;
 use super::show::{ObjectKind, ShowNames};
@@ -6,20 +6,20 @@ use super::table::{CreateTable, InsertInto};
 use super::view::CreateView;
 use super::words::Name;
 
-/// A statement, by who runs it.
+/// A statement, by how it is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// CREATE or REPLACE DICTIONARY; granary-dict reads the text.
+    /// CREATE or REPLACE DICTIONARY; granary-dict parses the text.
     CreateDictionary,
-    /// DROP, but for databases.
+    /// DROP, except of databases.
     Drop {
-        /// The kind of the things to drop.
+        /// The kind of the dropped objects.
         dropped: Dropped,
-        /// The names of all that is dropped.
+        /// Their names.
         names: Vec<Name>,
-        /// Whether a name that nothing has is an error.
+        /// Whether an unknown name is an error.
         missing: Missing,
-        /// What has rows stays.
+        /// Objects with rows are an error.
         if_empty: bool,
     },
     /// CREATE TABLE.
@@ -33,16 +33,16 @@ pub enum Command {
         /// The new comment.
         comment: String,
     },
-    /// INSERT of what a query gives.
+    /// INSERT of a query's rows.
     Insert {
-        /// Where the rows go.
+        /// The target of the rows.
         into: InsertInto,
-        /// Tokens before the query that gives the rows.
+        /// Number of tokens before the query.
         head: usize,
     },
     /// INSERT .. FORMAT: the rows are the statement's data.
     InsertData {
-        /// Where the rows go.
+        /// The target of the rows.
         into: InsertInto,
         /// The name of their format.
         format: String,
@@ -51,10 +51,10 @@ pub enum Command {
     Truncate {
         /// The table's name.
         name: Name,
-        /// Whether a name that nothing has is an error.
+        /// Whether an unknown name is an error.
         missing: Missing,
     },
-    /// OPTIMIZE TABLE, of which a table in RAM needs nothing.
+    /// OPTIMIZE TABLE, which does nothing for a table in RAM.
     Optimize(Name),
     /// RENAME.
     Rename {
@@ -63,7 +63,7 @@ pub enum Command {
         /// Pairs of old and new names.
         names: Vec<(Name, Name)>,
     },
-    /// EXCHANGE: each takes the other's name.
+    /// EXCHANGE: the two swap their names.
     Exchange {
         /// What is exchanged.
         noun: Noun,
@@ -76,7 +76,7 @@ pub enum Command {
     DetachDictionary {
         /// The dictionary's name.
         name: Name,
-        /// Whether a name that nothing has is an error.
+        /// Whether an unknown name is an error.
         missing: Missing,
         /// The next start does not bring it back.
         permanently: bool,
@@ -85,7 +85,7 @@ pub enum Command {
     AttachDictionary {
         /// The dictionary's name.
         name: Name,
-        /// Whether a name that something has is an error.
+        /// Whether an existing name is an error.
         exists: Missing,
     },
     /// SYSTEM UNLOAD DICTIONARY.
@@ -94,7 +94,7 @@ pub enum Command {
     UnloadDictionaries,
     /// EXISTS.
     Exists {
-        /// What is looked for: a table, a view, a dictionary or a database.
+        /// The kind of object: a table, a view, a dictionary or a database.
         kind: ObjectKind,
         /// Its name.
         name: Name,
@@ -105,7 +105,7 @@ pub enum Command {
     ShowNames(ShowNames),
     /// SHOW CREATE.
     ShowCreate {
-        /// What is shown.
+        /// The kind of object.
         kind: ObjectKind,
         /// Its name.
         name: Name,
@@ -134,35 +134,35 @@ pub enum Command {
     Collection {
         /// The collection's name.
         name: String,
-        /// What is done with it.
+        /// Its change.
         change: CollectionChange,
     },
     /// CREATE DATABASE.
     CreateDatabase {
         /// The database's name.
         name: String,
-        /// Whether a name that something has is an error.
+        /// Whether an existing name is an error.
         exists: Missing,
     },
     /// DROP DATABASE.
     DropDatabase {
         /// The database's name.
         name: String,
-        /// Whether a name that nothing has is an error.
+        /// Whether an unknown name is an error.
         missing: Missing,
     },
     /// SET: names and values.
     Set(Vec<(String, String)>),
-    /// EXPLAIN ESTIMATE: of rows that are not in parts, there is nothing to estimate.
+    /// EXPLAIN ESTIMATE: there are no parts whose rows could be estimated.
     ExplainEstimate {
-        /// Tokens before the query.
+        /// Number of tokens before the query.
         head: usize,
     },
-    /// Everything else: DataFusion plans it.
+    /// Any other statement: DataFusion plans it.
     Query,
 }
 
-/// What a name is the name of.
+/// The kind of a named object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noun {
     /// A dictionary.
@@ -171,16 +171,16 @@ pub enum Noun {
     Table,
 }
 
-/// Whether a statement may find nothing to do.
+/// Whether a missing (or an existing) name is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// It is an error.
     IsError,
-    /// IF EXISTS or IF NOT EXISTS says that it may.
+    /// IF EXISTS or IF NOT EXISTS allows it.
     IsFine,
 }
 
-/// What DROP is about.
+/// The kind of object that DROP names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dropped {
     /// DROP DICTIONARY.
@@ -191,19 +191,19 @@ pub enum Dropped {
     View,
 }
 
-/// What a statement does to dictionaries and databases.
+/// A statement's effect on dictionaries and databases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// They stay as they are.
+    /// Dictionaries and databases stay as they are.
     None,
-    /// Entries of the dictionary that it names are forgotten or asked for anew.
+    /// Entries of the named dictionary are forgotten or renewed.
     Renewal,
-    /// They come or go.
+    /// Dictionaries or databases are created, changed or dropped.
     Change,
 }
 
 impl Command {
-    /// What it does to dictionaries and databases.
+    /// Its effect on dictionaries and databases.
     pub fn effect(&self) -> Effect {
         match self {
             Self::Exists { .. }

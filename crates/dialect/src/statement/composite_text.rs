@@ -1,14 +1,14 @@
-//! Texts of arrays, maps and tuples as ClickHouse writes them: what is in quotes, and where such a text ends. A cast
-//! takes a number for a text and a text for a number, and forgives blanks around them.
+//! Texts of arrays, maps and tuples as ClickHouse writes them: which values are quoted, and where the text ends. A cast
+//! would accept a number for a text and vice versa, and ignore blanks around them.
 
 use granary_dict::DataType;
 
-/// Why a text is not written as its type is.
+/// Why a text does not have its type's form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wrong {
-    /// A value of the type has quotes, and here is one without.
+    /// A value whose type is quoted has no quotes.
     Unquoted(DataType),
-    /// A value of the type has no quotes, and here is one with them.
+    /// A value whose type is not quoted has quotes.
     Quoted(DataType),
     /// Something follows the value.
     TooLong,
@@ -16,7 +16,7 @@ pub enum Wrong {
     Malformed,
 }
 
-/// Looks at the whole of a text. What numbers and dates in it are is not looked at.
+/// Checks the form of a whole text. Numbers and dates in it are not parsed.
 ///
 /// # Errors
 /// See [`Wrong`].
@@ -27,10 +27,10 @@ pub fn check(text: &str, data_type: &DataType) -> Result<(), Wrong> {
     }
 }
 
-/// The items of an array that [`check`] has found to be one, each as it is written.
+/// The items of an array that passed [`check`], as written.
 pub fn items<'a>(text: &'a str, item: &DataType) -> Vec<&'a str> {
     let mut items = Vec::new();
-    // Of a text that is none, those before the place where it is not.
+    // For a malformed text, those before the error.
     let _ = sequence(text, ['[', ']'], |rest, _| {
         let behind = skip(rest, item)?;
         items.push(&rest[..rest.len() - behind.len()]);
@@ -39,7 +39,7 @@ pub fn items<'a>(text: &'a str, item: &DataType) -> Vec<&'a str> {
     items
 }
 
-/// Returns the rest of a text behind the value of this type that it begins with.
+/// The rest of a text after the value of this type at its beginning.
 fn skip<'a>(text: &'a str, data_type: &DataType) -> Result<&'a str, Wrong> {
     match data_type {
         DataType::Array(item) | DataType::Nested(item) => {
@@ -82,8 +82,8 @@ fn skip<'a>(text: &'a str, data_type: &DataType) -> Result<&'a str, Wrong> {
     }
 }
 
-/// Returns the rest of a text behind the sequence in brackets that it begins with. `item` returns the rest behind the item
-/// with that number.
+/// The rest of a text after the bracketed sequence at its beginning. `item` returns the rest after the item with that
+/// number.
 fn sequence<'a>(
     text: &'a str,
     [open, close]: [char; 2],
@@ -107,7 +107,7 @@ fn sequence<'a>(
     Err(Wrong::Malformed)
 }
 
-/// Returns the rest of a text behind the quoted string that it begins with.
+/// The rest of a text after the quoted string at its beginning.
 fn quoted(text: &str) -> Result<&str, Wrong> {
     let mut characters = text.chars();
     characters.next();
@@ -123,7 +123,7 @@ fn quoted(text: &str) -> Result<&str, Wrong> {
     Err(Wrong::Malformed)
 }
 
-/// A value without quotes, and what is behind it.
+/// A value without quotes, and the rest after it.
 fn bare(text: &str) -> Result<(&str, &str), Wrong> {
     let ends = |letter: char| matches!(letter, ',' | ':' | '\'' | '(' | ')' | '[' | ']' | '{' | '}');
     let end = text.find(|letter: char| ends(letter) || letter.is_whitespace()).unwrap_or(text.len());

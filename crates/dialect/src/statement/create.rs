@@ -1,4 +1,4 @@
-//! CREATE, but for named collections, and INSERT.
+//! CREATE, except of named collections, and INSERT.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -35,7 +35,7 @@ fn database(words: &mut Words<'_>) -> Result<Command> {
     let exists = words.if_not_exists();
     let name = words.identifier()?;
     words.refuse_cluster()?;
-    // There is one kind of database.
+    // All databases have one engine.
     if words.take(&["ENGINE"]) {
         words.token(&Token::Eq);
         words.identifier()?;
@@ -48,7 +48,7 @@ fn database(words: &mut Words<'_>) -> Result<Command> {
 
 fn insert(words: &mut Words<'_>, length: usize) -> Result<Command> {
     let into = table::insert(words)?;
-    // FORMAT Values is VALUES.
+    // FORMAT Values is the same as VALUES.
     if words.take(&["FORMAT"]) && !words.peek().is_some_and(|token| is_word(token, "VALUES")) {
         let format = words.identifier()?;
         words.query(length);

@@ -1,5 +1,5 @@
-//! `INSERT INTO t FORMAT CSV` and rows behind it, which are no SQL: they begin behind the line of the format's name and
-//! go on to the end.
+//! `INSERT INTO t FORMAT CSV` followed by rows, which are no SQL: they begin after the line of the format's name and
+//! extend to the end.
 
 use granary_dict::tokenize;
 
@@ -8,15 +8,15 @@ use super::split::Statement;
 use crate::error::{Error, Result};
 use crate::limits::QUERY_BYTES_MAX;
 
-/// The statement and its rows, if a text is an INSERT with a FORMAT. VALUES are SQL.
+/// The statement and its rows, if the text is an INSERT with a FORMAT. VALUES are SQL.
 pub fn insert_with_data(text: &[u8]) -> Result<Option<Statement>> {
     let Some(parts) = parts(text) else { return Ok(None) };
     check_head(&parts)?;
     statement(&text[..parts.head], text[parts.data..].to_vec()).map(Some)
 }
 
-/// As [`insert_with_data`]; the text comes back where it is no such INSERT. The rows are not copied: there may be as many as
-/// a body holds.
+/// Like [`insert_with_data`], without copying the rows, which may fill a whole body; returns the text if it is no such
+/// INSERT.
 pub(super) fn into_insert_with_data(mut text: Vec<u8>) -> Result<std::result::Result<Statement, Vec<u8>>> {
     let Some(parts) = parts(&text) else { return Ok(Err(text)) };
     check_head(&parts)?;
@@ -26,7 +26,7 @@ pub(super) fn into_insert_with_data(mut text: Vec<u8>) -> Result<std::result::Re
     Ok(Ok(insert))
 }
 
-/// Refuses a statement that is too long, before it is cut into tokens.
+/// Refuses a statement that is too long, before it is tokenized.
 fn check_head(parts: &Parts) -> Result<()> {
     if parts.head > QUERY_BYTES_MAX { Err(too_long()) } else { Ok(()) }
 }
@@ -50,7 +50,7 @@ struct Parts {
     data: usize,
 }
 
-/// `INSERT INTO [TABLE] name [(columns)] [SETTINGS ..] FORMAT name`, and what is behind it.
+/// Matches `INSERT INTO [TABLE] name [(columns)] [SETTINGS ..] FORMAT name` followed by rows.
 fn parts(text: &[u8]) -> Option<Parts> {
     let mut at = Scanner { text, at: 0 };
     if !at.word()?.eq_ignore_ascii_case(b"INSERT") || !at.word()?.eq_ignore_ascii_case(b"INTO") {
@@ -77,7 +77,7 @@ fn parts(text: &[u8]) -> Option<Parts> {
         return None;
     }
     let (head, rest) = (at.at, &text[at.at..]);
-    // Blanks behind the name, and one line end; more of them are rows.
+    // Blanks after the name, and one line end; further ones belong to the rows.
     let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
     let data = match rest.get(blanks) {
         Some(b'\n') => head + blanks + 1,
@@ -87,14 +87,14 @@ fn parts(text: &[u8]) -> Option<Parts> {
     Some(Parts { head, data })
 }
 
-/// Goes over the beginning of a text of which only that is SQL.
+/// Scans a text of which only the beginning is SQL.
 pub(super) struct Scanner<'a> {
     pub text: &'a [u8],
-    /// Where it has come to.
+    /// The offset of the next byte.
     pub at: usize,
 }
 
-/// What comes next.
+/// The next piece of the text.
 pub(super) enum Piece<'a> {
     Word(&'a [u8]),
     /// A name or a string in quotes.
@@ -110,7 +110,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next piece; `None`: there is none, or it is not closed.
+    /// The next piece; `None`: the text ends, or the piece is not closed.
     pub fn piece(&mut self) -> Option<Piece<'a>> {
         self.skip_blanks();
         let rest = &self.text[self.at..];
@@ -127,7 +127,7 @@ impl<'a> Scanner<'a> {
                 Some(Piece::Quoted)
             }
             b'$' => {
-                // A string between two of `$tag$`.
+                // A string between two `$tag$`.
                 let Some(fence) = fence(rest) else {
                     self.at += 1;
                     return Some(Piece::Other(b'$'));
@@ -148,7 +148,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Blanks and comments.
+    /// Skips blanks and comments.
     pub fn skip_blanks(&mut self) {
         loop {
             let rest = &self.text[self.at..];
@@ -166,7 +166,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// `$tag$`, if the bytes begin with that: letters, digits and underscores of any script.
+/// `$tag$` at the beginning of the bytes: letters, digits and underscores of any script.
 fn fence(bytes: &[u8]) -> Option<&[u8]> {
     let tag = bytes[1..].iter().position(|byte| *byte == b'$' || byte.is_ascii_whitespace())?;
     let text = std::str::from_utf8(&bytes[1..=tag]).ok()?;

@@ -1,5 +1,5 @@
-//! How deep the tree of a statement gets, told by its tokens: parser, planner and whatever else walks it go as deep, on
-//! a stack that ends somewhere, and take longer and longer.
+//! The depth of a statement's tree, estimated from its tokens: parser, planner and other visitors recurse that deep, on
+//! a bounded stack, and take ever longer.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -7,23 +7,23 @@ use super::words::is_word;
 use crate::error::{Error, Result};
 use crate::limits::{AST_DEPTH_MAX, PARENTHESES_DEEP_MAX};
 
-/// Operators of a chain are as deep as they are many, each with what it costs beside an OR.
+/// A chain of operators is as deep as it is long, each with its cost relative to an OR.
 const EXPRESSION: usize = 4;
 const CAST: usize = 8;
 const JOIN: usize = 16;
 const UNION: usize = 2;
 const CONDITION: usize = 1;
 
-/// What goes on at one depth of parentheses.
+/// Depths at one level of parentheses.
 #[derive(Default, Clone, Copy)]
 struct Level {
-    /// Of the expression that a condition is made of.
+    /// Of the current operand of the condition.
     expression: usize,
-    /// Of the condition.
+    /// Of the current condition.
     condition: usize,
-    /// Of the tables that are joined, and the queries that are united.
+    /// Of the joined tables and united queries.
     relations: usize,
-    /// A comma joins.
+    /// Whether a comma is a join.
     in_from: bool,
 }
 
@@ -91,7 +91,7 @@ fn is_operator(token: &Token) -> bool {
 /// Refuses a statement that is too deep, by its parentheses or by chains such as `1 + 1 + 1`.
 ///
 /// # Errors
-/// TOO_DEEP_RECURSION if parentheses are more than [`PARENTHESES_DEEP_MAX`] deep, TOO_DEEP_AST if all is more than
+/// TOO_DEEP_RECURSION if parentheses nest more than [`PARENTHESES_DEEP_MAX`], TOO_DEEP_AST if the whole is deeper than
 /// [`AST_DEPTH_MAX`].
 pub fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
     let mut around: Vec<(Level, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The words before JOIN, brought into the order that the parser knows.
+//! Brings the words before JOIN into the order that the parser knows.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -7,8 +7,8 @@ use super::words::is_word;
 
 const WORDS: &[&str] = &["GLOBAL", "ANY", "ALL", "SEMI", "ANTI", "INNER", "LEFT", "RIGHT", "FULL", "OUTER"];
 
-/// `SEMI RIGHT JOIN` becomes `RIGHT SEMI JOIN`, `ANTI JOIN` becomes `LEFT ANTI JOIN`. ALL is what joins are, and GLOBAL
-/// means nothing on one server: the parser's place for it is taken for ANY, for which it has none.
+/// `SEMI RIGHT JOIN` becomes `RIGHT SEMI JOIN`, `ANTI JOIN` becomes `LEFT ANTI JOIN`. ALL is the default, and GLOBAL
+/// means nothing on one server: the parser's GLOBAL represents ANY, which it lacks.
 pub fn order(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 0;
     while at < tokens.len() {

@@ -40,7 +40,7 @@ fn close(words: &mut Words<'_>) -> Result<()> {
     if words.token(&Token::RParen) { Ok(()) } else { Err(words.unexpected("a comma or )")) }
 }
 
-/// A literal, escaped.
+/// A literal, escaped for TabSeparated.
 fn cell(words: &mut Words<'_>) -> Result<String> {
     let sign = if words.token(&Token::Minus) { "-" } else { "" };
     let before = words.unexpected("a key");

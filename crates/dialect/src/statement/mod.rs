@@ -1,4 +1,4 @@
-//! Text into statements, and the statements that are not queries.
+//! Splits text into statements, and parses the statements that are not queries.
 
 mod array_items;
 mod braces;

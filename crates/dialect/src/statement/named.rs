@@ -1,10 +1,10 @@
-//! What happens to what stands under a name: it goes, gets another name, comes back, is changed.
+//! Statements about a named object: drop, rename, exchange, detach, attach, comment and the like.
 
 use super::command::{Command, Dropped, Noun};
 use super::words::{Name, Words};
 use crate::error::{Error, Result};
 
-/// What DROP drops, by its word.
+/// The word after DROP, and the kind that it names.
 const DROPS: [(&str, Dropped); 3] =
     [("DICTIONARY", Dropped::Dictionary), ("TABLE", Dropped::Table), ("VIEW", Dropped::View)];
 
@@ -88,7 +88,7 @@ fn alter(words: &mut Words<'_>) -> Result<Command> {
     }
 }
 
-/// DICTIONARY or TABLE, or several of them.
+/// DICTIONARY or TABLE, or their plurals.
 fn noun(words: &mut Words<'_>) -> Result<Noun> {
     if words.take(&["DICTIONARY"]) || words.take(&["DICTIONARIES"]) {
         Ok(Noun::Dictionary)
@@ -99,7 +99,7 @@ fn noun(words: &mut Words<'_>) -> Result<Noun> {
     }
 }
 
-/// SYNC or NO DELAY: that is how it is done anyway.
+/// SYNC or NO DELAY, which is the only behaviour here.
 fn at_once(words: &mut Words<'_>) {
     let _ = words.take(&["SYNC"]) || words.take(&["NO", "DELAY"]);
 }

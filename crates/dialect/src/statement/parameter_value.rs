@@ -1,4 +1,4 @@
-//! Values of query parameters as SQL. What a value becomes follows from its type, so that it is never more than a value.
+//! Values of query parameters as SQL. The form follows from the type, so that a value is never more than a value.
 
 use granary_dict::{DataType, unescape};
 
@@ -8,11 +8,11 @@ use super::parameters::quoted;
 use super::words;
 use crate::error::{Error, Result};
 
-/// Where a parameter stands.
+/// The position of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Expression,
-    /// In the parentheses behind IN, alone.
+    /// In the parentheses after IN, alone.
     Set,
 }
 
@@ -39,10 +39,10 @@ impl Parameter<'_> {
     }
 }
 
-/// The value of a parameter as SQL; `value` is `None` if none came.
+/// The value of a parameter as SQL; `value` is `None` if none was given.
 ///
 /// # Errors
-/// UNKNOWN_QUERY_PARAMETER if one is needed, BAD_QUERY_PARAMETER and the like for one that is not of the type.
+/// UNKNOWN_QUERY_PARAMETER if a value is required, BAD_QUERY_PARAMETER and the like for one that does not fit the type.
 pub fn sql(parameter: &Parameter<'_>, value: Option<&str>) -> Result<String> {
     let type_name = without_low_cardinality(parameter.type_name);
     let nullable = inside("Nullable", &type_name);
@@ -75,7 +75,7 @@ pub fn sql(parameter: &Parameter<'_>, value: Option<&str>) -> Result<String> {
 /// A value that is not NULL.
 fn known(parameter: &Parameter<'_>, type_name: &str, value: &str) -> Result<String> {
     let cast = || format!("CAST({} AS {type_name})", quoted(value));
-    // What is no type here, the cast says.
+    // An unknown type is reported by the cast.
     let Ok(data_type) = DataType::parse_column(type_name) else { return Ok(cast()) };
     let is_composite =
         matches!(data_type, DataType::Array(_) | DataType::Map(_) | DataType::Nested(_) | DataType::Tuple(_));
@@ -83,10 +83,10 @@ fn known(parameter: &Parameter<'_>, type_name: &str, value: &str) -> Result<Stri
         check(value, &data_type).map_err(|wrong| not_as_written(parameter, value, &data_type, &wrong))?;
     }
     match (&data_type, parameter.place) {
-        // The type stands in the query itself, so whoever wrote it wrote the query.
+        // The type stands in the query itself, so its author could write anything there anyway.
         (DataType::String, _) => Ok(quoted(&unescaped(parameter, value)?)),
         (DataType::Array(item), Place::Set) => Ok(list(value, item).unwrap_or_else(|| {
-            // Of any type, and any number of them.
+            // Items of any type, and any number of them.
             format!("SELECT arrayJoin({})", cast())
         })),
         (DataType::Array(item), Place::Expression) => Ok(in_place(value, item).unwrap_or_else(cast)),
@@ -94,7 +94,7 @@ fn known(parameter: &Parameter<'_>, type_name: &str, value: &str) -> Result<Stri
             let message = format!("IN a parameter of type {type_name}: write it as an Array");
             Err(Error::not_implemented(message))
         }
-        // A text is cast to arrays and maps of tuples, and not to a tuple.
+        // There is a cast of texts to arrays and maps of tuples, but not to a tuple.
         (DataType::Tuple(_), Place::Expression) => {
             Ok(format!("CAST({} AS Array({type_name}))[1]", quoted(&format!("[{value}]"))))
         }
@@ -103,7 +103,7 @@ fn known(parameter: &Parameter<'_>, type_name: &str, value: &str) -> Result<Stri
     }
 }
 
-/// The error of a text that is not written as its type is.
+/// The error for a text that does not have its type's form.
 fn not_as_written(parameter: &Parameter<'_>, value: &str, data_type: &DataType, wrong: &Wrong) -> Error {
     let message = |why: &str| parameter.unreadable(value, why);
     match (wrong, data_type) {
@@ -122,7 +122,7 @@ fn not_as_written(parameter: &Parameter<'_>, value: &str, data_type: &DataType, 
     }
 }
 
-/// A String without TabSeparated's backslashes.
+/// A String, without TabSeparated's escapes.
 fn unescaped(parameter: &Parameter<'_>, value: &str) -> Result<String> {
     if ends_before_its_end(value) {
         return Err(parameter.bad(value));
@@ -137,7 +137,7 @@ fn unescaped(parameter: &Parameter<'_>, value: &str) -> Result<String> {
         .map_err(|_| Error::bad_query_parameter(parameter.unreadable(value, ": a String is UTF-8 here")))
 }
 
-/// Whether there is a tab or the end of a line, where a field ends, that has no backslash before it.
+/// Whether there is an unescaped tab or line end, which would end a TabSeparated field.
 fn ends_before_its_end(value: &str) -> bool {
     let mut is_escaped = false;
     value.bytes().any(|byte| {
@@ -147,7 +147,7 @@ fn ends_before_its_end(value: &str) -> bool {
     })
 }
 
-/// Whether a backslash has nothing behind it, or an `x` without two digits.
+/// Whether a backslash is followed by nothing, or by an `x` without two digits.
 fn ends_in_an_escape(text: &str) -> bool {
     let mut rest = text;
     while let Some((_, behind)) = rest.split_once('\\') {
@@ -167,13 +167,13 @@ fn ends_in_an_escape(text: &str) -> bool {
     false
 }
 
-/// Returns the arguments of the type `name(..)`; `None`: the type is another one.
+/// The arguments of the type `name(..)`; `None`: it is another type.
 fn inside<'a>(name: &str, type_name: &'a str) -> Option<&'a str> {
     let arguments = type_name.strip_prefix(name)?.trim_start();
     Some(arguments.strip_prefix('(')?.strip_suffix(')')?.trim())
 }
 
-/// A type without LowCardinality, of which values are the same.
+/// A type without LowCardinality, whose values are the same.
 fn without_low_cardinality(type_name: &str) -> String {
     let mut plain = type_name.to_owned();
     while let Some(at) = plain.find("LowCardinality(") {
@@ -388,7 +388,7 @@ mod tests {
             "['2020-01-01\\'] OR 1']",
         ];
         for type_name in types {
-            // Beside the value there is what any value of the type has around it.
+            // Apart from the value, the SQL is the same for any value of the type.
             let shape = |sql: &str| -> Vec<Token> {
                 let is_value = |token: &Token| {
                     matches!(token, Token::SingleQuotedString(_))

@@ -1,4 +1,4 @@
-//! Query parameters: `{name:Type}` in a statement stands for the value that came beside it.
+//! Query parameters: `{name:Type}` in a statement stands for a value given beside it.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::error::{Error, Result};
 /// Values by name, as texts of TabSeparated.
 pub type Parameters = HashMap<String, String>;
 
-/// The statement with the values in it; `None` if it has no parameters.
+/// The statement with its parameters replaced; `None` if it has none.
 ///
 /// # Errors
 /// UNKNOWN_QUERY_PARAMETER for one that was not given and cannot be NULL, BAD_QUERY_PARAMETER and the like for a value
-/// that cannot be of its type.
+/// that does not fit its type.
 pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Statement>> {
     if !statement.tokens.contains(&Token::LBrace) {
         return Ok(None);
@@ -88,12 +88,12 @@ fn next(tokens: &[TokenWithSpan]) -> Option<&Token> {
     tokens.iter().map(|token| &token.token).find(|token| !matches!(token, Token::Whitespace(_)))
 }
 
-/// Whether a brace in front of this begins a parameter, and no map of VALUES.
+/// Whether a brace before this token begins a parameter, not a map of VALUES.
 fn is_name(token: Option<&Token>) -> bool {
     matches!(token, Some(Token::Word(word)) if word.quote_style.is_none())
 }
 
-/// A token of a type as it is written.
+/// A token of a type, as written.
 fn of_type(token: &Token) -> String {
     match token {
         Token::Word(word) if word.quote_style.is_some() => words::quoted(&word.value),
@@ -101,7 +101,7 @@ fn of_type(token: &Token) -> String {
     }
 }
 
-/// A token as it is written in SQL.
+/// A token, as written in SQL.
 pub(super) fn written(token: &Token) -> String {
     match token {
         Token::SingleQuotedString(text) => quoted(text),

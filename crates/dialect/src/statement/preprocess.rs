@@ -1,7 +1,7 @@
-//! What ClickHouse's grammar allows and the parser does not, rewritten among the tokens before they are parsed.
+//! Rewrites tokens before parsing, where ClickHouse's grammar allows what the parser does not.
 //!
-//! In a query without FROM the parser takes the word FORMAT or SETTINGS for an alias of the last column, and
-//! `FROM table` for the beginning of a table function.
+//! In a query without FROM, the parser reads the word FORMAT or SETTINGS as an alias of the last column, and `FROM
+//! table` as the beginning of a table function.
 
 use std::fmt::Display;
 
@@ -17,22 +17,22 @@ use super::words::{Words, is_word};
 use super::{joins, tuples};
 use crate::error::{Error, Result};
 
-/// What stands behind a query.
+/// The clauses after a query.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// The name behind FORMAT.
+    /// The name after FORMAT.
     pub format: Option<String>,
     /// SETTINGS, as text.
     pub settings: Vec<(String, String)>,
 }
 
-/// Behind these words an expression or a name is still to come, so `format` there is one.
+/// After these words an expression or a name follows, so `format` there is one.
 const OPEN: &[&str] = &[
     "ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "FROM", "HAVING", "IN", "IS", "JOIN",
     "LIKE", "LIMIT", "NOT", "OFFSET", "ON", "OR", "PREWHERE", "SELECT", "THEN", "USING", "WHEN", "WHERE",
 ];
 
-/// Quotes the table name `table`, and cuts FORMAT and SETTINGS off the end.
+/// Quotes the table name `table`, and cuts FORMAT and SETTINGS off at the end.
 pub fn preprocess(tokens: &mut Vec<TokenWithSpan>) -> Tail {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
     quote_table(tokens);
@@ -61,10 +61,10 @@ pub fn preprocess(tokens: &mut Vec<TokenWithSpan>) -> Tail {
     Tail::default()
 }
 
-/// A type by the name that ClickHouse has for it.
+/// Parses a type by ClickHouse's name.
 ///
 /// # Errors
-/// SYNTAX_ERROR if it is no type, or more.
+/// SYNTAX_ERROR if it is not exactly one type.
 pub fn data_type(name: &str) -> Result<DataType> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {name}: {error}"));
     let mut tokens = tokenize(name).map_err(|error| wrong(&error))?;
@@ -118,7 +118,7 @@ fn open_lists(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// Rows of VALUES may follow each other without a comma.
+/// Inserts commas between rows of VALUES, which may follow each other without.
 pub fn separate_values(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.first().is_some_and(|token| is_word(&token.token, "VALUES")) {
         return;
@@ -141,7 +141,7 @@ pub fn separate_values(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// The parser's own `floor` and `ceil` know no places; as quoted names they are functions like others.
+/// The parser's own `floor` and `ceil` take no decimal places; as quoted names they are ordinary functions.
 fn quote_roundings(tokens: &mut [TokenWithSpan]) {
     for at in 1..tokens.len() {
         let (before, called) = tokens.split_at_mut(at);
@@ -156,7 +156,7 @@ fn quote_roundings(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// In `DateTime('zone')` the parser looks for digits; of a quoted type it takes anything.
+/// In `DateTime('zone')` the parser expects digits; for a quoted type it accepts anything.
 fn quote_zoned(tokens: &mut [TokenWithSpan]) {
     for at in 2..tokens.len() {
         let (before, zone) = tokens.split_at_mut(at);

@@ -16,21 +16,21 @@ use super::size::check_lists;
 use super::with::{NamedExpression, take_named_expressions};
 use crate::error::{Error, Result};
 
-/// A query as it was written.
+/// A parsed query, not yet rewritten.
 pub struct ParsedQuery {
     /// Its syntax tree.
     pub statement: Statement,
-    /// The expressions that its WITH names.
+    /// The expressions named by its WITH.
     pub named: HashMap<String, Expr>,
-    /// What stands behind it.
+    /// The clauses after it.
     pub tail: Tail,
 }
 
-/// Parses the query that stands behind the first tokens of a text.
+/// Parses the query after the first `head` tokens of a text.
 ///
 /// # Errors
-/// SYNTAX_ERROR, MULTIPLE_EXPRESSIONS_FOR_ALIAS of WITH, and TOO_DEEP_AST or TOO_BIG_AST for what would take too
-/// long to plan.
+/// SYNTAX_ERROR, MULTIPLE_EXPRESSIONS_FOR_ALIAS of WITH, and TOO_DEEP_AST or TOO_BIG_AST for what would take too long
+/// to plan.
 pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
     let mut tokens = tokens(text)?;
     check_numbers(&tokens)?;
@@ -57,7 +57,7 @@ pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
     Ok(ParsedQuery { statement, named: expressions, tail })
 }
 
-/// Parses an expression that stands alone.
+/// Parses a single expression.
 ///
 /// # Errors
 /// SYNTAX_ERROR.
@@ -71,7 +71,7 @@ fn tokens(text: &str) -> Result<Vec<TokenWithSpan>> {
     tokenize(text).map_err(wrong)
 }
 
-/// Refuses a number with a name right behind it, which would be its alias: `0x1p3` is 8 in ClickHouse.
+/// Refuses a number directly followed by a name, which would become its alias: `0x1p3` is 8 in ClickHouse.
 fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
     let is_one = |pair: &[TokenWithSpan]| {
         matches!(pair[0].token, Token::Number(..))

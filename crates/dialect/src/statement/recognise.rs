@@ -1,4 +1,4 @@
-//! Recognises the statements that DataFusion does not know.
+//! Recognises the statements that DataFusion does not have.
 
 use super::collection::{self, CollectionChange};
 use super::command::Command;
@@ -7,10 +7,10 @@ use super::words::Words;
 use super::{create, named, refused, show, system};
 use crate::error::{Error, Result};
 
-/// Reads what follows some first words, if these are there; `length` is that of the whole statement in tokens.
+/// Reads a statement if it begins with certain words; `length` is the whole statement's, in tokens.
 type Reader = fn(&mut Words<'_>, length: usize) -> Result<Option<Command>>;
 
-/// The first that knows a statement reads it.
+/// The first reader that knows a statement reads it.
 const READERS: [Reader; 8] = [
     refused::read,
     collection::read,
@@ -22,7 +22,7 @@ const READERS: [Reader; 8] = [
     refused::unknown,
 ];
 
-/// Recognises a statement; also the name behind its FORMAT, unless it is a query, which has its own.
+/// Recognises a statement; also returns the name after its FORMAT, unless it is a query, which keeps its own.
 pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
     let mut words = Words::new(&statement.tokens);
     let command = recognise(&mut words)?;
@@ -39,7 +39,7 @@ pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
     Ok((command, format))
 }
 
-/// A named collection, as its CREATE says it.
+/// A named collection, from its CREATE.
 pub fn parse_collection(statement: &Statement) -> Result<(String, Vec<(String, String)>)> {
     match parse(statement)?.0 {
         Command::Collection { name, change: CollectionChange::Create { values, .. } } => Ok((name, values)),
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// What only stores of tables have is refused by its name.
+    /// Statements that only a table store has are refused by name.
     #[test]
     fn there_is_no_store_of_tables() {
         for text in [

@@ -1,10 +1,10 @@
-//! Statements that only a store of tables has.
+//! Statements that only a table store has.
 
 use super::command::Command;
 use super::words::Words;
 use crate::error::{Error, Result};
 
-/// Their first words, and the message that refuses them.
+/// Their first words, and the error message.
 const REFUSED: &[(&[&str], &str)] = &[
     (
         &["CREATE", "TEMPORARY", "TABLE"],
@@ -25,7 +25,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     (&["ATTACH", "VIEW"], DETACHED),
 ];
 
-/// The same, of words that other statements begin with, too, and that nobody knows.
+/// Those whose first words other statements share, tried last.
 const UNKNOWN: &[(&[&str], &str)] = &[
     (
         &["SHOW"],
@@ -47,7 +47,7 @@ pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
     refused(words, REFUSED)
 }
 
-/// As [`read`], behind everything that is known.
+/// Like [`read`], after all known statements.
 ///
 /// # Errors
 /// NOT_IMPLEMENTED if the statement is one of them.

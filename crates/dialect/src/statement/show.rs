@@ -10,13 +10,13 @@ use crate::error::{Error, Result};
 /// SHOW DICTIONARIES, TABLES or DATABASES.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShowNames {
-    /// What is listed.
+    /// The kind of objects listed.
     pub listed: Listed,
-    /// The database that it is in; `None`: the current one.
+    /// The database to list; `None`: the current one.
     pub database: Option<String>,
-    /// What a row of the table in `system` that lists them must be, in SQL.
+    /// Condition on the rows of the table in `system`, in SQL.
     pub condition: Option<String>,
-    /// How many are shown at most, in SQL.
+    /// Maximum number of names, in SQL.
     pub limit: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub enum Listed {
     Databases,
 }
 
-/// What a name that EXISTS asks for must be.
+/// The kind of object that EXISTS names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
     /// Anything that can be read as a table.
@@ -134,7 +134,7 @@ fn exists(words: &mut Words<'_>) -> Result<Option<(ObjectKind, Name)>> {
     Ok(Some((noun.map_or(ObjectKind::Table, |(_, kind)| kind), words.name()?)))
 }
 
-/// The text of an expression, up to one of some words outside of parentheses.
+/// The text of an expression, up to one of these words outside of parentheses.
 fn expression(words: &mut Words<'_>, ends: &[&str]) -> Result<String> {
     words.expression(|token| ends.iter().any(|word| is_word(token, word)))
 }

@@ -1,4 +1,4 @@
-//! How large a statement may be: what is refused here would take memory or time out of all proportion to plan.
+//! Bounds on a statement's size: larger ones would take disproportionate memory or time to plan.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -9,8 +9,7 @@ use crate::limits::{
     BLANK_BYTES, QUERY_BYTES_MAX, SELECT_COLUMNS_MAX, SORT_COLUMNS_MAX, TEXT_BYTES_MAX, TOKEN_BYTES,
 };
 
-/// Refuses a text with a statement that is too long, before it is cut into tokens. The rows behind VALUES do not
-/// count.
+/// Refuses a text with a statement that is too long, before it is tokenized. Rows after VALUES do not count.
 ///
 /// # Errors
 /// SYNTAX_ERROR, as ClickHouse says it.
@@ -26,16 +25,16 @@ pub fn check_bytes(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that the tokens of a text take, at most.
+/// Upper bound of the bytes that a text's tokens take.
 pub fn token_bytes(text: &str) -> usize {
     let Counted { tokens, blanks } = count(text);
     tokens * TOKEN_BYTES + blanks * BLANK_BYTES + text.len()
 }
 
-/// No fewer tokens than a text has.
+/// Upper bound of the number of tokens.
 struct Counted {
     tokens: usize,
-    /// Each is a token by itself, and those of comments count as if they were.
+    /// Each blank is a token; comments count as blanks.
     blanks: usize,
 }
 
@@ -47,11 +46,12 @@ fn count(text: &str) -> Counted {
         scanner.skip_blanks();
         counted.blanks += scanner.at - begin;
         counted.tokens += match scanner.piece() {
-            // A letter that is not ASCII is a token of its own.
+            // A letter outside of ASCII is a token of its own.
             Some(Piece::Word(word)) => 1 + 2 * word.iter().filter(|byte| **byte >= 0xC0).count(),
             Some(Piece::Quoted | Piece::Other(_)) => 1,
             None => {
-                // What is not closed here may be for the tokenizer, which may find a token in each byte of the rest.
+                // What is not closed here may be closed for the tokenizer, which could find a token in each byte of the
+                // rest.
                 counted.tokens += text.len() - scanner.at;
                 return counted;
             }
@@ -90,11 +90,11 @@ fn longest_statement(text: &[u8]) -> usize {
             longest = longest.max(scanner.at - begin);
         }
     }
-    // What is not closed goes on to the end.
+    // A piece that is not closed extends to the end.
     if has_rows { longest } else { longest.max(text.len() - begin) }
 }
 
-/// The same, once it has been cut into tokens: they know what is a string, or a comment in a comment.
+/// The same check on tokens, which know strings, and comments within comments.
 ///
 /// # Errors
 /// SYNTAX_ERROR.
@@ -115,7 +115,7 @@ fn has_rows(tokens: &[Token]) -> bool {
     });
     let ends = |token: &&Token| ["VALUES", "SELECT", "WITH"].iter().any(|word| is_word(token, word));
     tokens.first().is_some_and(|first| is_word(first, "INSERT"))
-        // Behind INTO and the table's name, whatever that is.
+        // After INTO and the table's name, whatever that is.
         && words.skip(3).find(ends).is_some_and(|token| is_word(token, "VALUES"))
 }
 
@@ -125,7 +125,7 @@ pub(super) fn too_long() -> Error {
     ))
 }
 
-/// What a comma parts.
+/// The list that a comma separates.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum List {
     Columns,
@@ -134,8 +134,8 @@ enum List {
     Other,
 }
 
-/// Refuses a statement with so many columns to select, or to sort by, that planning it would take minutes: it takes
-/// the square of their number.
+/// Refuses a statement with so many columns to select, or to sort by, that planning would take minutes: the time grows
+/// with the square of their number.
 ///
 /// # Errors
 /// TOO_BIG_AST.

@@ -1,18 +1,18 @@
-//! Tokens as ClickHouse writes them down: `f(a, 'b') + -1`.
+//! Formats tokens as ClickHouse does: `f(a, 'b') + -1`.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, Word};
 use granary_dict::quote;
 
 use super::words::{is_word, quoted};
 
-/// Between these and a parenthesis there is a blank, for they are no functions.
+/// Words that are no functions: a blank separates them from a parenthesis.
 const NO_FUNCTIONS: &[&str] = &[
     "ALL", "AND", "AS", "BY", "CASE", "DISTINCT", "ELSE", "FROM", "HAVING", "IN", "INTERVAL", "JOIN", "KEY",
     "LIKE", "LIMIT", "NOT", "ON", "OR", "OVER", "PREWHERE", "SELECT", "SETTINGS", "THEN", "UNION", "USING",
     "VALUES", "WHEN", "WHERE", "WITH",
 ];
 
-/// The text of some tokens, which reads back as the same ones.
+/// The text of some tokens, which tokenizes to the same ones.
 pub fn spelled(tokens: &[Token]) -> String {
     let mut text = String::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -28,12 +28,12 @@ pub fn spelled(tokens: &[Token]) -> String {
     text
 }
 
-/// Whether a name is written in backticks: it was, or begins with a digit.
+/// Whether a name needs backticks: it had them, or begins with a digit.
 fn needs_quotes(word: &Word) -> bool {
     word.quote_style == Some('`') || word.value.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Whether a blank stands between a token and those before it, of which there are some.
+/// Whether a blank separates a token from those before it, if any.
 fn is_apart(before: &[Token], token: &Token) -> bool {
     let [earlier @ .., last] = before else { return false };
     match (last, token) {
@@ -46,7 +46,7 @@ fn is_apart(before: &[Token], token: &Token) -> bool {
     }
 }
 
-/// Whether an operand may end here, so that what follows is an operator, or a call's parenthesis.
+/// Whether an operand may end here, so that an operator or a call's parenthesis follows.
 fn ends_operand(token: &Token) -> bool {
     match token {
         Token::Word(word) if word.quote_style.is_none() => {

@@ -1,4 +1,4 @@
-//! Cuts a text at its semicolons, knowing strings, comments and quoted names.
+//! Splits a text at its semicolons, outside of strings, comments and quoted names.
 
 use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 use granary_dict::tokenize;
@@ -12,33 +12,33 @@ use crate::limits::QUERY_BYTES_MAX;
 /// One statement of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// As it was written, without the semicolon.
+    /// Its text, without the semicolon.
     pub text: String,
     /// Its tokens without blanks and comments.
     pub(crate) tokens: Vec<Token>,
-    /// The rows behind INSERT .. FORMAT.
+    /// The rows after INSERT .. FORMAT.
     pub data: Vec<u8>,
 }
 
 impl Statement {
-    /// What stands behind so many tokens, as ClickHouse spells it.
+    /// The text after the first `head` tokens, as ClickHouse spells it.
     pub fn spelled_behind(&self, head: usize) -> String {
         spelled(self.tokens.get(head..).unwrap_or_default())
     }
 
-    /// Whether this is an INSERT that ends with its FORMAT, whose rows come from elsewhere.
+    /// Whether this is an INSERT that ends with its FORMAT, with its rows given separately.
     pub fn wants_rows(&self) -> bool {
         self.data.is_empty() && insert_with_data(self.text.as_bytes()).is_ok_and(|insert| insert.is_some())
     }
 }
 
-/// The statement of a text that has one, which may be an INSERT with rows of any format behind it.
+/// The statement of a text that must have exactly one; it may be an INSERT followed by rows of any format.
 ///
-/// Before a text is cut, `reserve` has to find room for as many bytes as its tokens take, in place of what it was asked for
-/// last.
+/// Before the text is tokenized, `reserve` is called with the bytes that its tokens take, replacing its previous
+/// reservation.
 ///
 /// # Errors
-/// SYNTAX_ERROR if there is none, or another behind it, and those of `reserve`.
+/// SYNTAX_ERROR if there is none or several, and errors of `reserve`.
 pub fn split_one(text: Vec<u8>, mut reserve: impl FnMut(usize) -> Result<()>) -> Result<Statement> {
     let text = match into_insert_with_data(text)? {
         Ok(insert) => return Ok(insert),
@@ -62,8 +62,8 @@ pub fn split_one(text: Vec<u8>, mut reserve: impl FnMut(usize) -> Result<()>) ->
     }
 }
 
-/// What may be the first two statements of a text that has more than one: only tokens tell where strings and comments of
-/// every kind end. So a text of many statements is refused for two of them.
+/// Possibly the first two statements of a text with several: only tokens tell where all strings and comments end. So a
+/// text of many statements is refused by its first two.
 fn first_two(text: &str) -> Option<&str> {
     let mut scanner = Scanner { text: text.as_bytes(), at: 0 };
     let (mut ended, mut is_empty) = (0, true);
@@ -82,7 +82,7 @@ fn first_two(text: &str) -> Option<&str> {
 /// All statements of a text; empty ones are left out.
 pub fn split(text: &str) -> Result<Vec<Statement>> {
     let insert = match insert_with_data(text.as_bytes())? {
-        // So many rows are not looked at as if they were SQL.
+        // That many rows are not tokenized as SQL.
         Some(insert) if text.len() > QUERY_BYTES_MAX => return Ok(vec![insert]),
         insert => insert,
     };
@@ -104,7 +104,7 @@ pub fn split(text: &str) -> Result<Vec<Statement>> {
                 tokens: std::mem::take(words),
                 data: Vec::new(),
             };
-            // What tokens there are may be rows.
+            // The tokens may be rows.
             let insert = insert_with_data(statement.text.as_bytes()).ok().flatten();
             if insert.is_none() {
                 check_statement(&statement.text, &statement.tokens)?;
@@ -128,7 +128,7 @@ pub fn split(text: &str) -> Result<Vec<Statement>> {
     Ok(statements)
 }
 
-/// Turns lines and columns, which rise from token to token, into byte offsets in one pass.
+/// Converts lines and columns, ascending from token to token, to byte offsets in one pass.
 pub(super) struct Offsets<'a> {
     characters: std::iter::Peekable<std::str::CharIndices<'a>>,
     end: usize,
@@ -181,7 +181,7 @@ mod tests {
         for text in [" -- nothing\n", ";;", ""] {
             assert_eq!(one(text).unwrap_err(), "Empty query", "{text}");
         }
-        // What is behind the second one does not matter, and is not looked at.
+        // The text after the second statement is not looked at.
         for text in ["SELECT 1; SELECT 2", "SELECT 1;;SELECT 2; '", &"1;".repeat(8 << 20)] {
             assert_eq!(one(text).unwrap_err(), "Multi-statements are not allowed", "{}", &text[..10]);
         }

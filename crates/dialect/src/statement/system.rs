@@ -1,4 +1,4 @@
-//! SYSTEM: what becomes of the entries of dictionaries.
+//! SYSTEM: statements about the entries of dictionaries.
 
 use super::command::Command;
 use super::keys;

@@ -1,4 +1,4 @@
-//! CREATE TABLE and INSERT, as far as tables in RAM need them.
+//! CREATE TABLE and INSERT, as far as tables in RAM support them.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -12,15 +12,15 @@ use crate::error::{Error, Result};
 pub struct CreateTable {
     /// The table's name.
     pub name: Name,
-    /// Whether a name that something has is an error.
+    /// Whether an existing name is an error.
     pub exists: Missing,
-    /// None if they follow from what `rows` says.
+    /// Empty if they follow from `rows`.
     pub columns: Vec<Column>,
-    /// Its engine.
+    /// The engine.
     pub engine: Engine,
-    /// Other clauses of its storage, as ClickHouse spells them.
+    /// Other storage clauses, in ClickHouse's spelling.
     pub storage: Vec<String>,
-    /// The rows that it begins with.
+    /// Its initial rows.
     pub rows: Rows,
     /// Its comment.
     pub comment: String,
@@ -29,9 +29,9 @@ pub struct CreateTable {
 /// ENGINE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
-    /// `Memory` if nothing is said.
+    /// `Memory` if none is given.
     pub name: String,
-    /// The expressions in the parentheses behind it.
+    /// The expressions in the parentheses after it.
     pub arguments: Vec<String>,
 }
 
@@ -46,36 +46,36 @@ impl Default for Engine {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// ClickHouse's; `None`: that of its DEFAULT.
+    /// ClickHouse's type; `None`: that of its DEFAULT.
     pub data_type: Option<String>,
-    /// The expression behind DEFAULT.
+    /// The expression after DEFAULT.
     pub default: Option<String>,
 }
 
-/// AS, behind CREATE TABLE.
+/// AS, after CREATE TABLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rows {
     /// None.
     None,
-    /// The rows of a query, which begins behind so many tokens of the statement.
+    /// The rows of a query.
     Query {
-        /// Tokens before the query.
+        /// Number of tokens before the query.
         head: usize,
     },
-    /// None, but the columns of another table.
+    /// None, with the columns of another table.
     Like(Name),
 }
 
-/// Where INSERT puts rows: what follows is a query.
+/// The target of an INSERT; a query follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InsertInto {
     /// The table's name.
     pub name: Name,
-    /// The columns that the rows have; `None`: all of them.
+    /// The columns that are given; `None`: all of them.
     pub columns: Option<Vec<String>>,
 }
 
-/// Behind a column's type.
+/// Words that may follow a column's type.
 const OPTIONS: &[&str] = &[
     "DEFAULT",
     "MATERIALIZED",
@@ -89,11 +89,11 @@ const OPTIONS: &[&str] = &[
     "STATISTICS",
 ];
 
-/// What stands between the parentheses and is no column.
+/// Items between the parentheses that are no columns.
 const NOT_COLUMNS: &[&str] = &["INDEX", "CONSTRAINT", "PROJECTION", "PRIMARY"];
 
-/// What follows CREATE TABLE, up to a query. What an engine is told of order, partitions and time to live changes
-/// nothing. `length` is that of the whole statement in tokens.
+/// Parses what follows CREATE TABLE, up to a query. An engine's order, partitions and TTL change nothing. `length` is
+/// the whole statement's, in tokens.
 pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
     let exists = words.if_not_exists();
     let name = words.name()?;
@@ -133,7 +133,7 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
     Ok(CreateTable { name, exists, columns, engine, storage, rows, comment })
 }
 
-/// What stands behind the word ENGINE.
+/// The engine after the word ENGINE.
 fn engine_behind(words: &mut Words<'_>) -> Result<Engine> {
     words.token(&Token::Eq);
     let (name, mut arguments) = (words.identifier()?, Vec::new());
@@ -149,7 +149,7 @@ fn engine_behind(words: &mut Words<'_>) -> Result<Engine> {
     Ok(Engine { name, arguments })
 }
 
-/// A clause of the storage, up to the next one.
+/// A storage clause, up to the next one.
 fn clause(words: &mut Words<'_>) -> String {
     const BEGINNINGS: &[&str] =
         &["ENGINE", "COMMENT", "AS", "PARTITION", "PRIMARY", "ORDER", "SAMPLE", "TTL", "SETTINGS"];
@@ -175,7 +175,7 @@ fn clause(words: &mut Words<'_>) -> String {
     }
 }
 
-/// Columns, and what else stands between the parentheses.
+/// The columns between the parentheses; other items are skipped.
 fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     loop {
@@ -189,7 +189,7 @@ fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
             columns.push(Column { name, data_type, default });
         }
         rest_of_item(words)?;
-        // A comma may stand behind the last one, too.
+        // A trailing comma is allowed.
         if !words.comma() || words.peek() == Some(&Token::RParen) {
             break;
         }
@@ -200,7 +200,7 @@ fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
     }
 }
 
-/// The text of an expression, up to what may stand behind one among columns.
+/// The text of an expression, up to a word that may follow it in a column.
 fn expression(words: &mut Words<'_>) -> Result<String> {
     const ENDS: &[&str] = &["CODEC", "TTL", "COMMENT", "STATISTICS"];
     words.expression(|token| {
@@ -208,7 +208,7 @@ fn expression(words: &mut Words<'_>) -> Result<String> {
     })
 }
 
-/// The text of a type: a word, and what stands in parentheses behind it, with blanks between words: `Nested(a UInt8)`.
+/// The text of a type: a word and its parentheses, with blanks between words: `Nested(a UInt8)`.
 fn data_type(words: &mut Words<'_>) -> Result<String> {
     let mut text = String::new();
     let (mut depth, mut follows_word) = (0usize, false);
@@ -232,7 +232,7 @@ fn data_type(words: &mut Words<'_>) -> Result<String> {
     if text.is_empty() { Err(words.unexpected("a type")) } else { Ok(text) }
 }
 
-/// Options of a column, which change nothing but for those that would change what is inserted.
+/// Skips a column's options that change nothing; refuses those that would change what is inserted.
 fn rest_of_item(words: &mut Words<'_>) -> Result<()> {
     let mut depth = 0usize;
     while let Some(token) = words.peek() {
@@ -257,7 +257,7 @@ fn rest_of_item(words: &mut Words<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What follows INSERT INTO, up to the query.
+/// Parses what follows INSERT INTO, up to the query.
 pub fn insert(words: &mut Words<'_>) -> Result<InsertInto> {
     words.take(&["TABLE"]);
     let name = words.name()?;

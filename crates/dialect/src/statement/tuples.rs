@@ -1,12 +1,13 @@
-//! Tuples, as ClickHouse writes them and the parser does not read them: it takes `t.1` for a name and the number
-//! 0.1, and `(1,)` and `()` for errors.
+//! Tuples in forms that the parser does not read: it takes `t.1` for a name and the number 0.1, and `(1,)` and `()` for
+//! errors.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::preprocess::ends_expression;
 use super::words::is_word;
 
-/// `.1` right behind an expression is a period and a place in a tuple, which gets single quotes: names have others.
+/// `.1` directly after an expression is a period and a position in a tuple, which gets single quotes: names have
+/// others.
 pub fn separate_places(tokens: &mut Vec<TokenWithSpan>) {
     let mut at = 1;
     while at < tokens.len() {
@@ -26,7 +27,7 @@ pub fn separate_places(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// `(1,)` is a tuple of one, `()` one of nothing.
+/// `(1,)` is a tuple of one element, `()` of none.
 pub fn close(tokens: &mut Vec<TokenWithSpan>) {
     let mut open = Vec::new();
     let mut at = 0;
@@ -60,7 +61,7 @@ pub fn close(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Whether `()` at a place is a list or a group of nothing: behind BY or IN, or within GROUPING SETS.
+/// Whether `()` is an empty list or group: after BY or IN, or within GROUPING SETS.
 fn is_empty_group(tokens: &[TokenWithSpan], start: usize, around: Option<usize>) -> bool {
     let before = |at: usize| at.checked_sub(1).map(|before| &tokens[before].token);
     let is_behind = |at: usize, word: &str| before(at).is_some_and(|token| is_word(token, word));

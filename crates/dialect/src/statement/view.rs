@@ -9,15 +9,15 @@ use crate::error::Result;
 pub struct CreateView {
     /// The view's name.
     pub name: Name,
-    /// Whether a name that something has is an error.
+    /// Whether an existing name is an error.
     pub exists: Missing,
     /// OR REPLACE.
     pub replaces: bool,
-    /// Tokens before its query.
+    /// Number of tokens before its query.
     pub head: usize,
 }
 
-/// What follows CREATE VIEW, up to its query. `length` is that of the whole statement in tokens.
+/// Parses what follows CREATE VIEW, up to its query. `length` is the whole statement's, in tokens.
 pub fn view(words: &mut Words<'_>, length: usize, replaces: bool) -> Result<CreateView> {
     let exists = words.if_not_exists();
     let name = words.name()?;

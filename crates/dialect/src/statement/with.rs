@@ -49,7 +49,7 @@ pub fn take_named_expressions(tokens: &mut Vec<TokenWithSpan>) -> Vec<NamedExpre
     named
 }
 
-/// The name behind an expression; `None` if it is a subquery behind its name.
+/// The name after an expression; `None` if it is a subquery after its name.
 fn name(item: &[TokenWithSpan]) -> Option<String> {
     if let [_, second, third, ..] = item
         && is_word(&second.token, "AS")

@@ -6,7 +6,7 @@ use super::command::Missing;
 use super::spelled::spelled;
 use crate::error::{Error, Result};
 
-/// Where a statement has been read to.
+/// The remaining tokens of a statement.
 pub struct Words<'a> {
     tokens: &'a [Token],
 }
@@ -14,7 +14,7 @@ pub struct Words<'a> {
 /// `database.name` or `name`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// The database, if it is said.
+    /// The database, if it is given.
     pub database: Option<String>,
     /// The name in it.
     pub name: String,
@@ -25,7 +25,7 @@ impl<'a> Words<'a> {
         Self { tokens }
     }
 
-    /// Takes the words if they come next, all of them, in any case.
+    /// Takes the words if all of them come next, in any case.
     pub fn take(&mut self, words: &[&str]) -> bool {
         let next = self.tokens.get(..words.len());
         let same =
@@ -46,7 +46,7 @@ impl<'a> Words<'a> {
         if self.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError }
     }
 
-    /// Takes the query that is left. Returns how many tokens of a statement of `length` stand before it.
+    /// Takes the rest as a query. Returns the number of tokens before it, in a statement of `length`.
     pub fn query(&mut self, length: usize) -> usize {
         let head = length - self.left();
         self.tokens = &[];
@@ -64,7 +64,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// A name with or without a database; `'db.name'` in quotes does too.
+    /// A name with or without a database, or `'db.name'` in quotes.
     pub fn name(&mut self) -> Result<Name> {
         self.refuse_cluster()?;
         let name = match self.tokens {
@@ -89,10 +89,10 @@ impl<'a> Words<'a> {
         Ok(name)
     }
 
-    /// ON CLUSTER, which may stand before or behind a name.
+    /// Refuses ON CLUSTER, which may stand before or after a name.
     ///
     /// # Errors
-    /// CLUSTER_DOESNT_EXIST: a server is alone here.
+    /// CLUSTER_DOESNT_EXIST: there are no clusters.
     pub fn refuse_cluster(&mut self) -> Result<()> {
         if !self.take(&["ON", "CLUSTER"]) {
             return Ok(());
@@ -103,7 +103,7 @@ impl<'a> Words<'a> {
         )))
     }
 
-    /// Names, apart by commas.
+    /// Names, separated by commas.
     pub fn names(&mut self) -> Result<Vec<Name>> {
         let mut names = vec![self.name()?];
         while self.comma() {
@@ -155,22 +155,22 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// What comes next.
+    /// The next token.
     pub fn peek(&self) -> Option<&'a Token> {
         self.tokens.first()
     }
 
-    /// All that comes.
+    /// All remaining tokens.
     pub fn rest(&self) -> &'a [Token] {
         self.tokens
     }
 
-    /// What has been taken since `rest` was what came.
+    /// The tokens taken since [`rest`](Self::rest) returned `rest`.
     pub fn since(&self, rest: &'a [Token]) -> &'a [Token] {
         &rest[..rest.len() - self.tokens.len()]
     }
 
-    /// The text of an expression, up to a token outside of its parentheses that ends it.
+    /// The text of an expression, up to a token outside of its parentheses for which `ends` holds.
     ///
     /// # Errors
     /// SYNTAX_ERROR if there is none.
@@ -191,12 +191,12 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// How many tokens are left.
+    /// The number of remaining tokens.
     pub fn left(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Takes whatever comes next.
+    /// Takes the next token.
     pub fn any(&mut self) -> Option<&'a Token> {
         let (next, rest) = self.tokens.split_first()?;
         self.tokens = rest;
@@ -208,7 +208,7 @@ impl<'a> Words<'a> {
         if self.take(&[word]) { Ok(()) } else { Err(self.unexpected(word)) }
     }
 
-    /// FORMAT X, if that is what is left, and then nothing more.
+    /// FORMAT X, if it comes next, and then the end.
     pub fn format_and_end(&mut self) -> Result<Option<String>> {
         let format = if self.take(&["FORMAT"]) { Some(self.identifier()?) } else { None };
         match self.tokens {
@@ -227,7 +227,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A name in the quotes of SQL.
+/// A name in SQL's quotes.
 pub fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('\\', "\\\\").replace('`', "\\`"))
 }

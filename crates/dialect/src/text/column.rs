@@ -1,4 +1,4 @@
-//! A column ready to be written: looked at once a batch, so that a cell costs one `match`.
+//! A column prepared for writing, once per batch, so that a cell costs one `match`.
 
 use std::str::FromStr;
 
@@ -21,7 +21,7 @@ pub struct Column {
     pub cells: Cells,
 }
 
-/// The kinds of cells that the formats know.
+/// The kinds of cells that the formats distinguish.
 pub enum Cells {
     /// Only NULLs.
     Null,
@@ -47,11 +47,11 @@ pub enum Cells {
     Float64(Float64Array),
     /// A Decimal of up to 38 digits.
     Decimal(Decimal128Array),
-    /// A decimal or an integer of more than 128 or 64 bits, of which so many bytes are written.
+    /// A decimal of more than 128 bits, or an integer of more than 64 bits.
     Wide {
         /// The numbers.
         values: Decimal256Array,
-        /// Bytes that are written of each.
+        /// Bytes written of each.
         bytes: usize,
     },
     /// A comparison: ClickHouse's UInt8, written 0 or 1.
@@ -62,12 +62,12 @@ pub enum Cells {
     Text(StringArray),
     /// A FixedString.
     Fixed {
-        /// With the zeros behind them.
+        /// The texts with their padding.
         texts: StringArray,
-        /// The length of each.
+        /// The width of each.
         bytes: usize,
     },
-    /// A String of bytes that may be no UTF-8.
+    /// A String of bytes that may be invalid UTF-8.
     Bytes(BinaryArray),
     /// A UUID.
     Uuid(FixedSizeBinaryArray),
@@ -77,40 +77,40 @@ pub enum Cells {
     Ipv6(FixedSizeBinaryArray),
     /// A Date.
     Date(Date32Array),
-    /// Four bytes where a Date has two.
+    /// A Date32: four bytes where a Date has two.
     Date32(Date32Array),
     /// A DateTime.
     DateTime {
         /// Seconds since the epoch.
         seconds: TimestampSecondArray,
-        /// The zone that they are shown in; `None`: UTC.
+        /// The zone to show them in; `None`: UTC.
         zone: Option<Tz>,
     },
-    /// Ticks since the epoch of so many decimal places, of which `digits` are written.
+    /// A DateTime64: ticks since the epoch.
     DateTime64 {
         /// Ticks since the epoch.
         ticks: Int64Array,
         /// Decimal places of a tick.
         places: u32,
-        /// Decimal places that are written.
+        /// Decimal places written.
         digits: u32,
-        /// The zone that they are shown in; `None`: UTC.
+        /// The zone to show them in; `None`: UTC.
         zone: Option<Tz>,
     },
     /// An array.
     Array {
-        /// Where the items of each begin, and where the last ones end.
+        /// Offsets of each array's items, and their end.
         offsets: Vec<usize>,
-        /// The items of all.
+        /// The items of all arrays.
         items: Box<Column>,
     },
     /// A map.
     Map {
-        /// Where the entries of each begin, and where the last ones end.
+        /// Offsets of each map's entries, and their end.
         offsets: Vec<usize>,
-        /// The keys of all.
+        /// The keys of all maps.
         keys: Box<Column>,
-        /// The values of all.
+        /// The values of all maps.
         values: Box<Column>,
     },
     /// A tuple.
@@ -123,7 +123,7 @@ pub enum Cells {
 }
 
 impl Column {
-    /// Looks at an array through its field, whose metadata tells UUID and Bool apart.
+    /// Reads an array through its field, whose metadata tells UUID and Bool apart.
     pub fn new(field: &Field, array: &ArrayRef) -> Result<Column> {
         let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         Ok(Column { nulls, cells: cells(field, array)? })
@@ -215,7 +215,7 @@ fn cells(field: &Field, array: &ArrayRef) -> Result<Cells> {
             recast(field, array, DataType::List(item.clone()))?
         }
         DataType::Dictionary(_, values) => recast(field, array, values.as_ref().clone())?,
-        // Intervals, times and the like: Arrow's own text.
+        // Intervals, times of day and the like: Arrow's own text.
         _ => recast(field, array, DataType::Utf8)?,
     })
 }
@@ -236,7 +236,7 @@ fn tuple(fields: &Fields, array: &StructArray) -> Result<Cells> {
     Ok(Cells::Tuple { names, items: items? })
 }
 
-/// What Arrow's type does not say and the field does.
+/// The cells of a type that the field's metadata declares.
 fn declared_cells(field: &Field, array: &ArrayRef) -> Result<Option<Cells>> {
     use granary_dict::DataType as Declared;
     let Some(declared) = declared(field) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! How arrays, maps and tuples are spelled.
+//! Formats arrays, maps and tuples.
 
 use super::column::{Cells, Column};
 use super::escape;
@@ -73,7 +73,7 @@ pub fn map(keys: &Column, values: &Column, range: std::ops::Range<usize>, style:
     out.push(b'}');
 }
 
-/// In CSV it is one field, quoted as a text is.
+/// In CSV it is one field, quoted like a text.
 fn one_field(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let mut text = Vec::new();
     write(&mut text);

@@ -1,6 +1,6 @@
 //! The escapes of the text formats.
 
-/// TabSeparated.
+/// TabSeparated's escapes.
 pub fn tab(bytes: &[u8], out: &mut Vec<u8>) {
     backslashed(bytes, out);
 }

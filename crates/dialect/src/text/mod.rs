@@ -12,13 +12,13 @@ use crate::error::Result;
 pub use column::{Cells, Column};
 pub use value::{Style, write_cell};
 
-/// A column's name as ClickHouse shows it. DataFusion wants the names of a result to differ and ClickHouse does not, so a
-/// repeated name carries a hidden suffix until here.
+/// A column's name as ClickHouse shows it. DataFusion requires distinct names and ClickHouse does not, so a repeated
+/// name carries a hidden suffix until here.
 pub fn shown_name(name: &str) -> &str {
     name.split('\u{1}').next().unwrap_or(name)
 }
 
-/// The text of every value, as `toString` gives it.
+/// The text of every value, as by `toString`.
 pub(crate) fn texts(field: &Field, array: &ArrayRef) -> Result<StringArray> {
     let column = Column::new(field, array)?;
     let mut builder = StringBuilder::with_capacity(array.len(), array.len() * 8);

@@ -1,4 +1,4 @@
-//! How one value is spelled, in each family of formats.
+//! Formats one value, in each family of formats.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -40,7 +40,7 @@ impl Style {
         }
     }
 
-    /// Whether it is of JSON.
+    /// Whether it is a JSON style.
     pub fn is_json(self) -> bool {
         matches!(self, Style::Json | Style::JsonIndented(_))
     }
@@ -94,7 +94,7 @@ fn integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Shortest digits that read back the same, laid out as JavaScript does, which is ClickHouse's rule too.
+/// The shortest digits that read back the same, laid out as in JavaScript, which is ClickHouse's rule too.
 fn float<F: ryu_js::Float + Into<f64> + Copy>(value: F, style: Style, out: &mut Vec<u8>) {
     let wide: f64 = value.into();
     if style.is_json() && !wide.is_finite() {
@@ -112,8 +112,8 @@ fn float<F: ryu_js::Float + Into<f64> + Copy>(value: F, style: Style, out: &mut 
     }
 }
 
-/// Trailing zeros of the fraction are left out, as in ClickHouse. All digits are shown: a sum may have one more than its
-/// type says, where Arrow would cut the last one off.
+/// Trailing zeros of the fraction are omitted, as in ClickHouse. All digits are shown: a sum may have one more than its
+/// type, which Arrow would cut off.
 fn decimal(number: impl Display, scale: i8, out: &mut Vec<u8>) {
     let text = number.to_string();
     let (sign, digits) = text.strip_prefix('-').map_or(("", text.as_str()), |digits| ("-", digits));
@@ -145,7 +145,7 @@ fn string(bytes: &[u8], style: Style, out: &mut Vec<u8>) {
     }
 }
 
-/// Dates, UUIDs and addresses: their text needs no escapes, only the quotes that the format wants.
+/// Dates, UUIDs and addresses: their text needs no escapes, only the format's quotes.
 fn quoted(style: Style, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let quote = match style {
         Style::Tab | Style::Raw | Style::Pretty => None,

@@ -1,4 +1,4 @@
-//! Where users live: real cities, the first ones with more users than the last.
+//! Users' cities: real ones, the first with more users than the last.
 
 const CITIES: &[&str] = &[
     "Tokyo",
@@ -33,7 +33,7 @@ const CITIES: &[&str] = &[
     "Madrid",
 ];
 
-/// The city of a user whose random number this is.
+/// The city of a user with this random number.
 pub fn of(random: u64) -> &'static str {
     // City i has a share of n - i out of n (n + 1) / 2.
     let count = CITIES.len() as u64;

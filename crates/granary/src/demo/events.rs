@@ -1,4 +1,4 @@
-//! The events: a Parquet file of user ids, few users taking part in most of them.
+//! The events: a Parquet file of user ids, in which few users make up most events.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -17,15 +17,15 @@ use crate::progress;
 /// The classic Zipf law.
 const EXPONENT: f64 = 1.0;
 const SEED: u64 = 20_260_101;
-/// One event in so many is of a user that the database does not have.
+/// One event in UNKNOWN_EVERY is of a user that the database does not have.
 const UNKNOWN_EVERY: u64 = 100;
-/// There is one such user for so many that it has.
+/// One unknown user per USERS_PER_UNKNOWN known ones.
 const USERS_PER_UNKNOWN: u64 = 50;
 const BATCH: u64 = 65_536;
 
-/// Makes the file unless there is one for so many users and events.
+/// Makes the file, unless there is one with these numbers of users and events.
 pub fn make(path: &Path, users: u64, events: u64) -> Result<Made> {
-    // What it was made from stands beside it.
+    // The parameters that it was made from are written beside it.
     let note = path.with_extension("made-from");
     let made_from = format!("{users} users, {events} events, exponent {EXPONENT}, seed {SEED}\n");
     if path.exists() && std::fs::read_to_string(&note).is_ok_and(|text| text == made_from) {

@@ -1,4 +1,4 @@
-//! `granary demo`: a dictionary of a million users, kept on SSD and filled from a real database, at work.
+//! `granary demo`: a dictionary of a million users, kept on SSD and filled from a real database.
 
 mod cities;
 mod events;
@@ -38,8 +38,8 @@ const USER_FILES: &str = "user_files";
 const DATABASE: &str = "users.db";
 const EVENTS: &str = "events.parquet";
 
-/// A day to two: the entries are fresh when the reader tries what the last lines say. RAM is a quarter of the default, so
-/// that SSD is read.
+/// The lifetime is one to two days: entries are fresh when the user tries what the last lines suggest. RAM is a quarter
+/// of the default, so that SSD is read.
 const CREATE: &str = "\
 CREATE OR REPLACE DICTIONARY users
 (
@@ -70,7 +70,7 @@ LIMIT 12",
     )
 }
 
-/// Makes what is not there, looks all events up three times, and prints what came of it.
+/// Makes the missing files, looks all events up three times, and prints the results.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let folder = arguments.path.join(USER_FILES);
     std::fs::create_dir_all(&folder).map_err(at(&folder))?;

@@ -1,16 +1,16 @@
-//! One pass over all events, and what it cost.
+//! One pass over all events, and its figures.
 
 use granary_sql::format::Format;
 
 use crate::client::Client;
 use crate::failure::Result;
 
-/// What a pass did, and how big the dictionary is after it.
+/// Figures of a pass, and the dictionary's size after it.
 pub struct Pass {
     pub seconds: f64,
     pub lookups: u64,
     pub hits: u64,
-    /// In the RAM tier or a write buffer.
+    /// Hits in the RAM tier or a write buffer.
     pub hits_memory: u64,
     pub hits_flash: u64,
     pub source_requests: u64,

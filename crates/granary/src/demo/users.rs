@@ -8,13 +8,13 @@ use super::{Made, cities};
 use crate::failure::{Result, at};
 use crate::progress;
 
-/// How often the bar moves.
+/// Rows between two updates of the progress bar.
 const ROWS_PER_TICK: u64 = 10_000;
 const FIRST_DAY: &str = "2015-01-01";
 /// Ten years of days on which users signed up.
 const DAYS: u64 = 3653;
 
-/// Makes the database unless there is one with so many users.
+/// Makes the database, unless there is one with this number of users.
 pub fn make(path: &Path, users: u64) -> Result<Made> {
     if users_in(path) == Some(users) {
         return Ok(Made::Before);
@@ -29,7 +29,7 @@ pub fn make(path: &Path, users: u64) -> Result<Made> {
     Ok(Made::Now)
 }
 
-/// The number is written into the file's header when all of them are there.
+/// The number of users, written into the file's header once all rows are there.
 fn users_in(path: &Path) -> Option<u64> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).ok()?;
@@ -61,7 +61,7 @@ fn fill(path: &Path, users: u64) -> Result<()> {
     Ok(())
 }
 
-/// SplitMix64: the same user is the same in every demo.
+/// SplitMix64: a user is the same in every demo.
 fn scramble(n: u64) -> u64 {
     let n = n.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let n = (n ^ (n >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use granary_sql::{Error, Session};
 
-/// Creates the dictionaries of files that are named or matched, in this order.
+/// Creates the dictionaries of the files that are named or matched, in this order.
 pub fn add(session: &Session, patterns: &[String]) -> Result<(), Error> {
     for pattern in patterns {
         for path in files(pattern)? {
-            // The others are there.
+            // An error of one dictionary does not affect the others.
             session.add_dictionaries(&path)?.iter().for_each(|error| eprintln!("{error}"));
         }
     }
     Ok(())
 }
 
-/// The file of this name; or those that match, sorted.
+/// The file of this name, or the files that match it, sorted.
 fn files(pattern: &str) -> Result<Vec<PathBuf>, Error> {
     if Path::new(pattern).exists() {
         return Ok(vec![pattern.into()]);

@@ -26,7 +26,7 @@ pub async fn add_files(
             let what = format!("There is no file {}; a query is given with -q", path.display());
             return Err(Error::file_doesnt_exist(what));
         }
-        // A name that tells the format wins over --input-format, which is then standard input's.
+        // With several files, the format in a file's name wins over --input-format, which is then standard input's.
         let format = InputFormat::of(path).ok().filter(|_| files.len() > 1).or(format);
         if i == 0 {
             session.add_file(ONLY_TABLE, path, format).await?;
@@ -38,14 +38,14 @@ pub async fn add_files(
     Ok(if files.is_empty() { FirstTable::Absent } else { FirstTable::Given })
 }
 
-/// A file's name without what says how it is written: `users` of `users.csv.gz`.
+/// A file's name without its extensions: `users` for `users.csv.gz`.
 fn table_name(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     let name = name.strip_suffix(".gz").unwrap_or(name);
     Path::new(name).file_stem()?.to_str()
 }
 
-/// Makes what is piped in the table `table`, to be read when a statement names it.
+/// Makes the piped input the table `table`, read when a statement names it.
 pub fn add_piped(session: &Session, format: Option<InputFormat>) {
     let input = std::io::stdin();
     if !input.is_terminal() {

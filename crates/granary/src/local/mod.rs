@@ -142,7 +142,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
     };
     let result = work(&runner, &arguments);
     if Arc::into_inner(session).is_none() {
-        // A signal came: who closes the session ends the program too.
+        // A signal arrived: the thread that closes the session ends the program, too.
         stop::wait_for_the_end();
     }
     result

@@ -41,8 +41,8 @@ pub fn run(runner: &Runner) -> Result<(), Error> {
     }
 }
 
-/// Runs what is piped in, each statement when the line that ends it has come: a program can wait for an answer
-/// before it asks on. The first error ends it.
+/// Runs piped statements, each when the line that ends it has arrived: a program can wait for an answer before it sends
+/// the next. The first error ends it.
 pub fn run_piped(runner: &Runner) -> Result<(), Error> {
     let mut text = String::new();
     for line in std::io::stdin().lock().lines() {
@@ -50,7 +50,7 @@ pub fn run_piped(runner: &Runner) -> Result<(), Error> {
             &line.map_err(|e| Error::cannot_open_file(format!("Cannot read standard input: {e}")))?,
         );
         text.push('\n');
-        // A semicolon inside an open string or comment does not end anything: the text does not split then.
+        // A semicolon within an open string or comment ends nothing: the text does not split then.
         if text.trim_end().ends_with(';')
             && let Ok(statements) = runner.session.split(&text)
         {

@@ -1,4 +1,4 @@
-//! Runs statements one after the other and writes what they answer.
+//! Runs statements one after the other and writes their answers.
 
 use std::io::{BufWriter, IsTerminal, Read, Write};
 use std::time::Instant;
@@ -32,7 +32,7 @@ impl Runner<'_> {
         self.session.split(text)?.iter().try_for_each(|statement| self.run(statement))
     }
 
-    /// Runs all statements of a text that was given apart from standard input, which has the rows of an INSERT that ends
+    /// Runs all statements of a text that did not come from standard input, which has the rows of an INSERT that ends
     /// with its FORMAT.
     pub fn run_beside_input(&self, text: &str) -> Result<(), Error> {
         for mut statement in self.session.split(text)? {
@@ -54,13 +54,13 @@ impl Runner<'_> {
                 () = self.stop.asked() => None,
             }
         });
-        // What the statement held is let go of by now.
+        // The statement's resources are released by now.
         let Some(result) = result else { stop::wait_for_the_end() };
         if self.timing == Timing::Printed {
             eprintln!("{:.3}", started.elapsed().as_secs_f64());
         }
         match result {
-            // Whoever reads the other end has had enough: `granary local ... | head`.
+            // The reader has closed its end: `granary local ... | head`.
             Err(End::PipeClosed) => std::process::exit(0),
             Err(End::Failed(error)) => Err(error),
             Ok(()) => Ok(()),

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::Notify;
 
-/// How long a statement that runs may take to let go of its dictionaries.
+/// How long a running statement may take to release its dictionaries.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether the program was told to stop.
@@ -19,8 +19,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Watches for signals for as long as the program runs. The first one closes the session; another one does
-    /// not wait for that.
+    /// Watches for signals for as long as the program runs. The first one closes the session; a second one ends the
+    /// program without waiting for that.
     pub fn watch(session: &Arc<Session>) -> io::Result<Stop> {
         let asked = Arc::new(Notify::new());
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -46,19 +46,19 @@ impl Stop {
 }
 
 fn close(session: &Weak<Session>, signal: i32) {
-    // Without a session the program is at its end anyway.
+    // Without a session the program is ending anyway.
     if let Some(session) = session.upgrade() {
         session.close(PATIENCE);
         std::process::exit(status(signal));
     }
 }
 
-/// As the shell counts: 130 for SIGINT, 143 for SIGTERM.
+/// The shell's exit status for a signal: 130 for SIGINT, 143 for SIGTERM.
 fn status(signal: i32) -> i32 {
     128 + signal
 }
 
-/// Leaves the end of the program to the thread that closes the session.
+/// Parks the thread: the one that closes the session ends the program.
 pub fn wait_for_the_end() -> ! {
     loop {
         thread::park();

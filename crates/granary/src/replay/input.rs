@@ -1,4 +1,4 @@
-//! What is replayed, and in how much space.
+//! The input of a replay, and the space of its caches.
 
 use std::path::PathBuf;
 
@@ -46,11 +46,11 @@ pub struct Input {
     copies: u32,
 }
 
-/// Requests that are drawn, unless said otherwise.
+/// Default number of drawn requests.
 pub const DRAWN: u64 = 1_000_000;
 
 impl Input {
-    /// Reads it all.
+    /// Reads the whole input.
     pub fn load(&self) -> Result<Workload> {
         let scale = Scale { requests: self.requests.unwrap_or(DRAWN), keys: self.keys, seed: self.seed };
         let source = Source { path: self.trace.clone(), format: self.format, scale, cluster: self.cluster };
@@ -59,7 +59,7 @@ impl Input {
     }
 }
 
-/// The first `limit` requests of a trace, so many times side by side.
+/// The first `limit` requests of a trace, `copies` times side by side.
 pub fn load(source: &Source, limit: usize, copies: u32) -> Result<Workload> {
     let workload = Workload::load(Trace::open(source)?, limit)?;
     let too_many = || Failure::Argument("so many copies have too many requests or keys".into());
@@ -92,7 +92,7 @@ fn part(text: &str) -> std::result::Result<f64, String> {
 }
 
 impl Space {
-    /// In bytes.
+    /// The space, in bytes.
     pub fn budget(&self, workload: &Workload) -> Budget {
         match (self.dram, self.flash) {
             (Some(Size(dram)), Some(Size(flash))) => Budget::new(dram, flash),
@@ -101,7 +101,7 @@ impl Space {
     }
 }
 
-/// A part of a working set, cut into DRAM and flash.
+/// The `part` of a working set, divided into DRAM and flash.
 pub fn sizes(working_set: u64, part: f64, ratio: u64) -> Budget {
     let both = (working_set as f64 * part) as u64;
     let dram = both / (ratio + 1);

@@ -1,4 +1,4 @@
-//! `granary replay`: what policies make of a trace, at memory speed and without a device, or on the real server.
+//! `granary replay`: replays a trace on policies, at memory speed and without a device, or on the real server.
 
 mod input;
 mod served;
@@ -109,7 +109,7 @@ fn replay_model(name: &str, model: &mut dyn Model, workload: &Workload, next_rea
     tally
 }
 
-/// A workload in a line.
+/// Describes a workload in a line.
 pub fn describe(workload: &Workload) -> String {
     format!(
         "{} ({}): {} requests, {} of them reads, for {} keys; {} of objects, {} at most at a time",

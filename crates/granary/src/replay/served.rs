@@ -1,4 +1,4 @@
-//! The real server beside the models: one that runs, or one of our own for each policy, on a real disk.
+//! The real server beside the models: a running one, or one of our own for each policy, on a real disk.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -36,23 +36,23 @@ pub struct Arguments {
     pipeline: u16,
 }
 
-/// What there is of real servers.
+/// The real servers that are replayed on.
 pub enum Real<'a> {
     None,
     Running { name: &'a str, clients: Clients, says: Statistics },
     OnDisk(OnDisk),
 }
 
-/// Servers of our own.
+/// Servers that the replay starts.
 pub struct OnDisk {
-    /// Where their folders go.
+    /// The folder for their data.
     pub folder: PathBuf,
     pub connections: usize,
     pub pipeline: usize,
 }
 
 impl Arguments {
-    /// Finds the server, and leaves out of a workload what is too large for it.
+    /// Finds the server, and removes objects that are too large for it from a workload.
     pub fn prepare(&self, workload: &mut Workload) -> Result<Real<'_>> {
         let (connections, pipeline) = (usize::from(self.connections), usize::from(self.pipeline));
         let (real, bytes_max) = match (&self.server, &self.disk) {
@@ -86,12 +86,12 @@ fn address(name: &str) -> Result<SocketAddr> {
     found.next().ok_or_else(|| Failure::Argument(format!("{name} is nowhere")))
 }
 
-/// Most bytes of an object that a server of our own takes.
+/// Maximum bytes of an object that our own server accepts.
 pub fn object_bytes_max() -> u64 {
     (granary_memcached::limits::ITEM_BYTES_DEFAULT - granary_memcached::limits::ITEM_OVERHEAD_BYTES) as u64
 }
 
-/// The space that a server makes of so much: whole segments of its own size.
+/// The space that a server makes of these bytes: whole segments of its own size.
 pub fn budget_of_server(dram_bytes: u64, flash_bytes: u64, item_bytes_max: Option<u64>) -> Budget {
     let mut options = StoreOptions::new("", dram_bytes, flash_bytes);
     options.item_bytes_max = item_bytes_max.map_or(options.item_bytes_max, |bytes| bytes as usize);
@@ -101,7 +101,7 @@ pub fn budget_of_server(dram_bytes: u64, flash_bytes: u64, item_bytes_max: Optio
 }
 
 impl Real<'_> {
-    /// The space that models have beside this server, where they would have `wanted` by themselves.
+    /// The space of models beside this server, where they would have `wanted` alone.
     pub fn budget(&self, wanted: Budget) -> Budget {
         match self {
             Self::None => wanted,
@@ -116,7 +116,7 @@ impl Real<'_> {
         }
     }
 
-    /// A server of our own with this policy, if it has it, and the model as exactly as there is one.
+    /// Replays on a server of our own with this policy, if it has it, and on the most exact model.
     pub fn replay(
         &self,
         policy: &Policy,
@@ -133,7 +133,7 @@ impl Real<'_> {
         Ok(())
     }
 
-    /// The server that runs, and its policy as a model.
+    /// Replays on the running server, and on a model of its policy.
     pub fn replay_running(&self, budget: &Budget, workload: &Workload, table: &mut Table) -> Result<()> {
         let Self::Running { name, clients, says } = self else { return Ok(()) };
         if let Some(policy) = says.text("settings", "admission").and_then(|name| name.parse().ok()) {
@@ -145,12 +145,12 @@ impl Real<'_> {
     }
 }
 
-/// What the server is told to have the policy of a model. Its write-through, `all`, is the log's.
+/// The server's setting for a model's policy. Its write-through, `all`, corresponds to the log (`Fifo`).
 fn admission(policy: &Policy) -> Option<Admission> {
     if *policy == Policy::Fifo { Some(Admission::All) } else { policy.admission().cloned() }
 }
 
-/// The model with all that an object takes on the server.
+/// The model with all overheads of objects on the server.
 pub fn exact_model(policy: &Policy, budget: &Budget, keys: u32) -> Option<Box<dyn Model>> {
     let block_bytes = StoreOptions::new("", budget.dram_bytes, budget.flash_bytes).block_bytes() as u32;
     let value_bytes = granary_memcached::limits::ITEM_HEADER_BYTES as u32;
@@ -172,7 +172,7 @@ fn replay_on(clients: &Clients, name: &str, workload: &Workload, content: &Conte
     served.map_err(|error| Failure::File(name.to_owned(), error))
 }
 
-/// How a server of our own keeps items.
+/// Options of a server of our own.
 pub struct Serving {
     pub admission: Admission,
     pub compression: Compression,

@@ -1,4 +1,4 @@
-//! What came of a replay, as it is shown.
+//! The results of a replay, for display.
 
 use granary_lab::Report;
 use granary_lab::model::Tally;
@@ -35,7 +35,7 @@ impl Table {
         }
     }
 
-    /// What a server did.
+    /// Adds the results of a server.
     pub fn add_served(&mut self, name: &str, served: &Served) {
         self.add(name, &served.tally);
         for (count, what) in [
@@ -66,7 +66,7 @@ impl Table {
         self.csv.row(std::iter::once(policy.to_owned()).chain(numbers));
     }
 
-    /// The table, and what is to be said about it.
+    /// The table and its notes.
     pub fn text(&self) -> String {
         format!("{}\n{}", self.report.text(), self.notes)
     }

@@ -1,14 +1,15 @@
-//! Where to listen: an address, or a name that has one, and a port.
+//! Addresses to listen on: an IP address or a name that resolves to one, and a port.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// Reads `127.0.0.1:8123`, `[::1]:8123` or `localhost:8123`. Of a name's addresses the first of IPv4 counts, or the first.
+/// Reads `127.0.0.1:8123`, `[::1]:8123` or `localhost:8123`. Of a name's addresses the first IPv4 one is taken, else
+/// the first.
 ///
 /// # Errors
-/// A text that is none of these, or a name that nobody knows.
+/// A text in none of these forms, or an unknown name.
 pub fn parse(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -29,7 +30,7 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
 #[serde(try_from = "String")]
 pub enum Http {
     At(SocketAddr),
-    /// Memcached, volumes or HTTPS alone are served.
+    /// Only memcached, volumes or HTTPS are served.
     Nowhere,
 }
 

@@ -16,8 +16,8 @@ pub struct Arguments {
     pub ublk: Option<bool>,
 }
 
-/// Keeps this thread, and those that it starts, from waiting for disks when it allocates memory: where memory is short, the
-/// kernel writes to the devices of this process, whose threads wait for each other's locks.
+/// Keeps this thread, and those that it starts, from waiting for disks when it allocates memory: under memory pressure
+/// the kernel writes to the devices of this process, whose threads could wait for each other's locks.
 pub fn allocate_without_disks() {
     if let Err(error) = rustix::process::configure_io_flusher_behavior(true) {
         tracing::warn!(

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::logging::LogFormat;
 use super::{address, memcached, nbd, size};
 
-/// What the file may say; everything may be left out.
+/// The settings of the file, all optional.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -55,7 +55,7 @@ struct ConfiguredUser {
     dictionaries: Option<Vec<String>>,
 }
 
-/// What is wrong with a configuration.
+/// An error of a configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("{0}: cannot read: {1}")]
@@ -84,7 +84,7 @@ pub enum ConfigError {
         "memcached has no address: say address = \"ADDRESS:PORT\" or socket = \"PATH\" under [memcached] (or --memcached, --memcached-socket), or leave its other settings out"
     )]
     NoMemcached,
-    /// What volumes are served with, but not where.
+    /// Volumes have settings, but no address.
     #[error(
         "NBD has no address: say address = \"ADDRESS:PORT\" or socket = \"PATH\" under [nbd] (or --nbd, --nbd-socket), or leave its other settings out"
     )]
@@ -111,7 +111,7 @@ impl Config {
         toml::from_str(&text).map_err(|error| ConfigError::Parse(path.to_owned(), Box::new(error)))
     }
 
-    /// The users; `None`: there is no such section.
+    /// The users; `None`: the section is missing.
     pub fn users(&self) -> Result<Option<Vec<User>>, ConfigError> {
         let Some(users) = &self.users else { return Ok(None) };
         let users = users.iter().map(|(name, user)| {
@@ -124,7 +124,7 @@ impl Config {
         users.collect::<Result<_, _>>().map(Some)
     }
 
-    /// What every session begins with.
+    /// The settings that every session begins with.
     pub fn settings(&self) -> Result<Settings, ConfigError> {
         let text = |(name, value): (&String, &toml::Value)| {
             let value = match value {

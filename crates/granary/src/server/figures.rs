@@ -1,4 +1,4 @@
-//! What the dashboard and `/metrics` show of the memcached server.
+//! The memcached server's figures for the dashboard and `/metrics`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use granary_server::{Figure, Kind, Memcached};
 
 use Kind::{Counter, Gauge};
 
-/// What `stats` calls a figure, its name here, whether it only rises, and what it is.
+/// A figure's name in `stats`, its name here, whether it only rises, and its description.
 const FIGURES: &[(&str, &str, Kind, &str)] = &[
     ("uptime", "uptime_seconds", Gauge, "Time since the server started"),
     ("threads", "threads", Gauge, "Threads that serve"),
@@ -84,13 +84,13 @@ const FIGURES: &[(&str, &str, Kind, &str)] = &[
     ("granary.write_errors", "flash_write_errors", Counter, "Writes to flash that failed"),
 ];
 
-/// The server as HTTP shows it.
+/// The server's figures, as HTTP shows them.
 pub fn of(server: &Server) -> Memcached {
     let stats = server.stats();
     Memcached { address: server.places().to_owned(), figures: Arc::new(move || named(&stats.read())) }
 }
 
-/// Bytes of RAM that its cache takes.
+/// Bytes of RAM of its cache.
 pub fn ram(stats: &Stats) -> u64 {
     let figures = stats.read();
     let parts = ["memory", "index", "buffer", "policy", "codec"].map(|part| format!("granary.{part}_bytes"));
@@ -121,7 +121,7 @@ mod tests {
         assert!(unknown.is_empty(), "{unknown:?} of {known:?}");
         let memcached = of(&server);
         assert_eq!((memcached.figures)().len(), FIGURES.len());
-        // Whoever watches a server does not keep it from being stopped.
+        // Reading the figures does not keep the server from stopping.
         server.stop().unwrap();
         assert!(stats.read().is_empty() && (memcached.figures)().is_empty());
     }

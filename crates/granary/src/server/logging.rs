@@ -1,13 +1,17 @@
-//! Log lines of a server, on standard error.
+//! Log lines of a server, written to standard error.
 
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use serde::Deserialize;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::config::ConfigError;
+
+/// Lines that wait for standard error at most; those beyond are dropped.
+const LINES_WAITING_MAX: usize = 8192;
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -20,23 +24,41 @@ pub enum LogFormat {
     Json,
 }
 
-/// Begins to write them: those that `filter` lets through, such as `info` or `warn,granary_memcached=info`.
+/// Begins to write them: those that `filter` lets through, such as `info` or `warn,granary_memcached=info`. A thread of its
+/// own writes them, until the guard is dropped: a reader that stalls, or is gone, holds up nobody.
 ///
 /// # Errors
 /// A word that is no level, and what else is no filter.
-pub fn start(filter: &str, format: LogFormat) -> Result<(), ConfigError> {
+pub fn start(filter: &str, format: LogFormat) -> Result<WorkerGuard, ConfigError> {
     let filter = parse(filter).ok_or_else(|| ConfigError::Log(filter.to_owned()))?;
-    let ansi = std::io::stderr().is_terminal();
-    let lines =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(ansi);
+    let (writer, guard) =
+        NonBlockingBuilder::default().buffered_lines_limit(LINES_WAITING_MAX).finish(std::io::stderr());
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_ansi(std::io::stderr().is_terminal())
+        // The library would say so on standard error, and panic where that cannot be written.
+        .log_internal_errors(false);
     match format {
         LogFormat::Text => lines.init(),
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }
-    Ok(())
+    Ok(guard)
 }
 
-/// A word alone is a level; to the library it may be the name of a module, too, and then nothing else is written.
+/// Writes warnings and errors of a command on standard error.
+pub fn start_for_command() {
+    let lines = tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::WARN)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .without_time()
+        .log_internal_errors(false);
+    lines.init();
+}
+
+/// A single word must be a level; the library would also accept it as a module's name, and then log nothing else.
 fn parse(filter: &str) -> Option<EnvFilter> {
     let parts: Vec<&str> = filter.split(',').map(str::trim).collect();
     let is_level = |part: &str| !part.is_empty() && part.parse::<LevelFilter>().is_ok();

@@ -17,13 +17,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// RAM for items, unless it is said.
+/// Default RAM for items.
 const MEMORY: Size = Size(64 << 20);
-/// With less, hardly an item is there.
+/// With less, hardly any item fits.
 const MEMORY_MIN: Size = Size(1 << 20);
-/// SSD for items.
+/// Default space on SSD for items.
 const FLASH: Size = Size(1 << 30);
-/// The greatest item, memcached's own.
+/// Default maximum size of an item, as in memcached.
 const ITEM_MAX: Size = Size(1 << 20);
 
 /// Arguments that begin with `--memcached`, and the section `[memcached]` of the configuration.
@@ -111,7 +111,7 @@ pub struct Arguments {
     applications: Vec<String>,
 
     /// Most connections at a time; memcached's -c [default: 1024]
-    // The server has an argument of that name, too.
+    // The server has an argument with the same name.
     #[arg(
         id = "memcached-connections",
         long = "memcached-connections",
@@ -150,7 +150,7 @@ fn compression<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Compression
 }
 
 impl Arguments {
-    /// These, and where they say nothing, others.
+    /// These arguments, completed by `others`.
     pub fn or(self, others: Arguments) -> Arguments {
         Arguments {
             address: self.address.or(others.address),
@@ -175,29 +175,29 @@ impl Arguments {
         }
     }
 
-    /// Whether it is said where it is to be served.
+    /// Whether an address or a socket is given.
     pub fn has_address(&self) -> bool {
         self.address.is_some() || self.socket.is_some()
     }
 
-    /// Whether anything is said at all.
+    /// Whether any argument is given.
     pub fn says_something(&self) -> bool {
         *self != Arguments::default()
     }
 
-    /// Whether it is to speak TLS.
+    /// Whether it is to serve TLS.
     pub fn wants_tls(&self) -> bool {
         self.has_address() && self.tls == Some(true)
     }
 
-    /// Starts the server, if it is asked for. What it keeps lies in `folder`.
+    /// Starts the server, if it has an address. Its data lie in `folder`.
     pub fn start(self, folder: &Path, tls: Option<Arc<ServerConfig>>) -> Result<Option<Server>, ServerError> {
         if !self.has_address() {
             return Ok(None);
         }
         let memory_bytes = self.memory.unwrap_or(MEMORY).0;
         if memory_bytes < MEMORY_MIN.0 {
-            // memcached's -m counts megabytes.
+            // memcached's -m counts in megabytes.
             let reason = format!(
                 "{memory_bytes} bytes of RAM are too few for items: give a unit, such as 64MiB, and 1MiB at least"
             );

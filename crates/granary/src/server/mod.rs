@@ -5,7 +5,7 @@ mod address;
 mod block_devices;
 mod config;
 mod figures;
-mod logging;
+pub mod logging;
 mod memcached;
 mod mode;
 mod nbd;
@@ -14,6 +14,7 @@ mod volume_figures;
 mod volumes;
 
 use std::error::Error;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ use address::Http;
 use config::{Config, ConfigError};
 use logging::LogFormat;
 
-/// With less, no query has an answer.
+/// With less, no query can be answered.
 const QUERY_MEMORY_MIN: u64 = 4 << 20;
 
 /// Shown at the end of `granary server --help`.
@@ -141,30 +142,31 @@ pub struct Arguments {
     block_devices: block_devices::Arguments,
 }
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 pub fn run(arguments: Arguments) -> ExitCode {
     match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            // Where it cannot be written there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "{error}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
-    // Memory in pieces of many sizes and ages takes up to twice the RAM in huge pages, and lookups are no faster with
-    // them. A kernel that does not know them has none.
+    // Allocations of many sizes and ages take up to twice the RAM in huge pages, and lookups are no faster with them.
+    // On a kernel without huge pages the call fails, harmlessly.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     let mut config = match &arguments.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
     let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
-    logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
+    let _log = logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
     allow_all_descriptors();
     let serves_block_devices = serves_block_devices(&arguments, &config);
-    // Before there are other threads.
+    // Before other threads are started.
     #[cfg(feature = "ublk")]
     if serves_block_devices {
         block_devices::allocate_without_disks();
@@ -215,9 +217,9 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     {
         return Err(ConfigError::IdleHttp.into());
     }
-    // Before anything is opened, and made anew where its size is another.
+    // Before anything is opened, or made anew because its size has changed.
     let server = granary_server::Server::bind(&options)?;
-    // Until all is closed.
+    // Held until everything is closed.
     let lock = FolderLock::take(&path)?;
     options.session.lock = Some(lock.clone());
     let volumes = if serves_volumes { volumes::open(&path)? } else { volumes::Opened::default() };
@@ -225,7 +227,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let nbd = nbd.start(&volumes, nbd_tls)?;
     let volumes::Opened { volumes, refused, .. } = volumes;
     if let (true, Some(error)) = (serves_block_devices, refused.into_iter().next()) {
-        // The devices after it would have other numbers.
+        // Later devices would get other numbers.
         return Err(error.into());
     }
     let places = nbd.iter().flat_map(granary_nbd::Server::uris).map(String::as_str);
@@ -263,7 +265,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
         }
     })?;
     memcached.map_or(Ok(()), granary_memcached::Server::stop)?;
-    // What was begun is answered before volumes are closed.
+    // Requests in progress are answered before volumes are closed.
     drop(nbd);
     #[cfg(feature = "ublk")]
     drop(block_devices);
@@ -273,7 +275,7 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Has as many descriptors as the system allows: the usual limit is there for programs that use `select`, and a connection
+/// Raises the limit of descriptors to the maximum: the usual limit is for programs that use `select`, and a connection
 /// of NBD takes some four.
 fn allow_all_descriptors() {
     let limit = getrlimit(Resource::Nofile);
@@ -283,7 +285,7 @@ fn allow_all_descriptors() {
     }
 }
 
-/// Whether volumes become block devices, which this program may be built without.
+/// Whether volumes become block devices; the program may be built without these.
 #[cfg(feature = "ublk")]
 fn serves_block_devices(arguments: &Arguments, config: &Config) -> bool {
     arguments.block_devices.ublk.or(config.ublk) == Some(true)

@@ -1,4 +1,4 @@
-//! A file's permissions, as `chmod` has them: `700`, `0o770`.
+//! A file's permissions, in octal as for `chmod`: `700`, `0o770`.
 
 use serde::Deserialize;
 
@@ -15,7 +15,7 @@ impl TryFrom<String> for Mode {
     }
 }
 
-/// Reads them, in octal.
+/// Reads permissions, in octal.
 pub fn parse(text: &str) -> Result<Mode, String> {
     let digits = text.strip_prefix("0o").unwrap_or(text);
     match u32::from_str_radix(digits, 8) {

@@ -40,7 +40,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// These, and where they say nothing, others.
+    /// These arguments, completed by `others`.
     pub fn or(self, others: Arguments) -> Arguments {
         Arguments {
             address: self.address.or(others.address),
@@ -50,22 +50,22 @@ impl Arguments {
         }
     }
 
-    /// Whether it is said where volumes are to be served, here or by systemd.
+    /// Whether an address or a socket is given, here or by systemd.
     pub fn has_address(&self) -> bool {
         self.address.is_some() || self.socket.is_some() || is_activated()
     }
 
-    /// Whether anything is said at all.
+    /// Whether any argument is given.
     pub fn says_something(&self) -> bool {
         *self != Arguments::default()
     }
 
-    /// Whether it is to speak TLS.
+    /// Whether it is to serve TLS.
     pub fn wants_tls(&self) -> bool {
         self.tls == Some(true) && self.has_address()
     }
 
-    /// Serves volumes, if that is asked for.
+    /// Serves volumes, if it has an address.
     ///
     /// # Errors
     /// The address cannot be listened on.

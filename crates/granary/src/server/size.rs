@@ -15,7 +15,7 @@ impl TryFrom<String> for Size {
     }
 }
 
-/// Reads one. Units are binary, with or without `iB`, in either case.
+/// Reads a size. Units are binary, with or without `iB`, in either case.
 pub fn parse(text: &str) -> Result<Size, String> {
     let digits = text.chars().take_while(char::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);

@@ -1,4 +1,4 @@
-//! What the dashboard and `/metrics` show of volumes.
+//! The volumes' figures for the dashboard and `/metrics`.
 
 use std::sync::{Arc, Weak};
 
@@ -9,7 +9,7 @@ use Kind::{Counter, Gauge};
 
 type OfVolume = (&'static str, Kind, &'static str, fn(&Stats) -> u64);
 
-/// What is shown of each volume.
+/// The figures of each volume.
 const FIGURES: &[OfVolume] = &[
     ("reads", Counter, "Requests that read", |s| s.reads),
     ("writes", Counter, "Requests that wrote", |s| s.writes),
@@ -45,7 +45,7 @@ const FIGURES: &[OfVolume] = &[
     ("ram_buffer_bytes", Gauge, "RAM of write buffers", |s| s.buffer_bytes),
 ];
 
-/// Volumes as HTTP shows them, until they are closed.
+/// The volumes' figures, as HTTP shows them, until they are closed.
 pub fn of(volumes: &[Arc<Volume>], address: String) -> Volumes {
     let volumes: Vec<Weak<Volume>> = volumes.iter().map(Arc::downgrade).collect();
     let figures = move || {

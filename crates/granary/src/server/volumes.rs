@@ -1,4 +1,4 @@
-//! The volumes of `granary server`: opened once, whatever serves them.
+//! The volumes of `granary server`: opened once, for NBD and block devices alike.
 
 use std::error::Error;
 use std::io;
@@ -17,21 +17,22 @@ pub struct Opened {
     pub volumes: Vec<Arc<Volume>>,
     /// The errors of the volumes that could not be opened.
     pub refused: Vec<granary_volume::Error>,
-    /// The one that clients get who name none. Where it could not be opened, they get none.
+    /// Name of the volume for clients that name none. If it could not be opened, they get none.
     pub default_name: String,
 }
 
-/// Opens the volumes of Granary's folder. One that cannot be opened is no reason not to serve the others: the log says why.
+/// Opens the volumes of Granary's folder. One that cannot be opened is logged, and the others are served.
 ///
 /// # Errors
-/// There are none, or the folder cannot be read.
+/// There are no volumes, or the folder cannot be read.
 pub fn open(folder: &Path) -> Result<Opened, Box<dyn Error>> {
     let folder = volume::folder(folder);
     let names = if folder.exists() { Volume::list(&folder)? } else { Vec::new() };
     if names.is_empty() {
         let text = format!(
-            "there is no volume in {}: make one with `granary volume create NAME --size 8GiB`",
-            folder.display()
+            "there is no volume in {}: make one with {}",
+            folder.display(),
+            volume::create_command(&folder)
         );
         return Err(text.into());
     }
@@ -49,7 +50,7 @@ pub fn open(folder: &Path) -> Result<Opened, Box<dyn Error>> {
     Ok(opened)
 }
 
-/// Closes volumes that nobody serves any more.
+/// Closes volumes that are not served any more.
 ///
 /// # Errors
 /// A volume could not be made durable.

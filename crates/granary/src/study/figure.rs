@@ -1,11 +1,11 @@
-//! Figures as they are shown.
+//! Formats figures.
 
 use granary_lab::Samples;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// Seconds: the median, and the range when there was more than one run.
+/// Seconds: the median, and the range if there were several runs.
 pub fn seconds(samples: &Samples) -> String {
     let (median, low, high) = (samples.median(), samples.min(), samples.max());
     if median.is_nan() {
@@ -27,13 +27,13 @@ fn short(seconds: f64) -> String {
     }
 }
 
-/// How often `theirs` is `ours`.
+/// The ratio of `theirs` to `ours`.
 pub fn ratio(theirs: &Samples, ours: &Samples) -> Option<f64> {
     let ratio = theirs.median() / ours.median();
     ratio.is_finite().then_some(ratio)
 }
 
-/// `x` with as many digits as it is worth.
+/// A ratio with its significant digits.
 pub fn times(ratio: Option<f64>) -> String {
     match ratio {
         None => "-".to_owned(),

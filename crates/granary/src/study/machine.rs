@@ -1,9 +1,9 @@
-//! What a study ran on.
+//! Describes the machine of a study.
 
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Lines such as `kernel: 6.1.0`, of what can be seen.
+/// Lines such as `kernel: 6.1.0`, as far as the system tells.
 pub fn describe(data: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = |name: &str, value: Option<String>| {
@@ -31,21 +31,21 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// What /sys has of the block device under a folder.
+/// The block device under a folder, in /sys.
 fn block_device(path: &Path) -> Option<PathBuf> {
     let number = std::fs::metadata(path).ok()?.st_dev();
     let (major, minor) = (number >> 8 & 0xfff, number & 0xff | number >> 12 & 0xfff00);
     std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()
 }
 
-/// The folder in /sys of the disk that a path is on. A partition's is within it.
+/// The folder in /sys of the disk that a path is on; a partition's folder is within its disk's.
 fn disk(path: &Path) -> Option<PathBuf> {
     let place = block_device(path)?;
     let above = place.parent()?.to_owned();
     [place, above].into_iter().find(|place| place.join("queue").is_dir())
 }
 
-/// The block device under a folder and its model, where the system tells them.
+/// The name and model of the block device under a folder, as far as the system tells.
 fn device(path: &Path) -> Option<String> {
     let name = block_device(path)?.file_name()?.to_string_lossy().into_owned();
     let model = disk(path).and_then(|disk| first_line(&disk.join("device/model")));
@@ -73,7 +73,7 @@ mod tests {
     fn something_is_seen() {
         let lines = super::describe(std::path::Path::new("/"));
         assert!(lines.iter().any(|line| line.starts_with("kernel: ")), "{lines:?}");
-        // What is a disk's, and not its partitions', is found of both.
+        // Attributes of a disk are found for its partitions, too.
         let has = |name: &str| lines.iter().any(|line| line.starts_with(name));
         assert_eq!(has("device: "), has("read_ahead_kb: "), "{lines:?}");
     }

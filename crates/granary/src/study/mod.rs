@@ -1,4 +1,4 @@
-//! `granary study`: measurements that anybody can repeat, written down as a page.
+//! `granary study`: measurements that anybody can repeat, written as pages.
 
 mod cache;
 mod compression;

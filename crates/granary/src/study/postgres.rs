@@ -1,4 +1,4 @@
-//! A PostgreSQL of a study's own, from Debian's package: the database that is asked.
+//! A PostgreSQL server for a study, from Debian's package.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::failure::{Failure, Result, at};
 
 const INSTALL: &str = "scripts/install-test-servers.sh installs it";
 const PASSWORD: &str = "secret";
-/// How long it may take to start, and to start again after it was stopped in the middle of its work.
+/// How long it may take to start, also after it was stopped in the middle of its work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server on loopback with one table; it ends when this is dropped.
+/// A server on loopback with one table; it is stopped on drop.
 pub struct Postgres {
     binaries: PathBuf,
     folder: PathBuf,
@@ -25,7 +25,7 @@ impl Postgres {
     /// Makes a database in a new folder and serves it.
     pub fn start(folder: &Path) -> Result<Self> {
         std::fs::create_dir_all(folder).map_err(at(folder))?;
-        // PostgreSQL runs as its own user where we are root.
+        // PostgreSQL runs as its own user if we are root.
         std::fs::set_permissions(folder, PermissionsExt::from_mode(0o777)).map_err(at(folder))?;
         let password = folder.join("password");
         std::fs::write(&password, PASSWORD).map_err(at(&password))?;
@@ -65,7 +65,7 @@ impl Postgres {
         command
     }
 
-    /// Serves what is there, on the same port.
+    /// Starts the server again, on the same port.
     pub fn start_again(&mut self) -> Result<()> {
         let server = self
             .command("postgres")
@@ -73,7 +73,7 @@ impl Postgres {
             .arg(self.folder.join("data"))
             .args(["-p", &self.port.to_string(), "-h", "127.0.0.1", "-k", ""])
             .args(["-c", "fsync=off", "-c", "shared_buffers=512MB", "-c", "max_wal_size=4GB"])
-            // A table that is read by index on SSD; and nobody else may read it.
+            // For a table read by index on SSD; and autovacuum must not read it.
             .args(["-c", "random_page_cost=1.1", "-c", "autovacuum=off"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -92,7 +92,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Runs SQL in psql; the answer's rows, columns parted by `|`.
+    /// Runs SQL in psql; returns the answer's rows, with columns separated by `|`.
     pub fn ask(&self, sql: &str) -> Result<String> {
         let psql = self.binaries.join("psql");
         let mut command = Command::new(&psql);
@@ -107,7 +107,7 @@ impl Postgres {
         }
     }
 
-    /// The one number that a query answers.
+    /// The one number that a query returns.
     pub fn number(&self, sql: &str) -> Result<u64> {
         let text = self.ask(sql)?;
         text.parse().map_err(|_| Failure::Answer(text))
@@ -122,25 +122,25 @@ impl Postgres {
         )
     }
 
-    /// What it calls itself.
+    /// The server's version.
     pub fn version(&self) -> Result<String> {
         self.ask("SHOW server_version")
     }
 
-    /// Stops it at once; connections break.
+    /// Stops it immediately; connections break.
     pub fn stop(&mut self) {
         let Some(mut server) = self.server.take() else { return };
-        // Immediate shutdown, which takes its children along.
+        // Immediate shutdown, which ends its child processes, too.
         signal("QUIT", server.id());
         let _ = server.wait();
     }
 
-    /// Stops the time for it and for all its connections: it takes requests and answers none. To be resumed.
+    /// Suspends it and all of its connections: it accepts requests and answers none. Undone by `resume`.
     pub fn pause(&self) {
         self.signal_all("STOP");
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     pub fn resume(&self) {
         self.signal_all("CONT");
     }
@@ -159,7 +159,7 @@ impl Drop for Postgres {
     }
 }
 
-/// `/usr/lib/postgresql/<version>/bin`, the newest.
+/// `/usr/lib/postgresql/<version>/bin`, for the newest version.
 fn binaries() -> Result<PathBuf> {
     let entries = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut versions: Vec<PathBuf> = entries.map(|entry| entry.path().join("bin")).collect();

@@ -1,4 +1,4 @@
-//! A `granary server` of a study's own: this very program in another process.
+//! A `granary server` for a study: this program in another process.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result, at};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
-/// A server that runs; it ends when this is dropped.
+/// A running server, ended on drop.
 pub struct Served {
     process: Child,
     /// `http://127.0.0.1:PORT`.
@@ -23,7 +23,7 @@ pub struct Served {
 /// A client that keeps its connection.
 pub fn agent() -> ureq::Agent {
     let options = ureq::Agent::config_builder().http_status_as_error(false);
-    // ClickHouse does not ask for packed answers either.
+    // ClickHouse does not ask for compressed answers either.
     let options = options.accept_encoding(ureq::config::AutoHeaderValue::None);
     options.timeout_global(Some(ANSWER_TIMEOUT)).build().into()
 }
@@ -35,7 +35,7 @@ pub fn post(agent: &ureq::Agent, url: &str, body: &[u8]) -> std::result::Result<
 }
 
 impl Served {
-    /// Serves the dictionaries in a folder, on a port that stays the same when it is started again.
+    /// Serves the dictionaries in a folder, on `port`, which stays the same across restarts.
     pub fn start(folder: &Path, port: u16) -> Result<Self> {
         let program = PathBuf::from("/proc/self/exe");
         let mut command = Command::new(&program);
@@ -48,7 +48,7 @@ impl Served {
             .by_ref()
             .map_while(std::io::Result::ok)
             .find_map(|line| line.split_once("Granary listens on ").map(|(_, url)| url.trim().to_owned()));
-        // A server whose lines nobody reads would stop at last.
+        // A server whose output is not read would block in the end.
         std::thread::spawn(move || lines.map_while(std::io::Result::ok).for_each(drop));
         let url = listening.unwrap_or_default();
         let this = Self { process, url, agent: agent() };
@@ -64,7 +64,7 @@ impl Served {
         Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 
-    /// What is answered to a body at a path.
+    /// The answer to a body at a path.
     pub fn post(&self, path: &str, body: &[u8]) -> Result<Vec<u8>> {
         match post(&self.agent, &format!("{}{path}", self.url), body) {
             Ok((200, answer)) => Ok(answer),
@@ -75,12 +75,12 @@ impl Served {
         }
     }
 
-    /// RAM that it has.
+    /// Bytes of its resident RAM.
     pub fn resident_bytes(&self) -> u64 {
         resident_bytes(self.process.id()).unwrap_or(0)
     }
 
-    /// Stops it as a person does.
+    /// Stops it by SIGTERM.
     pub fn stop(mut self) -> Result<()> {
         signal("TERM", self.process.id());
         let ended = self.process.wait().map_err(at(Path::new("granary server")))?;
@@ -93,7 +93,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // After `stop` there is nothing left to end.
+        // After `stop` there is nothing left to kill.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result, at};
 use crate::progress;
-use crate::volume::open_with_progress;
+use crate::volume::{create_command, open_with_progress};
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Files, Io, Volume};
 use indicatif::HumanBytes;
@@ -21,7 +21,7 @@ fn space(files: &Files) -> u64 {
 pub fn list(folder: &Path) -> Result<()> {
     let names = if folder.exists() { Volume::list(folder)? } else { Vec::new() };
     if names.is_empty() {
-        say!("no volumes in {}; `granary volume create NAME --size 8GiB` makes one", folder.display());
+        say!("no volumes in {}; {} makes one", folder.display(), create_command(folder));
         return Ok(());
     }
     say!("{:<24} {:>12} {:>12} {:>10} {:>10}", "name", "size", "on disk", "block", "map");
@@ -52,7 +52,7 @@ pub fn list(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Everything about one.
+/// Prints everything about a volume.
 pub fn inspect(folder: &Path, name: &str) -> Result<()> {
     let files = Files::new(folder, name)?;
     let volume = open_with_progress(folder, name)?;
@@ -79,7 +79,7 @@ pub fn inspect(folder: &Path, name: &str) -> Result<()> {
     volume.close().map_err(at(&device))
 }
 
-/// Opens a volume and compares its map with what its segments say.
+/// Opens a volume and compares its map with its segments.
 pub fn check(folder: &Path, name: &str) -> Result<()> {
     let volume = open_with_progress(folder, name)?;
     let bar = progress::bar(volume.stats().segments);
@@ -99,7 +99,7 @@ pub fn check(folder: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Neighbouring blocks that cannot be read for the same reason.
+/// Neighbouring blocks that are unreadable for the same reason.
 struct Run {
     blocks: Range<u64>,
     error: String,
@@ -115,7 +115,7 @@ pub fn scrub(folder: &Path, name: &str) -> Result<()> {
     let (mut damaged, mut read) = (0u64, 0u64);
     let mut next = volume.next_mapped(0);
     let mut output = std::io::stdout().lock();
-    // Who reads no lines gets the exit status.
+    // If the lines cannot be written, the exit status still tells.
     let mut tell = |Run { blocks, error }: Run| {
         let _ = writeln!(output, "{name}: bytes {} to {}: {error}", blocks.start * size, blocks.end * size);
     };

@@ -1,10 +1,11 @@
-//! `granary volume`: volumes made, listed, looked at, checked and deleted.
+//! `granary volume`: commands to make, list, inspect, check and delete volumes.
 
 mod inspect;
 mod serve;
 
 use crate::failure::{Failure, Result};
 use crate::progress;
+use crate::server::logging;
 use crate::server::size::{self, Size};
 use clap::{Args, Subcommand};
 use granary_volume::map::MapKind;
@@ -67,7 +68,7 @@ enum Command {
     List(Place),
     /// Show everything about a volume
     Inspect(Named),
-    /// Open a volume as after a crash, and say whether all that its map says is there
+    /// Open a volume, and say whether all that its map says is there
     Check(Named),
     /// Read every block in use, and say which are damaged
     Scrub(Named),
@@ -115,15 +116,24 @@ struct Resize {
     size: Size,
 }
 
-/// The folder of the volumes in Granary's.
+/// The folder of the volumes within Granary's.
 pub fn folder(path: &Path) -> PathBuf {
     path.join("volumes")
+}
+
+/// The command that makes a volume in this [folder](folder).
+pub fn create_command(folder: &Path) -> String {
+    let path = match folder.parent() {
+        Some(path) if path != Path::new("granary-data") => format!(" --path {}", path.display()),
+        _ => String::new(),
+    };
+    format!("`granary volume create NAME{path} --size 8GiB`")
 }
 
 /// Opens a volume, with a bar while that takes its time.
 ///
 /// # Errors
-/// As [`Volume::open`].
+/// Those of [`Volume::open`].
 pub fn open_with_progress(folder: &Path, name: &str) -> std::result::Result<Volume, granary_volume::Error> {
     let bar = progress::bar(0);
     bar.set_prefix(format!("opening {name} "));
@@ -135,8 +145,8 @@ pub fn open_with_progress(folder: &Path, name: &str) -> std::result::Result<Volu
     opened
 }
 
-/// Closes a volume that nobody is served any more; where a client's thread has not let go of it yet, which closes it in a
-/// moment, what was written is made durable now.
+/// Closes a volume that is not served any more. If a client's thread still holds it, and will close it in a moment, its
+/// writes are made durable now.
 ///
 /// # Errors
 /// The volume could not be made durable.
@@ -147,8 +157,9 @@ pub fn close(volume: Arc<Volume>) -> io::Result<()> {
     }
 }
 
-/// Carries it out.
+/// Runs the command.
 pub fn run(arguments: Arguments) -> Result<()> {
+    logging::start_for_command();
     match arguments.command {
         Command::Create(create) => make(create),
         Command::List(place) => inspect::list(&folder(&place.path)),

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often a process that was started for its sockets looks whether it is to end.
+/// How often a process that was started with its sockets checks whether to end.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Serves until the client has gone, or a signal comes.
+/// Serves until the client disconnects, or a signal arrives.
 pub fn serve(folder: &Path, name: &str) -> Result<()> {
     let parent = getppid();
     if !is_activated() && stdin().is_terminal() {
@@ -42,7 +42,7 @@ fn serve_open(volume: &Arc<Volume>, parent: Option<Pid>) -> Result<()> {
     if is_activated() {
         options.is_activated = true;
         let server = Server::start(options)?;
-        // A client that started this process ends it, unless it is killed itself. Then the volume must not stay open.
+        // A client that started this process ends it, unless it is killed itself. The volume must not stay open then.
         while signals.pending().next().is_none() && getppid() == parent {
             sleep(LOOK);
         }
@@ -53,7 +53,7 @@ fn serve_open(volume: &Arc<Volume>, parent: Option<Pid>) -> Result<()> {
     let given = stop.clone();
     std::thread::spawn(move || signals.forever().for_each(|_| given.give()));
     let input = stdin().as_fd().try_clone_to_owned().map_err(failed)?;
-    // A socket goes both ways.
+    // A socket is bidirectional.
     let is_socket =
         FileType::from_raw_mode(fstat(&input).map_err(|error| failed(error.into()))?.st_mode).is_socket();
     let output = (!is_socket).then(|| stdout().as_fd().try_clone_to_owned()).transpose().map_err(failed)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The exporter, built if need be; `None`: it cannot be.
+/// The exporter, built if necessary; `None`: it cannot be built.
 fn program() -> Option<PathBuf> {
     let built = Command::new(repository().join("scripts/build-memcached-exporter.sh")).output().ok()?;
     if !built.status.success() {
@@ -18,7 +18,7 @@ fn program() -> Option<PathBuf> {
     Some(repository().join("target/memcached_exporter"))
 }
 
-/// Ends with this.
+/// A process, killed on drop.
 struct Process(Child);
 
 impl Drop for Process {
@@ -28,13 +28,13 @@ impl Drop for Process {
     }
 }
 
-/// An address that nobody listens on, a moment ago.
+/// An address that was not in use a moment ago.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Starts a program at an address of its own and waits until it answers. Somebody else may have got the address first;
-/// then it is started at another one.
+/// Starts a program at its own address and waits until it answers. If another program got the address first, it is
+/// started at another one.
 fn start(command: impl Fn(SocketAddr) -> Command) -> (Process, SocketAddr) {
     for _ in 0..5 {
         let address = free();

@@ -1,5 +1,5 @@
-//! memcached's own tests against `granary server`: they come from Debian's source package, and are no part of this
-//! repository. What they ask of memcached that Granary is not is in `suite.txt`, with the reason.
+//! memcached's own tests against `granary server`: they come from Debian's source package, and are not part of this
+//! repository. Tests of features that Granary does not have are listed in `suite.txt`, with the reason.
 
 mod exporter;
 #[path = "../../../log/tests/common/skip.rs"]
@@ -13,8 +13,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Most of a test's time is spent asleep. Some of them count seconds and draw ports, though: one that fails among others
-/// is run once more, alone.
+/// Most of a test's time is spent asleep. But some count seconds and draw ports: one that fails beside others is run
+/// once more, alone.
 const AT_ONCE: usize = 12;
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -26,12 +26,12 @@ fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/memcached_suite")
 }
 
-/// Says something even where a test's output is kept back while it passes.
+/// Prints a text even where the output of passing tests is suppressed.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// memcached's source, fetched if need be; `None`: it cannot be had.
+/// memcached's source, fetched if necessary; `None`: it cannot be fetched.
 fn source() -> Option<PathBuf> {
     let fetched = Command::new(repository().join("scripts/fetch-memcached-tests.sh")).output().ok()?;
     if !fetched.status.success() {
@@ -41,14 +41,14 @@ fn source() -> Option<PathBuf> {
     Some(repository().join("target/memcached-1.6.18"))
 }
 
-/// How many checks of a test are to pass.
+/// How many checks of a test must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     All,
     Some(usize),
 }
 
-/// The tests that are run, in the order of their names.
+/// The tests to run, by name.
 fn tests(source: &Path) -> BTreeMap<String, Expected> {
     let listed = fs::read_to_string(here().join("suite.txt")).unwrap();
     let lines = listed.lines().filter(|line| !line.starts_with('#'));
@@ -74,7 +74,7 @@ fn tests(source: &Path) -> BTreeMap<String, Expected> {
     names.into_iter().filter_map(expected).collect()
 }
 
-/// A folder in which memcached seems to have been built.
+/// A folder that looks as if memcached had been built in it.
 fn built(source: &Path) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -87,7 +87,7 @@ fn built(source: &Path) -> tempfile::TempDir {
         fs::copy(here().join(name), at(name)).unwrap();
     }
     fs::create_dir(at("data")).unwrap();
-    // The clock of memcached's own build for tests can be set. This one's is that of the machine.
+    // memcached's own build for tests has a settable clock; here the machine's clock is used.
     let library = at("t/lib/MemcachedTest.pm");
     let text = fs::read_to_string(&library).unwrap();
     let moved = r#"    print $sock "debugtime $move\r\n";
@@ -97,7 +97,7 @@ fn built(source: &Path) -> tempfile::TempDir {
     folder
 }
 
-/// What is kept where.
+/// Where items are kept.
 #[derive(Clone, Copy)]
 struct Shape {
     flash: &'static str,
@@ -131,7 +131,7 @@ fn run(folder: &Path, name: &str, shape: Shape) -> Output {
     Output { status, stdout: fs::read(file("out")).unwrap(), stderr: fs::read(file("err")).unwrap() }
 }
 
-/// `None`: as it should be.
+/// The mistake in a test's output; `None`: it is as expected.
 fn mistake(output: &Output, expected: Expected) -> Option<String> {
     let heard = String::from_utf8_lossy(&output.stdout);
     let passed = heard.lines().filter(|line| line.starts_with("ok ")).count();

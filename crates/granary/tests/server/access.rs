@@ -61,7 +61,7 @@ fn limits_of_the_configuration_bind_who_may_not_do_anything() {
             (many, "&max_result_rows=5000"),
             ("SELECT number FROM numbers(2000) SETTINGS max_result_rows = 0", ""),
             ("SET max_result_rows = 1001", ""),
-            // A sleep is bounded also where nothing is said of it.
+            // A sleep is bounded also without a setting.
             ("SELECT 1 SETTINGS function_sleep_max_microseconds_per_block = 0", ""),
         ] {
             assert_eq!(ask(user, query, setting).0, "452", "{user}: {query} {setting}");
@@ -82,7 +82,7 @@ fn users_come_in_with_their_passwords() {
     assert_eq!(ask("", &[("x-clickhouse-user", "root"), ("x-clickhouse-key", "secret")]), root);
     assert_eq!(ask("", &[("authorization", "Basic cm9vdDpzZWNyZXQ=")]), root);
     assert_eq!(ask("&user=guest", &[]).2, "guest\n");
-    // A key of nobody is not passed over for whom the URL says.
+    // A key without a user is refused, rather than taken for the URL's user.
     let (_, code, text) = ask("&user=guest", &[("x-clickhouse-key", "secret")]);
     assert!(
         code == "516" && text.contains("Got an empty user name from X-ClickHouse HTTP headers"),
@@ -143,7 +143,7 @@ fn rights_end_where_the_configuration_says() {
         ("SELECT * FROM (SELECT dictHas('default.b1', 1))", "497", "497"),
         ("SELECT dictGetAll('b1', 'v', 'a text')", "497", "497"),
         ("SELECT dictGetChildren('b1', toUInt64(1))", "497", "497"),
-        // Names that are Granary's own: functions nobody can call, and tables.
+        // Granary's internal names: functions that no query can call, and tables.
         ("SELECT `dictGet/constant`('default.b1', 'v', toUInt64(1))", "46", "46"),
         ("SELECT count() FROM default.`b1\u{1}with times`", "497", "497"),
         ("SELECT file('a.csv')", "497", "497"),
@@ -196,7 +196,7 @@ fn any_number_of_connections_may_be_allowed() {
     assert_eq!(served.sql("SELECT 1"), "1\n");
 }
 
-/// Connections are counted together; a place is taken by a client, and not by whoever waits for one.
+/// Connections are counted together; only connected clients take places, not listeners that wait for one.
 #[test]
 fn one_connection_is_enough_for_http_and_https() {
     let folder = tempfile::tempdir().unwrap();
@@ -278,7 +278,7 @@ pub fn certificate(folder: &Path) -> (String, String) {
     (certificate, key)
 }
 
-/// What a server says that does not start.
+/// The error of a server that does not start.
 fn refusal(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_granary"))
         .args(["server", "--path"])
@@ -313,7 +313,7 @@ fn what_would_be_unsafe_or_wrong_does_not_start() {
         refusal(folder.path(), &[&["--http", "127.0.0.1:0"][..], &missing].concat()).contains("/none.pem")
     );
     assert!(refusal(folder.path(), &["--config", "/none.toml"]).contains("/none.toml"));
-    // What is said for nothing is said by mistake.
+    // Settings without effect are taken for mistakes.
     for (idle, said) in [
         ("[tls]\ncertificate = 'c.pem'\nkey = 'k.pem'", "nothing speaks TLS"),
         (
@@ -380,14 +380,14 @@ fn browsers_are_asked_for_a_password() {
             assert!(asked.text().starts_with("Code: 516. DB::Exception: "), "{}", asked.text());
         }
     }
-    // Programs are answered as ClickHouse answers them.
+    // Programs get ClickHouse's answers.
     for answer in [served.get("/"), served.post_as("/", b"SELECT 1", &[browser])] {
         assert_eq!((answer.status, answer.header("www-authenticate")), (403, ""));
     }
     let page = served.get_as("/", &[browser, root]);
     assert!(page.status == 200 && page.text().contains("<title>Granary</title>"));
     assert_eq!(served.get_as("/dashboard/history", &[root]).status, 200);
-    // What the browser knows is for the server's own pages, and not for those of others.
+    // The browser's credentials are for the server's own pages, not for those of others.
     let host = served.url.as_str();
     let ask = |headers: &[(&str, &str)]| {
         let answer = served.post_as("/?default_format=CSV", b"SELECT 1", &[&[root], headers].concat());
@@ -428,7 +428,7 @@ fn the_dashboard_tells_of_what_may_be_read() {
     assert!(all["dictionaries"]["default.a1"].is_object() && all["memcached"].is_object(), "{all}");
     let some = history("reader&password=letmein");
     let names: Vec<String> = some["dictionaries"].as_object().unwrap().keys().cloned().collect();
-    // What the page asks for beside that.
+    // What else the page requests.
     let script = served.get("/dashboard/script.js").text();
     let quoted = |before: &str, quote: char| {
         let (_, rest) = script.split_once(before).unwrap();
@@ -476,8 +476,8 @@ fn dictionary_files_are_read_and_read_again() {
     }
 }
 
-/// A name may be said in more ways than the rights look at: what a restricted user may not read, he may not read by
-/// any of them.
+/// A name can be written in more ways than the rights consider: a restricted user must not read a forbidden dictionary
+/// by any of them.
 #[test]
 fn no_way_to_say_a_name_goes_around_the_rights() {
     let (_folder, served) = configured();
@@ -501,12 +501,12 @@ fn no_way_to_say_a_name_goes_around_the_rights() {
         "SELECT dictGet($$default.b1$$, 'v', 1)",
         "WITH identity('default.b1') AS n SELECT dictGet(n, 'v', 1)",
         "SELECT dictHas(identity('default.b1'), 1)",
-        // A database with a point in its name is cut at the wrong one.
+        // A database with a dot in its name is split at the wrong one.
         "SELECT * FROM `p.q`.c",
     ] {
         for user in ["reader&password=letmein", "guest"] {
             let answer = ask(user, sql);
-            // That it is refused for another reason would do, too.
+            // A refusal for another reason would do, too.
             if answer.contains('\n') {
                 read.push((user, sql, answer));
             }

@@ -1,4 +1,4 @@
-//! When an answer begins, and what becomes of an error in the middle of it.
+//! When an answer begins, and how an error in the middle of it is sent.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crate::served::{Answer, Served};
 
 const DIVISION_BY_ZERO: &str = "Code: 153. DB::Exception: Division by zero. (ILLEGAL_DIVISION)\n";
 
-/// The end of a body that is not broken off.
+/// The end of a complete body.
 const WHOLE: &[u8] = b"\r\n0\r\n\r\n";
 
 fn served() -> (tempfile::TempDir, Served) {
@@ -16,9 +16,9 @@ fn served() -> (tempfile::TempDir, Served) {
     (folder, served)
 }
 
-/// Rows that end with an error behind so many; a hundred thousand of them are less than a megabyte.
+/// An answer whose rows end with an error after `rows`; a hundred thousand are less than a megabyte.
 fn failing(served: &Served, url: &str, rows: u32) -> Answer {
-    // An answer that is packed is not broken off.
+    // A compressed answer is not broken off.
     served.post_as(url, failing_sql(rows).as_bytes(), &[("accept-encoding", "gzip")])
 }
 
@@ -26,7 +26,7 @@ fn failing_sql(rows: u32) -> String {
     format!("SELECT number, intDiv(1, toInt64(number) - {rows}) FROM numbers({})", 2 * rows)
 }
 
-/// What ClickHouse's clients look for behind rows.
+/// The block that ClickHouse's clients look for after rows.
 fn block(tag: &str) -> String {
     let bytes = DIVISION_BY_ZERO.len();
     format!("\r\n__exception__\r\n{tag}\r\n{DIVISION_BY_ZERO}{bytes} {tag}\r\n__exception__\r\n")
@@ -80,7 +80,7 @@ fn an_error_in_the_middle_of_compressed_blocks_is_in_one() {
         assert!(size <= rest.len(), "{} of {size} bytes", rest.len());
         (last, rest) = rest.split_at(size);
     }
-    // What was there before in the block is not repeated.
+    // Earlier content of the block is not repeated.
     assert!(last.windows(11).any(|part| part == b"Division by"), "the last block has the error");
 }
 
@@ -95,7 +95,7 @@ fn an_error_in_the_middle_breaks_a_plain_answer_off_behind_its_block() {
             sql.len()
         );
         stream.write_all(request.as_bytes()).unwrap();
-        // One that is not broken off leaves the connection to the next request.
+        // A connection that is not broken off stays open for the next request.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let (mut heard, mut piece) = (Vec::new(), vec![0; 1 << 16]);
         // It may end with a reset.
@@ -144,7 +144,7 @@ fn what_is_held_back_is_of_the_memory_of_queries() {
         assert_eq!(refused.header("x-clickhouse-exception-code"), "241", "{url}");
         assert!(refused.text().contains("Memory limit (total) exceeded"), "{url}: {}", refused.text());
     }
-    // What is allocated is not asked for at each query.
+    // The allocator is not asked at each query.
     let end = Instant::now() + Duration::from_secs(20);
     while served.post("/", b"SELECT 1").text() != "1\n" {
         assert!(Instant::now() < end, "the memory is free again");

@@ -1,4 +1,4 @@
-//! Bodies that are large, packed or late.
+//! Bodies that are large, compressed or late.
 
 use crate::dictionary::with_cached_users;
 use crate::served::Served;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
 
-/// A frame of LZ4 with so many blocks of 4 MiB, of one byte again and again.
+/// An LZ4 frame with `blocks` blocks of 4 MiB, of one repeated byte.
 fn packed(blocks: usize) -> Vec<u8> {
     // Independent blocks of at most 4 MiB, without sums; one literal and its repetition; five literals.
     let mut frame = b"\x04\x22\x4d\x18\x60\x70\x73".to_vec();
@@ -34,7 +34,7 @@ fn what_is_packed_stays_so_until_it_is_known_from_whom_it_is() {
     std::fs::write(&config, "[users.ann]\npassword = 'secret'").unwrap();
     let served = Served::start(folder.path(), &["--config", config.to_str().unwrap()]);
     let lz4 = ("content-encoding", "lz4");
-    // What is unpacked is a long query.
+    // The unpacked body is a query that is too long.
     let unpacked = served.post_as("/?user=ann&password=secret", &packed(1), &[lz4]);
     assert_eq!(unpacked.header("x-clickhouse-exception-code"), "62", "{}", unpacked.text());
     let before = served.memory_peak();
@@ -80,7 +80,7 @@ fn a_body_that_does_not_come_holds_no_thread() {
             connection
         })
         .collect();
-    // Those that came later are looked up meanwhile, and all before them have begun.
+    // Later requests are answered meanwhile, and all earlier ones have begun.
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(500) {
         assert!(served.post(path, b"7\n").text().starts_with("7\tn7"));
@@ -88,20 +88,20 @@ fn a_body_that_does_not_come_holds_no_thread() {
     let threads = served.threads().saturating_sub(before);
     assert!(threads < 50, "{threads} threads more");
     drop(stalled);
-    // One that is long is looked up while it comes, as before.
+    // A long body is looked up while it arrives, as before.
     let keys: String = (0..300_000).map(|i| format!("{}\n", i % 200)).collect();
     let rows = served.post(path, keys.as_bytes()).text().lines().count();
     assert_eq!(rows, 150_000);
 }
 
-/// What gzip makes of a text, as a file.
+/// A text compressed by gzip, by way of a file.
 fn gzipped(folder: &Path, text: &str) -> Vec<u8> {
     let file = folder.join("plain");
     std::fs::write(&file, text).unwrap();
     Command::new("gzip").arg("-c").arg(file).output().unwrap().stdout
 }
 
-/// A frame of LZ4 with one block, which is not compressed, or with none.
+/// An LZ4 frame with one uncompressed block, or with none.
 fn stored(text: &str) -> Vec<u8> {
     if text.is_empty() {
         return b"\x04\x22\x4d\x18\x60\x70\x73\0\0\0\0".to_vec();
@@ -128,7 +128,7 @@ fn members_and_frames_in_a_row_are_one_body() {
         assert_eq!(served.sql("SELECT sum(x) FROM t"), "10\n", "{encoding}");
         let rows = served.post_as("/dictionary/users?format=TabSeparated", &packed, &headers).text();
         assert_eq!(rows, "1\tn1\n2\tn2\n3\tn3\n4\tn4\n", "{encoding}");
-        // What breaks off, or goes on as something else, is no body.
+        // A body that is truncated, or followed by something else, is refused.
         for wrong in [&packed[..packed.len() - 4], &[&packed[..], b"1\n"].concat()] {
             for path in ["/?query=INSERT+INTO+t+FORMAT+CSV", "/dictionary/users?format=TabSeparated"] {
                 let answer = served.post_as(path, wrong, &headers);
@@ -144,7 +144,7 @@ fn members_and_frames_in_a_row_are_one_body() {
     }
 }
 
-/// What a text is cut into takes far more than the text.
+/// The tokens of a text take far more memory than the text.
 #[test]
 fn long_texts_are_cut_where_there_is_memory_for_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -156,7 +156,7 @@ fn long_texts_are_cut_where_there_is_memory_for_it() {
         let answer = served.post("/", text.as_bytes());
         assert_eq!(answer.header("x-clickhouse-exception-code"), code, "{}", answer.text());
     }
-    // Rows of a format are no text. They are there as the body that they come in, and behind what the URL says.
+    // Rows of a format are not tokenized. They stay in the body that they came in, after the URL's part.
     let answer = served.post("/?query=INSERT+INTO+none+FORMAT+CSV", &vec![b'1'; 100 * MIB]);
     assert_eq!(answer.header("x-clickhouse-exception-code"), "60", "{}", answer.text());
     let grown = (served.memory_peak() - before) as usize;

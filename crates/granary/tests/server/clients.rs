@@ -10,7 +10,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Where what these clients need is kept from one run to the next.
+/// The folder that keeps these clients' files between runs.
 fn kept(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -30,7 +30,7 @@ fn ran(command: &mut Command) -> Output {
     output
 }
 
-/// Runs what fetches packages: the network may be away for a moment.
+/// Runs a command that fetches packages: the network may be away for a moment.
 #[track_caller]
 fn fetched(command: &mut Command) {
     for _ in 0..2 {
@@ -72,7 +72,7 @@ fn the_clickhouse_crate_runs_ddl_and_queries() {
     ran(cargo("run").args(["--", &served.url]));
 }
 
-/// What a browser makes of a page of the dashboard. What it complains about is an error.
+/// The dashboard's page as a browser renders it. An error in its console fails the test.
 #[track_caller]
 fn shown(served: &Served, page: &str) -> String {
     let profile = tempfile::tempdir().unwrap();

@@ -76,7 +76,7 @@ fn what_is_wrong_with_one_is_nothing_to_the_others_and_each_is_found_from_everyw
         row("", "works", "LOADED", 0),
     ];
     assert_eq!(told, wanted.concat());
-    // What is in the current database comes first.
+    // Names in the current database come first.
     served.sql(
         "CREATE DICTIONARY other.works (id UInt64, v String) PRIMARY KEY id SOURCE(CLICKHOUSE(QUERY 'SELECT 1 AS id, ''mine'' AS v')) \
          LAYOUT(DIRECT())",
@@ -85,7 +85,8 @@ fn what_is_wrong_with_one_is_nothing_to_the_others_and_each_is_found_from_everyw
     assert_eq!(answer.text(), "mine\n");
 }
 
-/// What failed for a reason that passes is tried again, though its file is as it was; what was dropped meanwhile stays so.
+/// A dictionary that failed for a transient reason is tried again, though its file is unchanged; one that was dropped
+/// meanwhile is not.
 #[test]
 fn what_failed_once_is_tried_again() {
     let folder = tempfile::tempdir().unwrap();

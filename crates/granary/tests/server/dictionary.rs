@@ -3,7 +3,7 @@
 use crate::served::Served;
 use std::path::Path;
 
-/// An SQLite table of users 1 to 100, id, name and city, where the server may read it.
+/// An SQLite table of users 1 to 100 (id, name and city), in a folder that the server may read.
 pub fn users(path: &Path) {
     let folder = path.join("user_files");
     std::fs::create_dir_all(&folder).unwrap();
@@ -26,7 +26,7 @@ pub fn with_users() -> (tempfile::TempDir, Served) {
     serve(&[], CREATE)
 }
 
-/// A server, begun with these arguments, whose dictionary `users` is in RAM.
+/// A server, started with these arguments, whose dictionary `users` is in RAM.
 pub fn with_cached_users(arguments: &[&str]) -> (tempfile::TempDir, Served) {
     serve(arguments, CREATE_CACHED)
 }
@@ -154,7 +154,7 @@ fn a_block_of_keys_as_clickhouse_sends_it() {
         asking.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
     });
     assert!(again.iter().all(|body| *body == first.body));
-    // But for a few that look alike to the index and drive each other out.
+    // Except for a few that look alike to the index and evict each other.
     let rows = served.sql("SELECT source_rows FROM system.dictionaries");
     assert!((100..110).contains(&rows.trim().parse::<u32>().unwrap()), "each key was asked for once: {rows}");
 }
@@ -181,7 +181,7 @@ fn the_statement_for_clickhouse() {
     assert_eq!(served.get("/dictionary/users/ddl").text(), expected);
 }
 
-/// What a name has is no part of the URL but of the name.
+/// Special characters of a name are not interpreted as parts of the URL.
 #[test]
 fn the_statement_for_clickhouse_names_any_dictionary() {
     let (_folder, served) = with_users();
@@ -237,7 +237,7 @@ fn what_is_not_allowed_is_refused() {
     assert_eq!(served.sql("SELECT * FROM 'a.csv'"), "1\t2\n");
     let program = "CREATE DICTIONARY p (id UInt64, v String) PRIMARY KEY id \
         SOURCE(EXECUTABLE(COMMAND 'cat' FORMAT 'TabSeparated')) LIFETIME(9) LAYOUT(CACHE(SIZE_IN_CELLS 10))";
-    // As in ClickHouse, that it may not run is said to whoever needs its rows.
+    // As in ClickHouse, queries that need its rows get the error that it may not run.
     assert_eq!(served.post("/", program.as_bytes()).status, 200);
     let answer = served.post("/", b"SELECT dictGet('p', 'v', 1)");
     assert_eq!(answer.header("x-clickhouse-exception-code"), "482", "{}", answer.text());

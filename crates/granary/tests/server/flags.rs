@@ -1,4 +1,4 @@
-//! Flags of memcached and of volumes, each by what it changes for a client.
+//! Flags of memcached and of volumes, each tested by its effect on a client.
 
 use crate::access::certificate;
 use crate::served::Served;
@@ -20,7 +20,7 @@ fn with_memcached(flags: &[&str]) -> (tempfile::TempDir, Served, PathBuf) {
     (folder, served, socket)
 }
 
-/// A connection that waits for no answer for ever.
+/// A connection with a timeout for reads.
 fn connect(socket: &Path) -> UnixStream {
     let stream = UnixStream::connect(socket).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -34,7 +34,7 @@ fn say(socket: &Path, commands: &str) -> String {
     rest(&mut stream)
 }
 
-/// What comes until the connection ends.
+/// Everything received until the connection ends.
 fn rest(stream: &mut impl Read) -> String {
     let mut heard = Vec::new();
     let end = stream.read_to_end(&mut heard);
@@ -111,7 +111,7 @@ fn memcached_tls() {
     assert!(!heard.contains("VERSION"), "{heard}");
 }
 
-/// A server of a volume, with what its configuration says.
+/// A server of a volume, with this configuration.
 fn with_volume(flags: &[&str], configuration: &str) -> (tempfile::TempDir, Served) {
     let folder = tempfile::tempdir().unwrap();
     let create = ["volume", "create", "scratch", "--size", "16MiB", "--path"];

@@ -1,4 +1,4 @@
-//! The dictionary source in all of its formats, and while its keys still come.
+//! The dictionary source in all of its formats, and while its keys still arrive.
 
 use crate::dictionary::users;
 use crate::served::Served;
@@ -43,7 +43,7 @@ fn keys_and_rows_in_every_format() {
     let (_folder, served) = with_users();
     served.sql("SELECT dictGet('users', 'name', number) FROM numbers(1, 9) FORMAT Null");
     served.sql("CREATE TABLE keys (id UInt64)");
-    // Key 1000 is one that the source does not have.
+    // Key 1000 is missing in the source.
     served.sql("INSERT INTO keys VALUES (7), (1000), (3)");
     for format in FORMATS {
         let keys = bytes(&served, &format!("SELECT id FROM keys FORMAT {format}"));
@@ -152,7 +152,7 @@ fn names_in_the_head_say_which_column_is_which() {
     }
 }
 
-/// A POST that is written before anything is read.
+/// A POST whose body is sent before any answer is read.
 fn post_all_then_read(served: &Served, path: &str, chunks: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let address = served.url.strip_prefix("http://").unwrap();
     let mut connection = TcpStream::connect(address).unwrap();
@@ -265,7 +265,7 @@ fn memory_does_not_grow_with_the_rows() {
         [format!("/dictionary/{name}"), format!("/?query=SELECT+*+FROM+{name}+FORMAT+RowBinary")]
     };
     served.sql(&format!("SELECT dictHas('cached', number) FROM numbers(1, {ROWS}) FORMAT Null"));
-    // What a thread, a ring and a format take, they take the first time.
+    // Threads, rings and formats allocate on first use.
     of("cached").iter().for_each(|path| assert!(read_rows(&served, path) > ROWS / 10 * 9));
     let before = served.memory_peak();
     for path in of("cached").into_iter().chain(of("direct")) {
@@ -276,11 +276,11 @@ fn memory_does_not_grow_with_the_rows() {
     }
 }
 
-/// How many rows of 109 bytes come, behind a head of a few hundred, counted while they do.
+/// Counts rows of 109 bytes, after a head of a few hundred bytes, as they arrive.
 fn read_rows(served: &Served, path: &str) -> u64 {
     let address = served.url.strip_prefix("http://").unwrap();
     let mut connection = TcpStream::connect(address).unwrap();
-    // No chunks: the end of the connection is that of the rows.
+    // No chunks: the end of the connection ends the rows.
     connection.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
     let mut buffer = vec![0; 1 << 16];
     let mut bytes = 0;

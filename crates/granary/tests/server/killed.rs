@@ -1,10 +1,10 @@
 //! The server killed with SIGKILL again and again while a client changes its catalogue.
 //!
-//! What must hold after each kill: a statement that was answered is done, the one that was under way is done or not, and
-//! nothing in between; each dictionary has rows of its own table, none older than itself; and there are files of the
-//! dictionaries that there are, and no others.
+//! After each kill: a statement that was answered is done, the one under way is done or not, and nothing in between;
+//! each dictionary has rows of its own table, none older than itself; and exactly the files of the existing
+//! dictionaries exist.
 //!
-//! GRANARY_KILLS: how often (12). GRANARY_SEED: another course of events.
+//! GRANARY_KILLS: number of kills (12). GRANARY_SEED: another sequence of events.
 
 use crate::served::Served;
 use crate::unlocked::await_unlocked;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest time from a start to the kill, in milliseconds.
+/// Maximum time from a start to the kill, in milliseconds.
 const LIFE_MS_MAX: u64 = 300;
 const DATABASES: [&str; 2] = ["default", "other"];
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -25,7 +25,7 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A dictionary that there should be.
+/// An expected dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Made {
     table: &'static str,
@@ -49,7 +49,7 @@ impl Made {
     }
 }
 
-/// The tables that dictionaries read.
+/// The tables that the dictionaries read.
 struct Tables {
     database: rusqlite::Connection,
     version: u64,
@@ -61,7 +61,7 @@ impl Tables {
         std::fs::create_dir_all(&folder).unwrap();
         let database = rusqlite::Connection::open(folder.join("tables.db")).unwrap();
         database.busy_timeout(Duration::from_secs(5)).unwrap();
-        // No file comes and goes beside it.
+        // So that no journal file comes and goes.
         database.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF").unwrap();
         for table in TABLES {
             let made = format!(
@@ -74,7 +74,7 @@ impl Tables {
         Tables { database, version: 0 }
     }
 
-    /// All rows change.
+    /// Changes all rows.
     fn change(&mut self) {
         self.version += 1;
         for table in TABLES {
@@ -84,7 +84,7 @@ impl Tables {
     }
 }
 
-/// A statement, and what there is when it is done.
+/// A statement, and the expected catalogue after it.
 fn next(catalogue: &Catalogue, tables: &mut Tables, random: &mut Rng) -> Option<(String, Catalogue)> {
     let all = DATABASES.iter().flat_map(|database| NAMES.iter().map(move |name| (*database, *name)));
     let (taken, free): (Vec<Name>, Vec<Name>) = all.partition(|name| catalogue.contains_key(name));
@@ -115,7 +115,7 @@ fn next(catalogue: &Catalogue, tables: &mut Tables, random: &mut Rng) -> Option<
         }
         3 => {
             let name = *random.choice(&taken)?;
-            // In its own place, in a free one, of its own table or the other.
+            // In its own place or a free one, over its own table or the other.
             let path = random.choice([&paths[..], &[catalogue[&name].path; 4]].concat())?;
             tables.change();
             let made = Made { table: random.choice(TABLES)?, path, version: tables.version };
@@ -133,7 +133,7 @@ fn next(catalogue: &Catalogue, tables: &mut Tables, random: &mut Rng) -> Option<
             "DROP DATABASE other".to_owned()
         }
         _ => {
-            // What was there is read.
+            // Reads an existing dictionary.
             let name = *random.choice(&taken)?;
             format!("SELECT dictGet('{}', 'name', number + 1) FROM numbers({KEYS})", shown(name))
         }
@@ -141,7 +141,7 @@ fn next(catalogue: &Catalogue, tables: &mut Tables, random: &mut Rng) -> Option<
     Some((sql, after))
 }
 
-/// What there is: names, and the statements behind them but for these.
+/// The server's dictionaries: their full names, and the quoted texts of their statements.
 fn found(served: &Served) -> BTreeSet<(String, String)> {
     let rows = served.sql("SELECT database, name FROM system.dictionaries");
     let names = rows.lines().map(|row| row.replace('\t', "."));
@@ -162,7 +162,7 @@ fn expected(catalogue: &Catalogue) -> BTreeSet<(String, String)> {
     catalogue.iter().map(of).collect()
 }
 
-/// The dictionaries have their own rows, and there are their files and no others.
+/// Checks that the dictionaries have their own rows, and that only their files exist.
 fn check(served: &Served, catalogue: &Catalogue, tables: &Tables, folder: &Path) {
     for ((database, name), made) in catalogue {
         let rows = format!(

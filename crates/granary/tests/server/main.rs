@@ -9,6 +9,7 @@ mod dictionary;
 mod flags;
 mod formats;
 mod killed;
+mod logs;
 mod pages;
 mod replacing;
 mod requests;

@@ -1,4 +1,4 @@
-//! Browsers, and what pages of other servers may have them ask.
+//! Browsers, and requests that pages of other servers can make them send.
 
 use crate::served::Served;
 
@@ -21,7 +21,7 @@ fn pages_of_others_can_neither_change_nor_read_anything() {
         assert_eq!(served.get_as(path, &script).status, 403, "{path}");
     }
     assert_eq!(served.sql("SHOW DATABASES LIKE 'evil'"), "");
-    // A browser that does not say what it asks for runs no answer as a script.
+    // A browser without fetch metadata does not run an answer as a script.
     for path in ["/?query=SELECT+1", "/?query=SELECT", "/ping", "/nothing"] {
         assert_eq!(served.get(path).header("x-content-type-options"), "nosniff", "{path}");
     }
@@ -58,7 +58,7 @@ fn a_name_that_was_led_here_is_no_page_of_this_server() {
     // A proxy with a certificate, and a program.
     assert_eq!(ask("granary.example", "https://granary.example"), 200);
     assert_eq!(served.post_as("/", b"SELECT 1", &[("host", "granary")]).status, 200);
-    // With users it is the password that counts.
+    // With users, the password decides.
     let config = folder.path().join("granary.toml");
     std::fs::write(&config, "[users.default]\npassword = ''").unwrap();
     drop(served);

@@ -1,4 +1,4 @@
-//! Dictionaries that make way for others, or should have.
+//! Dictionaries that are replaced, or should have been.
 
 use crate::dictionary::{users, with_cached_users};
 use crate::served::Served;
@@ -37,7 +37,7 @@ fn a_replacement_that_fails_leaves_the_old_dictionary() {
         ("'d.bin'", "'/etc/d.bin'"),
         ("'d.bin'", "'users.db/d.bin'"),
         ("1048576", "1048577"),
-        // Whether it is the old one's file or another.
+        // Whether the new file is the old one's or another.
         ("1048576", "17592186044416"),
         (
             "1048576 WRITE_BUFFER_SIZE 65536 PATH 'd.bin'",
@@ -56,7 +56,7 @@ fn a_replacement_that_fails_leaves_the_old_dictionary() {
     assert_eq!(served.sql(shown), statement);
     let name = served.sql(cached);
     assert!(["n7\n", "renamed\n"].contains(&name.as_str()), "{name}");
-    // One that does not fail begins without entries, here and elsewhere, and leaves no files behind.
+    // A successful replacement begins without entries, here and elsewhere, and leaves no files behind.
     assert_eq!(served.sql(&format!("CREATE OR REPLACE {ON_SSD}")), "");
     assert_eq!(served.sql(cached), "renamed\n");
     rename_user(folder.path(), "again");
@@ -82,7 +82,7 @@ fn a_source_that_hangs_keeps_its_own_dictionary_from_going_and_nothing_else_wait
     );
     let served = &served;
     let requests = || served.sql("SELECT source_requests FROM system.dictionaries WHERE name = 'h'");
-    // Whether the end of the dictionary was waited for longer than all else.
+    // Whether the wait for the dictionary's end was longer than everything else.
     let is_last = |ends: &str| {
         served.sql(&format!("CREATE DICTIONARY IF NOT EXISTS {}", hangs.trim_start_matches("DICTIONARY ")));
         let is_last = std::thread::scope(|scope| {
@@ -103,7 +103,7 @@ fn a_source_that_hangs_keeps_its_own_dictionary_from_going_and_nothing_else_wait
         is_last
     };
     for ends in ["DROP DICTIONARY h".to_owned(), format!("CREATE OR REPLACE {hangs}")] {
-        // A source is waited for some seconds at most, in which a slow machine may not have come to all else.
+        // A source is awaited for a few seconds at most, which may be too short on a slow machine.
         assert!((0..10).any(|_| is_last(&ends)), "{ends}");
     }
 }
@@ -116,7 +116,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A dictionary whose program is not asked for what it has kept.
+/// A dictionary whose cached rows need no call of its program.
 fn with_program(folder: &Path) -> String {
     let version = folder.join("version");
     let program = r#"{print $1 "\t" v}"#.replace('\\', r"\\");
@@ -139,7 +139,7 @@ fn a_dictionary_that_cannot_be_opened_leaves_no_files_to_the_next_one() {
         served.sql(&format!("CREATE {create}"));
         let old = served.sql(cached);
         served.stop();
-        // It may not run its program.
+        // Programs are not allowed.
         let served = Served::start(folder.path(), &[]);
         assert_eq!(served.sql("SELECT status FROM system.dictionaries"), "FAILED\n");
         served.sql(&ends);
@@ -203,7 +203,7 @@ fn a_dictionary_is_there_while_it_is_unloaded() {
     });
 }
 
-/// An SSD_CACHE is opened by its first use; whoever asks another dictionary does not wait for that.
+/// An SSD_CACHE is opened by its first use; queries of other dictionaries do not wait for that.
 #[test]
 fn others_are_asked_while_a_dictionary_is_opened() {
     assert!((0..5).any(|_| others_are_asked()), "this machine is too busy");
@@ -244,7 +244,7 @@ fn others_are_asked() -> bool {
     true
 }
 
-/// The file of `users`, which is not opened as long as somebody else has it, or for a second.
+/// Holds the file of `users`: the server waits up to a second for it before it gives up opening.
 struct Held {
     _file: std::fs::File,
     since: Instant,
@@ -257,13 +257,13 @@ impl Held {
         Self { _file: file, since: Instant::now() }
     }
 
-    /// Whether it was held for so short a time that nobody has given up.
+    /// Whether it was held too briefly for the server to give up.
     fn let_go(self) -> bool {
         self.since.elapsed() < Duration::from_millis(800)
     }
 }
 
-/// What changes the name of a dictionary that is being opened comes behind that.
+/// A change of a dictionary's name waits until it has been opened.
 #[test]
 fn a_dictionary_that_is_being_opened_changes_its_name_behind_that() {
     assert!((0..5).any(|_| names_are_changed()), "this machine is too busy");
@@ -330,7 +330,7 @@ fn a_database_leaves_no_files_of_what_was_in_it() {
     assert_eq!(served.sql("SHOW DATABASES"), "default\n");
 }
 
-/// As if a kill had come between the steps of a statement.
+/// Simulates a kill between the steps of a statement.
 #[test]
 fn what_a_kill_leaves_undone_is_finished_at_the_next_start() {
     let folder = tempfile::tempdir().unwrap();
@@ -380,7 +380,7 @@ fn a_dictionary_that_waits_for_its_source_is_not_unloaded() {
          QUERY_WAIT_TIMEOUT_MILLISECONDS 8000))",
         answers.display()
     ));
-    // Nobody waits for the answer any more, but its cache does.
+    // No client waits for the answer any more, but the cache does.
     let (asked, unload) = ("SELECT dictGet('h', 'v', toUInt64(1))", "SYSTEM UNLOAD DICTIONARY h");
     for (sql, words) in [(asked, "159"), (unload, "waits for its source")] {
         let answer = served.post("/", sql.as_bytes());

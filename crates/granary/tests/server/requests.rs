@@ -1,4 +1,4 @@
-//! What a request may say besides its query, and what an answer says besides its rows.
+//! Settings of a request beside its query, and headers of an answer beside its rows.
 
 use std::io::{Read, Write};
 use std::process::Command;
@@ -78,7 +78,7 @@ fn settings_come_in_the_url() {
     assert_eq!(late.header("x-clickhouse-exception-code"), "159", "{}", late.text());
     let late = ask("/", &format!("{long} SETTINGS max_execution_time = 0.2"));
     assert_eq!(late.header("x-clickhouse-exception-code"), "159", "{}", late.text());
-    // What a join makes of a few rows takes no longer, and others are served meanwhile.
+    // A join that makes many rows of few does not run longer, and others are served meanwhile.
     let join = "SELECT sum(a.number) FROM numbers(100000000) a CROSS JOIN numbers(100000) b \
                 WHERE a.number % 7 = b.number % 5";
     std::thread::scope(|scope| {
@@ -105,7 +105,8 @@ fn settings_come_in_the_url() {
     assert_eq!(ask("/", settings).text(), "max_threads\n");
 }
 
-/// All queries together, whatever they say of themselves: operators' memory, arrays that grow, answers in buffers.
+/// The memory of all queries together, whatever their own limits: operators' memory, growing arrays, answers in
+/// buffers.
 #[test]
 fn queries_leave_memory_to_the_caches() {
     let folder = tempfile::tempdir().unwrap();
@@ -348,7 +349,7 @@ fn what_a_url_says_behind_its_question_mark_is_shown_to_nobody() {
     ] {
         assert!(shown.contains("http://127.0.0.1:1/rows?[HIDDEN]") && !shown.contains("letmein"), "{shown}");
     }
-    // It is kept all the same.
+    // It is stored all the same.
     let kept = std::fs::read_to_string(folder.path().join("metadata/default/d.sql")).unwrap();
     assert!(kept.contains("token=letmein"), "{kept}");
 }
@@ -380,14 +381,14 @@ fn a_dictionary_takes_nobody_else_s_file() {
     assert!(code == "36" && text.contains("photos.bin is there already"), "{text}");
     assert_eq!(std::fs::read_to_string(files.join("photos.bin")).unwrap(), "dear to somebody");
     assert_eq!(names(), ["photos.bin"]);
-    // What cannot be made leaves nothing.
+    // A failed CREATE leaves nothing.
     std::fs::create_dir(files.join("folder.bin")).unwrap();
     let (code, text) = create("v String", "folder", 1 << 20);
     assert!(code == "76" && text.contains("folder.bin"), "{text}");
     assert_eq!(names(), ["folder.bin", "photos.bin"]);
     let metadata = std::fs::read_dir(folder.path().join("metadata/default"));
     assert_eq!(metadata.map_or(0, Iterator::count), 0);
-    // A dictionary's own file is replaced with it, or taken over if it means the same.
+    // A dictionary's own file is replaced with it, or reused by an equal definition.
     assert_eq!(create("v String", "own", 1 << 20), fine);
     assert_eq!(create("v UInt64", "own", 1 << 20), fine);
     let kept: Vec<(String, Vec<u8>)> = names()
@@ -410,7 +411,7 @@ fn browsers_see_the_dashboard() {
     let page = served.get_as("/", &[("accept", "text/html,*/*")]);
     assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
     assert!(page.text().contains("<title>Granary</title>"));
-    // Nothing runs that is not in the page's own script.
+    // Only the page's own script runs.
     let policy = page.header("content-security-policy");
     assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
     for (name, content_type) in
@@ -456,11 +457,11 @@ fn memcached_is_among_the_figures() {
     ] {
         assert!(metrics.lines().any(|found| found.starts_with(line)), "{line} is not in {metrics}");
     }
-    // The dashboard knows them from its next sample on, and what the source failed with.
+    // The dashboard shows them from its next sample on, with the source's failure.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let known = loop {
         let known = history(&served, 0);
-        // A sample need not be of one moment, and the first may be of none of it.
+        // A sample's figures may differ slightly in time, and the first may precede all of this.
         let last = |of: &serde_json::Value, column: &str| {
             of["series"][column].as_array().and_then(|series| series.last()?.as_u64())
         };
@@ -478,14 +479,14 @@ fn memcached_is_among_the_figures() {
     let last = |column: &str| dictionary["series"][column].as_array().unwrap().last().unwrap().clone();
     let failure = &dictionary["failures"][0];
     assert!(failure["text"].as_str().unwrap().contains("none.db"), "{known}");
-    // What is known already is not sent again.
+    // Samples sent before are not sent again.
     let fresh = history(&served, last("time").as_u64().unwrap());
     let times = &fresh["dictionaries"]["default.d"]["series"]["time"];
     assert!(!times.as_array().unwrap().contains(&last("time")), "{fresh}");
     assert_eq!(&fresh["dictionaries"]["default.d"]["failures"][0]["text"], &failure["text"]);
 }
 
-/// A request of NBD: its command, where, how many bytes, and what follows. Gives what comes behind the answer's head.
+/// A request of NBD: its command, length and data. Returns what follows the answer's head.
 fn nbd(stream: &mut std::net::TcpStream, command: u16, len: u32, data: &[u8], answer: usize) -> Vec<u8> {
     let mut request = vec![0x25, 0x60, 0x95, 0x13, 0, 0];
     request.extend(command.to_be_bytes());

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Stopped as a person stops it, with SIGTERM, when it is dropped.
+/// A server, stopped by SIGTERM on drop.
 pub struct Served {
     child: Child,
     /// `http://127.0.0.1:PORT`.
@@ -15,7 +15,7 @@ pub struct Served {
     log: Mutex<Receiver<String>>,
 }
 
-/// What was answered.
+/// An HTTP answer.
 pub struct Answer {
     pub status: u16,
     pub headers: ureq::http::HeaderMap,
@@ -27,12 +27,12 @@ impl Served {
         Served::start_in(path, arguments, &[])
     }
 
-    /// The same, with variables of the environment.
+    /// Starts a server with environment variables.
     pub fn start_in(path: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Served {
         Served::start_at("127.0.0.1:0", path, arguments, variables)
     }
 
-    /// The same, where it is to listen.
+    /// Starts a server that listens at `http`.
     pub fn start_at(http: &str, path: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Served {
         let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
             .args(["server", "--http", http, "--log", "info", "--path"])
@@ -45,7 +45,7 @@ impl Served {
             .unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (send, log) = channel();
-        // Whoever does not read the log stops the server at last.
+        // A server whose log is not read would block in the end.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 eprintln!("{line}");
@@ -57,17 +57,17 @@ impl Served {
         served
     }
 
-    /// Where it says that it listens next.
+    /// The address of its next "listens on" line.
     fn address(&self) -> String {
         self.behind("Granary listens on ").trim().to_owned()
     }
 
-    /// Waits until the log has a line with this.
+    /// Waits until the log has a line with these words.
     pub fn wait_for(&self, words: &str) {
         self.behind(words);
     }
 
-    /// What stands behind these words in the next line of the log that has them.
+    /// The text after these words in the next line of the log that has them.
     pub fn behind(&self, words: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         let log = self.log.lock().unwrap();
@@ -126,7 +126,7 @@ impl Served {
         answer.text()
     }
 
-    /// The text that SQL answers; `None`: the server went before it had answered.
+    /// The text that SQL answers; `None`: the server ended before it answered.
     #[track_caller]
     pub fn try_sql(&self, sql: &str) -> Option<String> {
         let (parts, mut body) = agent().post(&self.url).send(sql).ok()?.into_parts();
@@ -135,12 +135,12 @@ impl Served {
         Some(text)
     }
 
-    /// The most memory that it has had so far, in bytes.
+    /// Its peak memory so far, in bytes.
     pub fn memory_peak(&self) -> u64 {
         self.status("VmHWM:") * 1024
     }
 
-    /// The threads that it has.
+    /// Its number of threads.
     pub fn threads(&self) -> u64 {
         self.status("Threads:")
     }
@@ -151,13 +151,13 @@ impl Served {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// Stops it and gives the exit status.
+    /// Stops it and returns the exit status.
     pub fn stop(mut self) -> Option<i32> {
         self.terminate();
         self.child.wait().unwrap().code()
     }
 
-    /// Stops it and gives what its log says from then on.
+    /// Stops it and returns the log lines from then on.
     pub fn log_of_stop(mut self) -> Vec<String> {
         let log = std::mem::replace(&mut self.log, Mutex::new(channel().1)).into_inner().unwrap();
         log.try_iter().for_each(drop);

@@ -15,7 +15,7 @@ fn code(answer: &Answer) -> String {
     answer.header("x-clickhouse-exception-code").to_owned()
 }
 
-/// More sessions than are kept, begun by as many requests on one connection.
+/// More sessions than are kept, each begun by a request on one connection.
 const MANY: usize = 10_010;
 
 #[test]
@@ -43,7 +43,7 @@ fn a_session_has_one_query_at_a_time() {
         assert_eq!(served.post("/?session_id=b", b"SELECT 1").text(), "1\n");
         assert_eq!(slow.join().unwrap().text(), "0\n");
     });
-    // Whoever has read an answer to its end may go on.
+    // A client that has read an answer to its end may continue.
     for _ in 0..100 {
         for sql in ["SELECT number FROM numbers(30000)", "SELECT nothing", "SET max_threads = 1"] {
             assert_ne!(code(&served.post("/?session_id=a", sql.as_bytes())), "373", "{sql}");
@@ -67,7 +67,7 @@ fn what_the_url_says_is_of_its_own_query() {
     assert_eq!(ask("", "SELECT {x:UInt8}"), "456");
     assert_eq!(ask("&max_result_rows=2", "SELECT number FROM numbers(3)"), "396");
     assert_eq!(ask("", "SELECT number FROM numbers(3)"), "0\n1\n2\n");
-    // What a statement says stays, and the URL has the last word.
+    // Settings of statements last; those of the URL override them.
     assert_eq!(ask("&max_result_rows=5", "SET max_result_rows = 2, param_x = 8"), "");
     assert_eq!(ask("&database=default", "USE other"), "");
     assert_eq!(ask("", "SELECT currentDatabase(), {x:UInt8}"), "other\t8\n");
@@ -108,7 +108,7 @@ fn further_sessions_take_the_place_of_idle_ones() {
     sent.join().unwrap();
     let answers = String::from_utf8(answers).unwrap();
     assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), MANY);
-    // In which nothing was said go first.
+    // Sessions without any settings are dropped first.
     assert_eq!(served.post("/?session_id=mine&session_check=1", b"SELECT {x:UInt8}").text(), "7\n");
     assert_eq!(code(&served.post("/?session_id=s0&session_check=1", b"SELECT 1")), "372");
 }

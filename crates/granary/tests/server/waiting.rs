@@ -1,4 +1,4 @@
-//! A source that takes requests and answers none.
+//! A source that accepts requests and answers none.
 
 use crate::dictionary::with_cached_users;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ const WAIT: Duration = Duration::from_secs(600);
 #[test]
 fn who_waits_for_a_source_keeps_nobody_else_from_being_answered() {
     let (_folder, served) = with_cached_users(&[]);
-    // The kernel takes connections and requests, and nothing is said.
+    // The kernel accepts connections and requests, and no answer comes.
     let silence = TcpListener::bind("127.0.0.1:0").unwrap();
     served.sql(&format!(
         "CREATE DICTIONARY silent (id UInt64, name String) PRIMARY KEY id \
@@ -30,7 +30,7 @@ fn who_waits_for_a_source_keeps_nobody_else_from_being_answered() {
 
     let served = &served;
     let refused = std::thread::scope(|scope| {
-        // It ends with this, also where a check fails.
+        // Dropped at the end, also if a check fails.
         let silence = silence;
         let asking: Vec<_> = (0..REQUESTS as u64)
             .map(|key| {
@@ -62,7 +62,7 @@ fn who_waits_for_a_source_keeps_nobody_else_from_being_answered() {
         assert_eq!(answered(), REQUESTS - MAY_WAIT, "the others wait still");
         let queue = "SELECT value FROM system.metrics WHERE metric = 'CacheDictionaryUpdateQueueKeys'";
         assert_eq!(served.sql(queue), format!("{}\n", MAY_WAIT - SOURCE_THREADS), "of who waits alone");
-        // Then nobody listens any more.
+        // Then the port is closed.
         drop(silence);
         let answers = asking.into_iter().map(|asking| asking.join().unwrap().text());
         answers.filter(|text| text.contains("lookups are waiting for sources already")).count()
@@ -70,7 +70,7 @@ fn who_waits_for_a_source_keeps_nobody_else_from_being_answered() {
     assert_eq!(refused, REQUESTS - MAY_WAIT);
 }
 
-/// More than run at once.
+/// More queries than run at once.
 const ABANDONED: usize = 40;
 
 #[test]
@@ -86,14 +86,14 @@ fn queries_whose_clients_have_gone_away_end() {
             client
         })
         .collect();
-    // They have begun by then. Lookups do not wait for queries, whoever waits for these.
+    // They have begun by then. Lookups do not wait for queries, nor for their waiters.
     std::thread::sleep(Duration::from_millis(300));
     assert!(served.post("/dictionary/users", &7u64.to_le_bytes()).body.ends_with(b"\x02n7"));
     drop(asked);
     assert_eq!(served.sql("SELECT 1"), "1\n");
 }
 
-/// Each step of it takes seconds, and it has no pauses.
+/// Each of its steps takes seconds, without a pause.
 const LONG_STEPS: &str = "SELECT count() FROM numbers(100000) AS a CROSS JOIN numbers(100000) AS b \
                           WHERE cityHash64(a.number, b.number) % 100000 = 0";
 
@@ -123,7 +123,8 @@ fn queries_without_a_pause_keep_nobody_else_from_being_answered() {
     }
 }
 
-/// More clients than may wait take nothing of their answers: those that are broken off see that they have not all of it.
+/// More clients than may wait read nothing of their answers: those that are broken off see that their answer is
+/// incomplete.
 #[test]
 fn an_answer_that_is_broken_off_does_not_look_whole() {
     const CLIENTS: usize = 272;

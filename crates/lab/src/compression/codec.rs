@@ -1,4 +1,4 @@
-//! What each codec makes of values, and the time of a core that it takes.
+//! Bytes that each codec stores for values, and its CPU time.
 
 use super::Values;
 use crate::{Samples, interleave};
@@ -9,7 +9,7 @@ use std::convert::Infallible;
 /// Codecs that are compared.
 pub const CODECS: [&str; 4] = ["Snappy", "zstd", "zstd, trained", "LZ4, trained"];
 
-/// A run goes over so many bytes of values: some 20 ms of decompression.
+/// Bytes of values of a run: some 20 ms of decompression.
 const RUN_BYTES: usize = 32 << 20;
 
 /// One codec on the values of one kind.
@@ -62,7 +62,7 @@ impl Codec {
         }
     }
 
-    /// The value of what was stored.
+    /// The value of a stored record.
     fn load<'a>(&'a mut self, stored: &'a Stored) -> &'a [u8] {
         match (self, stored) {
             (Self::Snappy(_, decoder, room), Stored::Snappy(bytes)) => {
@@ -79,7 +79,7 @@ impl Codec {
     }
 }
 
-/// What zstd, trained on the values themselves, makes of them: the bytes of each, and the RAM that it takes.
+/// The bytes that zstd, trained on the values themselves, stores for each, and its RAM.
 pub fn stored_by_zstd(values: &[Vec<u8>]) -> (Vec<usize>, u64) {
     let mut codec = ValueCodec::trained(Compression::Zstd, values.iter().map(|value| &value[..]));
     let stored = values.iter().map(|value| codec.stored_len(value)).collect();

@@ -7,11 +7,11 @@ use super::study::{Findings, StudyError};
 use crate::{Report, Samples, bars};
 use std::path::Path;
 
-/// Snappy's place among the codecs, and that of zstd with a dictionary.
+/// Places of Snappy and of zstd with a dictionary in [`CODECS`].
 const SNAPPY: usize = 0;
 const TRAINED: usize = 2;
 
-/// Of Snappy's bytes, how many times fewer are wanted.
+/// How many times smaller than Snappy's the stored bytes should be.
 const WANTED: [(&str, f64); 3] = [("mdn", 4.0), ("crates", 2.0), ("movies", 3.5)];
 const ENCODE_US_WANTED: f64 = 2.5;
 const DECODE_US_WANTED: f64 = 0.8;
@@ -174,7 +174,7 @@ impl Findings {
         self.pages().text()
     }
 
-    /// The page; `notes` say what it was measured on.
+    /// The page; `notes` describe the machine.
     pub fn text(&self, notes: &[String], is_quick: bool) -> String {
         let warning = match is_quick {
             true => "\n**Made with `--quick`: the runs are too short for the figures to mean anything.**\n",
@@ -195,7 +195,7 @@ impl Findings {
         )
     }
 
-    /// A line for each figure: part, values, who, figure, median, least, most.
+    /// A line for each figure: part, values, contender, figure, median, least, most.
     pub fn csv(&self) -> String {
         let mut report = Report::new(&["part", "values", "contender", "figure", "median", "min", "max"]);
         let mut add = |part: &str, values: &str, who: &str, figure: &str, samples: &Samples| {
@@ -238,7 +238,7 @@ impl Findings {
         report.csv()
     }
 
-    /// Draws bytes stored for each KiB of values.
+    /// Draws stored bytes for each KiB of values.
     ///
     /// # Errors
     /// The plot cannot be drawn or written.

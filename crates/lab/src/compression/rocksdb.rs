@@ -22,12 +22,12 @@ pub struct PageFigures {
     pub write_us: f64,
 }
 
-/// Where values lie: beside others of their document, or anywhere.
+/// Where values lie: beside others of their document, or at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Keys follow the documents.
     Document,
-    /// Keys are as good as hashes.
+    /// Keys are hash-like.
     Random,
 }
 

@@ -1,17 +1,17 @@
-//! The seed's experiment on Granary: the same values put and read one to four, compressed or not.
+//! The seed's experiment on Granary: the same values, compressed or not, with four reads for each put.
 
 use crate::{Samples, Skewed};
 use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, OpenError, Options, Outcome, Stats};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What is compared. Snappy is the caller's here: the cache stores what it gets.
+/// The contenders. Snappy is run by the caller: the cache stores its output.
 pub const CONTENDERS: [&str; 4] = ["none", "Snappy", "LZ4, trained", "zstd, trained"];
 
 /// Bytes of values that the cache is filled with.
 const FILL_BYTES: usize = 128 << 20;
 
-/// The RAM tier has room for one part in so many of the values as they come.
+/// The RAM tier has room for 1/RAM_PARTS of the uncompressed values.
 const RAM_PARTS: u64 = 8;
 
 /// Reads for each write.
@@ -22,17 +22,17 @@ const PUT_WAIT: Duration = Duration::from_secs(60);
 /// One contender on the values of one kind.
 #[derive(Default)]
 pub struct SeedFigures {
-    /// Bytes of RAM for each entry, with the whole of them in RAM.
+    /// Bytes of RAM for each entry, with all entries in RAM.
     pub ram_bytes: f64,
     /// Bytes of flash for each entry.
     pub flash_bytes: f64,
     /// Bytes written to flash for each write.
     pub written_bytes: f64,
-    /// Of the reads, how many the RAM tier answered.
+    /// Part of the reads that the RAM tier answered.
     pub ram_hit_ratio: f64,
     /// Mean microseconds of a read.
     pub read_us: Samples,
-    /// Mean microseconds of a read that went to the device, of the same.
+    /// Mean microseconds of those reads that went to the device.
     pub flash_read_us: Samples,
     /// Mean microseconds of a write.
     pub write_us: Samples,
@@ -64,7 +64,7 @@ impl Contender {
         cache.put_many_waiting(&[entry], PUT_WAIT, |_, why| panic!("{why}"));
     }
 
-    /// Reads a key and compares what is found. Another key may look like it to the index: then it is a miss.
+    /// Reads a key and compares the value. A key that looks alike to the index is a miss.
     fn get(&mut self, cache: &Cache, io: &mut Io, key: u64, wanted: &[u8]) {
         let bytes = key.to_le_bytes();
         cache.get_many(io, &[cache.key(&bytes)], 1, |_, outcome| {
@@ -79,10 +79,10 @@ impl Contender {
     }
 }
 
-/// Removes what a run has left in a folder.
+/// Removes a run's files from a folder.
 pub fn remove(folder: &Path) {
     for file in flash(folder).files().unwrap_or_default() {
-        // What is left goes with the whole folder.
+        // Files that remain are removed with the whole folder.
         let _ = std::fs::remove_file(file);
     }
 }

@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 /// Kinds of real values, by their files' names.
 const KINDS: [&str; 5] = ["mdn", "crates", "movies", "cities", "countries"];
 
-/// The kinds that the seed's experiment is repeated on, beside drawn values, and RocksDB's.
+/// The kinds that the seed's experiment and RocksDB's are repeated on, beside drawn values.
 const SEED_KINDS: [&str; 2] = ["mdn", "crates"];
 
-/// RocksDB gets one in so many of the reads and writes: it is measured with more codecs and block sizes, once each.
+/// RocksDB runs 1/ROCKSDB_PARTS of the reads and writes: it is measured with more codecs and block sizes, once each.
 const ROCKSDB_PARTS: u64 = 5;
 
 /// Drawn values of the seed's experiment.
 const DRAWN: usize = 20_000;
 
-/// What the study reads, and how much it does.
+/// Input and scale of the study.
 pub struct Study<'a> {
     /// The folder of `*.values`, which `rivals/values/fetch.sh` writes.
     pub values: &'a Path,
@@ -27,7 +27,7 @@ pub struct Study<'a> {
     pub scratch: &'a Path,
     /// The folder of the rivals' drivers.
     pub rivals: &'a Path,
-    /// Runs of each measurement, of which the median counts.
+    /// Runs of each measurement; the median counts.
     pub rounds: usize,
     /// Reads and writes of a run of the seed's experiment.
     pub operations: u64,
@@ -52,7 +52,7 @@ pub enum StudyError {
     Plot(#[from] crate::PlotError),
 }
 
-/// What came of it.
+/// Results of the study.
 pub struct Findings {
     pub(super) codecs: Vec<(Values, Vec<CodecFigures>)>,
     pub(super) seeds: Vec<(String, Vec<SeedFigures>)>,
@@ -60,10 +60,10 @@ pub struct Findings {
 }
 
 impl Study<'_> {
-    /// Runs all of it; `say` gets a line before each part, and the part's tables as soon as they are known.
+    /// Runs all parts; `say` gets a line before each, and its tables as soon as they are known.
     ///
     /// # Errors
-    /// No values, or a cache that cannot be opened.
+    /// Missing values, or a cache that cannot be opened.
     pub fn run(&self, mut say: impl FnMut(&str)) -> Result<Findings, StudyError> {
         let mut codecs = Vec::new();
         for kind in KINDS.map(|kind| self.file(kind)).into_iter().filter(|path| path.exists()) {

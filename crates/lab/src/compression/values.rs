@@ -1,4 +1,4 @@
-//! Values to compress: real ones of files, and drawn ones as the seed of the study has them.
+//! Values to compress: real ones from files, and drawn ones as in the seed of the study.
 
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
@@ -7,10 +7,10 @@ use std::io;
 use std::path::Path;
 use twox_hash::XxHash3_64;
 
-/// More of the values to measure on are left out.
+/// Further values to measure on are left out.
 const TEST_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes of a drawn value, and how many of these at its beginning are not repeated in the rest of it.
+/// Bytes of a drawn value, and how many at its beginning are not repeated in the rest.
 const DRAWN_BYTES: usize = 1024;
 const DRAWN_BYTES_OWN: usize = 257;
 
@@ -52,8 +52,8 @@ impl Values {
     }
 }
 
-/// Values of 1 KiB that Snappy compresses to some 380 bytes and that have nothing in common with each other: random
-/// letters, and pieces of these again.
+/// Values of 1 KiB that Snappy compresses to some 380 bytes and that have nothing in common: random letters, followed
+/// by pieces of these.
 pub fn drawn(count: usize) -> Vec<Vec<u8>> {
     let mut random = SmallRng::seed_from_u64(2);
     let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";

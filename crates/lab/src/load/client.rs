@@ -8,24 +8,24 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Bytes that there is room for in each read.
+/// Bytes of the buffer of a read.
 const READ_BYTES: usize = 64 << 10;
 
-/// What ends the reply to each get.
+/// End of the reply to a get.
 const END: &[u8] = b"END\r\n";
 
 pub(super) struct Client {
     stream: TcpStream,
     asking: Asking,
-    /// Of a value: what comes before the key, between key and value, and after the value.
+    /// Parts of a value's reply: before the key, between key and value, and after the value.
     parts: [Vec<u8>; 3],
     value_bytes: usize,
-    /// Keys whose replies have not come, and when they were asked for.
+    /// Keys without a reply yet, and when they were requested.
     asked: VecDeque<(u64, Instant)>,
     request: Vec<u8>,
-    /// Of the keys of the reply that is looked at: whether it has their values.
+    /// By key of the reply being parsed: whether it has the key's value.
     found: Vec<bool>,
-    /// Room for replies, zeroed once; those between `at` and `filled` were not looked at.
+    /// Buffer of replies, zeroed once; bytes `at..filled` are not parsed yet.
     replies: Vec<u8>,
     filled: usize,
     at: usize,
@@ -59,7 +59,7 @@ impl Client {
         })
     }
 
-    /// Sends as many gets as may be under way, if it is time for more.
+    /// Sends as many gets as may be in flight, if it is time for more.
     pub fn send(&mut self, keys: &mut impl FnMut() -> u64) -> io::Result<()> {
         let more = self.asking.gets() - self.asked.len();
         let is_time = matches!(self.asking, Asking::KeepingUp(_)) || self.asked.is_empty();
@@ -78,11 +78,11 @@ impl Client {
             }
             self.request.extend_from_slice(b"\r\n");
         }
-        // Requests are far shorter than a socket's buffer, in which few others are.
+        // Requests are far shorter than a socket's buffer, and few are in flight.
         self.stream.write_all(&self.request)
     }
 
-    /// Takes what has come.
+    /// Reads what has arrived.
     pub fn receive(&mut self, figures: &mut LoadFigures) -> io::Result<()> {
         loop {
             if self.at == self.filled {
@@ -112,7 +112,7 @@ impl Client {
         }
     }
 
-    /// Looks at the replies that are whole.
+    /// Parses the complete replies.
     fn look(&mut self, figures: &mut LoadFigures) -> io::Result<()> {
         let now = Instant::now();
         while !self.asked.is_empty() {
@@ -127,8 +127,8 @@ impl Client {
         Ok(())
     }
 
-    /// Finds what the reply to the first get has, and returns where it ends; `None`: it is not whole. Values come in
-    /// the order of the keys, without those that are missing.
+    /// Parses the reply to the first get and returns its end; `None`: it is incomplete. Values come in the order of the
+    /// keys, without those of missing keys.
     fn reply(&mut self) -> io::Result<Option<usize>> {
         let [before, between, after] = &self.parts;
         let value_at = before.len() + KEY_BYTES + between.len();

@@ -1,8 +1,8 @@
-//! What came of a load.
+//! Results of a load.
 
 use std::time::Duration;
 
-/// Gets, hits, and how long each took.
+/// Gets, hits, and the time of each get.
 #[derive(Clone, Debug, Default)]
 pub struct LoadFigures {
     hits: u64,
@@ -27,12 +27,12 @@ impl LoadFigures {
         self.took.len() as f64 / self.seconds
     }
 
-    /// Found, of all that was asked for.
+    /// Hits, of all keys asked for.
     pub fn hit_ratio(&self) -> f64 {
         self.hits as f64 / (self.took.len() as f64).max(1.0)
     }
 
-    /// Microseconds that a part (0 to 1) of the gets took at most, from their sending to their replies.
+    /// The quantile `part` (0 to 1) of the gets' microseconds, from sending to reply.
     pub fn percentile_us(&self, part: f64) -> f64 {
         let last = self.took.len().saturating_sub(1);
         self.took.get((last as f64 * part) as usize).copied().map_or(f64::NAN, f64::from)

@@ -1,4 +1,4 @@
-//! Load on a memcached server, any: clients that ask for random keys, each as soon as it has its answers.
+//! Load on any memcached server: clients that ask for random keys, each as soon as it has its answers.
 
 mod client;
 mod figures;
@@ -25,29 +25,29 @@ pub struct Items {
 /// The clients, and how they ask.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Connections, served by one thread of ours.
+    /// Connections, served by one thread.
     pub connections: usize,
     /// How each of them asks.
     pub asking: Asking,
-    /// How long it takes.
+    /// Duration of the load.
     pub time: Duration,
-    /// Which keys are drawn.
+    /// Seed of the drawn keys.
     pub seed: u64,
 }
 
 /// When a connection sends gets, and in which form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asking {
-    /// So many at once, and more when it has all replies.
+    /// Gets sent at once; more when all replies have come.
     InTurns(usize),
-    /// So many keys of one get, and the next when it has the whole reply.
+    /// Keys of one get; the next when its reply is complete.
     Together(usize),
-    /// A new one for each reply, so that so many are under way always.
+    /// Gets always in flight: a new one for each reply.
     KeepingUp(usize),
 }
 
 impl Asking {
-    /// Keys of each get.
+    /// Keys per get.
     fn keys_of_a_get(self) -> usize {
         match self {
             Asking::Together(keys) => keys,
@@ -55,7 +55,7 @@ impl Asking {
         }
     }
 
-    /// Keys that are under way at once.
+    /// Keys in flight at once.
     pub fn gets(self) -> usize {
         match self {
             Asking::InTurns(gets) | Asking::Together(gets) | Asking::KeepingUp(gets) => gets,
@@ -79,10 +79,10 @@ impl Items {
         text
     }
 
-    /// Stores all items, no more than `bytes_per_second` of values: some servers need time to write.
+    /// Stores all items, at most `bytes_per_second` of values: some servers need time to write.
     ///
     /// # Errors
-    /// What the connection says; a reply that is not `STORED`.
+    /// Errors of the connection; a reply that is not `STORED`.
     pub fn fill(&self, server: SocketAddr, bytes_per_second: f64) -> io::Result<()> {
         const AT_ONCE: u64 = 64;
         let mut stream = TcpStream::connect(server)?;
@@ -119,7 +119,7 @@ impl Items {
     /// Asks for uniformly random keys.
     ///
     /// # Errors
-    /// What a connection says; a reply that is neither the item asked for nor a miss.
+    /// Errors of a connection; a reply that is neither the item asked for nor a miss.
     pub fn ask(&self, server: SocketAddr, load: &Load) -> io::Result<LoadFigures> {
         let mut poll = Poll::new()?;
         let mut random = SmallRng::seed_from_u64(load.seed);
@@ -163,7 +163,7 @@ mod tests {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                // Else the second piece of a reply may wait until the first is acknowledged.
+                // Otherwise the second piece of a reply could wait for the first one's acknowledgement.
                 stream.set_nodelay(true).unwrap();
                 std::thread::spawn(move || {
                     let lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -208,7 +208,7 @@ mod tests {
             let figures = items.ask(server, &load).unwrap();
             let gets = figures.operations_per_second() * load.time.as_secs_f64();
             assert!(gets > 1.0, "{gets}");
-            // Five times the deviation of as many throws of a coin.
+            // Five standard deviations of that many coin tosses.
             let allowed = 2.5 / gets.sqrt();
             assert!((figures.hit_ratio() - 0.5).abs() <= allowed, "{} of {gets}", figures.hit_ratio());
             assert!(figures.percentile_us(0.5) <= figures.percentile_us(0.99));

@@ -1,9 +1,9 @@
-//! Belady's MIN: knows the future, and lets the object go that is read again last.
+//! Belady's MIN: knows the future, and evicts the object whose next read is last.
 //!
-//! For objects of one size that is the best there is. For objects of several sizes the best is not to be had
-//! in reasonable time; this lets the object go whose bytes times the requests until its next read are most
-//! (Belady-Size), sizes taken by the quarter of a power of two. That is near the bound for the hit ratio, but
-//! no proof: another policy may be better by a little.
+//! That is optimal for objects of one size. For several sizes the optimum cannot be computed in reasonable time; this
+//! evicts the object with the greatest product of bytes and requests until its next read (Belady-Size), with sizes in
+//! classes of a quarter of a power of two. That is near the bound for the hit ratio, but no proof: another policy may
+//! be slightly better.
 
 use super::lru::DRAM_INDEX_BYTES;
 use super::{Clock, Model, NEVER, Object, Place};
@@ -16,7 +16,7 @@ const CLASSES: usize = 32 * 4;
 pub struct Belady {
     capacity: u64,
     used: u64,
-    /// (bytes, next read) of each key; 0 bytes is absent.
+    /// (bytes, next read) by key; 0 bytes is absent.
     held: Vec<(u32, u32)>,
     /// (next read, key) by class of size.
     classes: Vec<BTreeSet<(u32, u32)>>,
@@ -30,7 +30,7 @@ fn class(bytes: u32) -> usize {
 }
 
 impl Belady {
-    /// For keys `0..keys`.
+    /// A cache for keys `0..keys`.
     pub fn new(capacity: u64, keys: u32) -> Self {
         Self {
             capacity,
@@ -57,12 +57,12 @@ impl Belady {
         self.objects += 1;
     }
 
-    /// The object whose place costs most.
+    /// The object that costs most to keep.
     fn worst(&self, position: u32) -> u32 {
         let candidates = self.classes.iter().filter_map(|class| class.last());
         let cost = |(next, key): &(u32, u32)| {
             let wait = if *next == NEVER { NEVER } else { next.saturating_sub(position) };
-            // Of those that are never read, any will do.
+            // Among objects never read again, any will do.
             (*next == NEVER, u64::from(wait) * u64::from(self.held[*key as usize].0))
         };
         candidates.max_by_key(|candidate| cost(candidate)).expect("bytes are used").1

@@ -1,20 +1,20 @@
-//! What a cache's objects take beside their bytes, and what it keeps free.
+//! Bytes that a cache's objects take beside their own, and the space it keeps free.
 
 use super::{Budget, Packing};
 use granary_cache::limits::{DRAM_FIRST_MEMORY_PARTS, SHARDS, SPARE_MEMORY_PARTS};
 
-/// What objects take beside their bytes, what is kept free, and which objects do not wait in DRAM.
+/// Overhead of objects, space kept free, and which objects skip DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// An object in DRAM.
+    /// Overhead of an object in DRAM.
     pub dram_bytes_per_object: u32,
-    /// An object on flash.
+    /// Overhead of an object on flash.
     pub flash_bytes_per_object: u32,
-    /// How objects lie there.
+    /// How objects are packed on flash.
     pub packing: Packing,
-    /// DRAM without objects.
+    /// Bytes of DRAM kept free.
     pub dram_bytes_free: u64,
-    /// Flash without objects.
+    /// Bytes of flash kept free.
     pub flash_bytes_free: u64,
     /// Objects with more bytes are written to flash at once.
     pub large_bytes: u64,
@@ -22,34 +22,34 @@ pub struct Costs {
     pub copy_bytes: u64,
 }
 
-/// What whoever uses the cache makes of it.
+/// The cache's layout, as its user configures it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The unit read.
+    /// The unit of reads.
     pub block_bytes: u32,
-    /// What is kept with each value.
+    /// Bytes stored with each value.
     pub value_bytes: u32,
 }
 
 /// A record's header, for values of 128 bytes to 16 KiB.
 const RECORD_HEADER_BYTES: u32 = 8;
 
-/// In DRAM an entry has its hash and flags in front, and a slot in a table: 5 bytes, which is between seven
-/// sixteenths and seven eighths full.
+/// In DRAM an entry has its hash and flags before it, and a slot of 5 bytes in a table that is between seven sixteenths
+/// and seven eighths full.
 const DRAM_ENTRY_BYTES: u32 = 8 + 8;
 
-/// DRAM is chunks, so many of them; two hold nothing or are on their way to that.
+/// Number of chunks of DRAM; two are empty or about to be.
 const DRAM_CHUNKS: u64 = 32;
 
-/// Of flash one part in so many is emptied ahead of the writer, a segment at least, and at most so many bytes.
+/// 1/AHEAD_PARTS of flash is emptied ahead of the writer: at least a segment, at most AHEAD_BYTES_MAX.
 const AHEAD_PARTS: u64 = 16;
 const AHEAD_BYTES_MAX: u64 = 16 << 20;
 
-/// Objects of more than one such part of DRAM are written to flash at once by Granary's cache.
+/// Granary's cache writes objects larger than 1/LARGE_DRAM_PARTS of DRAM to flash at once.
 pub const LARGE_DRAM_PARTS: u64 = DRAM_FIRST_MEMORY_PARTS;
 
 impl Costs {
-    /// Nothing but bytes of objects. A segment waits in DRAM to be written.
+    /// No overhead. One segment waits in DRAM to be written.
     pub fn none(budget: &Budget) -> Self {
         Self {
             dram_bytes_per_object: 0,
@@ -62,7 +62,7 @@ impl Costs {
         }
     }
 
-    /// As Granary's cache has them.
+    /// The costs of Granary's cache.
     pub fn of_cache(budget: &Budget, Layout { block_bytes, value_bytes }: Layout) -> Self {
         let spare =
             (budget.dram_bytes / SPARE_MEMORY_PARTS).max(budget.segment_bytes.min(budget.dram_bytes / 4));
@@ -76,7 +76,7 @@ impl Costs {
             // The slot of the segment that waits in DRAM is empty, too.
             flash_bytes_free: (1 + ahead) * budget.segment_bytes,
             large_bytes: budget.dram_bytes / LARGE_DRAM_PARTS,
-            // A shard's part, if there is so much room at once.
+            // A shard's share, if that much is free at once.
             copy_bytes: spare.min(budget.dram_bytes / SHARDS as u64),
         }
     }

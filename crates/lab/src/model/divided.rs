@@ -1,5 +1,5 @@
-//! A RAM tier in front of flash that is divided between entries and blocks, by the policy that serves
-//! ([`granary_cache::division`]) or once for all.
+//! A RAM tier in front of flash, divided between entries and blocks: by the policy in production
+//! ([`granary_cache::division`]), or at a fixed ratio.
 
 use super::Lru;
 use granary_cache::division::{Division, Misses};
@@ -8,20 +8,20 @@ use granary_cache::limits::{
     LEAST_BLOCKS_PARTS,
 };
 
-/// What is divided. Sizes are bytes.
+/// Sizes of the tier, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct DividedOptions {
-    /// Of RAM, all.
+    /// All RAM of the tier.
     pub memory_bytes: u64,
-    /// Of an entry in RAM.
+    /// An entry in RAM.
     pub entry_bytes: u32,
-    /// Of a block.
+    /// A block.
     pub block_bytes: u32,
-    /// Entries in a block: those of keys that follow each other.
+    /// Entries in a block: those of consecutive keys.
     pub keys_per_block: u32,
-    /// Keys, from 0.
+    /// Number of keys, from 0.
     pub keys: u32,
-    /// Of a hundred bytes, so many are for blocks; `None`: as measured.
+    /// Percent of RAM for blocks; `None`: as the policy measures.
     pub blocks_percent: Option<u64>,
 }
 
@@ -43,11 +43,11 @@ pub struct Divided {
     blocks: Lru,
     entry_ghosts: Lru,
     block_ghosts: Lru,
-    /// Of each key, whether it was found on flash before.
+    /// By key: whether it was found on flash before.
     is_recent: Vec<bool>,
-    /// Of each block, what would have saved its last read: more room for entries, and for blocks; until that is settled.
+    /// By block: whether more room for entries, and for blocks, would have saved its last read; until that is settled.
     savings: Vec<[bool; 2]>,
-    /// Of each block, how many had been read when it was visited last.
+    /// By block: the value of `reads` at its last visit.
     visited: Vec<u64>,
     reads: u64,
     division: Division,
@@ -108,7 +108,7 @@ impl Divided {
         FoundIn::Flash
     }
 
-    /// A block that is in RAM is of use.
+    /// Counts a hit in a block in RAM.
     fn visit(&mut self, key: u32, block: u32) {
         let entry_bytes = self.options.entry_bytes;
         let visited = &mut self.visited[block as usize];

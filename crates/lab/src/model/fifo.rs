@@ -1,11 +1,11 @@
-//! Everything that is stored is written to flash, in the order of its coming: a plain log-structured cache
-//! with the recently used in DRAM beside it.
+//! Everything that is stored is written to flash, in that order: a plain log-structured cache with the recently used
+//! objects in DRAM beside it.
 
 use super::lru::{DRAM_INDEX_BYTES, Lru};
 use super::segments::Segments;
 use super::{Budget, Clock, Model, Object, Place};
 
-/// DRAM for each object on flash: a hash, a place.
+/// DRAM for each object on flash: a hash and a location.
 const FLASH_INDEX_BYTES: u64 = 4;
 
 /// The cache.
@@ -15,7 +15,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// For keys `0..keys`.
+    /// A cache for keys `0..keys`.
     pub fn new(budget: &Budget, keys: u32) -> Self {
         Self {
             dram: Lru::new(budget.dram_beside(1), keys),

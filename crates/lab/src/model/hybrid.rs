@@ -1,10 +1,10 @@
-//! Granary's cache: every object enters DRAM, and leaves it for flash if a filter says so.
+//! Granary's cache: every object enters DRAM, and moves on to flash if a filter admits it.
 //!
-//! DRAM is a ring. What was read since the hand passed goes round once more; what was not is offered to the
-//! filter, and dropped if that declines. Flash is segments, freed in the order of their writing. What was
-//! found on flash is hot; a second hand cools objects when too many are. When a segment is freed, what is hot
-//! goes back to DRAM and has to earn flash anew; the rest, the paper's ghosts, leaves. What is found on flash
-//! while it is hot gets a copy in DRAM. An object that is too large a part of DRAM is written at once.
+//! DRAM is a ring. An object read since the hand passed goes round once more; another is offered to the filter, and
+//! dropped if that declines. Flash is segments, freed in the order of their writing. An object found on flash is hot; a
+//! second hand cools objects when too many are. When a segment is freed, its hot objects return to DRAM and have to
+//! earn flash anew; the rest, the paper's ghosts, leave. An object found on flash while it is hot gets a copy in DRAM.
+//! An object that is too large a part of DRAM is written at once.
 
 use super::lru::DRAM_INDEX_BYTES;
 use super::segments::{Segments, Spot};
@@ -16,38 +16,38 @@ use std::collections::VecDeque;
 /// An object that leaves DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// Which one.
+    /// Its key.
     pub key: u32,
     /// Bytes of key and value.
     pub bytes: u32,
-    /// Reads since it came to DRAM.
+    /// Reads since it entered DRAM.
     pub reads: u8,
-    /// Times that it was stored over.
+    /// Times that it was overwritten.
     pub updates: u8,
 }
 
-/// What decides over flash.
+/// Decides which objects are written to flash.
 pub trait Filter {
-    /// A client read a key, and found it or not.
+    /// A client read a key; `found` says whether it was a hit.
     fn on_read(&mut self, key: u32, found: bool);
     /// A client stored an object.
     fn on_put(&mut self, key: u32, bytes: u32);
     /// Whether an object that leaves DRAM is written to flash.
     fn admits(&mut self, offer: &Offer, seconds: u32) -> bool;
-    /// DRAM that it takes.
+    /// DRAM that the filter takes.
     fn bytes_allocated(&self) -> u64;
-    /// Whether it ever admits anything.
+    /// Whether the filter ever admits an object.
     fn writes(&self) -> bool {
         true
     }
 }
 
-/// What is not the filter's affair.
+/// Options apart from the filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HybridOptions {
-    /// Part of the objects on flash that are hot at most.
+    /// Maximum part of the objects on flash that are hot.
     pub hot: f64,
-    /// Whether what is hot gets copies in DRAM.
+    /// Whether hot objects get copies in DRAM.
     pub copies: bool,
 }
 
@@ -64,10 +64,10 @@ const FLASH_INDEX_BYTES: u64 = 4;
 struct Entry {
     bytes: u32,
     expires: u32,
-    /// Which of the key's places in the ring counts.
+    /// Tells the key's current place in the ring from stale ones.
     stamp: u32,
     place: Place,
-    /// Of an object on flash: it is in the ring, too.
+    /// For an object on flash: whether it is in the ring, too.
     copy: bool,
     /// Read since the hand passed.
     read: bool,
@@ -112,12 +112,12 @@ pub struct Hybrid<F> {
 }
 
 impl<F: Filter> Hybrid<F> {
-    /// For keys `0..keys`.
+    /// A cache for keys `0..keys`.
     pub fn new(budget: &Budget, keys: u32, options: HybridOptions, filter: F) -> Self {
         Self::with_costs(budget, keys, options, Costs::none(budget), filter)
     }
 
-    /// With objects that take more than their bytes.
+    /// A cache with the overheads in `costs`.
     pub fn with_costs(budget: &Budget, keys: u32, options: HybridOptions, costs: Costs, filter: F) -> Self {
         let flash_bytes = budget.flash_bytes.saturating_sub(costs.flash_bytes_free);
         Self {
@@ -135,12 +135,12 @@ impl<F: Filter> Hybrid<F> {
         }
     }
 
-    /// What an object takes in the ring.
+    /// Bytes of an object in the ring.
     fn dram_cost(&self, bytes: u32) -> u64 {
         u64::from(bytes) + u64::from(self.costs.dram_bytes_per_object)
     }
 
-    /// Puts an object at the head of the ring, where it is not.
+    /// Puts an object that is not in the ring at its head.
     fn enter_ring(&mut self, key: u32) {
         let entry = &mut self.entries[key as usize];
         entry.stamp = entry.stamp.wrapping_add(1);
@@ -163,7 +163,7 @@ impl<F: Filter> Hybrid<F> {
         self.hot -= u64::from(std::mem::take(&mut self.entries[key as usize].hot));
     }
 
-    /// Takes an object from wherever it is.
+    /// Removes an object, wherever it is.
     fn leave(&mut self, key: u32) {
         let entry = self.entries[key as usize];
         if entry.in_ring() {
@@ -177,7 +177,7 @@ impl<F: Filter> Hybrid<F> {
         (entry.place, entry.copy) = (Place::Absent, false);
     }
 
-    /// The cleaner: objects leave the tail of the ring until DRAM holds no more than it may.
+    /// The cleaner: evicts objects from the tail of the ring until DRAM is within its capacity.
     fn clean(&mut self, seconds: u32) {
         while self.dram_used > self.dram_capacity {
             let (key, stamp) = self.ring.pop_front().expect("what is used is in the ring");
@@ -219,7 +219,7 @@ impl<F: Filter> Hybrid<F> {
         }
     }
 
-    /// Writes what does not wait in DRAM, and keeps a copy there.
+    /// Writes an object that skips DRAM, and keeps a copy there.
     fn write_through(&mut self, key: u32, seconds: u32) {
         self.write(key, seconds);
         if self.entries[key as usize].place == Place::Flash && self.options.copies {

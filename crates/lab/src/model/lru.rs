@@ -1,12 +1,12 @@
-//! The least recently used object leaves first. A cache of its own, and the DRAM in front of flash.
+//! LRU: a cache of its own, and the DRAM in front of flash.
 
 use super::{Clock, Model, Object, Place};
 
-/// Objects in the order of their last use, in DRAM.
+/// Objects in DRAM, in order of their last use.
 pub struct Lru {
     capacity: u64,
     used: u64,
-    /// Bytes of each key's object; 0 is absent.
+    /// Bytes of the object, by key; 0 is absent.
     bytes: Vec<u32>,
     /// Neighbours towards the newer and the older; the last element is the ring's own, between the oldest
     /// and the newest.
@@ -16,7 +16,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// For keys `0..keys`.
+    /// A cache for keys `0..keys`.
     pub fn new(capacity: u64, keys: u32) -> Self {
         let ring: Vec<u32> = (0..=keys).collect();
         Self {
@@ -48,18 +48,18 @@ impl Lru {
         self.newer[older as usize] = newer;
     }
 
-    /// Whether an object is here.
+    /// Whether an object is in the cache.
     pub(super) fn contains(&self, key: u32) -> bool {
         self.bytes[key as usize] > 0
     }
 
-    /// Makes it the newest.
+    /// Makes an object the newest.
     pub(super) fn touch(&mut self, key: u32) {
         self.unlink(key);
         self.link(key);
     }
 
-    /// Takes it out, and says how large it was.
+    /// Removes an object, and returns its size.
     pub(super) fn take(&mut self, key: u32) -> Option<u32> {
         let bytes = std::mem::take(&mut self.bytes[key as usize]);
         if bytes == 0 {
@@ -71,7 +71,7 @@ impl Lru {
         Some(bytes)
     }
 
-    /// Puts it in as the newest, and gives those that leave to `left` (itself, if it is too large).
+    /// Inserts an object as the newest, and passes evicted ones to `left` (itself, if it is too large).
     pub(super) fn put(&mut self, key: u32, bytes: u32, mut left: impl FnMut(u32, u32)) {
         self.take(key);
         if u64::from(bytes) > self.capacity {
@@ -84,7 +84,7 @@ impl Lru {
         self.link(key);
     }
 
-    /// Has room for so many bytes from now on, and gives those that leave for want of it to `left`.
+    /// Changes the capacity, and passes objects evicted for it to `left`.
     pub(super) fn resize(&mut self, capacity: u64, left: impl FnMut(u32, u32)) {
         self.capacity = capacity;
         self.evict_beyond(capacity, left);
@@ -98,12 +98,12 @@ impl Lru {
         }
     }
 
-    /// Bytes that objects take.
+    /// Bytes of all objects.
     pub(super) fn used(&self) -> u64 {
         self.used
     }
 
-    /// Objects that are here.
+    /// Number of objects.
     pub(super) fn objects(&self) -> u64 {
         self.objects
     }
@@ -124,7 +124,7 @@ impl Lru {
     }
 }
 
-/// DRAM of a plain cache's index: a hash chain and two links, as memcached has them.
+/// DRAM of a plain cache's index: a hash chain and two links, as in memcached.
 pub(super) const DRAM_INDEX_BYTES: u64 = 24;
 
 impl Model for Lru {

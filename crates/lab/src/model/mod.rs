@@ -1,9 +1,9 @@
-//! Models of caches, fed with requests: what each policy finds, and what it writes to flash.
+//! Models of caches: what each policy finds of a workload's requests, and what it writes to flash.
 //!
-//! A replay is look-aside, as clients of memcached do it: a read that misses is followed by the client's
-//! store of that object. Lifetimes and sizes are the replay's affair, so that all models see the same.
-//! Bytes are those of keys and values. A model's objects fit into its budget; its index is counted
-//! ([`Model::index_bytes`]), but does not take from the budget, so that policies are compared, not indexes.
+//! A replay is look-aside, like memcached's clients: a read that misses is followed by the client's store of that
+//! object. Lifetimes and sizes are handled by the replay, so that all models see the same. Bytes are those of keys and
+//! values. A model's objects fit into its budget; its index is counted ([`Model::index_bytes`]) but not taken from the
+//! budget, so that policies are compared, not indexes.
 
 mod belady;
 mod costs;
@@ -36,19 +36,19 @@ pub use workload::{Step, Workload};
 /// No object, no position, no end of a lifetime.
 pub const NEVER: u32 = u32::MAX;
 
-/// What a cache may take.
+/// The space that a cache may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Objects in DRAM, those that wait to be written to flash among them.
+    /// Bytes of DRAM for objects, including those that wait to be written to flash.
     pub dram_bytes: u64,
-    /// Flash, written in segments.
+    /// Bytes of flash, written in segments.
     pub flash_bytes: u64,
-    /// What is written at once, and freed at once.
+    /// Bytes written, and freed, at once.
     pub segment_bytes: u64,
 }
 
 impl Budget {
-    /// Segments that flash is cut into, unless said otherwise.
+    /// Default number of segments of flash.
     const SEGMENTS: u64 = 128;
 
     /// Flash in 128 segments: enough of them for each of RIPQ's insertion points to have several.
@@ -62,20 +62,20 @@ impl Budget {
     }
 }
 
-/// An object that is asked for or stored.
+/// An object that is requested or stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Which one: keys of a workload are numbered from 0.
+    /// Its key; keys of a workload are numbered from 0.
     pub key: u32,
     /// Bytes of key and value.
     pub bytes: u32,
-    /// When it stops being good, in seconds, or [`NEVER`].
+    /// When its lifetime ends, in seconds, or [`NEVER`].
     pub expires: u32,
-    /// Position of the next read that what is stored now can answer, or [`NEVER`]. Only Belady may look.
+    /// Position of the next read that an object stored now can answer, or [`NEVER`]. Only Belady may look.
     pub next_read: u32,
 }
 
-/// Where something is.
+/// Where an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Not in the cache.
@@ -86,18 +86,18 @@ pub enum Place {
     Flash,
 }
 
-/// A cache as far as its decisions go.
+/// A cache's decisions, without its data.
 pub trait Model {
-    /// Where an object is.
+    /// Returns where an object is.
     fn place(&self, key: u32) -> Place;
 
-    /// A client reads an object, wherever it is: as [`Self::place`] says.
+    /// A client reads an object. Returns where it was, like [`Self::place`].
     fn read(&mut self, object: &Object, clock: Clock) -> Place;
 
-    /// A client stores an object, in place of what may be there.
+    /// A client stores an object, replacing an earlier one.
     fn store(&mut self, object: &Object, clock: Clock);
 
-    /// An object is not wanted any more: deleted, or no longer good.
+    /// An object was deleted, or its lifetime ended.
     fn remove(&mut self, key: u32);
 
     /// Bytes written to flash.
@@ -106,18 +106,18 @@ pub trait Model {
     /// Bytes of DRAM that hold objects now.
     fn dram_bytes(&self) -> u64;
 
-    /// Bytes of DRAM that the index takes now, as the literature says of such an index.
+    /// Bytes of DRAM that the index takes now, as the literature gives it for such an index.
     fn index_bytes(&self) -> u64;
 
-    /// Derives every sum anew; panics if one is wrong.
+    /// Recomputes every sum; panics if one is wrong.
     fn validate(&self);
 }
 
-/// When a request comes.
+/// The time of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
     /// Position in the workload.
     pub position: u32,
-    /// Seconds since its begin.
+    /// Seconds since the workload began.
     pub seconds: u32,
 }

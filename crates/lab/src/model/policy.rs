@@ -4,36 +4,36 @@ use super::{
     Belady, Budget, Costs, Fifo, Filter, Hybrid, HybridOptions, Layout, Lru, Model, Offer, Ripq, S3Fifo,
     Victim,
 };
-use granary_cache::admission::{Admission, Admitter, Candidate, Flashield, Verdict};
+use granary_cache::admission::{Admission, Admitter, Candidate, Decision, Flashield};
 use granary_cache::{Applications, KeyHasher};
 use std::fmt;
 use std::str::FromStr;
 
-/// What is compared.
+/// The policies that are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Policy {
-    /// LRU in the DRAM alone: what there would be without flash.
+    /// LRU in the DRAM alone: the cache without flash.
     LruDram,
-    /// LRU, with DRAM as large as DRAM and flash together: what flash stands in for.
+    /// LRU with DRAM as large as DRAM and flash together: what flash stands in for.
     Lru,
     /// S3-FIFO in the DRAM alone.
     S3FifoDram,
-    /// S3-FIFO in DRAM as large as both.
+    /// S3-FIFO in DRAM as large as DRAM and flash together.
     S3Fifo,
     /// Everything to flash, first in, first out.
     Fifo,
-    /// Whatever leaves DRAM to flash.
+    /// Every object that leaves DRAM to flash.
     Victim,
     /// RIPQ with eight insertion points.
     Ripq,
     /// Granary's cache, with its own admission policy.
     Hybrid(Admission),
-    /// The future is known.
+    /// Belady's, which knows the future.
     Belady,
 }
 
 impl Policy {
-    /// What there is to choose from, and what it is.
+    /// Names and descriptions of the policies.
     pub const NAMES: [(&str, &str); 12] = [
         ("reuse", "Granary: what was read in DRAM, or leaves it again before long, goes to flash"),
         ("flashield", "Granary: what is expected to be read again goes to flash; flashield:3: three times"),
@@ -49,7 +49,7 @@ impl Policy {
         ("belady", "DRAM only, as large as both, and the future is known: about the most there is to find"),
     ];
 
-    /// The cache, empty.
+    /// An empty cache of this policy.
     pub fn model(&self, budget: &Budget, keys: u32) -> Box<dyn Model> {
         let both = budget.dram_bytes + budget.flash_bytes;
         match self {
@@ -65,7 +65,7 @@ impl Policy {
         }
     }
 
-    /// The same, empty, with all that an object takes in Granary's cache; `None`: that has no such policy.
+    /// An empty cache of this policy with the overheads of Granary's cache; `None`: Granary's has no such policy.
     pub fn model_with_costs(&self, budget: &Budget, keys: u32, layout: Layout) -> Option<Box<dyn Model>> {
         let admission = self.admission()?;
         Some(Box::new(Self::hybrid(admission, budget, keys, Costs::of_cache(budget, layout))))
@@ -77,18 +77,18 @@ impl Policy {
         Hybrid::with_costs(budget, keys, HybridOptions::default(), costs, filter)
     }
 
-    /// What Granary's cache is told to have this policy; `None`: it is another cache's.
+    /// The setting of Granary's cache for this policy; `None`: it is another cache's.
     pub fn admission(&self) -> Option<&Admission> {
         if let Self::Hybrid(admission) = self { Some(admission) } else { None }
     }
 
-    /// Whether it looks at the future.
+    /// Whether it needs to know the future.
     pub fn looks_ahead(&self) -> bool {
         *self == Self::Belady
     }
 }
 
-/// Replays repeat.
+/// Fixed, so that replays repeat.
 const SEED: u64 = 1;
 
 impl fmt::Display for Policy {
@@ -124,7 +124,7 @@ impl FromStr for Policy {
             "belady" => Self::Belady,
             "probability" => Self::Hybrid(Admission::Probability(0.5)),
             _ => match text.parse() {
-                // Write-through, which the hybrid does not model.
+                // Write-through, which `Hybrid` does not model.
                 Ok(Admission::All) | Err(_) => {
                     return Err(format!("one of {} is wanted", Self::NAMES.map(|(name, _)| name).join(", ")));
                 }
@@ -134,7 +134,7 @@ impl FromStr for Policy {
     }
 }
 
-/// The policy code that serves, behind the model.
+/// The production policy code, as the model's filter.
 struct Served(Admitter);
 
 impl Filter for Served {
@@ -154,7 +154,7 @@ impl Filter for Served {
             reads: offer.reads,
             updates: offer.updates,
         };
-        self.0.decide(&candidate, f64::from(seconds)) == Verdict::Flash
+        self.0.decide(&candidate, f64::from(seconds)) == Decision::Flash
     }
 
     fn bytes_allocated(&self) -> u64 {

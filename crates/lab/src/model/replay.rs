@@ -1,9 +1,9 @@
-//! A workload through a model, and what came of it.
+//! Replays a workload on a model, and counts.
 
 use super::{Clock, Model, NEVER, Object, Place, Step, Workload};
 use crate::trace::Operation;
 
-/// What a replay counted.
+/// Counts of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Reads by clients.
@@ -14,33 +14,33 @@ pub struct Tally {
     pub hits: u64,
     /// Bytes of the objects found.
     pub hit_bytes: u64,
-    /// Reads that found it on flash.
+    /// Reads that found their object on flash.
     pub flash_hits: u64,
     /// Reads of flash. A model reads flash only where the object is.
     pub flash_reads: u64,
-    /// Bytes of the objects that clients stored: by sets, and after reads that missed.
+    /// Bytes of the objects that clients stored: by sets, and after misses.
     pub stored_bytes: u64,
     /// Bytes written to flash.
     pub flash_bytes_written: u64,
-    /// Most DRAM that objects took.
+    /// Maximum DRAM that objects took.
     pub dram_bytes: u64,
-    /// Most DRAM that the index took.
+    /// Maximum DRAM that the index took.
     pub index_bytes: u64,
 }
 
 impl Tally {
-    /// Reads that found their object, of all.
+    /// Hits, of all reads.
     pub fn hit_ratio(&self) -> f64 {
         ratio(self.hits, self.reads)
     }
 
-    /// Bytes of the objects found, of all that were asked for.
+    /// Bytes of the objects found, of all bytes asked for.
     pub fn byte_hit_ratio(&self) -> f64 {
         ratio(self.hit_bytes, self.read_bytes)
     }
 
-    /// Cache-level write amplification: bytes written to flash for each byte of an object that clients store,
-    /// be it by a set or after a miss. The end of the replay finds some bytes unwritten in DRAM.
+    /// Cache-level write amplification: bytes written to flash for each byte of an object that clients store, by a set
+    /// or after a miss. At the end of the replay some bytes are still unwritten in DRAM.
     pub fn clwa(&self) -> f64 {
         ratio(self.flash_bytes_written, self.stored_bytes)
     }
@@ -56,7 +56,7 @@ impl Tally {
         ratio(self.flash_reads, self.hits)
     }
 
-    /// Every count with its name, as the columns of a CSV file.
+    /// Every count with its name, for the columns of a CSV file.
     pub fn counts(&self) -> [(&'static str, u64); 10] {
         [
             ("reads", self.reads),
@@ -77,18 +77,18 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// How often progress is told, and the most of DRAM looked for.
+/// Requests between two reports of progress, and samples of DRAM.
 const CHECK_EVERY: usize = 1 << 14;
 
-/// What the clients know of an object.
+/// The object that the clients stored last.
 #[derive(Clone, Copy)]
 struct Stored {
     bytes: u32,
     expires: u32,
 }
 
-/// Replays a workload. `next_reads` is [`Workload::next_reads`], or empty for models that do not look.
-/// `progress` is told how many requests are done.
+/// Replays a workload. `next_reads` is [`Workload::next_reads`], or empty for models that do not need it. `progress` is
+/// called with the number of requests done.
 pub fn replay(
     model: &mut dyn Model,
     workload: &Workload,
@@ -106,8 +106,8 @@ pub fn replay(
         let clock = Clock { position: position as u32, seconds: step.seconds };
         let object = object(step, workload, next_reads.get(position).copied().unwrap_or(NEVER));
         let known = &mut stored[step.key as usize];
-        // Every cache notices that an object is no longer good when somebody asks for it. One of another size
-        // is another object: the source changed it, and the trace does not tell when.
+        // Every cache notices the end of a lifetime when the object is requested. A different size means a different
+        // object: the source changed it, and the trace does not tell when.
         if known.expires <= step.seconds || step.operation == Operation::Get && known.bytes != object.bytes {
             model.remove(step.key);
         }
@@ -146,7 +146,7 @@ pub fn replay(
 
 fn object(step: &Step, workload: &Workload, next_read: u32) -> Object {
     let expires = step.end();
-    // A read after the end of a lifetime finds nothing.
+    // A read after the end of the lifetime finds nothing.
     let useful = next_read != NEVER && workload.steps[next_read as usize].seconds < expires;
     Object { key: step.key, bytes: step.bytes, expires, next_read: if useful { next_read } else { NEVER } }
 }

@@ -1,9 +1,9 @@
 //! RIPQ (Tang et al., FAST 2015) with the priorities of a segmented LRU, as Flashield's authors compare it.
 //!
-//! Flash is a queue of blocks in sections, one section for each insertion point. Every object is written, to
-//! the lowest section first. A read moves an object one section up: at once if it still waits in DRAM, else
-//! only in name, to a *virtual* block there; the bytes follow when the block that they are in is freed. Full
-//! sections push blocks down; the last block of all is freed, and what of it has moved up is written again.
+//! Flash is a queue of blocks in sections, one section for each insertion point. Every object is written, first to the
+//! lowest section. A read moves an object one section up: at once if it still waits in DRAM, else only by name, to a
+//! *virtual* block there; the bytes follow when their block is freed. Full sections push blocks down; the last block of
+//! all is freed, and its objects that have moved up are written again.
 
 use super::lru::{DRAM_INDEX_BYTES, Lru};
 use super::{Budget, Clock, Model, Object, Place};
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// Insertion points.
 const SECTIONS: usize = 8;
 
-/// DRAM for each object, as its authors say.
+/// DRAM for each object, according to its authors.
 const INDEX_BYTES: u64 = 22;
 
 const NO_BLOCK: u32 = u32::MAX;
@@ -39,9 +39,9 @@ struct Block {
     section: usize,
     /// Bytes of the objects that have this block's priority.
     named_bytes: u64,
-    /// Bytes that it takes on flash.
+    /// Bytes of the block on flash.
     bytes: u64,
-    /// Keys of the objects whose bytes were put here; some may have gone.
+    /// Keys of the objects whose bytes were put here; some may have left.
     keys: Vec<u32>,
 }
 
@@ -56,7 +56,7 @@ pub struct Ripq {
     /// Full blocks of each section, the newest first.
     sections: [VecDeque<u32>; SECTIONS],
     section_bytes: [u64; SECTIONS],
-    /// The blocks that fill, physical and virtual.
+    /// The open blocks, physical and virtual.
     open: [[u32; 2]; SECTIONS],
     bytes_on_flash: u64,
     bytes_written: u64,
@@ -64,7 +64,7 @@ pub struct Ripq {
 }
 
 impl Ripq {
-    /// For keys `0..keys`. What DRAM is left beside the open blocks holds the recently used.
+    /// A cache for keys `0..keys`. The DRAM beside the open blocks holds the recently used objects.
     pub fn new(budget: &Budget, keys: u32) -> Self {
         let mut ripq = Self {
             dram: Lru::new(budget.dram_beside(SECTIONS as u64), keys),
@@ -104,7 +104,7 @@ impl Ripq {
         self.open[self.blocks[block as usize].section].contains(&block)
     }
 
-    /// Takes the object out of the block whose priority it has.
+    /// Removes an object from the block whose priority it has.
     fn unname(&mut self, key: u32) {
         let Entry { named, bytes, .. } = self.entries[key as usize];
         let open = self.is_open(named);
@@ -115,7 +115,7 @@ impl Ripq {
         }
     }
 
-    /// Puts the bytes of an object into a section's open block.
+    /// Puts an object's bytes into a section's open block.
     fn put(&mut self, key: u32, bytes: u32, section: usize) {
         let open = self.open[section][0];
         if self.blocks[open as usize].bytes + u64::from(bytes) > self.block_bytes
@@ -144,9 +144,9 @@ impl Ripq {
         self.entries[key as usize].named = open;
     }
 
-    /// Ends a section's open block, and begins another.
+    /// Closes a section's open block, and opens another.
     fn close(&mut self, section: usize, kind: Kind) {
-        // The two kinds end together, so that what follows in the queue is newer than what goes before.
+        // The two kinds are closed together, so that later blocks in the queue are newer.
         let physical = self.open[section][0];
         let mut closed = vec![self.open[section][1]];
         self.open[section][1] = self.block(Kind::Virtual, section);
@@ -163,7 +163,7 @@ impl Ripq {
         self.balance();
     }
 
-    /// Pushes blocks down until no section has more than its part of the bytes.
+    /// Pushes blocks down until no section exceeds its share of the bytes.
     fn balance(&mut self) {
         let most = self.section_bytes.iter().sum::<u64>() / SECTIONS as u64 + self.block_bytes;
         for section in 0..SECTIONS - 1 {
@@ -178,8 +178,8 @@ impl Ripq {
         }
     }
 
-    /// Frees the last blocks until flash holds no more than it can. What is written again may end blocks
-    /// itself, which is why this is done after a request and not in the middle of it.
+    /// Frees the last blocks until flash is within its capacity. Rewriting may close blocks itself: therefore this runs
+    /// after a request and not within it.
     fn free(&mut self) {
         while self.bytes_on_flash > self.capacity {
             let section =
@@ -230,7 +230,7 @@ impl Ripq {
         self.entries[key as usize] = ABSENT;
         self.objects -= 1;
         if self.is_open(physical) {
-            // It leaves DRAM at once; what was written takes its place on flash until its block is freed.
+            // It leaves DRAM at once; its bytes on flash are freed with their block.
             let block = &mut self.blocks[physical as usize];
             block.bytes -= u64::from(bytes);
             let at = block.keys.iter().rposition(|k| *k == key).expect("its bytes are in this block");

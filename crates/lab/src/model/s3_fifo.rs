@@ -1,11 +1,11 @@
-//! S3-FIFO (Yang et al., SOSP 2023): a small queue that most objects do not survive, a main queue with
-//! second chances, and the names of those that left the small one.
+//! S3-FIFO (Yang et al., SOSP 2023): a small queue that most objects do not survive, a main queue with second chances,
+//! and the keys that left the small queue.
 
 use super::lru::DRAM_INDEX_BYTES;
 use super::{Clock, Model, Object, Place};
 use std::collections::VecDeque;
 
-/// Part of the space that the small queue has: one in ten.
+/// The small queue has 1/SMALL of the space.
 const SMALL: u64 = 10;
 const READS_MAX: u8 = 3;
 
@@ -21,7 +21,7 @@ enum Queue {
 #[derive(Clone, Copy, Default)]
 struct Entry {
     bytes: u32,
-    /// Which of the key's places in queues is the one that counts.
+    /// Tells the key's current place in the queues from stale ones.
     stamp: u32,
     reads: u8,
     queue: Queue,
@@ -31,19 +31,19 @@ struct Entry {
 pub struct S3Fifo {
     capacity: u64,
     entries: Vec<Entry>,
-    /// (key, stamp), the oldest in front; entries with another stamp have gone.
+    /// (key, stamp), oldest first; pairs with another stamp are stale.
     small: VecDeque<(u32, u32)>,
     main: VecDeque<(u32, u32)>,
     ghost: VecDeque<(u32, u32)>,
     small_bytes: u64,
     main_bytes: u64,
-    /// Bytes of the objects that the ghost's names stand for.
+    /// Bytes of the objects of the ghost's keys.
     ghost_bytes: u64,
     objects: u64,
 }
 
 impl S3Fifo {
-    /// For keys `0..keys`.
+    /// A cache for keys `0..keys`.
     pub fn new(capacity: u64, keys: u32) -> Self {
         Self {
             capacity,
@@ -82,7 +82,7 @@ impl S3Fifo {
         }
     }
 
-    /// The oldest of a queue that is still in it.
+    /// Takes the oldest object that is still in a queue.
     fn oldest(queue: &mut VecDeque<(u32, u32)>, entries: &[Entry], which: Queue) -> Option<u32> {
         while let Some((key, stamp)) = queue.pop_front() {
             let entry = entries[key as usize];
@@ -93,7 +93,7 @@ impl S3Fifo {
         None
     }
 
-    /// Lets one object leave, or change its queue.
+    /// Evicts an object, or moves it to another queue.
     fn evict(&mut self) {
         if (self.small_bytes >= self.capacity / SMALL || self.main_bytes == 0)
             && let Some(key) = Self::oldest(&mut self.small, &self.entries, Queue::Small)
@@ -120,7 +120,7 @@ impl S3Fifo {
         }
     }
 
-    /// As many names as the main queue has room for objects.
+    /// Bounds the ghost to the keys of as many bytes as the main queue has room for.
     fn bound_ghost(&mut self) {
         while self.ghost_bytes > self.capacity - self.capacity / SMALL {
             match Self::oldest(&mut self.ghost, &self.entries, Queue::Ghost) {
@@ -166,7 +166,7 @@ impl Model for S3Fifo {
         if known == Queue::None || known == Queue::Ghost {
             entry.reads = 0;
         }
-        // An object that is written over stays where it was.
+        // An object that is overwritten keeps its queue.
         let queue = if matches!(known, Queue::Ghost | Queue::Main) { Queue::Main } else { Queue::Small };
         self.enter(object.key, queue);
         self.objects += 1;

@@ -1,25 +1,25 @@
-//! Flash written and freed in segments, the oldest first.
+//! Flash that is written and freed in segments, oldest first.
 
 use std::collections::VecDeque;
 
-/// Where an object was put: the number of its segment and which of the segment's objects it is.
+/// An object's location: its segment's number, and its index in the segment.
 pub(super) type Spot = (u32, u32);
 
 const NOWHERE: Spot = (u32::MAX, 0);
 
 #[derive(Default)]
 struct Segment {
-    /// Bytes that it takes, those of objects that have gone among them.
+    /// Bytes used, including those of objects that have left.
     bytes: u64,
     objects: Vec<(u32, u32)>,
 }
 
-/// How records lie in a segment.
+/// How records are packed in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// One after the other, without any waste.
+    /// One after the other, without waste.
     Tight,
-    /// As in Granary's log: in blocks of so many bytes. A record that does not fit the rest of a block begins
+    /// As in Granary's log: in blocks of this many bytes. A record that does not fit the rest of a block begins
     /// another one; one that is longer than a block leaves the rest of its last block unused.
     Blocks(u32),
 }
@@ -29,7 +29,7 @@ const BLOCK_HEADER_BYTES: u64 = 16;
 const WORD_BYTES: u64 = 6;
 
 impl Packing {
-    /// What an object adds to a segment of `used` bytes.
+    /// Bytes that an object adds to a segment of `used` bytes.
     fn cost(self, used: u64, bytes: u64) -> u64 {
         let Self::Blocks(block) = self else { return bytes };
         let block = u64::from(block);
@@ -45,7 +45,7 @@ impl Packing {
         }
     }
 
-    /// What a segment takes as a whole.
+    /// Bytes of a whole segment.
     fn segment(self, used: u64, objects: usize) -> u64 {
         let Self::Blocks(block) = self else { return used };
         let summary = objects as u64 * WORD_BYTES;
@@ -53,13 +53,13 @@ impl Packing {
     }
 }
 
-/// A log of segments: those on flash, and one in DRAM that fills.
+/// A log of segments: those on flash, and the open one in DRAM.
 pub(super) struct Segments {
     capacity: u64,
     segment_bytes: u64,
     packing: Packing,
     written: VecDeque<Segment>,
-    /// Number of the oldest in `written`; the open one has the number after the newest.
+    /// Number of the oldest in `written`; the open one follows the newest.
     first: u32,
     open: Segment,
     bytes_on_flash: u64,
@@ -98,13 +98,13 @@ impl Segments {
         self.first + self.written.len() as u32
     }
 
-    /// Whether it waits in DRAM to be written.
+    /// Whether an object waits in the open segment to be written.
     pub(super) fn in_open(&self, key: u32) -> bool {
         self.spots[key as usize].0 == self.open_number() && self.contains(key)
     }
 
-    /// Appends an object, in place of what may be there, and gives the objects of segments that are freed
-    /// for that to `freed`, as (key, bytes). One that is larger than all of flash is not taken.
+    /// Appends an object, replacing an earlier one, and passes the objects of segments freed for it to `freed`, as
+    /// (key, bytes). An object larger than all of flash is refused.
     pub(super) fn append(&mut self, key: u32, bytes: u32, mut freed: impl FnMut(u32, u32)) -> bool {
         self.remove(key);
         if u64::from(bytes) > self.capacity {
@@ -148,7 +148,7 @@ impl Segments {
         self.live_bytes -= u64::from(bytes);
     }
 
-    /// Nothing is written: what is on flash is there until its segment is freed, but nobody finds it.
+    /// Forgets an object. Nothing is written: its bytes stay on flash until their segment is freed.
     pub(super) fn remove(&mut self, key: u32) {
         let (number, at) = self.spots[key as usize];
         if !self.contains(key) {
@@ -159,8 +159,8 @@ impl Segments {
         self.forget(key, bytes);
     }
 
-    /// The object at a place in the log, if it can be found, as (key, bytes), and the next place. Places go
-    /// round: after the newest comes the oldest.
+    /// The object at a location in the log, if it is current, as (key, bytes), and the next location. Locations wrap
+    /// around from the newest to the oldest.
     pub(super) fn walk(&self, (number, at): Spot) -> (Option<(u32, u32)>, Spot) {
         let segment = match number.checked_sub(self.first).map(|age| age as usize) {
             Some(age) if age < self.written.len() => &self.written[age],
@@ -172,7 +172,7 @@ impl Segments {
         (live.then_some(*object), (number, at + 1))
     }
 
-    /// Objects that can be found.
+    /// Number of current objects.
     pub(super) fn objects(&self) -> u64 {
         self.objects
     }

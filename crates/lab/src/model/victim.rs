@@ -1,11 +1,11 @@
-//! Flash as the place for whatever leaves DRAM: each such object is written, also when it was there before.
-//! An object that is found on flash moves to DRAM.
+//! Flash as a victim cache: each object that leaves DRAM is written, even if it was on flash before. An object that is
+//! found on flash moves to DRAM.
 
 use super::lru::{DRAM_INDEX_BYTES, Lru};
 use super::segments::Segments;
 use super::{Budget, Clock, Model, Object, Place};
 
-/// DRAM for each object on flash, as Fatcache's index takes it.
+/// DRAM for each object on flash, as in Fatcache's index.
 const FLASH_INDEX_BYTES: u64 = 32;
 
 /// The cache.
@@ -15,7 +15,7 @@ pub struct Victim {
 }
 
 impl Victim {
-    /// For keys `0..keys`.
+    /// A cache for keys `0..keys`.
     pub fn new(budget: &Budget, keys: u32) -> Self {
         Self {
             dram: Lru::new(budget.dram_beside(1), keys),

@@ -1,4 +1,4 @@
-//! A trace in memory, made ready to be replayed several times.
+//! A trace in memory, prepared for several replays.
 
 use super::NEVER;
 use crate::trace::{Label, Operation, Request, Trace, TraceError};
@@ -10,31 +10,31 @@ use std::collections::{BinaryHeap, HashMap};
 pub struct Step {
     /// Seconds since the first request; never falls.
     pub seconds: u32,
-    /// Which object.
+    /// The key.
     pub key: u32,
     /// Bytes of key and value.
     pub bytes: u32,
-    /// Seconds that it is good for once stored; 0 is for ever.
+    /// Seconds of lifetime once stored; 0 is for ever.
     pub ttl: u32,
-    /// What is asked for.
+    /// The operation.
     pub operation: Operation,
 }
 
-/// Requests that are replayed.
+/// Requests to replay.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub name: String,
     /// How much of it is real.
     pub label: Label,
     /// The requests.
     pub steps: Vec<Step>,
-    /// How many different keys there are.
+    /// Number of different keys.
     pub keys: u32,
 }
 
 impl Workload {
-    /// Most requests that are taken: positions have 32 bits, and RAM is finite.
+    /// Maximum number of requests: positions have 32 bits, and RAM is finite.
     pub const REQUESTS_MAX: usize = 1 << 30;
 
     /// Reads a trace, or the first `limit` requests of it.
@@ -45,8 +45,8 @@ impl Workload {
         Ok(Self::new(name, label, &requests))
     }
 
-    /// From requests. A read that does not tell its object's size or lifetime takes what is told of the key
-    /// before it, else after it; a key of which no size is told takes the mean.
+    /// From requests. A read without its object's size or lifetime takes the key's last known one, else its next; a key
+    /// without any size takes the mean.
     pub fn new(name: impl Into<String>, label: Label, requests: &[Request]) -> Self {
         let mut numbers: HashMap<u64, u32> = HashMap::new();
         let mut told: Vec<Told> = Vec::new();
@@ -87,8 +87,8 @@ impl Workload {
         Self { name: name.into(), label, steps, keys: numbers.len() as u32 }
     }
 
-    /// The same requests so many times, side by side, each time for other keys: what finds a part of the objects
-    /// finds the same part in as many times the space. `None`: there would be too many requests or keys.
+    /// The requests `times` times, side by side, each time for other keys: a cache that finds a part of the objects
+    /// finds the same part with `times` the space. `None`: there would be too many requests or keys.
     pub fn copies(self, times: u32) -> Option<Self> {
         let keys = self.keys.checked_mul(times)?;
         let requests = self.steps.len().checked_mul(times as usize)?;
@@ -102,21 +102,21 @@ impl Workload {
         Some(Self { steps, keys, ..self })
     }
 
-    /// Returns the same requests with other sizes of objects: `bytes(key)` is those of key and value together.
+    /// Returns the same requests with other sizes of objects: `bytes(key)`, for key and value together.
     pub fn with_object_bytes(mut self, bytes: impl Fn(u32) -> u32) -> Self {
         self.steps.iter_mut().for_each(|step| step.bytes = bytes(step.key));
         self
     }
 
-    /// Leaves out requests for objects with more bytes; says how many there were.
+    /// Removes requests for objects of more than `bytes_max` bytes; returns how many there were.
     pub fn leave_out_larger(&mut self, bytes_max: u64) -> usize {
         let before = self.steps.len();
         self.steps.retain(|step| u64::from(step.bytes) <= bytes_max);
         before - self.steps.len()
     }
 
-    /// For each request the position of the next read that a copy made now can answer, or [`NEVER`]: a copy
-    /// is of no use any more when the object is written or deleted before that.
+    /// By request: the position of the next read that a copy made now can answer, or [`NEVER`]. A copy is useless once
+    /// the object is written or deleted.
     pub fn next_reads(&self) -> Vec<u32> {
         let mut next = vec![NEVER; self.keys as usize];
         let mut reads = vec![NEVER; self.steps.len()];
@@ -132,7 +132,7 @@ impl Workload {
         reads
     }
 
-    /// Bytes of all objects that are ever asked for or stored, each as large as it was last.
+    /// Bytes of all objects that are ever read or stored, each with its last size.
     pub fn unique_bytes(&self) -> u64 {
         let mut bytes = vec![0; self.keys as usize];
         for step in self.steps.iter().filter(|step| step.operation != Operation::Delete) {
@@ -141,8 +141,8 @@ impl Workload {
         bytes.into_iter().map(u64::from).sum()
     }
 
-    /// Bytes that a cache without bounds holds at most at a time: less than [`Self::unique_bytes`] where
-    /// objects are deleted or end. Budgets are stated as a part of this.
+    /// Maximum bytes that an unbounded cache holds at a time: less than [`Self::unique_bytes`] if objects are deleted
+    /// or their lifetimes end. Budgets are stated as a part of this.
     pub fn working_set_bytes(&self) -> u64 {
         let mut held = vec![(0u32, NEVER); self.keys as usize];
         let mut ends: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
@@ -176,14 +176,14 @@ impl Workload {
         most
     }
 
-    /// Reads among the requests.
+    /// Number of reads among the requests.
     pub fn reads(&self) -> u64 {
         self.steps.iter().filter(|step| step.operation == Operation::Get).count() as u64
     }
 }
 
 impl Step {
-    /// When the object stops being good if it is stored now.
+    /// When the object's lifetime ends if it is stored now.
     pub fn end(&self) -> u32 {
         if self.ttl == 0 { NEVER } else { self.seconds.saturating_add(self.ttl).min(NEVER - 1) }
     }
@@ -218,7 +218,7 @@ mod tests {
         let expected = [(0, 0, 100, 0), (1, 0, 100, 60), (1, 0, 100, 60), (3, 1, 100, 0), (4, 0, 100, 60)];
         assert_eq!(seen, expected);
         assert_eq!((workload.keys, workload.unique_bytes(), workload.reads()), (2, 200, 3));
-        // The copy of the first request is written over before it is read.
+        // The copy of the first request is overwritten before it is read.
         assert_eq!(workload.next_reads(), [NEVER, 2, NEVER, NEVER, NEVER]);
     }
 
@@ -241,7 +241,7 @@ mod tests {
         let requests = [
             request(0, 1, Set, 90, 10),
             request(5, 2, Set, 90, 10),
-            // 1 is over, and 2 is written over: both ends of lifetimes are in the heap.
+            // 1 has expired, and 2 is overwritten: both ends of lifetimes are in the heap.
             request(10, 2, Set, 190, 100),
             request(15, 3, Get, 40, 0),
             request(16, 2, Delete, 0, 0),

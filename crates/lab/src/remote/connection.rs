@@ -5,25 +5,25 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Bytes that there is room for in each read.
+/// Bytes of the buffer of a read.
 const READ_BYTES: usize = 64 << 10;
 
 /// Longest line of a reply.
 const LINE_BYTES_MAX: usize = 2048;
 
-/// No server takes so long.
+/// Longer than any server takes.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Connection {
     stream: TcpStream,
     request: Vec<u8>,
-    /// Room for replies, zeroed once, of which `at..filled` was not looked at.
+    /// Buffer of replies, zeroed once; bytes `at..filled` are not parsed yet.
     replies: Vec<u8>,
     at: usize,
     filled: usize,
 }
 
-/// Connects, as everybody here does.
+/// Opens a connection with the options that all connections here have.
 pub(super) fn connect(server: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(server)?;
     stream.set_nodelay(true)?;
@@ -56,7 +56,7 @@ impl Connection {
         self.request.extend_from_slice(b"\r\n");
     }
 
-    /// Sends what was added.
+    /// Sends the request.
     pub fn send(&mut self) -> io::Result<()> {
         self.stream.write_all(&self.request)?;
         self.request.clear();
@@ -108,8 +108,8 @@ impl Connection {
         Ok(&self.replies[self.at - len..self.at])
     }
 
-    /// The reply to a `get` of an object as it was stored; whether it is there. Another value than the one
-    /// stored last is an error, and so is one where nothing was stored since the last deletion (`None`).
+    /// Reads the reply to a `get`, and returns whether the object was found. A value other than the one stored last is
+    /// an error, as is any value if nothing was stored since the last deletion (`stored` is `None`).
     pub fn found(&mut self, content: &Content, key: u32, stored: Option<(u32, u32)>) -> io::Result<bool> {
         let line = self.line()?;
         if line == b"END" {

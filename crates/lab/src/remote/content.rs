@@ -1,4 +1,4 @@
-//! Keys and values that stand for the objects of a workload, and that tell whose they are.
+//! Keys and values for the objects of a workload; a value identifies its key.
 
 use crate::model::Workload;
 use rand::rngs::SmallRng;
@@ -9,27 +9,27 @@ use twox_hash::XxHash3_64;
 /// Bytes of a key. An object that is shorter than this has a key and no value.
 pub const KEY_BYTES: usize = 8;
 
-/// Where in the pool a value may begin.
+/// Number of positions in the pool at which a value may begin.
 const STARTS: usize = 1 << 16;
 
 const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
-/// Keys of one replay, which are no other replay's, and their values.
+/// Keys of one replay, different from those of all others, and their values.
 pub struct Content<'a> {
     run: u64,
     values: Values<'a>,
 }
 
 enum Values<'a> {
-    /// A value is a piece of these random bytes; which piece follows from the key and from how often it was stored: one in
-    /// 65 536 mistakes goes unseen.
+    /// A value is a piece of these random bytes, chosen by its key and by how often it was stored: one wrong value in
+    /// 65 536 goes unnoticed.
     Drawn(Vec<u8>),
-    /// A key has one of these, always the same.
+    /// Each key always has the same one of these.
     Given(&'a [Vec<u8>]),
 }
 
 impl<'a> Content<'a> {
-    /// Random bytes, as long as a workload says.
+    /// Random bytes, as long as the workload says.
     pub fn drawn(workload: &Workload) -> Self {
         let bytes_max = workload.steps.iter().map(|step| step.bytes).max().unwrap_or(0);
         Self::drawn_for(run(), bytes_max as usize)
@@ -41,13 +41,12 @@ impl<'a> Content<'a> {
         Self { run, values: Values::Drawn(pool) }
     }
 
-    /// Values at hand, of which each key gets the one at its [`place`](Self::place_of). The workload has to say how long
-    /// they are.
+    /// Given values; each key has the one at its [`place`](Self::place_of). The workload must state their lengths.
     pub fn given(values: &'a [Vec<u8>]) -> Self {
         Self { run: run(), values: Values::Given(values) }
     }
 
-    /// Which of `count` values at hand a key gets.
+    /// Which of `count` given values a key has.
     pub fn place_of(key: u32, count: usize) -> usize {
         (u64::from(key).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize % count
     }
@@ -59,7 +58,7 @@ impl<'a> Content<'a> {
         std::array::from_fn(|i| DIGITS[(number >> (6 * i)) as usize % DIGITS.len()])
     }
 
-    /// Its value, stored for the `version`th time, where key and value have so many bytes.
+    /// A key's value, stored for the `version`th time, where key and value have `bytes` bytes together.
     pub fn value(&self, key: u32, version: u32, bytes: u32) -> &[u8] {
         match &self.values {
             Values::Drawn(pool) => {
@@ -72,7 +71,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// A number for this replay: what others have left on the server is not ours.
+/// A number for this replay: objects that earlier replays left on the server are not found.
 fn run() -> u64 {
     let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (time.as_nanos() as u64 ^ u64::from(std::process::id())).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48

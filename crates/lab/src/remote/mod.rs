@@ -1,10 +1,11 @@
-//! A workload through a memcached server: the real thing beside the models.
+//! Replays a workload on a memcached server, to compare it with the models.
 //!
-//! Clients are look-aside, as in [`crate::model::replay`]: what a read does not find is stored. Keys are dealt
-//! out to connections, so that each key's requests keep their order; those of different keys may overtake each
-//! other by as many as wait at a time. What ends in the trace's time is deleted when somebody asks for it: the
-//! server lives in another time. Nor does it get days to write what clients store in days: where it says how much
-//! waits to be written, clients wait for the device. Every value that comes back is compared with the one that was stored last.
+//! Clients are look-aside, as in [`crate::model::replay`]: an object that a read misses is stored. Keys are dealt out
+//! to connections, so that each key's requests keep their order; requests for different keys may overtake each other
+//! within the queues. An object whose lifetime ends in the trace's time is deleted when it is next requested: the
+//! server's clock is another one. Nor does the server have days to write what the trace's clients store in days: if it
+//! reports how much waits to be written, clients wait for the device. Every value returned is compared with the one
+//! stored last.
 
 mod connection;
 mod content;
@@ -21,50 +22,50 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 use worker::{Counted, Known, Worker};
 
-/// The clients, and how they ask.
+/// The clients' connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Clients {
-    /// Where the server listens.
+    /// Address of the server.
     pub server: SocketAddr,
-    /// Connections.
+    /// Number of connections.
     pub connections: usize,
     /// Requests that a connection sends at once, at most.
     pub pipeline: usize,
 }
 
-/// What came of it.
+/// Results of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// What the clients counted, and what the server says of flash and DRAM; a server that is not Granary's
-    /// says nothing of flash. DRAM is what it has allocated, room that is kept free among it.
+    /// The clients' counts, and the server's of flash and DRAM; only Granary reports flash. DRAM counts allocated
+    /// bytes, including its free reserve.
     pub tally: Tally,
-    /// Objects that the server found, in RAM or on flash: also those that it looks up to delete them.
+    /// Objects that the server found, in RAM or on flash, including those looked up for deletion.
     pub found: u64,
-    /// Objects that the server did not take.
+    /// Objects that the server refused.
     pub refused: u64,
     /// Objects that left DRAM unseen by the policy, because the device was behind.
     pub left_unseen: u64,
 }
 
-/// How often the server is asked for its statistics, at least.
+/// Maximum time between two requests for the server's statistics.
 const ASK_EVERY: Duration = Duration::from_millis(250);
 
-/// Bytes that clients store before they ask whether the server keeps up.
+/// Bytes that clients store between two checks that the server keeps up.
 const ASK_EVERY_BYTES: u64 = 1 << 20;
 
-/// Bytes in write buffers that are waited for.
+/// Bytes in write buffers above which clients wait.
 const BUFFER_BYTES_MAX: u64 = 16 << 20;
 
 /// How long a device may take to write them.
 const WRITING_MAX: Duration = Duration::from_secs(60);
 
-/// How long the server may take to write what it has begun to write.
+/// How long the server may take to finish the writes it has begun.
 const SETTLE_MAX: Duration = Duration::from_secs(10);
 
-/// What a server says of itself, its settings among it.
+/// The server's statistics, including its settings.
 ///
 /// # Errors
-/// What the connection says.
+/// Errors of the connection.
 pub fn statistics(server: SocketAddr) -> io::Result<Statistics> {
     ask(&connect(server)?)
 }
@@ -73,10 +74,10 @@ fn ask(stream: &TcpStream) -> io::Result<Statistics> {
     Statistics::ask(stream, &["", "settings", "granary"])
 }
 
-/// Replays a workload with this content. `progress` is told how many requests are done.
+/// Replays a workload with this content. `progress` is called with the number of requests done.
 ///
 /// # Errors
-/// What a connection says; a value that is not the one stored last; a reply that is none.
+/// Errors of a connection; a value that is not the one stored last; a malformed reply.
 pub fn replay_served(
     workload: &Workload,
     clients: &Clients,
@@ -98,7 +99,7 @@ pub fn replay_served(
     loop {
         // In the trace's order, until a worker has enough: no worker gets far ahead of another.
         while let Some(step) = workload.steps.get(next) {
-            // Keys are numbered as they come, which is no reason for neighbours to share a worker.
+            // Keys are numbered in order of appearance; the hash spreads neighbours over workers.
             let worker = (step.key.wrapping_mul(0x9E37_79B9) >> 16) as usize % workers.len();
             if !workers[worker].take(next as u32) {
                 break;
@@ -127,8 +128,8 @@ pub fn replay_served(
     Ok(counted.served(&before, &after, &most))
 }
 
-/// The statistics when few write buffers are in use. They are a part of the server's RAM that a trace at its
-/// own speed does not fill.
+/// The statistics, once few write buffers are in use. These take a part of the server's RAM that a trace at its
+/// original speed would not fill.
 fn when_it_keeps_up(watch: &TcpStream) -> io::Result<Statistics> {
     let begun = Instant::now();
     loop {
@@ -141,7 +142,7 @@ fn when_it_keeps_up(watch: &TcpStream) -> io::Result<Statistics> {
     }
 }
 
-/// Most that the server said of its DRAM.
+/// Maxima of the DRAM that the server reported.
 #[derive(Default)]
 struct Most {
     objects: u64,
@@ -152,7 +153,7 @@ impl Most {
     fn note(&mut self, said: &Statistics) {
         let sum = |names: [&str; 2]| names.iter().filter_map(|name| said.number("granary", name)).sum();
         let objects: u64 = sum(["memory_bytes", "buffer_bytes"]);
-        // What any other server calls the bytes of its items.
+        // Other servers report the bytes of their items as this.
         let objects = if objects == 0 { said.number("", "bytes").unwrap_or(0) } else { objects };
         self.objects = self.objects.max(objects);
         self.index = self.index.max(sum(["index_bytes", "policy_bytes"]));
@@ -178,7 +179,7 @@ impl Counted {
     }
 }
 
-/// The statistics when the server writes no more.
+/// The statistics, once the server has stopped writing.
 fn settled(watch: &TcpStream) -> io::Result<Statistics> {
     let begun = Instant::now();
     let written = |said: &Statistics| said.number("granary", "bytes_written");

@@ -1,13 +1,13 @@
-//! What a memcached server says of itself.
+//! Statistics of a memcached server.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
 
-/// What memcached adds to key and value before it compares an item with its limit, at most.
+/// Maximum that memcached adds to key and value before it compares an item with its limit.
 const ITEM_OVERHEAD_BYTES: u64 = 64;
 
-/// The numbers and names of `stats` and of groups of it. What a server does not have is not there.
+/// Numbers and names in `stats` and its groups. Those that a server does not have are missing.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics(HashMap<String, String>);
 
@@ -23,7 +23,7 @@ impl Statistics {
             loop {
                 let line = lines.next().ok_or(io::ErrorKind::UnexpectedEof)??;
                 match line.strip_prefix("STAT ").and_then(|line| line.split_once(' ')) {
-                    // What two groups have under one name is not the same thing.
+                    // Different groups use the same name for different things.
                     Some((name, value)) => _ = found.insert(joined(group, name), value.to_owned()),
                     // `END`, or the error of a server that does not know the group.
                     None => break,
@@ -38,17 +38,17 @@ impl Statistics {
         self.text(group, name)?.parse().ok()
     }
 
-    /// What is said of something, whatever it is.
+    /// The text of a statistic.
     pub fn text(&self, group: &str, name: &str) -> Option<&str> {
         self.0.get(&joined(group, name)).map(String::as_str)
     }
 
-    /// Most bytes that an object may have, if the server says so: key and value.
+    /// Maximum bytes of an object (key and value), if the server reports it.
     pub fn object_bytes_max(&self) -> Option<u64> {
         self.number("settings", "item_size_max")?.checked_sub(ITEM_OVERHEAD_BYTES)
     }
 
-    /// What was counted between these and later ones; 0 where there is no such counter.
+    /// The difference of a counter between these statistics and later ones; 0 if there is no such counter.
     pub(super) fn counted_until(&self, later: &Self, group: &str, name: &str) -> u64 {
         let of = |statistics: &Self| statistics.number(group, name).unwrap_or(0);
         of(later).saturating_sub(of(self))

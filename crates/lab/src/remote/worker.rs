@@ -1,5 +1,5 @@
-//! A worker: sends the requests of some of the keys over one connection, decides which of them go together, and counts
-//! what comes of them.
+//! A worker: sends the requests for some of the keys over one connection, decides which of them go together, and counts
+//! the outcomes.
 
 use super::connection::Connection;
 use super::content::Content;
@@ -9,21 +9,21 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
-/// Bytes of values that go to and fro at once, unless one is longer: a server that can neither send nor
-/// receive any more must not be written to.
+/// Bytes of values in flight at once, unless a single one is longer: a server that can neither send nor receive must
+/// not be written to.
 const VALUE_BYTES_MAX: u64 = 64 << 10;
 
-/// Requests that a worker queues, as a multiple of those that it sends at once.
+/// Requests that a worker queues, as a multiple of `pipeline`.
 const QUEUE_PIPELINES: usize = 8;
 
-/// What the clients know of an object.
+/// The state of an object as the clients know it.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
-    /// Bytes of what was stored last; 0: nothing was since the last deletion.
+    /// Bytes stored last; 0: nothing was stored since the last deletion.
     bytes: u32,
-    /// When that ends, in the trace's time.
+    /// When its lifetime ends, in the trace's time.
     expires: u32,
-    /// How often anything was stored.
+    /// How often the object was stored.
     version: u32,
 }
 
@@ -54,20 +54,20 @@ enum Sent {
     Get(u32),
     Set(u32),
     Add(u32),
-    /// Deleted by the trace, or because it is no longer good.
+    /// Deleted by the trace, or at the end of its lifetime.
     Delete,
 }
 
-/// Sends the requests of some of the keys over one connection, in the order of the trace.
+/// Sends the requests for some of the keys over one connection, in the order of the trace.
 pub(super) struct Worker {
     connection: Connection,
     pipeline: usize,
-    /// Positions of requests that wait.
+    /// Positions of queued requests.
     queue: VecDeque<u32>,
     /// Positions of reads that missed.
     misses: Vec<u32>,
     sent: Vec<Sent>,
-    /// Keys of what is sent together, and whether all of it is reads.
+    /// Keys of the requests sent together, and whether all of a key's are reads.
     keys: Vec<(u32, bool)>,
 }
 
@@ -83,7 +83,7 @@ impl Worker {
         })
     }
 
-    /// Takes a request; `false`: enough of them wait.
+    /// Queues a request; `false`: the queue is full.
     pub fn take(&mut self, position: u32) -> bool {
         let has_room = self.queue.len() < self.pipeline * QUEUE_PIPELINES;
         if has_room {
@@ -96,7 +96,7 @@ impl Worker {
         self.queue.is_empty() && self.misses.is_empty()
     }
 
-    /// Sends what was missed, and requests that wait.
+    /// Sends the stores after misses, and queued requests.
     pub fn send(
         &mut self,
         workload: &Workload,
@@ -125,8 +125,8 @@ impl Worker {
         self.connection.send()
     }
 
-    /// Whether a request may go with those before it: what becomes of a key must be known before the next
-    /// command for it, unless both read.
+    /// Whether a request may be sent with those before it: a key's outcome must be known before the next command for
+    /// it, unless both are reads.
     fn goes_along(&self, step: &Step, known: &[Known]) -> bool {
         let reads = step.operation == Operation::Get && !is_over(step, &known[step.key as usize]);
         self.keys.iter().all(|(key, only_reads)| *key != step.key || *only_reads && reads)
@@ -150,7 +150,7 @@ impl Worker {
                 store(&mut self.connection, "set", step, content, known);
                 Sent::Set(position)
             }
-            // What is known changes when the server says that it was stored.
+            // `known` changes when the server replies that it was stored.
             Operation::Add => {
                 store(&mut self.connection, "add", step, content, &mut { *known });
                 Sent::Add(position)
@@ -164,7 +164,7 @@ impl Worker {
         self.sent.push(sent);
     }
 
-    /// Takes the replies to all that was sent.
+    /// Receives the replies to all commands sent.
     pub fn receive(
         &mut self,
         workload: &Workload,
@@ -179,7 +179,7 @@ impl Worker {
                     let step = &workload.steps[position as usize];
                     let stored = known[step.key as usize].stored();
                     let found = self.connection.found(content, step.key, stored)?;
-                    // Who comes while another client fetches the object waits for that.
+                    // A client that asks while another one fetches the object waits for that.
                     if self.misses.iter().any(|miss| workload.steps[*miss as usize].key == step.key) {
                         again.push(position);
                         continue;
@@ -226,19 +226,19 @@ impl Worker {
             }
             b"NOT_STORED" if adds => return Ok(()),
             line if line.starts_with(b"SERVER_ERROR") => {
-                // It has nothing of the key any more, not even what was there before.
+                // The server has dropped the key's earlier value as well.
                 known.bytes = 0;
                 counted.refused += 1;
             }
             other => return Err(unexpected("set", other)),
         }
-        // What is refused was written by a client all the same.
+        // A client has written the object, even if it was refused.
         counted.tally.stored_bytes += u64::from(step.bytes);
         Ok(())
     }
 }
 
-/// Whether what is known is not what the request means: it has ended, or has another size. The source
+/// Whether the known object is not the one requested: its lifetime has ended, or it has another size. The source
 /// changed it, and the trace does not tell when.
 fn is_over(step: &Step, known: &Known) -> bool {
     let other = step.operation == Operation::Get && known.bytes != step.bytes;

@@ -1,4 +1,4 @@
-//! Block sizes and cache sizes on a small store: without a bound on memory, and with one.
+//! Block sizes and cache sizes on a small store, with and without a bound on memory.
 
 use super::contender::{
     Contender, Engine, GRANARY, LEVELDB, LEVELDB_READ, LEVELDB_UNLIMITED, ROCKSDB, ROCKSDB_UNLIMITED,
@@ -15,7 +15,7 @@ const CONTENDERS: [&Contender; 6] =
 
 const WORKLOADS: [&str; 2] = ["readrandom", "readhot"];
 
-/// What the plot shows.
+/// The block size in the plot.
 const PLOTTED_BLOCK_BYTES: u64 = 4096;
 
 /// Figures of every block size, cache size, workload and contender.
@@ -92,7 +92,7 @@ impl Blocks {
         report
     }
 
-    /// Its tables.
+    /// The tables, as Markdown.
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", self.trend().markdown());
         for workload in WORKLOADS {
@@ -104,7 +104,7 @@ impl Blocks {
         text
     }
 
-    /// Its lines of the CSV.
+    /// Adds the part's lines to the CSV.
     pub fn csv(&self, report: &mut Report) {
         for (job, runs) in self.jobs.iter().zip(&self.runs) {
             add_runs(report, "blocks", job.contender.name, job, runs);

@@ -1,4 +1,4 @@
-//! What is compared, each measurement in a process of its own.
+//! The contenders, each measured in a process of its own.
 
 use super::error::StoreError;
 use super::measurement::{Contents, Loaded, Measured, Reading, Request, WarmUp};
@@ -8,13 +8,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// RAM beside the caches that a limited process has: its code, buffers, what the page cache takes,
+/// RAM that a limited process may take beside its caches: for code, buffers and page cache,
 pub const ALLOWANCE_BYTES: u64 = 64 << 20;
 
-/// and for each key, for the index (Granary) or for the tables' indexes and filters (LevelDB, RocksDB).
+/// and per key, for the index (Granary) or for the tables' indexes and filters (LevelDB, RocksDB).
 pub const ALLOWANCE_KEY_BYTES: u64 = 6;
 
-/// Of the caches, the part that allocators may need beside: a peer that is killed at its limit has no figure.
+/// 1/ALLOWANCE_CACHE_PART of the caches is allowed for allocators: a peer that is killed at its limit has no figure.
 pub const ALLOWANCE_CACHE_PART: u64 = 16;
 
 /// A store.
@@ -26,7 +26,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The name of its folder, and of its driver's argument.
+    /// The name of its folder, and the driver's argument.
     pub fn name(self) -> &'static str {
         match self {
             Self::Granary => "granary",
@@ -39,11 +39,11 @@ impl Engine {
 /// How a store reads its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileReads {
-    /// Past the page cache.
+    /// Bypassing the page cache.
     Direct,
     /// Through the page cache.
     Buffered,
-    /// As a part of memory; LevelDB's way.
+    /// By memory maps, LevelDB's way.
     Mapped,
 }
 
@@ -78,7 +78,7 @@ pub const LEVELDB_UNLIMITED: Contender = Contender {
     is_limited: false,
 };
 
-/// The RAM of a limited process.
+/// The RAM limit of a process.
 pub fn limit_bytes(contents: &Contents, reading: &Reading) -> u64 {
     let caches = reading.cache_bytes + reading.row_cache_bytes;
     caches + caches / ALLOWANCE_CACHE_PART + ALLOWANCE_BYTES + ALLOWANCE_KEY_BYTES * contents.keys
@@ -88,7 +88,7 @@ pub fn limit_bytes(contents: &Contents, reading: &Reading) -> u64 {
 pub struct Programs {
     /// The command that gets a [`Request`] as its last argument and calls [`serve`](super::serve).
     pub granary: Vec<OsString>,
-    /// The driver of LevelDB and RocksDB; `None`: it is not there.
+    /// The driver of LevelDB and RocksDB; `None`: it is missing.
     pub peers: Option<PathBuf>,
     /// Whether memory cgroups can be made.
     pub can_limit: bool,
@@ -100,7 +100,7 @@ impl Programs {
         contender.engine == Engine::Granary || self.peers.is_some()
     }
 
-    /// Loads a store, into a folder that is removed first.
+    /// Loads a store into a folder, which is removed first.
     ///
     /// # Errors
     /// The process fails.
@@ -127,7 +127,7 @@ impl Programs {
     /// Measures a contender on a store that was loaded.
     ///
     /// # Errors
-    /// The process fails, or a value is wrong; it is to be held to its RAM, and cannot be.
+    /// The process fails, or a value is wrong; or the process cannot be limited, though it should be.
     pub fn read(
         &self,
         contender: &Contender,
@@ -143,8 +143,8 @@ impl Programs {
                     FileReads::Buffered => "buffered",
                     FileReads::Mapped => "mmap",
                 };
-                // What other processes have put into the page cache would not count for its limit.
-                // Without a limit it is to hold the store, whatever read it before and how.
+                // Pages that other processes brought into the page cache would not count for its limit.
+                // Without a limit the page cache shall hold the store, whatever read it before.
                 let cold = if contender.is_limited { "yes" } else { "fill" };
                 let warm_up = match reading.warm_up {
                     WarmUp::Cold => "0".to_owned(),

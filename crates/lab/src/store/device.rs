@@ -1,4 +1,4 @@
-//! What a single read of the device takes.
+//! The time of a single read of the device.
 
 use super::random::Random;
 use rustix::fs::OFlags;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Buffers of O_DIRECT begin at a multiple of this.
 const ALIGNMENT: usize = 4096;
 
-/// A file that is read a block at a time, at random, past the page cache if the file system lets us.
+/// A file that is read a block at a time, at random, with O_DIRECT if the file system allows it.
 pub struct DeviceReads {
     file: File,
     blocks: u64,
@@ -23,10 +23,10 @@ pub struct DeviceReads {
 }
 
 impl DeviceReads {
-    /// Opens a file, of which the first `bytes` are read.
+    /// Opens a file; the first `bytes` of it are read.
     pub fn open(path: &Path, bytes: u64, block_bytes: u64) -> io::Result<Self> {
         let direct = OFlags::DIRECT.bits() as i32;
-        // Where the file system has no direct reads, Granary has none either.
+        // If the file system has no direct reads, Granary uses none either.
         let file =
             File::options().read(true).custom_flags(direct).open(path).or_else(|_| File::open(path))?;
         let (blocks, block_bytes) = ((bytes / block_bytes).max(1), block_bytes as usize);
@@ -46,7 +46,7 @@ impl DeviceReads {
         Ok(())
     }
 
-    /// Bytes that were read so far.
+    /// Bytes read so far.
     pub fn bytes(&self) -> u64 {
         u64::from(self.reads) * self.block_bytes as u64
     }

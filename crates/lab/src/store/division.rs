@@ -1,4 +1,4 @@
-//! A workload that changes: points, then neighbours, then a scan. Fixed divisions of the RAM, and one that follows.
+//! A workload that changes: points, then neighbours, then a scan. Fixed divisions of the RAM, and the adaptive one.
 
 use super::contender::{Engine, GRANARY, ROCKSDB};
 use super::error::StoreError;
@@ -13,16 +13,16 @@ use std::path::Path;
 
 const BLOCK_BYTES: u64 = 4096;
 
-/// Percent of Granary's RAM that are for blocks, where that is fixed.
+/// Percent of Granary's RAM for blocks, in the fixed divisions.
 const BLOCK_PERCENTS: [u8; 5] = [0, 25, 50, 75, 100];
 
-/// How far above the best fixed division, in percent, the measured one may be.
+/// How far above the best fixed division, in percent, the adaptive one may be in a phase.
 const WANTED_PERCENT: f64 = 5.0;
 
-/// How far above it the whole may be.
+/// How far above it, in percent, it may be over all phases.
 const WANTED_OF_WHOLE_PERCENT: f64 = 0.0;
 
-/// Granary that divides itself is the first of the jobs, these many fixed ones follow.
+/// Places of the fixed divisions among the jobs; the adaptive one is the first job.
 const FIXED: std::ops::Range<usize> = 1..1 + BLOCK_PERCENTS.len();
 
 /// Figures of each division.
@@ -97,7 +97,7 @@ impl Division {
         report
     }
 
-    /// The fixed division with the least of a figure, and this.
+    /// The fixed division with the smallest figure, and that figure.
     fn best(&self, figure: impl Fn(&Runs) -> f64) -> (usize, f64) {
         let all = FIXED.map(|place| (place, figure(&self.runs[place])));
         all.min_by(|one, other| one.1.total_cmp(&other.1)).expect("there are fixed divisions")
@@ -133,7 +133,7 @@ impl Division {
         report
     }
 
-    /// How the division that follows compares by time with the fastest fixed one: time has in it what dividing costs.
+    /// The adaptive division against the fastest fixed one, by time, which includes the cost of adapting.
     fn differences_of_time(&self) -> Report {
         let mut report = Report::new(&[
             "phase",
@@ -155,7 +155,7 @@ impl Division {
         report
     }
 
-    /// The cells of a comparison with the best fixed division: its figure, and the one of the division that follows.
+    /// The cells of a comparison of the best fixed division's figure with the adaptive one's.
     fn difference(
         &self,
         name: &str,
@@ -176,8 +176,8 @@ impl Division {
         ]
     }
 
-    /// Bytes that Granary reads in a phase until the rest of it takes no more than 5 % more reads than the same rest
-    /// takes with a fixed division; the median, NaN if it never comes to that.
+    /// Bytes that the adaptive division reads in a phase until the rest of the phase takes at most 5 % more reads than
+    /// with a fixed division; the median, NaN if that never happens.
     fn bytes_until_near(&self, phase: usize, fixed: usize) -> f64 {
         let (Some(own), Some(fixed)) = (&self.runs[0], &self.runs[fixed]) else { return f64::NAN };
         let mut until = crate::Samples::default();
@@ -187,7 +187,7 @@ impl Division {
         until.median()
     }
 
-    /// Its tables.
+    /// The tables, as Markdown.
     pub fn text(&self) -> String {
         let table = self.table().markdown();
         let (by_reads, by_time) = (self.differences().markdown(), self.differences_of_time().markdown());
@@ -212,7 +212,7 @@ impl Division {
         )
     }
 
-    /// Its lines of the CSV.
+    /// Adds the part's lines to the CSV.
     pub fn csv(&self, report: &mut Report) {
         for (job, runs) in self.jobs.iter().zip(&self.runs) {
             add_runs(report, "division", &Self::name(job), job, runs);

@@ -1,4 +1,4 @@
-//! Granary at the work: reads a store one key at a time, as the peers do, or several at once.
+//! Granary's measurements: reads a store one key at a time, as the peers do, or several at once.
 
 use super::device::DeviceReads;
 use super::error::StoreError;
@@ -8,13 +8,13 @@ use super::workload::{Keys, PHASES, key_of, pass, value_of};
 use granary_cache::{Cache, Io, Key, MemoryDivision, Outcome, Scan};
 use std::time::{Duration, Instant};
 
-/// Of the entries that a scan visits, one in so many is compared with what was put.
+/// A scan compares one of this many entries with the value that was put.
 const CHECKED_ONE_IN: u64 = 256;
 
-/// The seed of the warm-up is the measurement's and this.
+/// Added to the measurement's seed for the warm-up's.
 const WARM_UP_SEEDS_APART: u64 = 1000;
 
-/// Does what a process is asked for, and returns the line that it prints.
+/// Carries out a request, and returns the line to print.
 ///
 /// # Errors
 /// The cache cannot be opened, or a value is wrong.
@@ -26,7 +26,7 @@ pub fn serve(request: &str) -> Result<String, StoreError> {
     })
 }
 
-/// A number after a name in a file of `/proc/self`; 0: the system does not say.
+/// The number after a name in a file of `/proc/self`; 0: the system does not report it.
 fn of_process(file: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -41,7 +41,7 @@ fn read(contents: &Contents, reading: &Reading) -> Result<Measured, StoreError> 
     let options = options(contents, reading.cache_bytes, division);
     let file = contents.folder.join("granary.bin");
     let cache = Cache::open(options)?;
-    // The file system answers reads of what was never written without asking the device.
+    // A file system answers reads of blocks never written without the device.
     let device = DeviceReads::open(&file, cache.stats().flash_bytes_used(), contents.block_bytes)
         .map_err(|why| StoreError::Process(file.display().to_string(), why.to_string()))?;
     let mut run = Run { cache: &cache, contents, reading, io: Io::new(), device };
@@ -77,7 +77,7 @@ impl Run<'_> {
         keys.filter(|_| name != "seekrandom").ok_or_else(|| StoreError::Wrong(format!("no workload {name}")))
     }
 
-    /// Bytes that the process had the device read, but for the single reads by themselves.
+    /// Bytes that the process read from the device, except the separate single reads.
     fn bytes_read(&self) -> u64 {
         of_process("io", "read_bytes:").saturating_sub(self.device.bytes())
     }
@@ -144,7 +144,7 @@ impl Run<'_> {
         Ok(finish(name, operations, hits, latencies, windows))
     }
 
-    /// Asks for keys at once, and returns the time that it took until their values were copied.
+    /// Looks keys up together, and returns the time until their values were copied.
     fn get(&mut self, numbers: &[u64], found: &mut [Found]) -> Duration {
         let bytes: Vec<[u8; 16]> = numbers.iter().map(|number| key_of(*number)).collect();
         for of in &mut *found {
@@ -163,7 +163,7 @@ impl Run<'_> {
         start.elapsed()
     }
 
-    /// Returns how many of the keys were found, with their values as they were put.
+    /// Returns how many keys were found; an error if a value is not the one put.
     fn check(&self, numbers: &[u64], found: &[Found]) -> Result<u64, StoreError> {
         let mut wanted = vec![0; self.contents.value_bytes as usize];
         let mut hits = 0;

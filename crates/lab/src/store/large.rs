@@ -1,4 +1,4 @@
-//! A store that is much larger than its caches.
+//! A store much larger than its caches.
 
 use super::contender::{Contender, Engine, GRANARY, LEVELDB, LEVELDB_READ, ROCKSDB};
 use super::error::StoreError;
@@ -13,13 +13,13 @@ const CONTENDERS: [&Contender; 4] = [&LEVELDB, &LEVELDB_READ, &ROCKSDB, &GRANARY
 const WORKLOADS: [&str; 4] = ["readrandom", "readhot", "readseq", "seekrandom"];
 const BLOCK_BYTES: u64 = 4096;
 
-/// readseq visits so many entries for each operation of the others.
+/// Entries that readseq visits for each operation of the other workloads.
 const ENTRIES_OF_READSEQ: u64 = 40;
 
-/// How many times faster than LevelDB random reads are to be.
+/// Wanted speed of random reads, as a multiple of LevelDB's.
 const WANTED: f64 = 5.0;
 
-/// Of the times of operations.
+/// A figure of the operations' times.
 #[derive(Clone, Copy)]
 enum Figure {
     Mean,
@@ -32,7 +32,7 @@ pub struct Large {
     jobs: Vec<Job>,
     runs: Vec<Runs>,
     caches: Vec<u64>,
-    /// Engines, bytes on the device, and seconds of loading.
+    /// Engine, bytes on the device, and seconds of loading.
     loads: Vec<(Engine, u64, f64)>,
 }
 
@@ -114,7 +114,7 @@ impl Large {
         report
     }
 
-    /// The most RAM that each process had while it read at random.
+    /// Maximum RAM of each process during random reads.
     fn memory(&self) -> Report {
         let mut report = Report::new(&["cache", "LevelDB", "LevelDB, pread", "RocksDB", "Granary"]);
         for cache in &self.caches {
@@ -129,7 +129,7 @@ impl Large {
         report
     }
 
-    /// Its tables.
+    /// The tables, as Markdown.
     pub fn text(&self) -> String {
         let mut loads = Report::new(&["engine", "MB on the device", "loaded in, s"]);
         for (engine, bytes, seconds) in &self.loads {
@@ -151,7 +151,7 @@ impl Large {
         )
     }
 
-    /// Its lines of the CSV.
+    /// Adds the part's lines to the CSV.
     pub fn csv(&self, report: &mut Report) {
         for (job, runs) in self.jobs.iter().zip(&self.runs) {
             add_runs(report, "large", job.contender.name, job, runs);
@@ -171,7 +171,7 @@ impl Large {
     }
 }
 
-/// How many times Granary's time the better one of LevelDB's is, and whether that is as wanted.
+/// How many times Granary's time LevelDB's better one is, and whether that is as wanted.
 fn verdict(leveldb: [f64; 2], granary: f64) -> (f64, String) {
     let times = leveldb[0].min(leveldb[1]) / granary;
     (times, reached(times, times >= WANTED))

@@ -1,4 +1,4 @@
-//! Granary's store as it is loaded.
+//! Loading of Granary's store.
 
 use super::error::StoreError;
 use super::measurement::{Contents, Loaded};
@@ -9,26 +9,26 @@ use std::time::{Duration, Instant};
 /// Values that compress to about half.
 pub const COMPRESSIBLE: bool = true;
 
-/// Keys that are put, or looked up before the measurement, at once.
+/// Keys that are put, or looked up in a warm-up, at once.
 pub const BATCH: u64 = 1024;
 
-/// Bytes of a record beside key and value, at most, with its share of blocks that are not full and of summaries.
+/// Maximum bytes of a record beside key and value, with its share of unfilled blocks and of summaries.
 const BESIDE_BYTES: u64 = 24;
 
 const SEGMENT_BYTES: u64 = 1 << 20;
 
 const PUT_WAIT: Duration = Duration::from_secs(60);
 
-/// Times that a store is looked through for keys that are missing.
+/// Times that a store is searched for missing keys.
 const PASSES: u32 = 4;
 
-/// Of a thousand keys, so many have to be found: a cache may lose some.
+/// Minimum of a thousand keys that must be found: a cache may lose some.
 pub const FOUND_IN_THOUSAND: u64 = 999;
 
 /// The options of a cache that has room for a store.
 pub fn options(contents: &Contents, memory_bytes: u64, division: MemoryDivision) -> Options {
     let bytes = contents.bytes() + contents.keys * BESIDE_BYTES;
-    // A block that is not full is a part of the record that found no room.
+    // A block stays unfilled by less than the record that did not fit.
     let bytes = bytes + bytes / (contents.block_bytes / contents.value_bytes.max(1)).clamp(2, 32);
     let file_size = bytes.next_multiple_of(SEGMENT_BYTES) + 8 * SEGMENT_BYTES;
     let mut flash = FlashOptions::new(contents.folder.join("granary"), file_size);
@@ -36,7 +36,7 @@ pub fn options(contents: &Contents, memory_bytes: u64, division: MemoryDivision)
     Options { flash: Some(flash), memory_bytes, memory_division: division, ..Options::default() }
 }
 
-/// Loads Granary's store: puts all keys, and again those that are missing.
+/// Loads Granary's store: puts all keys, then again those that are missing.
 pub fn load(contents: &Contents) -> Result<Loaded, StoreError> {
     let start = Instant::now();
     std::fs::create_dir_all(&contents.folder)
@@ -49,8 +49,7 @@ pub fn load(contents: &Contents) -> Result<Loaded, StoreError> {
         firsts.map(|first| (first..contents.keys.min(first + BATCH)).map(number).collect::<Vec<u64>>())
     };
     batches().try_for_each(|numbers| put(&cache, contents, &numbers))?;
-    // Of keys that look alike to the index the last is there. Whoever misses one of the others and puts it again has
-    // them side by side.
+    // Of keys that look alike to the index only the last is there. Putting a missing one again keeps both.
     let mut io = Io::new();
     for _ in 0..PASSES {
         let mut missing = 0;
@@ -94,7 +93,7 @@ fn put(cache: &Cache, contents: &Contents, numbers: &[u64]) -> Result<(), StoreE
     refused
 }
 
-/// Returns those of the keys that are not there.
+/// Returns the keys that are missing.
 fn absent(cache: &Cache, io: &mut Io, numbers: &[u64]) -> Vec<u64> {
     let bytes: Vec<[u8; 16]> = numbers.iter().map(|number| key_of(*number)).collect();
     let keys: Vec<Key<'_>> = bytes.iter().map(|key| cache.key(key)).collect();

@@ -1,9 +1,9 @@
-//! What the process of one measurement is asked and what it prints, in JSON.
+//! Request and answer of a measurement's process, in JSON.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a store holds and where it lies.
+/// Content and place of a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Contents {
     /// The store's folder.
@@ -12,7 +12,7 @@ pub struct Contents {
     pub keys: u64,
     /// Bytes of each value.
     pub value_bytes: u64,
-    /// Whether keys are put in their order, not at random.
+    /// Whether keys are put in order, not at random.
     pub in_key_order: bool,
     /// Bytes of a block.
     pub block_bytes: u64,
@@ -28,17 +28,17 @@ impl Contents {
 /// How caches are filled before a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WarmUp {
-    /// They begin cold.
+    /// Caches begin cold.
     Cold,
-    /// So many operations of the workload.
+    /// By this many operations of the workload.
     Operations(u64),
-    /// Each key that the workload may read, once, in scattered order.
+    /// By one read of each key that the workload may read, in scattered order.
     Pass,
-    /// The very operations that are measured, so that all keys have been read; Granary only.
+    /// By the operations that will be measured, so that all keys have been read; Granary only.
     Rehearsal,
 }
 
-/// One measurement: what is read, and with which caches.
+/// One measurement: its workload and caches.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Reading {
     /// The workload's name.
@@ -47,56 +47,56 @@ pub struct Reading {
     pub cache_bytes: u64,
     /// Bytes of RocksDB's row cache.
     pub row_cache_bytes: u64,
-    /// Granary's RAM tier: percent of it that are for blocks; `None`: it divides itself.
+    /// Percent of Granary's RAM tier for blocks; `None`: it adapts.
     pub blocks_percent: Option<u8>,
-    /// Operations, of each phase.
+    /// Operations per phase.
     pub operations: u64,
-    /// What is read before the measurement, many keys at a time.
+    /// How the caches are filled before.
     pub warm_up: WarmUp,
-    /// Keys that are known at once and asked for together; 1: one after the other.
+    /// Keys that are known at once and looked up together; 1: one at a time.
     pub keys_at_once: u64,
-    /// The most seconds that a warm-up, and a window, take in a peer; `None`: as long as they take.
+    /// Maximum seconds of a warm-up, and of a window, in a peer; `None`: unlimited.
     pub seconds_max: Option<u64>,
-    /// Single reads of the device by themselves, spread evenly between the operations; Granary only.
+    /// Separate single reads of the device, spread evenly among the operations; Granary only.
     pub device_reads: u32,
-    /// Parts of a phase that are reported one by one.
+    /// Number of windows of a phase, each reported.
     pub windows: u64,
     /// The seed of the stream of keys.
     pub seed: u64,
 }
 
 impl Reading {
-    /// After how many operations the device is read once by itself; `None`: it is not.
+    /// Operations between two separate reads of the device; `None`: there are none.
     pub fn operations_per_device_read(&self) -> Option<u64> {
         (self.device_reads > 0).then(|| (self.operations / u64::from(self.device_reads)).max(1))
     }
 }
 
-/// What Granary's process is asked to do.
+/// A request to Granary's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
     /// The store.
     pub contents: Contents,
-    /// What to measure; `None`: the store is to be loaded.
+    /// The measurement; `None`: load the store.
     pub reading: Option<Reading>,
 }
 
-/// What came of loading.
+/// Results of loading.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Loaded {
-    /// Keys that are there.
+    /// Keys that are in the store.
     pub keys: u64,
     /// Bytes on the device.
     pub disk_bytes: u64,
-    /// The time it took.
+    /// Seconds that loading took.
     pub seconds: f64,
 }
 
-/// A part of a phase: microseconds of its operations, reads of the device where they are counted, bytes of these.
+/// A window: microseconds of its operations, reads of the device if they are counted, and bytes read.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Window(pub f64, pub Option<u64>, pub u64);
 
-/// What one workload did.
+/// Results of one workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Phase {
     /// The workload.
@@ -105,19 +105,19 @@ pub struct Phase {
     pub operations: u64,
     /// The mean time of an operation.
     pub mean_us: f64,
-    /// Its median; `None` where single operations are not timed.
+    /// The median time; `None`: single operations are not timed.
     #[serde(default)]
     pub p50_us: Option<f64>,
-    /// Its 99th percentile.
+    /// The 99th percentile.
     #[serde(default)]
     pub p99_us: Option<f64>,
-    /// Keys that were found, with their values as they were put.
+    /// Keys that were found, with the right values.
     pub hits: u64,
-    /// Reads of the device, where they are counted.
+    /// Reads of the device, if they are counted.
     pub reads: Option<u64>,
-    /// Bytes that the process had the device read.
+    /// Bytes that the process read from the device.
     pub read_bytes: u64,
-    /// Its parts.
+    /// The windows.
     pub windows: Vec<Window>,
 }
 
@@ -128,22 +128,22 @@ impl Phase {
     }
 }
 
-/// What a process measured.
+/// Results of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
-    /// One workload, or one after the other.
+    /// The workload, or its phases.
     pub phases: Vec<Phase>,
-    /// The most RAM that the process had, in bytes.
+    /// Maximum RAM of the process, in bytes.
     pub memory_bytes: u64,
-    /// Granary: the mean time of a single read of a block from its file, between operations of the workload.
+    /// Granary: the mean time of a separate read of a block from its file, between operations.
     #[serde(default)]
     pub device_us: Option<f64>,
-    /// Granary: of the bytes of the RAM tier, those of blocks at the end of each phase.
+    /// Granary: bytes of the RAM tier used for blocks at the end of each phase.
     #[serde(default)]
     pub block_bytes: Vec<u64>,
 }
 
-/// Times of operations, of which there may be many.
+/// Times of operations.
 #[derive(Default)]
 pub struct Latencies(Vec<u32>);
 

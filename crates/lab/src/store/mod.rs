@@ -1,5 +1,5 @@
-//! What a cache in front of an on-disk store is worth: Granary, LevelDB and RocksDB on the same keys, caches of many
-//! sizes, under a bound on memory that the page cache counts for.
+//! The value of a cache in front of an on-disk store: Granary, LevelDB and RocksDB on the same keys, with caches of
+//! many sizes, under a bound on memory that includes the page cache.
 
 mod blocks;
 mod contender;

@@ -1,4 +1,4 @@
-//! Latency as it follows from hits, misses and the device, beside what was measured.
+//! Latency predicted from hits, misses and the device, against measurements.
 
 use super::contender::{Engine, GRANARY};
 use super::error::StoreError;
@@ -12,48 +12,48 @@ use std::path::Path;
 const BLOCK_BYTES: u64 = 4096;
 const WORKLOAD: &str = "zipf";
 
-/// What a miss takes beside the read of the device is measured with reads that nearly all miss: any key, and a RAM
+/// The cost of a miss beside the read of the device is measured with reads that nearly all miss: random keys, and a RAM
 /// tier of this size.
 const MISSES_WORKLOAD: &str = "readrandom";
 const MISSES_CACHE: u64 = 1 << 20;
 
-/// How far from the model, in percent, latency may be.
+/// Maximum difference from the model, in percent.
 const WANTED_PERCENT: f64 = 10.0;
 
-/// Single reads of the device, spread evenly between the operations.
+/// Separate reads of the device, spread evenly among the operations.
 const DEVICE_READS: u32 = 2000;
 const WINDOWS: u64 = 50;
 
-/// What an operation takes beside the device. Both are measured in runs that are not predicted.
+/// Costs of an operation beside the device, from runs that are not predicted.
 #[derive(Clone, Copy)]
 struct Costs {
-    /// The time of an operation whose key is in RAM.
+    /// Time of an operation whose key is in RAM.
     hit_us: f64,
-    /// The time of an operation that reads the device once, without that read: to ask for it and to be told of its
-    /// end, to look for the key in the block, to keep the entry in RAM in another's place.
+    /// Time of an operation that reads the device once, without that read: submitting and completing it, finding the
+    /// key in the block, inserting the entry in RAM and evicting another.
     miss_us: f64,
 }
 
 impl Costs {
-    /// The costs, by the mean time of an operation that hits, and by a run with so many reads an operation.
+    /// From the mean time of an operation that hits, and a run with mostly misses.
     fn new(hit_us: f64, of_misses: Run) -> Self {
         let Run { reads, device_us, mean_us } = of_misses;
         Self { hit_us, miss_us: (mean_us - (1.0 - reads) * hit_us) / reads - device_us }
     }
 
-    /// The mean time of an operation of a run with so many reads an operation.
+    /// The mean time of an operation in a run with `reads` reads per operation.
     fn predicted_us(self, reads: f64, device_us: f64) -> f64 {
         (1.0 - reads) * self.hit_us + reads * (device_us + self.miss_us)
     }
 
-    /// The prediction, in microseconds, where a miss takes no more than a hit and a read of the device.
+    /// The prediction, in microseconds, if a miss cost no more than a hit and a read of the device.
     fn hits_and_device_us(self, reads: f64, device_us: f64) -> f64 {
         self.hit_us + reads * device_us
     }
 }
 
-/// The figures of a job: reads of the device for each operation, the mean time of a single read of the device, and of
-/// an operation.
+/// Figures of a job: reads of the device per operation, mean time of a separate read of the device, and of an
+/// operation.
 #[derive(Clone, Copy)]
 struct Run {
     reads: f64,
@@ -76,14 +76,15 @@ fn difference_percent(measured_us: f64, predicted_us: f64) -> f64 {
     (measured_us / predicted_us - 1.0) * 100.0
 }
 
-/// Figures of each cache size. The first job has room for all; nearly all operations of the second miss.
+/// Figures of each cache size. In the first job everything fits; nearly all operations of the second miss.
 pub struct Model {
     jobs: Vec<Job>,
     runs: Vec<Runs>,
 }
 
 impl Model {
-    /// Loads a store and reads it with each cache, with one that holds all, and with one that holds next to nothing.
+    /// Loads a store and reads it with each cache, with one that holds everything, and with one that holds nearly
+    /// nothing.
     pub fn run(runner: &Runner<'_>, size: &Size) -> Result<Self, StoreError> {
         let contents = runner.contents(Engine::Granary, size.medium_keys, VALUE_BYTES, BLOCK_BYTES, false);
         runner.load(Engine::Granary, &contents)?;
@@ -106,13 +107,13 @@ impl Model {
         Costs::new(Run::of(&self.runs[0]).mean_us, Run::of(&self.runs[1]))
     }
 
-    /// The sizes of the caches to be predicted, with what was measured.
+    /// The sizes of the caches that are predicted, and their measurements.
     fn rows(&self) -> impl Iterator<Item = (u64, Run)> {
         let row = |(job, runs): (&Job, &Runs)| (job.reading.cache_bytes, Run::of(runs));
         self.jobs.iter().zip(&self.runs).skip(2).map(row)
     }
 
-    /// Its table.
+    /// The table, as Markdown.
     pub fn text(&self) -> String {
         let mut report = Report::new(&[
             "RAM tier",
@@ -156,14 +157,14 @@ impl Model {
         )
     }
 
-    /// Its lines of the CSV.
+    /// Adds the part's lines to the CSV.
     pub fn csv(&self, report: &mut Report) {
         for (job, runs) in self.jobs.iter().zip(&self.runs) {
             add_runs(report, "model", job.contender.name, job, runs);
         }
     }
 
-    /// Draws all three.
+    /// Draws the measurement and both predictions.
     pub fn plot(&self, path: &Path) -> Result<(), PlotError> {
         let costs = self.costs();
         let group = |(cache, run): (u64, Run)| {
@@ -186,7 +187,7 @@ mod tests {
         let misses = Run { reads: 0.9, device_us: 50.0, mean_us: 49.6 };
         let costs = Costs::new(1.0, misses);
         assert!((costs.miss_us - 5.0).abs() < 1e-9, "{}", costs.miss_us);
-        // What the costs were measured by is what they predict.
+        // The costs predict the runs that they were derived from.
         assert!((costs.predicted_us(misses.reads, misses.device_us) - misses.mean_us).abs() < 1e-9);
         // Another device time and other hits: 3 of 4 hit, the fourth takes 40 us and 5.
         assert!((costs.predicted_us(0.25, 40.0) - 12.0).abs() < 1e-9);

@@ -15,12 +15,12 @@ const MODEL: &str = include_str!("model.md");
 const DIVISION: &str = include_str!("division.md");
 const SKEWED: &str = include_str!("skewed.md");
 
-/// A number with so many digits; `-` for one that was not measured.
+/// A number with `digits` decimals; `-` if it was not measured.
 pub fn number(value: f64, digits: usize) -> String {
     if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
 }
 
-/// Whether something is reached; `-` if what it depends on was not measured.
+/// Whether a goal is reached; `-` if it was not measured.
 pub fn reached(measured: f64, holds: bool) -> String {
     match (measured.is_finite(), holds) {
         (false, _) => "-",
@@ -30,7 +30,7 @@ pub fn reached(measured: f64, holds: bool) -> String {
     .to_owned()
 }
 
-/// A size in MiB or MB, as it was chosen.
+/// A size in MiB or MB, whichever it is a multiple of.
 pub fn size_name(bytes: u64) -> String {
     if bytes.is_multiple_of(1 << 20) {
         format!("{} MiB", bytes >> 20)
@@ -74,7 +74,7 @@ pub fn add_runs(report: &mut Report, part: &str, name: &str, job: &Job, runs: &R
 }
 
 impl Findings {
-    /// The page; `notes` say what it was measured on. Parts that were not measured are as in the page `before`.
+    /// The page; `notes` describe the machine. Parts that were not measured are taken from the page `before`.
     pub fn text(&self, notes: &[String], before: &str) -> String {
         let mut warnings = String::new();
         if self.size.is_quick {
@@ -119,7 +119,7 @@ impl Findings {
         text
     }
 
-    /// A line for each figure. Lines of parts that were not measured are as in the CSV `before`.
+    /// A line for each figure. Lines of parts that were not measured are taken from the CSV `before`.
     pub fn csv(&self, before: &str) -> String {
         let mut report = Report::new(&[
             "part",
@@ -184,7 +184,7 @@ impl Findings {
     }
 }
 
-/// The section of a page with this heading, without the empty lines around it.
+/// The section of a page under this heading, without surrounding empty lines.
 fn section<'a>(page: &'a str, heading: &str) -> Option<&'a str> {
     let start = page.find(&format!("\n{heading}\n"))? + 1;
     let section = &page[start..];
@@ -192,7 +192,7 @@ fn section<'a>(page: &'a str, heading: &str) -> Option<&'a str> {
     Some(section[..end].trim_end())
 }
 
-/// The words about a part that was not measured: its plot is not there.
+/// The text of a part that was not measured, without its plots, which are missing.
 fn without_plots(words: &str) -> String {
     let lines = words.lines().filter(|line| !line.starts_with("!["));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();

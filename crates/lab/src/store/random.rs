@@ -1,4 +1,4 @@
-//! Random numbers, permutations and Zipf ranks that are the same in `rivals/stores/workload.hh`, bit for bit.
+//! Random numbers, permutations and Zipf ranks, bit for bit the same as in `rivals/stores/workload.hh`.
 
 /// The exponent of [`Zipf`].
 const EXPONENT: f64 = 0.99;
@@ -16,7 +16,7 @@ fn mix(z: u64) -> u64 {
 pub struct Random(u64);
 
 impl Random {
-    /// A stream of its own for each seed.
+    /// Another stream for each seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -38,7 +38,7 @@ impl Random {
     }
 }
 
-/// A permutation of the numbers below `n`: a Feistel network, applied again as long as the result is not below `n`.
+/// A permutation of the numbers below `n`: a Feistel network, reapplied until the result is below `n`.
 pub struct Permutation {
     n: u64,
     seed: u64,
@@ -55,7 +55,7 @@ impl Permutation {
         Self { n, seed, half_bits: bits / 2 }
     }
 
-    /// Returns what stands at a place of the order.
+    /// Returns the number at a place of the order.
     pub fn at(&self, place: u64) -> u64 {
         let mask = (1 << self.half_bits) - 1;
         let mut number = place;

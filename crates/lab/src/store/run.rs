@@ -1,4 +1,4 @@
-//! Measurements in turns.
+//! Runs measurements in turns.
 
 use super::contender::{Contender, Engine, Programs};
 use super::error::StoreError;
@@ -6,7 +6,7 @@ use super::measurement::{Contents, Loaded, Measured, Phase, Reading};
 use crate::Samples;
 use std::path::PathBuf;
 
-/// A row of measurements: who reads what.
+/// A series of measurements: a contender, its store and its reading.
 #[derive(Clone)]
 pub struct Job {
     pub contender: Contender,
@@ -14,20 +14,20 @@ pub struct Job {
     pub reading: Reading,
 }
 
-/// What came of a job: a measurement for each repetition; `None`: it cannot run, or failed.
+/// Results of a job, one for each repetition; `None`: it cannot run, or failed.
 pub type Runs = Option<Vec<Measured>>;
 
 /// Carries out the study.
 pub struct Runner<'a> {
     pub programs: &'a Programs,
-    /// Where the stores lie.
+    /// Folder of the stores.
     pub folder: PathBuf,
     pub repetitions: u64,
     pub say: &'a dyn Fn(&str),
 }
 
 impl Runner<'_> {
-    /// A store of an engine in a folder of its own.
+    /// A store of an engine, in its own folder.
     pub fn contents(
         &self,
         engine: Engine,
@@ -59,15 +59,15 @@ impl Runner<'_> {
     /// Removes stores.
     pub fn remove(&self, engines: &[Engine]) {
         for engine in engines {
-            // What is left goes with the whole folder.
+            // Files that remain are removed with the whole folder.
             let _ = std::fs::remove_dir_all(self.folder.join(engine.name()));
         }
     }
 
-    /// Runs jobs in turns, each as often as there are repetitions.
+    /// Runs jobs in turns, each once per repetition.
     ///
     /// # Errors
-    /// Granary fails, or a process cannot be held to its RAM.
+    /// Granary fails, or a process cannot be limited.
     pub fn measure(&self, jobs: &[Job]) -> Result<Vec<Runs>, StoreError> {
         let mut all: Vec<Runs> =
             jobs.iter().map(|job| self.programs.can_run(&job.contender).then(Vec::new)).collect();
@@ -106,8 +106,8 @@ impl Runner<'_> {
     }
 }
 
-/// The order of the jobs in a repetition. Each repetition begins with another job, and none with the first one: no
-/// job always comes right after the stores were loaded, or right after the same neighbour's end of the list.
+/// The order of the jobs in a repetition. Each repetition begins with another job, and none with the first: no job
+/// always follows right after the loading, or after the same neighbour.
 fn turns(jobs: usize, repetition: u64, repetitions: u64) -> impl Iterator<Item = usize> {
     let first = (2 * repetition - 1) * jobs as u64 / (2 * repetitions);
     (0..jobs).map(move |place| (first as usize + place) % jobs)
@@ -128,7 +128,7 @@ fn line(job: &Job, measured: &Measured) -> String {
     )
 }
 
-/// A figure of each repetition.
+/// A figure, of each repetition.
 pub fn samples(runs: &[Measured], figure: impl Fn(&Measured) -> f64) -> Samples {
     let mut samples = Samples::default();
     runs.iter().for_each(|measured| samples.push(figure(measured)));

@@ -1,5 +1,5 @@
-//! Skewed point reads: Granary beside RocksDB with every split of its RAM, with as much RAM in all, and with several
-//! keys known at once.
+//! Skewed point reads: Granary against RocksDB with every split of its RAM, with equal RAM of the processes, and with
+//! several keys known at once.
 
 use super::contender::{Contender, Engine, GRANARY, LEVELDB, LEVELDB_READ, ROCKSDB};
 use super::error::StoreError;
@@ -11,19 +11,19 @@ use crate::Report;
 const BLOCK_BYTES: u64 = 4096;
 const WORKLOAD: &str = "zipf";
 
-/// Percent of RocksDB's RAM that are for rows.
+/// Percent of RocksDB's RAM for rows.
 pub(super) const ROW_PERCENTS: [u64; 5] = [0, 25, 50, 75, 100];
 
-/// Keys that are asked for together.
+/// Keys that are looked up together.
 const KEYS_AT_ONCE: u64 = 32;
 
-/// Times that RocksDB's caches are raised, at most, until its process has as much RAM as Granary's,
+/// Maximum number of times that RocksDB's caches are raised until its process has as much RAM as Granary's,
 const RAISES: usize = 2;
 
-/// which it has where this part of it is missing or less.
+/// which it has if at most this part is missing.
 const MISSING_PART: f64 = 0.03;
 
-/// Jobs and what came of them.
+/// Jobs and their results.
 #[derive(Default)]
 struct Rows {
     jobs: Vec<Job>,
@@ -46,7 +46,7 @@ impl Rows {
         runs.map_or(f64::NAN, |runs| samples(runs, |measured| measured.memory_bytes as f64).median())
     }
 
-    /// The fastest of the jobs behind the first one, which is Granary's; the first of them if none was measured.
+    /// The fastest peer (Granary is the first job); the first peer if none was measured.
     fn fastest_peer(&self) -> usize {
         let measured = (1..self.jobs.len()).filter(|place| self.mean_us(*place).is_finite());
         measured.min_by(|one, other| self.mean_us(*one).total_cmp(&self.mean_us(*other))).unwrap_or(1)
@@ -71,9 +71,9 @@ impl Rows {
 pub struct Skewed {
     /// Granary, and RocksDB's splits of the same size of caches.
     splits: Rows,
-    /// Granary, and RocksDB with so large caches that its process has about as much RAM.
+    /// Granary, and RocksDB with caches so large that its process has about the same RAM.
     same_memory: Rows,
-    /// Granary first. Those that can are asked for several keys at once.
+    /// Granary first. Contenders that can are asked for several keys at once.
     at_once: Rows,
 }
 
@@ -102,7 +102,7 @@ impl Skewed {
         let mut missing = splits.memory_bytes(0) - splits.memory_bytes(fastest);
         let mut same_memory = Rows::default();
         for _ in 0..RAISES {
-            // Not a number: RocksDB is not there.
+            // NaN: RocksDB is missing.
             if missing.is_nan() || missing <= MISSING_PART * splits.memory_bytes(0) {
                 break;
             }
@@ -126,7 +126,7 @@ impl Skewed {
         Ok(Self { splits, same_memory, at_once })
     }
 
-    /// Its tables.
+    /// The tables, as Markdown.
     pub fn text(&self) -> String {
         let headings = ["who", "mean, us", "median, us", "p99, us", "reads an operation", "MB of RAM"];
         let mut report = Report::new(&headings);
@@ -156,7 +156,7 @@ impl Skewed {
         )
     }
 
-    /// Its lines of the CSV.
+    /// Adds the part's lines to the CSV.
     pub fn csv(&self, report: &mut Report) {
         for rows in [&self.splits, &self.same_memory, &self.at_once] {
             for (job, runs) in rows.jobs.iter().zip(&rows.runs) {
@@ -182,7 +182,7 @@ fn name(job: &Job) -> String {
     }
 }
 
-/// Whether the first of the rows is as fast as another, and what RAM both have.
+/// Whether the first row is as fast as the peer's, and the RAM of both.
 fn verdict(rows: &Rows, peer: usize, how: &str) -> String {
     let (ours, theirs) = (rows.mean_us(0), rows.mean_us(peer));
     format!(
@@ -195,13 +195,13 @@ fn verdict(rows: &Rows, peer: usize, how: &str) -> String {
     )
 }
 
-/// Caches with so many bytes more, in the same parts.
+/// Caches with `more` bytes added, in the same ratio.
 fn raised([blocks, rows]: [u64; 2], more: u64) -> [u64; 2] {
     let to_rows = (u128::from(more) * u128::from(rows) / u128::from((blocks + rows).max(1))) as u64;
     [blocks + more - to_rows, rows + to_rows]
 }
 
-/// Percent of a job's RAM that are for rows.
+/// Percent of a job's RAM for rows.
 pub(super) fn row_percent(job: &Job) -> u64 {
     (job.reading.row_cache_bytes * 100 + cache_bytes(job) / 2) / cache_bytes(job).max(1)
 }

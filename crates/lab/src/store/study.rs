@@ -15,7 +15,8 @@ use std::path::Path;
 /// Bytes of each value.
 pub(super) const VALUE_BYTES: u64 = 100;
 
-/// LevelDB's maps under a limit take milliseconds for a read: the mean of what it does in this time counts.
+/// Maximum seconds of a peer's measurement: LevelDB's maps under a limit take milliseconds for a read, and the mean
+/// over this time counts.
 pub(super) const PEER_SECONDS_MAX: u64 = 10;
 
 const MB: u64 = 1_000_000;
@@ -28,7 +29,7 @@ pub enum Part {
     Blocks,
     /// A store much larger than the caches.
     Large,
-    /// Latency as hits and reads of the device predict it.
+    /// Latency, against the prediction from hits and reads of the device.
     Model,
     /// Points, neighbours and a scan one after the other.
     Division,
@@ -52,14 +53,14 @@ impl Part {
     }
 }
 
-/// How much is measured. Sizes of caches are bytes.
+/// Scale of the study. Sizes of caches are bytes.
 #[derive(Clone, Debug)]
 pub struct Size {
-    /// Whether the figures mean nothing.
+    /// Whether the runs are too short for the figures to mean anything.
     pub is_quick: bool,
-    /// Measurements of each kind, of which the median counts.
+    /// Measurements of each kind; the median counts.
     pub repetitions: u64,
-    /// The small store.
+    /// Keys of the small store.
     pub small_keys: u64,
     /// Operations on it.
     pub small_operations: u64,
@@ -67,19 +68,19 @@ pub struct Size {
     pub block_bytes: Vec<u64>,
     /// Its caches.
     pub small_caches: Vec<u64>,
-    /// The large store.
+    /// Keys of the large store.
     pub large_keys: u64,
     /// Operations on it.
     pub large_operations: u64,
     /// Its caches.
     pub large_caches: Vec<u64>,
-    /// The store of 300 MB.
+    /// Keys of the store of 300 MB.
     pub medium_keys: u64,
-    /// Operations on it, for the model and of skewed reads.
+    /// Operations on it, for the model and for skewed reads.
     pub medium_operations: u64,
     /// The caches of the model.
     pub model_caches: Vec<u64>,
-    /// The cache of skewed reads, and of phases.
+    /// The cache for skewed reads and for phases.
     pub medium_cache: u64,
     /// Operations of each phase.
     pub phase_operations: u64,
@@ -88,7 +89,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// The whole study, with so many keys in the large store.
+    /// The whole study, with `large_keys` keys in the large store.
     pub fn full(repetitions: u64, large_keys: u64) -> Self {
         Self {
             is_quick: false,
@@ -109,7 +110,7 @@ impl Size {
         }
     }
 
-    /// A minute of it, to see that it works.
+    /// A minute of it, to check that it works.
     pub fn quick() -> Self {
         Self {
             is_quick: true,
@@ -131,7 +132,7 @@ impl Size {
     }
 }
 
-/// What the study runs on.
+/// Input and scale of the study.
 pub struct Study<'a> {
     /// The contenders.
     pub programs: &'a Programs,
@@ -139,11 +140,11 @@ pub struct Study<'a> {
     pub scratch: &'a Path,
     /// How much is measured.
     pub size: Size,
-    /// What of it.
+    /// The parts to run.
     pub parts: Vec<Part>,
 }
 
-/// What came of it; `None`: the part was not asked for.
+/// Results of the study; `None`: the part was not asked for.
 pub struct Findings {
     pub(super) size: Size,
     pub(super) has_peers: bool,
@@ -159,7 +160,7 @@ impl Study<'_> {
     /// Runs the parts; `say` gets a line for each measurement.
     ///
     /// # Errors
-    /// Granary fails, or a file.
+    /// Granary fails, or a file operation.
     pub fn run(&self, say: &dyn Fn(&str)) -> Result<Findings, StoreError> {
         let runner = Runner {
             programs: self.programs,
@@ -182,7 +183,7 @@ impl Study<'_> {
     }
 }
 
-/// A job with the usual settings; its caches are warm.
+/// A job with the usual settings and warm caches.
 pub(super) fn job(
     contender: &Contender,
     contents: Contents,

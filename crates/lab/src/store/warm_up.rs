@@ -4,9 +4,9 @@ use super::contender::{Contender, Engine, limit_bytes};
 use super::measurement::{Contents, Reading, WarmUp};
 use super::workload::keys_of;
 
-/// What fills the caches. Where they can hold all that is read, that is one pass over it, for whomever: a few draws a
-/// key would leave some unread. Else operations of the same kind, for twice what there is room for, but no more than
-/// five times what there is to be read.
+/// How the caches are filled. If they can hold all that is read: by one pass over it, for every contender, as a few
+/// random reads per key would miss some. Else by operations of the same kind: twice the caches' capacity, but at most
+/// five times the content.
 pub fn warm_up(contender: &Contender, contents: &Contents, reading: &Reading) -> WarmUp {
     let entry_bytes = 16 + contents.value_bytes;
     let keys = keys_of(&reading.workload, contents.keys);

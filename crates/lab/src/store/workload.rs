@@ -1,4 +1,4 @@
-//! Keys, values, and the orders in which they are read: the same as those of `rivals/stores/workload.hh`.
+//! Keys, values, and the orders in which they are read, the same as in `rivals/stores/workload.hh`.
 
 use super::random::{Permutation, Random, Zipf};
 
@@ -37,7 +37,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The workload with this name on the keys below `keys`; `None`: no workload has this name.
+    /// The workload `name` on the keys below `keys`; `None`: there is no such workload.
     pub fn new(name: &str, keys: u64, seed: u64) -> Option<Self> {
         let kind = match name {
             "readrandom" | "seekrandom" => Kind::Random,
@@ -108,8 +108,7 @@ pub fn key_of(number: u64) -> [u8; 16] {
     digits
 }
 
-/// Writes the value of a key over `value`, whose length it keeps. The second half of a compressible one repeats the
-/// first.
+/// Writes the value of a key into `value`, to its length. The second half of a compressible value repeats the first.
 pub fn value_of(number: u64, is_compressible: bool, value: &mut [u8]) {
     let drawn = if is_compressible { value.len().div_ceil(2) } else { value.len() };
     let mut random = Random::new(number);

@@ -1,45 +1,45 @@
-//! What can be wrong with a trace.
+//! Errors of traces.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A trace that cannot be read, and where.
+/// Why and where a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// It cannot be opened, read or unpacked.
+    /// The file cannot be opened, read or unpacked.
     #[error("{}: {error}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system or the unpacker said.
+        /// The error of the system or the unpacker.
         error: io::Error,
     },
-    /// A line of text that is not of the format.
+    /// A line that does not fit the format.
     #[error("{}, line {line}: {what}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// Lines are counted from 1.
         line: u64,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
-    /// Bytes that are not of the format.
+    /// Bytes that do not fit the format.
     #[error("{}, byte {offset} (unpacked): {what}", path.display())]
     Record {
         /// The file.
         path: PathBuf,
         /// Where the record begins.
         offset: u64,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
-    /// The file as a whole is not usable.
+    /// The file as a whole is unusable.
     #[error("{}: {what}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The readers of traces on any bytes: refused or read, never a panic.
+//! Feeds any bytes to the readers of traces: they are refused or read, never a panic.
 
 use super::generate::{Scale, cachelib, clusters, twitter};
 use super::open::guess_contents;
@@ -7,10 +7,10 @@ use super::{Format, Label, Trace, TraceError};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-/// Requests that are looked at: a line may stand for a million.
+/// Maximum requests read: a line may stand for a million.
 const REQUESTS: usize = 2000;
 
-/// The formats that are recorded.
+/// The formats of recorded traces.
 const RECORDED: [Format; 6] = [
     Format::CloudPhysics,
     Format::Web,
@@ -20,7 +20,7 @@ const RECORDED: [Format; 6] = [
     Format::KeyValue,
 ];
 
-/// A file, packed or not: the first byte says which format it is taken for, else it is found out.
+/// A file, packed or not: the first byte chooses the format, or that it is guessed.
 pub fn traces(data: &[u8]) {
     let Some((choice, file)) = data.split_first() else { return };
     let path = Path::new("fuzzed.trace");
@@ -77,7 +77,7 @@ fn cachelib_of(config: &[u8], popularity: &[u8], sizes: &[u8], scale: Scale) -> 
     cachelib::draw("fuzzed".to_owned(), &config, &popularity, &sizes, scale).map_err(drop)
 }
 
-/// Requests up to the first error, and whether there is one.
+/// Counts requests up to the first error, and returns whether there is one.
 fn drain(trace: &mut Trace) -> (usize, bool) {
     let mut requests = 0;
     for request in trace.take(REQUESTS) {

@@ -1,22 +1,22 @@
-//! Traces as text, a request or several a line.
+//! Traces as text: each line stands for one or several requests.
 
 use super::packed::Bytes;
 use super::{Request, TraceError};
 use std::io::{BufRead, Read};
 use std::path::PathBuf;
 
-/// Longest line, in bytes. Keys of the caches that were traced have 250 bytes at most.
+/// Maximum bytes of a line. Keys of the traced caches have at most 250 bytes.
 const LINE_BYTES: u64 = 64 << 10;
 
-/// What a line stands for.
+/// The content of a line.
 pub(super) enum Line {
     /// A heading, or something that is not replayed.
     Nothing,
-    /// The same request, so many times (at least once).
+    /// A request, repeated this many times (at least once).
     Requests(Request, u32),
 }
 
-/// Reads lines and lets `parse` make requests of them.
+/// Reads lines, and turns them into requests by `parse`.
 pub(super) struct Lines<P> {
     path: PathBuf,
     bytes: Bytes,
@@ -90,13 +90,13 @@ impl<P: FnMut(&str) -> Result<Line, String>> Iterator for Lines<P> {
     }
 }
 
-/// The field of a line under a name, as a number.
+/// The field `name` of a line, as a number.
 pub(super) fn number<N: std::str::FromStr>(text: Option<&str>, name: &str) -> Result<N, String> {
     let text = field(text, name)?;
     text.parse().map_err(|_| format!("{name} is {text:?}, not a number that fits"))
 }
 
-/// The field of a line under a name.
+/// The field `name` of a line.
 pub(super) fn field<'a>(text: Option<&'a str>, name: &str) -> Result<&'a str, String> {
     text.map(str::trim).ok_or_else(|| format!("{name} is missing"))
 }
@@ -110,7 +110,7 @@ pub(super) fn seconds(text: Option<&str>, name: &str) -> Result<u64, String> {
     Ok(seconds as u64)
 }
 
-/// The number that stands for a key that is text: itself if it is a number.
+/// The number for a key that is text: its value if it is a number, else a hash.
 pub(super) fn key(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| twox_hash::XxHash3_64::oneshot(text.as_bytes()))
 }

@@ -1,7 +1,7 @@
-//! Traces: streams of requests that were recorded, and streams drawn from published statistics.
+//! Traces: streams of recorded requests, and streams drawn from published statistics.
 //!
-//! [`Trace::open`] finds out what a file is and gives a [`Trace`]: its requests, one after the other, and a
-//! [`Label`] that says how much of them is real. Nothing is read ahead; memory does not grow with the file.
+//! [`Trace::open`] detects the format of a file and returns a [`Trace`]: its requests in order, and a [`Label`] that
+//! says how much of them is real. Nothing is read ahead; memory does not grow with the file.
 
 mod error;
 pub(crate) mod fuzzing;

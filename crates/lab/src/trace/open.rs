@@ -1,4 +1,4 @@
-//! What a file is, and its requests.
+//! Detects the format of a file, and opens its requests.
 
 use super::generate::{Scale, cachelib, clusters, twitter as clusters_of_twitter};
 use super::lines::Lines;
@@ -33,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them, with the names that they have on the command line.
+    /// All formats, with their names on the command line.
     pub const ALL: [(Self, &str); 8] = [
         (Self::CloudPhysics, "cloudphysics"),
         (Self::Web, "web"),
@@ -64,16 +64,16 @@ impl FromStr for Format {
     }
 }
 
-/// A file or folder, and what else there is to say about it.
+/// A file or folder, and options for it.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// The file or folder.
     pub path: PathBuf,
-    /// Its format; found out by name and contents if it is not given.
+    /// Its format; `None`: detected by name and contents.
     pub format: Option<Format>,
-    /// Of a drawn stream: how large.
+    /// The size of a drawn stream.
     pub scale: Scale,
-    /// Of Twitter's table: which cluster.
+    /// The cluster in Twitter's table.
     pub cluster: Option<u32>,
 }
 
@@ -97,7 +97,7 @@ impl Trace {
         }
     }
 
-    /// Requests of a format that is recorded, from unpacked bytes. The path is for names and errors.
+    /// Requests of a recorded format, from unpacked bytes. `path` is for names and errors.
     pub(super) fn recorded(format: Format, path: &Path, bytes: Bytes) -> Self {
         let text =
             |bytes, parse| Self::new(name(path), Label::RealSized, Lines::new(path.into(), bytes, parse));
@@ -131,7 +131,7 @@ fn name(path: &Path) -> String {
     name.split('.').next().unwrap_or_default().to_owned()
 }
 
-/// The format, by name and contents.
+/// Detects the format by name and contents.
 fn guess(path: &Path) -> Result<Format, TraceError> {
     if path.is_dir() {
         return match path.join("config.json").exists() {
@@ -142,7 +142,7 @@ fn guess(path: &Path) -> Result<Format, TraceError> {
     guess_contents(path, &mut packed::open(path)?)
 }
 
-/// The format of a file, by its name and its unpacked bytes.
+/// Detects a file's format by its name and its unpacked bytes.
 pub(super) fn guess_contents(path: &Path, bytes: &mut Bytes) -> Result<Format, TraceError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     if name.contains("oraclegeneral") {

@@ -1,11 +1,11 @@
-//! Traces of records of one length.
+//! Traces of records of a fixed length.
 
 use super::packed::Bytes;
 use super::{Request, TraceError};
 use std::io::{ErrorKind, Read};
 use std::path::PathBuf;
 
-/// Reads records of `N` bytes and lets `parse` make requests of them.
+/// Reads records of `N` bytes, and turns them into requests by `parse`.
 pub(super) struct Records<const N: usize, P> {
     path: PathBuf,
     bytes: Bytes,

@@ -3,7 +3,7 @@
 use super::TraceError;
 use std::fmt;
 
-/// What a client asked for.
+/// A client's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Read it.
@@ -19,17 +19,17 @@ pub enum Operation {
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Seconds; since when is the trace's affair.
+    /// Seconds since a start that depends on the trace.
     pub time: u64,
     /// The key, or a number that stands for it.
     pub key: u64,
-    /// Bytes of the key; 0 where a trace does not tell them.
+    /// Bytes of the key; 0 if the trace does not tell.
     pub key_bytes: u32,
-    /// Bytes of the value. 0 for a read whose size the trace does not tell (it missed when it was recorded).
+    /// Bytes of the value; 0 for a read whose size the trace does not tell (it missed when it was recorded).
     pub value_bytes: u32,
-    /// What is asked for.
+    /// The operation.
     pub operation: Operation,
-    /// Seconds that the object is good for once stored; 0 is for ever, or not told.
+    /// Seconds of the object's lifetime once stored; 0 is for ever, or unknown.
     pub ttl: u32,
 }
 
@@ -56,15 +56,15 @@ impl fmt::Display for Label {
 
 /// Requests, in order. After an error there are no more.
 pub struct Trace {
-    /// What they are called in tables.
+    /// The trace's name in tables.
     pub name: String,
-    /// How much of them is real.
+    /// How much of it is real.
     pub label: Label,
     requests: Box<dyn Iterator<Item = Result<Request, TraceError>> + Send>,
 }
 
 impl Trace {
-    /// A stream under a name.
+    /// A named stream.
     pub fn new(
         name: impl Into<String>,
         label: Label,

@@ -1,8 +1,8 @@
-//! Sizes for keys that have none: drawn by a hash of the key, so that a key keeps its size.
+//! Sizes for keys without one: drawn by a hash of the key, so that a key keeps its size.
 
 use twox_hash::XxHash3_64;
 
-/// Largest value that a cache of small objects takes.
+/// Maximum size of a value, as in a cache of small objects.
 const VALUE_BYTES_MAX: f64 = (1 << 20) as f64;
 
 /// Sizes of values in Facebook's ETC pool as published (Atikoglu et al., SIGMETRICS 2012): a generalised
@@ -10,15 +10,15 @@ const VALUE_BYTES_MAX: f64 = (1 << 20) as f64;
 const ETC_SCALE: f64 = 214.476;
 const ETC_SHAPE: f64 = 0.348_238;
 
-/// Bytes of a key where a trace has only numbers: about the mean of ETC's keys.
+/// Bytes of a key if a trace has numbers only: about the mean of ETC's keys.
 pub(crate) const ASSIGNED_KEY_BYTES: u32 = 31;
 
-/// A number in `0..1` for a key, another one for each `purpose`.
+/// A number in `0..1` for a key, different for each `purpose`.
 pub(crate) fn fraction(key: u64, purpose: u64) -> f64 {
     (XxHash3_64::oneshot_with_seed(purpose, &key.to_le_bytes()) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The size of a key's value, as ETC's values are distributed.
+/// The size of a key's value, distributed like ETC's.
 pub(crate) fn etc_value_bytes(key: u64) -> u32 {
     let below = fraction(key, 1);
     let bytes = ETC_SCALE / ETC_SHAPE * ((1.0 - below).powf(-ETC_SHAPE) - 1.0);

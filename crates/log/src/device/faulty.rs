@@ -30,7 +30,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Every way.
+    /// All faults.
     pub const ALL: [Self; 8] = [
         Self::Torn,
         Self::Lost,
@@ -59,7 +59,7 @@ struct State {
     random: u64,
     writes: u64,
     struck: u64,
-    /// Faults of reads, of each engine by its number.
+    /// Faults of reads, by engine.
     struck_reads: [u64; 3],
     syncs_failed: u64,
 }
@@ -91,7 +91,7 @@ impl State {
     }
 }
 
-/// Passes everything on to `inner`, but for the faults. They strike reads by the descriptor, too.
+/// Passes everything on to `inner`, except for the faults, which strike reads by the descriptor, too.
 pub struct FaultyDevice<D> {
     inner: D,
     block_size: usize,
@@ -119,7 +119,7 @@ impl<D: Device> FaultyDevice<D> {
         state.faults = faults;
     }
 
-    /// Writes so far, those dropped after the crash among them.
+    /// Writes so far, including those dropped after the crash.
     pub fn writes(&self) -> u64 {
         self.state.lock().expect("no panic under the lock").writes
     }
@@ -169,7 +169,7 @@ impl<D: Device> Device for FaultyDevice<D> {
     }
 
     fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
-        // Aligned, for the device below may want that.
+        // Aligned, as the device below may require.
         let len: usize = buffers.iter().map(|buffer| buffer.len()).sum();
         let mut bytes = AlignedBuffer::zeroed(len.max(1));
         let mut rest = &mut bytes[..];
@@ -257,7 +257,7 @@ impl<D: Device> Device for FaultyDevice<D> {
             Some(Fault::Delay) => crate::sync::thread::sleep(Duration::from_millis(1)),
             Some(Fault::Short) => {
                 let short = at % (read / self.block_size).max(1) * self.block_size;
-                // What did not come is not there.
+                // Bytes beyond the short read must not be there by chance.
                 bytes[short..].iter_mut().for_each(|byte| *byte = !*byte);
                 return Ok(short);
             }

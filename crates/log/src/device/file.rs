@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The kernel's number of tmpfs.
 const TMPFS_MAGIC: fs::FsWord = 0x0102_1994;
 
-/// How the kernel lets us at the file.
+/// How the file is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// O_DIRECT: past the page cache.
@@ -24,7 +24,7 @@ pub enum Access {
 /// When a file takes its space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Space {
-    /// At once: writes never find none.
+    /// At once: writes never run out of space.
     #[default]
     Reserved,
     /// As it is written.
@@ -67,7 +67,7 @@ pub struct FileDevice {
     descriptor: OwnedFd,
     size: u64,
     access: Access,
-    /// It lies in RAM: reads are copies, and never wait.
+    /// The file lies in RAM: reads are copies and never wait.
     is_in_memory: bool,
 }
 
@@ -79,11 +79,11 @@ impl FileDevice {
         Self::open_as(path, size, Access::Direct, Space::Reserved)
     }
 
-    /// As [`open`](Self::open), to be read and written in units of `unit` bytes; where these are
-    /// too small for O_DIRECT (sectors of 4 KiB), the page cache is used as well.
+    /// Like [`open`](Self::open), for reads and writes in units of `unit` bytes; if these are too small for O_DIRECT
+    /// (sectors of 4 KiB), the page cache is used, too.
     pub fn open_in_units(path: &Path, size: u64, unit: usize, space: Space) -> Result<Self, OpenDeviceError> {
         let direct = Self::open_as(path, size, Access::Direct, space)?;
-        // Away from the start of device and memory, which are aligned to anything.
+        // Not at the start of device and memory, which are aligned to any unit.
         let mut bytes = AlignedBuffer::zeroed(2 * unit);
         let offset = if size >= 2 * unit as u64 { unit as u64 } else { 0 };
         match direct.read_at(offset, &mut bytes[unit..]) {
@@ -92,12 +92,12 @@ impl FileDevice {
                 tracing::warn!(path = %path.display(), unit, "O_DIRECT wants larger blocks, using the page cache");
                 Self::open_as(path, size, Access::Buffered, space)
             }
-            // Any other trouble is that of the reads to come.
+            // Any other error is left to later reads.
             _ => Ok(direct),
         }
     }
 
-    /// As [`open`](Self::open), with the access to try first.
+    /// Like [`open`](Self::open), with the access to try first.
     pub fn open_as(path: &Path, size: u64, wanted: Access, space: Space) -> Result<Self, OpenDeviceError> {
         let error = |doing| {
             move |errno: Errno| OpenDeviceError::Io { doing, path: path.to_owned(), source: errno.into() }
@@ -128,14 +128,15 @@ impl FileDevice {
                 return Err(OpenDeviceError::TooSmall { path: path.to_owned(), has, wants: size });
             }
         } else {
-            reserve(&descriptor, stat.st_size as u64, size, space).map_err(error("reserve the space of"))?;
+            let what = if space == Space::Thin { "lengthen" } else { "reserve the space of" };
+            reserve(&descriptor, stat.st_size as u64, size, space).map_err(error(what))?;
         }
         let is_in_memory = fs::fstatfs(&descriptor).is_ok_and(|found| found.f_type == TMPFS_MAGIC);
         Ok(Self { descriptor, size, access, is_in_memory })
     }
 
-    /// Makes reads come from the device but for what is still to be written there: the page cache may have what a sync that
-    /// failed did not bring to it.
+    /// Drops clean pages from the page cache, so that reads come from the device: the cache may have data that a failed
+    /// sync did not bring there.
     ///
     /// # Errors
     /// The operating system refuses.

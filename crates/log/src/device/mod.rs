@@ -1,4 +1,4 @@
-//! What the log stands on: bytes at offsets that can be read, written and synced.
+//! The storage below the log: bytes at offsets that can be read, written and synced.
 
 mod faulty;
 mod file;
@@ -30,19 +30,19 @@ pub trait Device: Send + Sync {
     /// Returns once everything written survives a loss of power.
     fn sync(&self) -> io::Result<()>;
 
-    /// Why no sync will succeed any more; `None`: it may.
+    /// The reason why no sync will succeed any more; `None`: syncs may succeed.
     fn sync_failure(&self) -> Option<io::Error> {
         None
     }
 
-    /// A descriptor that a ring or a pool may read by itself, where there is one.
+    /// A descriptor that a ring or a pool may read directly, if there is one.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Called when the ring or the pool has read by the descriptor, before anybody sees the bytes. `answer` is the
-    /// kernel's: how many bytes were read from `offset` to the start of `bytes`. What is returned counts in its place,
-    /// as does what is in `bytes` then: a device that simulates faults changes them.
+    /// Called when the ring or the pool has read by the descriptor, before the bytes are used. `answer` is the
+    /// kernel's: how many bytes were read from `offset` to the start of `bytes`. The returned value replaces it; a
+    /// device that simulates faults changes it, and `bytes`.
     fn complete_read(
         &self,
         engine: Engine,

@@ -1,4 +1,4 @@
-//! The device of logs that lie side by side on it.
+//! A device shared by several logs.
 
 use super::Device;
 use crate::io::Engine;
@@ -7,11 +7,11 @@ use crate::sync::sync::atomic::{AtomicBool, Ordering};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// A device whose sync never succeeds once one has failed, whichever log asked for it: what that sync should have kept
-/// may be of any of them, and the kernel says only once that it lost something.
+/// A device whose sync never succeeds once one has failed, whichever log asked for it: the lost data may belong to any
+/// of them, and the kernel reports a loss only once.
 pub(crate) struct SharedDevice {
     inner: Box<dyn Device>,
-    /// Held while the device syncs: no sync that began before another failed says afterwards that all is well.
+    /// Held while the device syncs: a sync that began before another one failed must not succeed afterwards.
     syncing: Mutex<()>,
     sync_failed: AtomicBool,
 }

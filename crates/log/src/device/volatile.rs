@@ -1,11 +1,10 @@
-//! A device in RAM with a cache of writes, for power losses: what was not synced may be there afterwards or not, each
-//! part of it by itself.
+//! A device in RAM with a write cache, to simulate power losses: each unsynced unit may be kept or lost independently.
 
 use super::Device;
 use crate::sync::sync::Mutex;
 use std::io;
 
-/// A device that forgets on command what was not synced.
+/// A device that can lose unsynced writes on command.
 pub struct VolatileDevice {
     content: Mutex<Content>,
     /// The bytes of a unit: a power loss keeps or loses each unit as a whole.
@@ -19,7 +18,7 @@ struct Content {
     synced: Vec<u8>,
     /// The operations since that sync.
     recent: Vec<Operation>,
-    /// Whether syncs leave `synced` as it is and stand among the operations.
+    /// Whether syncs are recorded in `recent` and leave `synced` as it is.
     records: bool,
     /// Writes of units, and syncs, so far.
     operations: u64,
@@ -74,19 +73,20 @@ impl VolatileDevice {
         self.lock().fails_from = operation;
     }
 
-    /// Makes the next sync fail, and give up what it should have kept but for some units, as the kernel does: reads show it,
-    /// a loss of power does not leave it, and no later sync says so. Of the units that were written and not synced, each is
-    /// kept whose number, modulo 64, is that of a bit that is set.
+    /// Makes the next sync fail and, as the kernel does, give up all but some unsynced units: reads still show them, a
+    /// loss of power loses them, and no later sync reports it. Unsynced unit `i` is kept if bit `i % 64` of `kept` is
+    /// set.
     pub fn fail_next_sync(&self, kept: u64) {
         self.lock().failing_sync = Some(kept);
     }
 
-    /// A device that holds what a power loss now leaves: see [`after_power_cut_at`](Self::after_power_cut_at).
+    /// A device with the content that a power loss now would leave: see
+    /// [`after_power_cut_at`](Self::after_power_cut_at).
     pub fn after_power_cut(&self, keeps: impl FnMut(usize) -> bool) -> Self {
         self.after_power_cut_at(usize::MAX, keeps)
     }
 
-    /// The number of units that were written and not synced when so many operations were remembered.
+    /// The number of unsynced units after the first `recent` remembered operations.
     pub fn unsynced_at(&self, recent: usize) -> usize {
         let content = self.lock();
         let until = recent.min(content.recent.len());
@@ -94,8 +94,8 @@ impl VolatileDevice {
         since.take_while(|operation| matches!(operation, Operation::Write(..))).count()
     }
 
-    /// A device that holds what a power loss leaves when so many operations were remembered: what was synced, and of the
-    /// other units those that `keeps` says yes to, by their numbers in the order in which they were written.
+    /// A device with the content that a power loss leaves after the first `recent` remembered operations: what was
+    /// synced, and the unsynced units that `keeps` selects, numbered in the order of writing.
     pub fn after_power_cut_at(&self, recent: usize, mut keeps: impl FnMut(usize) -> bool) -> Self {
         let content = self.lock();
         let mut left = content.synced.clone();

@@ -1,4 +1,4 @@
-//! Tells a thread that waits that something has come.
+//! Wakes a waiting thread.
 
 use std::os::fd::OwnedFd;
 

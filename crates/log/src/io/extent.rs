@@ -1,6 +1,6 @@
-//! What is read, and through what.
+//! Extents to read, and the engines that read them.
 
-/// A stretch of the device to read: bytes.
+/// A range of bytes of the device to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Where it begins.
@@ -9,7 +9,7 @@ pub struct Extent {
     pub len: usize,
 }
 
-/// What reads go through, chosen at start.
+/// The mechanism that reads go through, chosen at start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// io_uring on the calling thread.

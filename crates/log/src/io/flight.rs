@@ -1,11 +1,11 @@
-//! One read by a device's descriptor: what the ring and the pool make of the kernel's answers.
+//! One read by a device's descriptor: how the ring and the pool handle the kernel's answers.
 
 use super::extent::{Engine, Extent};
 use crate::device::Device;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Takes a read that has completed, by its ticket, and may give one to begin.
+/// Takes the ticket and result of a completed read, and may return the next read with its ticket.
 pub(super) type Handover<'a> = dyn FnMut(u64, io::Result<&[u8]>) -> Option<(Extent, u64)> + 'a;
 
 /// A device that is read by its descriptor.
@@ -23,13 +23,13 @@ impl<'a> ByDescriptor<'a> {
     }
 }
 
-/// A read that was begun.
+/// A read in progress.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Flight {
     pub extent: Extent,
-    /// What its reader calls it.
+    /// The caller's identifier of the read.
     pub ticket: u64,
-    /// Bytes that are there.
+    /// Bytes read so far.
     done: usize,
 }
 
@@ -38,18 +38,18 @@ impl Flight {
         Self { extent, ticket, done: 0 }
     }
 
-    /// The bytes that are there, from the start of its buffer.
+    /// The number of bytes read so far, from the start of the buffer.
     pub fn done(&self) -> usize {
         self.done
     }
 
-    /// The bytes that are still to be read.
+    /// The extent that is still to be read.
     pub fn rest(&self) -> Extent {
         let Extent { offset, len } = self.extent;
         Extent { offset: offset + self.done as u64, len: len - self.done }
     }
 
-    /// Takes the kernel's answer to a read of the rest into `bytes`; `None`: what is the rest now has to be read.
+    /// Takes the kernel's answer to a read of the rest into `bytes`. `None`: the new rest has to be read.
     pub fn advance(
         &mut self,
         by: ByDescriptor<'_>,

@@ -1,4 +1,4 @@
-//! Reads of one thread that go on while it does other things.
+//! Reads of one thread in the background.
 
 use super::event::ring_event;
 use super::extent::{Engine, Extent};
@@ -14,11 +14,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 /// Reads in flight: begun at one time, and handed over by a later [`poll`](Self::poll) when they have completed.
-/// Meanwhile the kernel or the pool reads into buffers that belong to this. Dropping it waits for what is in flight.
+/// Meanwhile the kernel or the pool reads into buffers owned by this value. Dropping it waits for what is in flight.
 ///
 /// Not shared and not sent: the kernel ties a ring to the thread that made it.
 pub struct Flights {
-    /// Begun when there was no buffer for them.
+    /// Reads that wait for a buffer.
     waiting: VecDeque<(Extent, u64)>,
     backend: Backend,
     event: Option<Arc<OwnedFd>>,
@@ -26,19 +26,19 @@ pub struct Flights {
     _thread_bound: std::marker::PhantomData<*const ()>,
 }
 
-/// Reads given by [`Flights::poll_next`]'s callback that one call of the kernel takes: whoever hashes and copies the
-/// bytes takes longer than the call, so the device learns of the next reads early.
+/// Reads returned by [`Flights::poll_next`]'s callback that are submitted in one system call. The callback's hashing
+/// and copying takes longer than the call, so the device should get the next reads early.
 const GIVEN_SUBMITTED_TOGETHER: usize = 2;
 
 enum Backend {
     Ring(Box<Ring>),
     Pool(PoolFlights),
-    /// Read when they are handed over.
+    /// Reads are made when they are handed over.
     Plain,
 }
 
 impl Flights {
-    /// For extents up to `buffer_bytes`, by `engine` or the next best.
+    /// For extents up to `buffer_bytes`, through `engine` or the next best.
     pub fn new(engine: Engine, buffer_bytes: usize) -> Self {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let event =
@@ -59,9 +59,9 @@ impl Flights {
         Self { waiting: VecDeque::new(), backend, event, buffer_bytes, _thread_bound }
     }
 
-    /// Readable after something has completed: to be watched for changes (edges), or read before each
-    /// [`poll`](Self::poll), and then readable when there is more. It may tell of nothing. `None`: what is begun is read,
-    /// and waited for, by `poll`.
+    /// Readable after a read has completed. Watch it edge-triggered, or read it before each [`poll`](Self::poll); then
+    /// it is readable again when more has completed. It may be spurious. `None`: `poll` makes the reads and waits for
+    /// them.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         Some(self.event.as_ref()?.as_fd())
     }
@@ -71,13 +71,13 @@ impl Flights {
         if let Backend::Ring(ring) = &self.backend { Some(ring) } else { None }
     }
 
-    /// Begins a read. It is on its way after the next [`poll`](Self::poll), or when there is a buffer for it.
+    /// Begins a read. It is submitted by the next [`poll`](Self::poll), or once there is a buffer for it.
     pub fn begin(&mut self, extent: Extent, ticket: u64) {
         assert!(extent.len <= self.buffer_bytes, "a read fits its buffer");
         self.waiting.push_back((extent, ticket));
     }
 
-    /// Reads that were begun and not handed over.
+    /// The number of reads begun and not yet handed over.
     pub fn len(&self) -> usize {
         let in_flight = match &self.backend {
             Backend::Ring(ring) => ring.begun(),
@@ -92,8 +92,8 @@ impl Flights {
         self.len() == 0
     }
 
-    /// Waits until a [`poll`](Self::poll) has something to hand over, or to send on its way. For a thread that has nothing
-    /// else to wait for: it needs no [`event`](Self::event).
+    /// Waits until a [`poll`](Self::poll) has something to hand over or to submit. For a thread that has nothing else
+    /// to wait for: it needs no [`event`](Self::event).
     pub fn wait(&mut self) {
         match &mut self.backend {
             Backend::Ring(ring) if ring.in_flight() > 0 => {
@@ -106,8 +106,8 @@ impl Flights {
         }
     }
 
-    /// Sends on their way what can be, and hands over what has completed: `done(ticket, bytes or error)`.
-    /// `device` is the same each time. Waits for nothing.
+    /// Submits reads as far as there are buffers, and hands over the completed ones: `done(ticket, bytes or error)`.
+    /// `device` is the same each time. It never waits.
     pub fn poll(&mut self, device: &dyn Device, mut done: impl FnMut(u64, io::Result<&[u8]>)) {
         self.poll_next(device, |ticket, result| {
             done(ticket, result);
@@ -115,8 +115,8 @@ impl Flights {
         });
     }
 
-    /// As [`poll`](Self::poll), for a thread that has more to read: `done` may give a read to [`begin`](Self::begin), with
-    /// its ticket, and the device is at it while the rest of what has completed is handed over.
+    /// Like [`poll`](Self::poll), for a thread that has more to read: `done` may return a read to
+    /// [`begin`](Self::begin), with its ticket, which the device makes while the other completed reads are handed over.
     pub fn poll_next(
         &mut self,
         device: &dyn Device,
@@ -135,7 +135,7 @@ impl Flights {
                 Backend::Ring(ring) => {
                     let Err(error) = poll_ring(ring, &mut self.waiting, by, done) else {
                         if let (true, Some(event)) = (ring.has_work(), &self.event) {
-                            // The kernel took not all, or did not hand over all that has come: somebody must come again.
+                            // The kernel did not take or hand over everything: the caller must poll again.
                             ring_event(event);
                         }
                         return;
@@ -199,27 +199,27 @@ fn poll_ring(
             }
         }
         if given > 0 {
-            // Whoever always has more to read comes again: with a fast device this would have no end.
+            // A caller that always has more to read polls again; with a fast device this loop would never end.
             begin_waiting(ring, waiting, by);
             ring.submit();
             return Ok(());
         }
-        // Buffers are free again, or the rest of a read is to be read: both go at once.
+        // Buffers are free again, or the rest of a short read is due: submit them at once.
         if completed == 0 || (waiting.is_empty() && !ring.has_work()) {
             return Ok(());
         }
     }
 }
 
-/// Begins what waits, as far as there are buffers. The last read is not submitted.
+/// Begins waiting reads as far as there are buffers. The last read is not submitted.
 fn begin_waiting(ring: &mut Ring, waiting: &mut VecDeque<(Extent, u64)>, by: ByDescriptor<'_>) {
     while let Some((extent, ticket)) = waiting.front().copied() {
         if !ring.begin(by.file, extent, ticket) {
             break;
         }
         waiting.pop_front();
-        // The device is at it while the next one is begun: a disk of a virtual machine does up to a fifth more reads a
-        // second than of reads that it is told of together.
+        // The device starts on it while the next one is prepared: a virtual machine's disk makes up to a fifth more
+        // reads a second than with reads submitted together.
         if !waiting.is_empty() {
             ring.submit();
         }

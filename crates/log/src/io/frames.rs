@@ -1,15 +1,15 @@
-//! Which frames of an arena are taken.
+//! Allocation of an arena's frames.
 
 use crate::buffer::ALIGNMENT;
 use crate::limits::{READ_DEPTH, READ_FRAMES_MAX};
 
-/// The frames of an arena, side by side, as many as reads may be in flight. A long read takes several neighbours.
+/// The frames of an arena, side by side: [`READ_DEPTH`] of them. A long read takes several neighbours.
 pub(super) struct Frames {
-    /// A bit for each, set where nobody reads to it.
+    /// A bit for each frame, set if it is free.
     free: u64,
 }
 
-/// Bytes of a frame, where reads are at most so long.
+/// Bytes of a frame, for reads of at most `read_bytes_max` bytes.
 pub(super) const fn bytes_each(read_bytes_max: usize) -> usize {
     read_bytes_max.div_ceil(READ_FRAMES_MAX).next_multiple_of(ALIGNMENT)
 }
@@ -22,9 +22,10 @@ impl Frames {
         Self { free: u64::MAX }
     }
 
-    /// Takes neighbours; gives the first of them, the lowest that there is. `None`: nowhere are so many free.
+    /// Takes `count` neighbours, the lowest ones free, and returns the first. `None`: there are no `count` free
+    /// neighbours.
     pub fn take(&mut self, count: usize) -> Option<usize> {
-        // Set where so many from there on are free.
+        // A bit is set if `count` frames from there on are free.
         let mut runs = self.free;
         for _ in 1..count {
             runs &= runs >> 1;
@@ -36,7 +37,7 @@ impl Frames {
         })
     }
 
-    /// They are free again.
+    /// Frees `count` frames from `first` on.
     pub fn give_back(&mut self, first: usize, count: usize) {
         debug_assert_eq!(self.free & Self::bits(first, count), 0, "they were taken");
         self.free |= Self::bits(first, count);

@@ -10,7 +10,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Reads in flight of one thread: more would not be read any sooner, and each has a buffer for the longest.
+/// The most reads in flight of one thread: more would not be faster, and each takes a buffer for the longest read.
 pub(super) const DEPTH: usize = POOL_THREADS;
 
 pub(super) struct Job {
@@ -18,7 +18,7 @@ pub(super) struct Job {
     pub flight: Flight,
     pub buffer: AlignedBuffer,
     pub answer: Sender<Done>,
-    /// Rung after the answer, for who does not wait for it.
+    /// Rung after the answer, for an asker that does not wait for it.
     pub event: Option<Arc<OwnedFd>>,
 }
 
@@ -34,7 +34,7 @@ impl Done {
     pub fn advance(&mut self, by: ByDescriptor<'_>) -> Option<io::Result<()>> {
         let Self { flight, buffer, answer } = self;
         let bytes = &mut buffer[flight.done()..flight.extent.len];
-        // The read that comes next has an answer of its own.
+        // A read of the rest will have its own answer.
         flight.advance(by, Engine::Pool, bytes, std::mem::replace(answer, Ok(0)))
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn submit(job: Job) {
     }
 }
 
-/// One pool serves the process, with as many threads as it may start; `None`: with none.
+/// The pool of the process, with as many threads as it may start. `None`: it may start none.
 fn pool() -> Option<&'static Sender<Job>> {
     static POOL: OnceLock<Option<Sender<Job>>> = OnceLock::new();
     POOL.get_or_init(|| {
@@ -77,16 +77,16 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
 fn make(Job { file, flight, mut buffer, answer: asker, event }: Job) {
     let bytes = &mut buffer[flight.done()..flight.extent.len];
     let answer = rustix::io::pread(&file, bytes, flight.rest().offset).map_err(io::Error::from);
-    // Not longer than the asker waits: the file's lock goes with its last descriptor.
+    // Closed before the answer is sent: the file's lock is released with its last descriptor.
     drop(file);
-    // The asker is gone only if its callback panicked; then nobody wants the answer.
+    // The asker is gone only if its callback panicked; the answer is not needed then.
     let _ = asker.send(Done { flight, buffer, answer });
     if let Some(event) = event {
         ring_event(&event);
     }
 }
 
-/// One thread's way to the pool: buffers are lent to it and come back with the answer.
+/// One thread's access to the pool: buffers are lent to it and come back with the answer.
 #[derive(Default)]
 pub(super) struct PoolReader {
     idle: Vec<AlignedBuffer>,
@@ -112,7 +112,7 @@ impl PoolReader {
                 return;
             }
         };
-        // A channel of this call's own: a panic in `done` leaves no answer for the next call.
+        // A channel for this call only: a panic in `done` leaves no answers for the next call.
         let (sender, receiver) = channel();
         let longest = extents.iter().map(|e| e.len).max().unwrap_or(0);
         let send = |flight, buffer| {

@@ -1,4 +1,4 @@
-//! Reads through the pool that nobody waits for.
+//! Background reads through the pool.
 
 use super::event::ring_event;
 use super::extent::Extent;
@@ -11,12 +11,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// One thread's way to the pool, for reads that it does not wait for.
+/// One thread's access to the pool, for reads that it does not wait for.
 pub(super) struct PoolFlights {
     idle: Vec<AlignedBuffer>,
     pub in_flight: usize,
     answers: (Sender<Done>, Receiver<Done>),
-    /// An answer that was waited for.
+    /// An answer that [`wait`](Self::wait) has received.
     early: Option<Done>,
     event: Arc<OwnedFd>,
 }
@@ -62,8 +62,8 @@ impl PoolFlights {
         }
     }
 
-    /// Sends the rest of what was begun, then what waits, as far as it may be in flight. Without a descriptor for the
-    /// pool all of it fails; gives what `done` has to read next.
+    /// Sends the rests of unfinished reads, then waiting reads, up to [`DEPTH`] in flight. If the descriptor cannot be
+    /// duplicated for the pool, all of them fail; returns the reads that `done` gives then.
     fn send(
         &mut self,
         unfinished: Vec<Done>,
@@ -105,7 +105,7 @@ impl PoolFlights {
 
 impl Drop for PoolFlights {
     fn drop(&mut self) {
-        // The pool holds the file, whose lock must be free when this has gone.
+        // The pool holds the file, whose lock must be free once this is dropped.
         self.in_flight -= usize::from(self.early.take().is_some());
         while self.in_flight > 0 && self.answers.1.recv().is_ok() {
             self.in_flight -= 1;

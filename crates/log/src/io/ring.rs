@@ -205,10 +205,9 @@ impl Ring {
     /// are finished by [`read_many`](Self::read_many) of extents that begin with them, or given up by
     /// [`end_batch`](Self::end_batch).
     pub(super) fn read_ahead(&mut self, file: BorrowedFd<'_>, extents: &[Extent]) -> usize {
-        if self.refused || extents.is_empty() {
+        if self.refused || extents.is_empty() || !self.begin_batch(extents) {
             return 0;
         }
-        self.begin_batch(extents);
         let fits = |i: &usize| self.begin(file, extents[*i], *i as u64);
         let begun = (0..extents.len()).take_while(fits).count();
         self.submit();
@@ -227,8 +226,9 @@ impl Ring {
             // A callback panicked before anybody learnt of it.
             return Err(Refused { error, left: (0..extents.len()).collect() });
         }
-        if begun == 0 {
-            self.begin_batch(extents);
+        if begun == 0 && !self.begin_batch(extents) {
+            let error = io::Error::other("reads that were begun ahead cannot be ended");
+            return Err(Refused { error, left: (0..extents.len()).collect() });
         }
         let mut batch = Batch { ring: self, file: by.file, extents };
         let mut next = begun;
@@ -256,11 +256,19 @@ impl Ring {
         Ok(())
     }
 
-    /// Borrows an arena with frames for these.
-    fn begin_batch(&mut self, extents: &[Extent]) {
+    /// Borrows an arena with frames for these; `false`: the one before is still read into, and stays.
+    fn begin_batch(&mut self, extents: &[Extent]) -> bool {
+        // Reads that were begun ahead and never ended, as their handle was forgotten.
+        if self.count > 0 {
+            self.end_batch();
+            if self.refused {
+                return false;
+            }
+        }
         let longest = extents.iter().map(|extent| extent.len).fold(READ_BYTES_MAX, usize::max);
         self.frame_bytes = bytes_each(longest);
         self.arena = Some(arena::borrow(self.frame_bytes * READ_DEPTH));
+        true
     }
 
     /// Waits for what is in flight, so that no frame is reused or freed under the kernel's hands; where it cannot

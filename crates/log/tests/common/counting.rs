@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What is allocated is counted for the whole process.
+/// Allocations are counted for the whole process: tests that measure them take turns.
 pub static ALONE: Mutex<()> = Mutex::new(());
 
 /// The most bytes that were allocated at the same time while `f` ran.
@@ -53,8 +53,8 @@ pub fn most_allocated<T>(f: impl FnOnce() -> T) -> (i64, T) {
     (MOST.load(Ordering::Relaxed), result)
 }
 
-/// The bytes that this thread has allocated and not freed: without those of the test harness, which starts and ends other
-/// tests meanwhile.
+/// The bytes that this thread has allocated and not freed. The test harness, which starts and ends other tests
+/// meanwhile, is not included.
 #[allow(dead_code, reason = "each test uses its part")]
 pub fn allocated_by_this_thread() -> i64 {
     OWN.get()

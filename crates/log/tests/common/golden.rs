@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 use twox_hash::XxHash3_64;
 
-/// The instance number of all golden files: without one, no two would have the same checksums.
+/// The fixed instance number of all golden files: with random ones their checksums would differ.
 pub const INSTANCE: u64 = 0x0123_4567_89AB_CDEF;
 
 /// Sixteen bytes a line, as `hexdump -C` shows them, under a line that says how many there are.

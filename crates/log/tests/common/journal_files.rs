@@ -1,4 +1,4 @@
-//! The journal of a log in a loss of power.
+//! The journal of a log after a loss of power.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ impl JournalFiles {
         self.synced = self.paths.each_ref().map(|path| std::fs::read(path).unwrap());
     }
 
-    /// Leaves what was synced, and any part of what was appended since. A file that was emptied since may be as it was.
+    /// Leaves what was synced, and any part of later appends. A file that was emptied since may have its old content.
     /// `below(n)` draws a number below `n`.
     pub fn lose_power(&self, mut below: impl FnMut(u64) -> u64) {
         for (path, synced) in self.paths.iter().zip(&self.synced) {
@@ -30,7 +30,7 @@ impl JournalFiles {
             let certain = if bytes.starts_with(synced) { synced.len() } else { 0 };
             let left = certain + below((bytes.len() - certain + 1) as u64) as usize;
             if below(3) == 0 {
-                // Blocks that did not come are zero.
+                // Blocks that were not written are zero.
                 bytes[left..].fill(0);
             } else {
                 bytes.truncate(left);

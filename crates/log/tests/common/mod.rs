@@ -1,4 +1,4 @@
-//! A log for tests whose blocks mean nothing.
+//! A log for tests that gives its blocks no meaning.
 
 #![allow(dead_code, unused_imports, reason = "each test uses its part")]
 

@@ -1,8 +1,8 @@
-//! Tests that cannot do all of their work where they run say so.
+//! Reports of tests that cannot do all of their work on this machine.
 
 use std::io::Write;
 
-/// Says that what is missing here keeps this test from a part of its work, or all of it. `make test` lists it at the end.
+/// Reports that the absence of `missing` keeps this test from some or all of its work. `make test` lists it at the end.
 pub fn skipped(missing: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     println!("skipped: {test}: {missing}");

@@ -1,4 +1,4 @@
-//! A process that works in a folder until it is killed, and says how far it has come. It is the test's own program, which
+//! A process that works in a folder until it is killed, and reports its progress. It is the test's own program, which
 //! runs a test by the name of `worker`.
 
 use std::fs::File;
@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 /// The variable that tells the process its folder and its numbers.
 const WORK: &str = "GRANARY_TEST_KILLED_WORK";
 
-/// Where the process says how far it has come: twice the number of the operation that is under way, and one more when it is
-/// done; 0: it starts.
+/// The file of the process's progress: 2 * n while operation n runs, 2 * n + 1 when it is done; 0 at the start.
 const PROGRESS: &str = "progress";
 
-/// What the process is told: its folder and `N` numbers. `None`: this is no such process.
+/// The process's folder and `N` numbers. `None`: this is not the worker process.
 pub fn told<const N: usize>() -> Option<(PathBuf, [u64; N])> {
     let work = std::env::var(WORK).ok()?;
     let (folder, numbers) = work.split_once('|').unwrap();
@@ -22,7 +21,7 @@ pub fn told<const N: usize>() -> Option<(PathBuf, [u64; N])> {
     Some((folder.into(), numbers.try_into().unwrap()))
 }
 
-/// Carries out operations, from the one of number `from` on, until the process is killed.
+/// Carries out operations, from number `from` on, until the process is killed.
 pub fn carry_out(folder: &Path, from: u64, mut operation: impl FnMut(u64), mut then: impl FnMut(u64)) {
     let progress = File::options().write(true).open(folder.join(PROGRESS)).unwrap();
     let say = |reached: u64| progress.write_all_at(&reached.to_le_bytes(), 0).unwrap();
@@ -51,7 +50,7 @@ impl Worker {
         Self { child: command.stdout(Stdio::null()).spawn().unwrap(), progress }
     }
 
-    /// How far it has come.
+    /// The progress so far.
     fn reached(&self) -> u64 {
         u64::from_le_bytes(std::fs::read(&self.progress).unwrap().try_into().unwrap())
     }
@@ -66,7 +65,7 @@ impl Worker {
         }
     }
 
-    /// Kills it, and returns how far it had come.
+    /// Kills the process, and returns its progress.
     pub fn kill(mut self) -> u64 {
         self.end();
         self.reached()

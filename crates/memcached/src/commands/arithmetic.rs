@@ -4,17 +4,17 @@ use crate::item::{Header, Item};
 use crate::protocol::{Direction, unsigned};
 use crate::store::{Change, Hand};
 
-/// What clients are told of it.
+/// The reply to [`NonNumeric`].
 pub const NON_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
 
-/// What is there is not a number.
+/// The value to count up or down is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NonNumeric;
 
-/// Counts an item up or down; gives the number as text is written from it.
+/// Counts an item up or down; returns the new number.
 ///
-/// As in memcached a number that gets shorter keeps its length, with blanks behind, and the item stays the
-/// same; one that gets longer makes a new item.
+/// As in memcached, a number that gets shorter keeps its length, with blanks behind, and the item stays the same; a
+/// number that gets longer makes a new item.
 pub fn count(
     item: Item<'_>,
     direction: Direction,

@@ -5,7 +5,7 @@ use crate::protocol::{KeyForm, base64};
 use crate::store::Store;
 use std::io::Write;
 
-/// `lru_crawler metadump`: what is known of an item. The slab class is always 1.
+/// `lru_crawler metadump`: an item's metadata. The slab class is always 1.
 pub fn metadata(key: &[u8], item: Item<'_>, last_read: Option<u32>, out: &mut Vec<u8>) {
     let Header { deadline, stored_at, cas, flags, .. } = item.header;
     out.extend_from_slice(b"key=");
@@ -14,11 +14,11 @@ pub fn metadata(key: &[u8], item: Item<'_>, last_read: Option<u32>, out: &mut Ve
     let la = stored_at.max(last_read.unwrap_or(0));
     let fetch = if last_read.is_some() { "yes" } else { "no" };
     let size = Store::item_bytes(key, flags, item.data.len());
-    // To RAM: that does not fail.
+    // Writing to a `Vec` does not fail.
     let _ = writeln!(out, " exp={exp} la={la} cas={cas} fetch={fetch} cls=1 size={size}");
 }
 
-/// `lru_crawler mgdump`: what asks for an item.
+/// `lru_crawler mgdump`: the request that reads an item.
 pub fn request_for(key: &[u8], form: KeyForm, out: &mut Vec<u8>) {
     out.extend_from_slice(b"mg ");
     match form {
@@ -31,7 +31,7 @@ pub fn request_for(key: &[u8], form: KeyForm, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// As in a URI: letters, digits and a few others are as they are.
+/// Percent-encodes a key as in a URI: letters, digits and a few others stay as they are.
 fn encode(key: &[u8], out: &mut Vec<u8>) {
     for byte in key {
         match byte {

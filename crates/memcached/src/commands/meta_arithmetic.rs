@@ -6,7 +6,7 @@ use crate::limits::OPAQUE_BYTES_MAX;
 use crate::protocol::{Direction, LONG_OPAQUE, Meta, reply};
 use crate::store::{Change, Hand, Looked};
 
-/// Counts an item up or down, or makes one, and writes the reply. Gives whether there was one.
+/// Counts an item up or down, or makes one, and writes the reply. Returns whether there was one.
 pub fn meta_arithmetic(
     meta: &Meta<'_>,
     direction: Direction,

@@ -4,7 +4,7 @@ use crate::item::{Deadline, Freshness, Token};
 use crate::protocol::Meta;
 use crate::store::{Change, Hand, Looked};
 
-/// Deletes an item or marks it as stale, and writes the reply. Gives whether there was one to delete.
+/// Deletes an item or marks it as stale, and writes the reply. Returns whether there was one to delete.
 pub fn meta_delete(
     meta: &Meta<'_>,
     looked: Looked<'_>,
@@ -13,7 +13,7 @@ pub fn meta_delete(
 ) -> (Change, bool) {
     let flags = &meta.flags;
     let (status, change): (&[u8; 2], _) = match looked {
-        // Whoever marks an item as stale is told that there is none: none may come back.
+        // Removes also with flag `I`: the client is told that there is no item, so no older version may come back.
         Looked::Miss(_) => (b"NF", Change::Remove),
         Looked::Hit(item) if flags.cas.is_some_and(|cas| cas != item.header.cas) => (b"EX", Change::Leave),
         Looked::Hit(item) if flags.invalidate => {

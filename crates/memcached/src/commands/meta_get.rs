@@ -5,12 +5,12 @@ use crate::limits::OPAQUE_BYTES_MAX;
 use crate::protocol::{LONG_OPAQUE, Meta, opaque_fits, reply};
 use crate::store::{Change, Hand, Looked, Store};
 
-/// What is shown of an item beside itself.
+/// What a reply shows beside the item itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// When it was last read; `None`: not since it was written.
+    /// When the item was last read; `None`: not since it was written.
     pub last_read: Option<u32>,
-    /// The second it is.
+    /// The current second.
     pub now: u32,
 }
 
@@ -20,8 +20,8 @@ pub fn is_plain(meta: &Meta<'_>) -> bool {
     flags.vivify.is_none() && flags.exptime.is_none() && flags.recache.is_none()
 }
 
-/// Writes the reply to a hit. Gives the header that the item is to have afterwards; another one than it
-/// has, if the request or the item's state asks for it. Flags take effect in the order they come in.
+/// Writes the reply to a hit. Returns the header that the item is to have afterwards: a changed one if the request or
+/// the item's state asks for it. Flags take effect in the order they come in.
 pub fn shown(meta: &Meta<'_>, item: Item<'_>, shown: Shown, out: &mut Vec<u8>) -> Header {
     show(meta, item, Origin::Found, shown, out)
 }
@@ -113,7 +113,7 @@ pub fn missed(meta: &Meta<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// A request that may change the item, or make one.
+/// Executes a request that may change the item, or make one, and writes the reply.
 pub fn meta_get(
     meta: &Meta<'_>,
     looked: Looked<'_>,
@@ -144,7 +144,7 @@ pub fn meta_get(
     }
 }
 
-/// `me`: what is known of an item. The slab class is always 1.
+/// `me`: an item's metadata. The slab class is always 1.
 pub fn debug(key: &[u8], item: Item<'_>, shown: Shown, out: &mut Vec<u8>) {
     let Header { deadline, stored_at, cas, flags, key_form, .. } = item.header;
     out.extend_from_slice(b"ME ");

@@ -1,6 +1,6 @@
 //! `ms`.
 
-use super::put::{Terms, Verdict, put};
+use super::put::{StoreOutcome, Terms, put};
 use crate::protocol::{MetaFlags, Put, Reply};
 use crate::store::{Change, Hand, Looked};
 
@@ -12,19 +12,19 @@ pub fn meta_set(
     looked: Looked<'_>,
     hand: &mut Hand<'_>,
     out: &mut Vec<u8>,
-) -> (Change, Verdict) {
+) -> (Change, StoreOutcome) {
     let MetaFlags { key_form, invalidate, explicit_cas, .. } = *flags;
     let terms = Terms { key_form, invalidate, explicit_cas, item_bytes_max };
     let (change, (stored, cas)) = put(item, &terms, looked, hand);
-    if stored == Verdict::Stored && item.reply == Reply::Quiet {
+    if stored == StoreOutcome::Stored && item.reply == Reply::Quiet {
         return (change, stored);
     }
     out.extend_from_slice(match stored {
-        Verdict::Stored => b"HD",
-        Verdict::Exists => b"EX",
-        Verdict::NotFound => b"NF",
-        Verdict::Refused => b"NS",
-        Verdict::NoRoom => unreachable!("whether there is room shows when it is put"),
+        StoreOutcome::Stored => b"HD",
+        StoreOutcome::Exists => b"EX",
+        StoreOutcome::NotFound => b"NF",
+        StoreOutcome::Refused => b"NS",
+        StoreOutcome::NoRoom => unreachable!("whether there is room shows when it is put"),
     });
     for flag in flags.iter() {
         match flag.letter {

@@ -1,4 +1,4 @@
-//! What requests do to an item: pure functions of what is there, which give what becomes of it.
+//! What requests do to an item: pure functions of the item that is there, which return what becomes of it.
 
 mod arithmetic;
 mod dump;
@@ -14,11 +14,11 @@ pub use meta_arithmetic::meta_arithmetic;
 pub use meta_delete::meta_delete;
 pub use meta_get::{Shown, debug, is_plain, meta_get, missed, shown};
 pub use meta_set::meta_set;
-pub use put::{Terms, Verdict, put};
+pub use put::{StoreOutcome, Terms, put};
 
 use crate::protocol::{KeyForm, base64, reply};
 
-/// The flag `k` of a reply.
+/// Appends the flag `k` of a reply.
 fn key(out: &mut Vec<u8>, key: &[u8], form: KeyForm) {
     out.extend_from_slice(b" k");
     match form {
@@ -30,19 +30,19 @@ fn key(out: &mut Vec<u8>, key: &[u8], form: KeyForm) {
     }
 }
 
-/// The flag `O` of a reply.
+/// Appends the flag `O` of a reply.
 fn opaque(out: &mut Vec<u8>, token: &[u8]) {
     out.extend_from_slice(b" O");
     out.extend_from_slice(token);
 }
 
-/// A flag with a number.
+/// Appends a flag with a number.
 fn number(out: &mut Vec<u8>, letter: u8, number: u64) {
     out.extend_from_slice(&[b' ', letter]);
     reply::number(out, number);
 }
 
-/// The flag `t`: seconds left.
+/// Appends the flag `t`: seconds until the item ends.
 fn left(out: &mut Vec<u8>, seconds: Option<u32>) {
     match seconds {
         Some(seconds) => number(out, b't', u64::from(seconds)),

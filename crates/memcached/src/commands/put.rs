@@ -1,4 +1,4 @@
-//! `set` and its kin.
+//! `set`, `add`, `replace`, `append`, `prepend` and `cas`, also as `ms`.
 
 use crate::item::{Deadline, Freshness, Header, Item};
 use crate::protocol::{KeyForm, Mode, Put};
@@ -6,33 +6,33 @@ use crate::store::{Change, Hand, Looked, Store};
 
 /// What became of an item to store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is stored.
+pub enum StoreOutcome {
+    /// The item is stored.
     Stored,
-    /// Its mode forbids.
+    /// Its mode forbids to store it.
     Refused,
-    /// Another number is there.
+    /// The item that is there has another `cas` number than the one asked for.
     Exists,
-    /// Nothing is there to compare with.
+    /// There is no item whose number could be compared.
     NotFound,
-    /// There is no room for it.
+    /// There is no room for the item.
     NoRoom,
 }
 
-/// What the meta command adds to an item to store, and the limit on it.
+/// What the meta command adds to an item to store, and the item size limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// How the key was written.
+    /// How the client wrote the key.
     pub key_form: KeyForm,
-    /// Flag `I`: an older number is no obstacle, but the item is stale then.
+    /// Flag `I`: an item with an older number than the one there is stored all the same, as stale.
     pub invalidate: bool,
-    /// Flag `E`.
+    /// Flag `E`: the number that the item gets.
     pub explicit_cas: Option<u64>,
     /// Greatest size of an item.
     pub item_bytes_max: usize,
 }
 
-/// How the number asked for compares with the one that is there.
+/// How the `cas` number asked for compares with that of the item there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Compared {
     NotAsked,
@@ -50,61 +50,61 @@ fn compare(put: &Put<'_>, terms: &Terms, item: &Item<'_>) -> Compared {
     }
 }
 
-/// Stores an item, or not. Gives the number of what was stored, too.
+/// Stores an item, or not. Returns the verdict and the number of the stored item.
 pub fn put(
     put: &Put<'_>,
     terms: &Terms,
     looked: Looked<'_>,
     hand: &mut Hand<'_>,
-) -> (Change, (Verdict, u64)) {
+) -> (Change, (StoreOutcome, u64)) {
     let item = match looked {
         Looked::Hit(item) => item,
         Looked::Miss(_) => {
             return match put.mode {
                 Mode::Set | Mode::Add => fresh(put, terms, hand),
-                Mode::Cas => refuse(Verdict::NotFound),
-                Mode::Replace | Mode::Append | Mode::Prepend => refuse(Verdict::Refused),
+                Mode::Cas => refuse(StoreOutcome::NotFound),
+                Mode::Replace | Mode::Append | Mode::Prepend => refuse(StoreOutcome::Refused),
             };
         }
     };
     match (put.mode, compare(put, terms, &item)) {
         (Mode::Set | Mode::Replace, _) | (Mode::Cas, Compared::Same) => fresh(put, terms, hand),
         (Mode::Cas, Compared::Older) => stale(put, terms, &item.header, hand),
-        (Mode::Add, _) => refuse(Verdict::Refused),
+        (Mode::Add, _) => refuse(StoreOutcome::Refused),
         (Mode::Append | Mode::Prepend, Compared::NotAsked | Compared::Same) => join(put, terms, item, hand),
-        _ => refuse(Verdict::Exists),
+        _ => refuse(StoreOutcome::Exists),
     }
 }
 
-fn refuse(stored: Verdict) -> (Change, (Verdict, u64)) {
+fn refuse(stored: StoreOutcome) -> (Change, (StoreOutcome, u64)) {
     (Change::Leave, (stored, 0))
 }
 
-fn write(mut header: Header, terms: &Terms) -> (Change, (Verdict, u64)) {
+fn write(mut header: Header, terms: &Terms) -> (Change, (StoreOutcome, u64)) {
     header.cas = terms.explicit_cas.unwrap_or(header.cas);
-    (Change::Write(header), (Verdict::Stored, header.cas))
+    (Change::Write(header), (StoreOutcome::Stored, header.cas))
 }
 
-fn fresh(put: &Put<'_>, terms: &Terms, hand: &mut Hand<'_>) -> (Change, (Verdict, u64)) {
+fn fresh(put: &Put<'_>, terms: &Terms, hand: &mut Hand<'_>) -> (Change, (StoreOutcome, u64)) {
     hand.data.extend_from_slice(put.data);
     let mut header = hand.header(put.flags, Deadline::of(put.exptime, hand.now));
     header.key_form = terms.key_form;
     write(header, terms)
 }
 
-/// A late answer: better than what is there, but made from what was there before.
-fn stale(put: &Put<'_>, terms: &Terms, there: &Header, hand: &mut Hand<'_>) -> (Change, (Verdict, u64)) {
+/// Stores a late value: better than the item there, but made from a version before it.
+fn stale(put: &Put<'_>, terms: &Terms, there: &Header, hand: &mut Hand<'_>) -> (Change, (StoreOutcome, u64)) {
     hand.data.extend_from_slice(put.data);
     let mut header = hand.header(put.flags, there.deadline);
     (header.freshness, header.token, header.key_form) = (Freshness::Stale, there.token, terms.key_form);
     write(header, terms)
 }
 
-fn join(put: &Put<'_>, terms: &Terms, item: Item<'_>, hand: &mut Hand<'_>) -> (Change, (Verdict, u64)) {
+fn join(put: &Put<'_>, terms: &Terms, item: Item<'_>, hand: &mut Hand<'_>) -> (Change, (StoreOutcome, u64)) {
     let Header { flags, deadline, key_form, .. } = item.header;
     let len = item.data.len() + put.data.len();
     if Store::item_bytes(&put.key, flags, len) > terms.item_bytes_max {
-        return refuse(Verdict::Refused);
+        return refuse(StoreOutcome::Refused);
     }
     let (first, second) =
         if put.mode == Mode::Append { (item.data, put.data) } else { (put.data, item.data) };

@@ -1,7 +1,7 @@
 //! What one request does to one key, and how it is counted.
 
 use super::Engine;
-use crate::commands::{self, Shown, Terms, Verdict};
+use crate::commands::{self, Shown, StoreOutcome, Terms};
 use crate::counters::Counters;
 use crate::item::{Deadline, Header, Item};
 use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Put, Reply, WithCas, reply};
@@ -9,7 +9,7 @@ use crate::store::{Change, Hand, Looked, NoRoom};
 use granary_cache::Key;
 
 impl Engine {
-    pub(super) fn put(&mut self, put: &Put<'_>, now: u32) -> Verdict {
+    pub(super) fn put(&mut self, put: &Put<'_>, now: u32) -> StoreOutcome {
         let Engine { shared, context, .. } = self;
         let store = &shared.store;
         let terms = Terms {
@@ -22,7 +22,7 @@ impl Engine {
             .change(context, store.key(&put.key), now, |looked, hand| {
                 commands::put(put, &terms, looked, hand)
             })
-            .map_or(Verdict::NoRoom, |(stored, _)| stored);
+            .map_or(StoreOutcome::NoRoom, |(stored, _)| stored);
         count_put(self.counters(), put.mode, stored);
         stored
     }
@@ -36,7 +36,7 @@ impl Engine {
         let stored = stored.unwrap_or_else(|NoRoom| {
             out.truncate(begin);
             reply::line(out, reply::NO_ROOM);
-            Verdict::NoRoom
+            StoreOutcome::NoRoom
         });
         count_put(self.counters(), put.mode, stored);
     }
@@ -181,15 +181,15 @@ impl Engine {
     }
 }
 
-fn count_put(counters: &Counters, mode: Mode, stored: Verdict) {
+fn count_put(counters: &Counters, mode: Mode, stored: StoreOutcome) {
     counters.cmd_set.add(1);
-    counters.total_items.add(u64::from(stored == Verdict::Stored));
+    counters.total_items.add(u64::from(stored == StoreOutcome::Stored));
     if mode == Mode::Cas {
         match stored {
-            Verdict::Stored => counters.cas_hits.add(1),
-            Verdict::Exists => counters.cas_badval.add(1),
-            Verdict::NotFound | Verdict::Refused => counters.cas_misses.add(1),
-            Verdict::NoRoom => {}
+            StoreOutcome::Stored => counters.cas_hits.add(1),
+            StoreOutcome::Exists => counters.cas_badval.add(1),
+            StoreOutcome::NotFound | StoreOutcome::Refused => counters.cas_misses.add(1),
+            StoreOutcome::NoRoom => {}
         }
     }
 }

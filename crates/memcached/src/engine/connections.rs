@@ -1,4 +1,4 @@
-//! Which connections there are, for `stats conns`.
+//! The list of connections, for `stats conns`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// What a connection does, by memcached's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// It waits for clients.
+    /// Waits for clients to connect.
     Listening,
-    /// It waits for a request.
+    /// Waits for a request.
     Reading,
-    /// It waits for the rest of an item.
+    /// Waits for the rest of an item.
     ReadingItem,
-    /// It waits for the device.
+    /// Waits for reads of the device.
     Waiting,
 }
 
@@ -34,14 +34,14 @@ impl Doing {
 #[derive(Debug)]
 pub struct Peer {
     address: String,
-    /// Where it came in; a listener has none.
+    /// The listener by which the client connected; a listener has none.
     listener: Option<String>,
     active_at: AtomicU32,
     doing: AtomicU8,
 }
 
 impl Peer {
-    /// What waits for clients at an address.
+    /// A listener, which waits for clients at an address.
     pub fn listening(address: String, now: u32) -> Self {
         Self { address, listener: None, active_at: now.into(), doing: (Doing::Listening as u8).into() }
     }
@@ -52,14 +52,14 @@ impl Peer {
         Self { address, listener: Some(listener), active_at: now.into(), doing }
     }
 
-    /// Notes what it does, and when it was last heard.
+    /// Notes what the connection does, and when it last was active.
     pub fn note(&self, doing: Doing, active_at: u32) {
         self.doing.store(doing as u8, Ordering::Relaxed);
         self.active_at.store(active_at, Ordering::Relaxed);
     }
 }
 
-/// All of a server, by their file descriptors.
+/// All connections of a server, by their file descriptors.
 #[derive(Debug, Default)]
 pub struct Connections(Mutex<BTreeMap<i32, Arc<Peer>>>);
 
@@ -68,19 +68,19 @@ impl Connections {
         self.0.lock().expect("no panic under the lock")
     }
 
-    /// One more.
+    /// Adds a connection.
     pub fn add(&self, fd: i32, peer: Peer) -> Arc<Peer> {
         let peer = Arc::new(peer);
         self.all().insert(fd, Arc::clone(&peer));
         peer
     }
 
-    /// It is about to be closed.
+    /// Removes a connection that is about to be closed.
     pub fn remove(&self, fd: i32) {
         self.all().remove(&fd);
     }
 
-    /// Shows each: `show(name, value)`. `asking`: the one that wants to know.
+    /// Calls `show(name, value)` for each line about each connection. `asking`: the connection that sent the request.
     pub fn show(&self, asking: Option<&Arc<Peer>>, now: u32, mut show: impl FnMut(&str, &str)) {
         for (fd, peer) in &*self.all() {
             show(&format!("{fd}:addr"), &peer.address);

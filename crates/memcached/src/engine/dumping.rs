@@ -1,4 +1,4 @@
-//! Lists of all items, a bit at a time: other clients are served in between.
+//! Lists of all items, made in steps: other clients are served in between.
 
 use super::Engine;
 use super::session::Session;
@@ -26,7 +26,7 @@ pub struct Dumps(Arc<AtomicUsize>);
 struct Turn(Dumps);
 
 impl Dumps {
-    /// Begins a list; `None`: so many are under way that this one has to wait.
+    /// Begins a list; `None`: [`DUMPS_MAX`] are under way, and this one has to wait.
     pub(super) fn begin(&self, form: DumpForm) -> Option<Dump> {
         let one_more = |underway: usize| (underway < DUMPS_MAX).then_some(underway + 1);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
@@ -41,7 +41,7 @@ impl Drop for Turn {
 }
 
 impl Engine {
-    /// Goes on with the lists that sessions wait for, each by a step.
+    /// Continues each list that a session waits for by one step.
     pub(super) fn dump(&mut self, sessions: &mut [Session], now: u32) {
         for session in sessions.iter_mut().filter(|session| session.output.has_room()) {
             let Session { dump: dumping, output, .. } = session;

@@ -1,41 +1,41 @@
-//! What RAM the process takes, as the kernel and the allocator have it, and what of it is known to be whose.
+//! The RAM that the process takes, by the kernel and the allocator, and which part of it takes how much.
 
 use granary_cache::Stats;
 use std::fs;
 
-/// RAM of the process, in bytes. What cannot be found out is 0.
+/// RAM of the process, in bytes. A figure that cannot be found out is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessMemory {
-    /// All that is resident.
+    /// All resident memory.
     pub resident: u64,
     /// Of that, files in RAM that outlive the process: the RAM tier and write buffers.
     pub shared: u64,
     /// Of that, the program and its libraries.
     pub program: u64,
-    /// Of that, memory of the process's own: the allocator's, and the threads' stacks.
+    /// Of that, private memory: the allocator's, and the threads' stacks.
     pub own: u64,
-    /// Of that, what the allocator says; `None`: nobody asked it.
+    /// What the allocator says of the private memory; `None`: the program gave no way to ask it.
     pub allocator: Option<AllocatorSizes>,
 }
 
-/// What the allocator of the program says of itself, in bytes.
+/// Figures of the program's allocator, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocatorSizes {
-    /// What it has given out.
+    /// Memory that it has given out.
     pub allocated: u64,
-    /// What is resident and not given out: kept for later, rounded up, or its own.
+    /// Resident memory that is not given out: kept for later, rounding, or the allocator's own tables.
     pub kept: u64,
 }
 
 impl ProcessMemory {
-    /// RAM of this process now. `allocator` asks the allocator.
+    /// RAM of this process now. `allocator` returns the allocator's figures.
     pub fn now(allocator: Option<fn() -> AllocatorSizes>) -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let of_kernel = parse(&status);
         Self { allocator: allocator.map(|sizes| sizes()), ..of_kernel }
     }
 
-    /// What the allocator has given out beside what the cache counts: connections, rooms that reads go to, journals,
+    /// Memory that the allocator has given out beside what the cache counts: connections, buffers of reads, journals,
     /// tables of the program.
     pub fn allocated_other(&self, sizes: AllocatorSizes, cache: &Stats) -> u64 {
         let outside = (cache.memory_bytes + cache.buffer_bytes).saturating_sub(self.shared);

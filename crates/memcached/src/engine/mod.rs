@@ -1,4 +1,4 @@
-//! Requests of clients carried out, without sockets.
+//! Carries out the requests of clients, without sockets.
 
 mod changing;
 mod connections;
@@ -8,6 +8,8 @@ mod pending;
 mod pieces;
 mod reading;
 mod session;
+#[cfg(test)]
+mod stall_tests;
 mod stats;
 mod stepping;
 #[cfg(test)]
@@ -27,6 +29,7 @@ use crate::protocol::Access;
 use crate::store::{Store, ThreadContext, Why};
 use crate::users::Users;
 use pending::PendingReads;
+use session::WriteStall;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -36,17 +39,18 @@ use std::time::Instant;
 pub struct Shared {
     /// The items.
     pub store: Store,
-    /// `None`: everybody may do everything.
+    /// Users that must log in; `None`: every client may do everything.
     pub users: Option<Users>,
     /// The counters of each thread.
     pub counters: Vec<Counters>,
-    /// Connections now.
+    /// How many connections there are now.
     pub connections: AtomicUsize,
-    /// Which they are.
+    /// The list of these connections.
     pub peers: Connections,
     /// Connections turned away.
     pub rejected: AtomicU64,
-    /// How often no connection was accepted for want of file descriptors, and for how many microseconds.
+    /// How often accepting paused after an error, such as want of file descriptors, and for how many microseconds in
+    /// all.
     pub deaf: [AtomicU64; 2],
     /// Lists of all items that are under way.
     pub dumps: Dumps,
@@ -57,7 +61,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Over a store, for so many threads.
+    /// The shared state over a store, for `settings.threads` threads.
     pub fn new(store: Store, users: Option<Users>, settings: Settings) -> Self {
         let counters = (0..settings.threads).map(|_| Counters::default()).collect();
         Self {
@@ -74,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// The conversation of a new client, under a number of its own on its thread.
+    /// The session of a new client; `number` is unique on its thread.
     pub fn session(&self, number: usize) -> Session {
         let access = if self.users.is_some() { Access::LoginFirst } else { Access::Granted };
         Session::new(self.store.item_bytes_max(), access, number)
@@ -89,13 +93,13 @@ pub struct Engine {
     /// Values on their way from the cache to replies.
     values: Vec<u8>,
     pending: PendingReads,
-    /// Keys whose values find room in one look into the cache, as far as is known, at most [`KEYS_PROBED`].
+    /// How many keys' values are expected to find room in one lookup of the cache, at most [`KEYS_PROBED`].
     keys_fit: usize,
     hurries: bool,
 }
 
 impl Engine {
-    /// For a thread, numbered from 0.
+    /// The engine of a thread, numbered from 0.
     pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
         let context = shared.store.context();
         let pending = PendingReads::default();
@@ -103,7 +107,7 @@ impl Engine {
         Self { shared, thread, context, values, pending, keys_fit, hurries: false }
     }
 
-    /// What is shared.
+    /// What all threads share.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -113,33 +117,33 @@ impl Engine {
         &self.shared.counters[self.thread]
     }
 
-    /// Readable after reads have come from the device, which [`poll`](Self::poll) takes: to be watched for
-    /// changes.
+    /// A file descriptor that is readable after reads have come from the device, which [`poll`](Self::poll) takes: to
+    /// be watched for changes.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.context.event()
     }
 
-    /// Sends reads on their way to the device, and takes those that have come. To be called after each turn.
+    /// Submits reads to the device, and takes those that have come. To be called after each turn.
     pub fn poll(&mut self, now: u32) {
         let Engine { shared, context, pending, .. } = self;
         shared.store.go_on(context, now, |ticket, looked| pending.tell(ticket, looked));
         self.counters().reads_waiting.set(self.pending.waiting());
     }
 
-    /// The number of a session of which some reads can be answered: its turn is now.
+    /// The number of a session that has reads that can be answered now.
     pub fn next_ready(&mut self) -> Option<usize> {
         self.pending.next_ready()
     }
 
-    /// A session ends, whatever it waits for.
+    /// Drops what a session waits for, as the session ends.
     pub fn forget(&mut self, session: &Session) {
         session.pending.iter().for_each(|id| self.pending.forget(*id));
     }
 
-    /// Carries out what these clients sent, as far as it has arrived and they take the replies. Reads and
-    /// plain `set`s go together, whoever's they are; each client's requests keep their order. What is no
-    /// read waits until the reads before it have come from the device, which is at a later turn; and so do reads of
-    /// very many keys, for which others would wait.
+    /// Carries out the requests of these clients, as far as they have arrived and the clients take the replies. Reads
+    /// and plain `set`s of all clients are batched; each client's requests keep their order. A request that is no read
+    /// waits until the reads before it have come from the device, which is at a later turn. Reads of very many keys are
+    /// continued at later turns, too, so that other clients do not wait for them.
     pub fn turn(&mut self, sessions: &mut [Session], now: u32) {
         self.shared.store.tick(now);
         sessions.iter_mut().for_each(Session::begin_turn);
@@ -150,19 +154,16 @@ impl Engine {
         let replies_max = waiting(sessions) + REPLY_BYTES_PER_TURN;
         while sessions.iter().any(|session| session.keys_left() > 0) {
             let mut progress = self.read_many(sessions, now);
-            self.stall_writes(sessions);
             progress |= self.set_many(sessions, now);
             for session in &mut *sessions {
                 for _ in 0..STEPS_IN_A_ROW {
-                    // Each change may fill the last write buffer.
-                    self.stall_writes(std::slice::from_mut(session));
                     if !self.step(session, now) {
                         break;
                     }
                     progress = true;
                 }
             }
-            // Others wait for their turn, and these for their replies.
+            // Other sessions wait for their turn, and these clients for their replies.
             if !progress || waiting(sessions) >= replies_max {
                 return;
             }
@@ -178,24 +179,17 @@ impl Engine {
         !self.hurries && self.shared.store.is_behind()
     }
 
-    /// Has changes wait while there are no write buffers for them: each holds up its own client only, for
-    /// [`WRITE_STALL_MILLISECONDS`](crate::limits::WRITE_STALL_MILLISECONDS) at most.
-    fn stall_writes(&self, sessions: &mut [Session]) {
-        if self.is_behind() {
-            let now = Instant::now();
-            sessions.iter_mut().for_each(|session| session.stall_writes(now));
-        }
+    /// Has the next request of a session wait if there is no write buffer for what it stores; whether it waits. It holds up
+    /// its own client only, for [`WRITE_STALL_MILLISECONDS`](crate::limits::WRITE_STALL_MILLISECONDS) at most.
+    fn stall_write(&self, write_stall: &mut WriteStall) -> bool {
+        self.is_behind() && write_stall.begin(Instant::now())
     }
 
-    /// Ends the waits of all changes if there are write buffers again, else those that have lasted long enough.
+    /// Ends the waits of all requests if there are write buffers again, else those that have lasted long enough.
     fn end_stalls(&self, sessions: &mut [Session]) {
-        if !sessions.iter().any(Session::is_stalled) {
-            return;
-        }
-        let now = Instant::now();
-        match self.is_behind() {
-            true => sessions.iter_mut().for_each(|session| session.end_late_stall(now)),
-            false => sessions.iter_mut().for_each(Session::end_stall),
+        if sessions.iter().any(Session::is_stalled) {
+            let (is_behind, now) = (self.is_behind(), Instant::now());
+            sessions.iter_mut().for_each(|session| session.end_stall(is_behind, now));
         }
     }
 

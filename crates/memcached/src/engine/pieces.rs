@@ -1,4 +1,4 @@
-//! Reads cut into the parts of their replies, once: what waits for the device is kept as places in the input.
+//! Cuts reads into the parts of their replies, once: reads that wait for the device are kept as positions in the input.
 
 use super::session::{Cursor, Input, may_be_read};
 use crate::commands;
@@ -22,13 +22,13 @@ pub(super) enum Part<'a> {
 #[derive(Debug, PartialEq)]
 pub(super) struct Piece<'a> {
     pub at: usize,
-    /// Where its key begins among the keys of the request.
+    /// Where the key of this part begins among the keys of the request.
     pub resume: usize,
     pub part: Part<'a>,
 }
 
 impl Piece<'_> {
-    /// The key that is looked up for it.
+    /// The key that is looked up for this piece.
     pub fn key(&self) -> Option<&[u8]> {
         match &self.part {
             Part::Key { key, .. } => Some(key),
@@ -38,7 +38,7 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces of the reads that a session's input goes on with, of so many keys at most.
+/// Gathers the pieces of the reads that a session's input continues with, of at most `keys_max` keys.
 pub(super) fn gather<'a>(
     input: &'a Input,
     from: Cursor,
@@ -75,25 +75,25 @@ pub(super) fn gather<'a>(
     }
 }
 
-/// Bytes of a request, counted from its beginning.
+/// A range of bytes, counted from the beginning of the request.
 type InRequest = Range<u32>;
 
-/// The pieces of reads that wait for the device. Their bytes stay in the input, which only becomes longer behind them.
+/// The pieces of reads that wait for the device. Their bytes stay in the input, which only grows behind them.
 #[derive(Debug, Default)]
 pub(super) struct KeptPieces {
     pieces: Vec<KeptPiece>,
-    /// How many of them were given.
+    /// How many of the pieces were given.
     given: usize,
-    /// Where the input goes on behind them, in bytes since the session began.
+    /// Where the input continues behind them, in bytes since the session began.
     end: u64,
-    /// Where the keys go on of the request that begins there.
+    /// Where the keys continue in the request that begins at `end`.
     end_resume: usize,
 }
 
-/// A piece apart from its input.
+/// A piece that does not borrow the input.
 #[derive(Debug)]
 struct KeptPiece {
-    /// Where its request begins, in bytes since the session began.
+    /// Where the request begins, in bytes since the session began.
     at: u64,
     resume: u32,
     part: KeptPart,
@@ -109,7 +109,7 @@ enum KeptPart {
 #[derive(Debug)]
 struct KeptMeta {
     key: KeptKey,
-    /// But for their text, which is empty.
+    /// The flags with empty text.
     flags: MetaFlags<'static>,
     text: InRequest,
 }
@@ -120,7 +120,7 @@ enum KeptKey {
     Decoded(Box<[u8]>),
 }
 
-/// Where a part of a slice begins and ends in it.
+/// Where `part`, a part of the slice `whole`, begins and ends in it.
 fn place_of(part: &[u8], whole: &[u8]) -> InRequest {
     let begin = part.as_ptr() as usize - whole.as_ptr() as usize;
     begin as u32..(begin + part.len()) as u32
@@ -160,7 +160,7 @@ impl KeptPieces {
         (self.end, self.end_resume) = (input.position() + end.len as u64, end.resume);
     }
 
-    /// The next pieces, of so many keys, and where the input goes on behind them.
+    /// The next pieces, of `keys` keys, and the cursor behind them in the input.
     pub fn next<'a>(&'a self, input: &'a Input, keys: usize) -> (Vec<Piece<'a>>, Cursor) {
         let rest = &self.pieces[self.given..];
         // The end of a reply goes with the last of its keys.
@@ -203,12 +203,12 @@ impl KeptPieces {
         (pieces.collect(), end)
     }
 
-    /// So many more were given.
+    /// Notes that `count` more pieces were given.
     pub fn give(&mut self, count: usize) {
         self.given += count;
     }
 
-    /// There are none any more.
+    /// Drops all pieces.
     pub fn clear(&mut self) {
         self.pieces.clear();
         self.given = 0;
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use crate::protocol::Access;
 
-    /// Whatever part of it is answered at once, what was kept is what would be read again.
+    /// However many keys are answered at once, the kept pieces are those that parsing the input again would yield.
     #[test]
     fn what_is_kept_is_what_was_sent() {
         const READS: [&str; 9] = [

@@ -3,7 +3,7 @@
 //! reads that it asks for meanwhile are begun, and wait behind them. Each request is parsed once (`pieces.rs`).
 
 use super::Engine;
-use super::pending::{Found, Queue};
+use super::pending::{Queue, ReadState};
 use super::pieces::{Part, Piece, gather};
 use super::session::{Cursor, Input, Output, Session, may_be_read};
 use crate::commands::{self, Shown};
@@ -17,7 +17,7 @@ use std::ops::Range;
 /// What was found of keys.
 struct Lookups<'a> {
     keys: &'a [Key<'a>],
-    found: &'a [Found],
+    found: &'a [ReadState],
     values: &'a [u8],
 }
 
@@ -80,7 +80,7 @@ impl Engine {
         let keys: Vec<Key<'_>> =
             pieces.iter().filter_map(|piece| piece.key().map(|key| self.shared.store.key(key))).collect();
         let Engine { shared, context, values, pending, keys_fit, .. } = self;
-        let mut found: Vec<Found> = keys.iter().map(|_| Found::Later).collect();
+        let mut found: Vec<ReadState> = keys.iter().map(|_| ReadState::Later).collect();
         let mut ticket = |i: usize| {
             let asks = asking.partition_point(|asking| asking.keys.end <= i);
             let asks = &mut asking[asks];
@@ -95,13 +95,13 @@ impl Engine {
             shared.store.begin_many(context, &keys[first..end], now, ticket, |i, looked| {
                 // The first one finds room always, so that there is progress.
                 let bytes_max = if first + i == 0 { usize::MAX } else { BATCH_BYTES_MAX };
-                found[first + i] = Found::of(looked, values, bytes_max);
+                found[first + i] = ReadState::of(looked, values, bytes_max);
             });
             let mean = values.len() / end + 1;
             next = BATCH_BYTES_MAX.saturating_sub(values.len()) / mean;
             first = end;
         }
-        let fitting = found.iter().filter(|found| !matches!(found, Found::Later)).count();
+        let fitting = found.iter().filter(|found| !matches!(found, ReadState::Later)).count();
         *keys_fit = if fitting < keys.len() { fitting.max(1) } else { 2 * *keys_fit };
         *keys_fit = (*keys_fit).min(KEYS_PROBED);
         let mut is_progress = false;
@@ -161,7 +161,7 @@ impl Engine {
                 let lookups = Lookups { keys: &keys, found, values };
                 let (given, stopped) = self.give(&pieces, lookups, now, output);
                 let given = pieces[..given].iter().filter(|piece| piece.key().is_some()).count();
-                let lacked_room = stopped.is_some() && matches!(found.get(given), Some(Found::Later));
+                let lacked_room = stopped.is_some() && matches!(found.get(given), Some(ReadState::Later));
                 let (keys, pieces) = (found.len(), pieces.len());
                 let (fitting, has_room) = self.pending.fitting(id, given);
                 if self.pending.answered(id, keys, pieces) {
@@ -190,11 +190,11 @@ impl Engine {
         let Engine { shared, context, pending, .. } = self;
         let (found, values) = pending.get(id).ready();
         match found {
-            [Found::Hit(header, data)] => {
+            [ReadState::Hit(header, data)] => {
                 let item = Item { header: *header, data: &values[data.clone()] };
                 shared.store.give_fetched(context, key, Looked::Hit(item));
             }
-            [Found::Miss(why)] => shared.store.give_fetched(context, key, Looked::Miss(*why)),
+            [ReadState::Miss(why)] => shared.store.give_fetched(context, key, Looked::Miss(*why)),
             // It found no room, which the only one always does.
             _ => {}
         }
@@ -227,7 +227,7 @@ impl Engine {
     fn answer(
         &self,
         piece: &Piece<'_>,
-        found: Option<(&Found, &Key<'_>)>,
+        found: Option<(&ReadState, &Key<'_>)>,
         values: &[u8],
         now: u32,
         out: &mut Vec<u8>,
@@ -238,9 +238,9 @@ impl Engine {
             return Answer::Given;
         };
         let item = match found {
-            Found::Later | Found::Awaited => return Answer::Later,
-            Found::Hit(header, data) => Some(Item { header: *header, data: &values[data.clone()] }),
-            Found::Miss(_) => None,
+            ReadState::Later | ReadState::Awaited => return Answer::Later,
+            ReadState::Hit(header, data) => Some(Item { header: *header, data: &values[data.clone()] }),
+            ReadState::Miss(_) => None,
         };
         match (&piece.part, item) {
             (Part::Key { key, with_cas }, Some(item)) => {
@@ -262,7 +262,7 @@ impl Engine {
         }
         counters.cmd_get.add(1);
         match found {
-            Found::Miss(why) => self.count_miss(*why),
+            ReadState::Miss(why) => self.count_miss(*why),
             _ => {
                 counters.get_hits.add(1);
                 if !matches!(&piece.part, Part::Meta(meta) if meta.flags.unnoticed) {

@@ -53,11 +53,6 @@ impl Input {
         self.passed
     }
 
-    /// A look ahead.
-    pub fn begins_with_read(&self) -> bool {
-        may_be_read(self.rest())
-    }
-
     /// The next step.
     pub fn next(&self) -> Step<'_> {
         self.next_after(0)
@@ -180,14 +175,28 @@ pub struct Session {
     pub(super) peer: Option<Arc<Peer>>,
 }
 
-/// Whether a session's next change waits for write buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WriteStall {
-    None,
-    /// The change waits until then at most.
-    Until(Instant),
-    /// It has waited as long as it may.
-    Over,
+/// The wait of a request that stores something for write buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct WriteStall {
+    is_waiting: bool,
+    /// Until when the request may wait, in one go or in several; `None`: it has not waited.
+    deadline: Option<Instant>,
+}
+
+impl WriteStall {
+    /// Has the request wait, as there is no write buffer for it. Returns `false` once it has waited for
+    /// [`WRITE_STALL_MILLISECONDS`].
+    pub fn begin(&mut self, now: Instant) -> bool {
+        let longest = Duration::from_millis(WRITE_STALL_MILLISECONDS);
+        self.is_waiting = now < *self.deadline.get_or_insert(now + longest);
+        self.is_waiting
+    }
+
+    /// Ends the wait if there are write buffers again, or it has lasted long enough. If the request finds that another has
+    /// taken the room, it waits for the rest of its time.
+    fn end(&mut self, is_behind: bool, now: Instant) {
+        self.is_waiting &= is_behind && self.deadline.is_some_and(|deadline| now < deadline);
+    }
 }
 
 impl Session {
@@ -213,7 +222,7 @@ impl Session {
             steps_left: STEPS_PER_TURN,
             has_changed: false,
             keys_fit: KEYS_PER_BATCH_FIRST,
-            write_stall: WriteStall::None,
+            write_stall: WriteStall::default(),
             dump: None,
             peer: None,
         }
@@ -310,9 +319,7 @@ impl Session {
     pub(super) fn advance(&mut self, taken: Taken) {
         self.input.advance(taken);
         self.wanted = 0;
-        if self.write_stall == WriteStall::Over {
-            self.write_stall = WriteStall::None;
-        }
+        self.write_stall = WriteStall::default();
     }
 
     /// Goes on behind reads that were answered.
@@ -371,28 +378,14 @@ impl Session {
         self.may_step() && self.input.rest().len() >= READ_BYTES
     }
 
-    /// Has the next request wait for write buffers, if it changes something and has not waited its time already.
-    pub(super) fn stall_writes(&mut self, now: Instant) {
-        if self.write_stall == WriteStall::None && self.may_step() && !self.input.begins_with_read() {
-            self.write_stall = WriteStall::Until(now + Duration::from_millis(WRITE_STALL_MILLISECONDS));
-        }
-    }
-
-    /// Ends the wait: there are write buffers again.
-    pub(super) fn end_stall(&mut self) {
-        self.write_stall = WriteStall::None;
-    }
-
-    /// Ends the wait if the request has waited as long as it may.
-    pub(super) fn end_late_stall(&mut self, now: Instant) {
-        if matches!(self.write_stall, WriteStall::Until(until) if until <= now) {
-            self.write_stall = WriteStall::Over;
-        }
+    /// Ends the wait for write buffers if there are some, or it has lasted long enough.
+    pub(super) fn end_stall(&mut self, is_behind: bool, now: Instant) {
+        self.write_stall.end(is_behind, now);
     }
 
     /// Whether the next request waits for write buffers.
     pub fn is_stalled(&self) -> bool {
-        matches!(self.write_stall, WriteStall::Until(_))
+        self.write_stall.is_waiting
     }
 
     /// Whether it is being sent a list of all items.
@@ -461,27 +454,22 @@ mod tests {
     }
 
     #[test]
-    fn a_change_waits_for_write_buffers_and_not_for_ever() {
+    fn a_request_waits_for_write_buffers_and_not_for_ever() {
         let now = Instant::now();
+        let after = |milliseconds| now + Duration::from_millis(milliseconds);
         let mut stalled = session(b"set a 0 0 1\r\nx\r\nset b 0 0 1\r\nx\r\n");
-        stalled.stall_writes(now);
+        assert!(stalled.write_stall.begin(now));
         assert!(stalled.is_stalled() && !stalled.may_step() && !stalled.wants_input());
-        // Another call gives it no more time.
-        stalled.stall_writes(now + Duration::from_millis(WRITE_STALL_MILLISECONDS));
-        stalled.end_late_stall(now + Duration::from_millis(WRITE_STALL_MILLISECONDS - 1));
+        stalled.end_stall(true, after(WRITE_STALL_MILLISECONDS - 1));
         assert!(stalled.is_stalled());
-        stalled.end_late_stall(now + Duration::from_millis(WRITE_STALL_MILLISECONDS));
+        stalled.end_stall(false, after(WRITE_STALL_MILLISECONDS - 1));
+        assert!(stalled.may_step(), "there is room");
+        assert!(stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS - 1)), "another took it");
+        stalled.end_stall(true, after(WRITE_STALL_MILLISECONDS));
         assert!(!stalled.is_stalled() && stalled.may_step());
-        stalled.stall_writes(now);
-        assert!(!stalled.is_stalled(), "its time is over, whatever it waits for");
+        assert!(!stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS)), "its time is over");
         stalled.advance(Taken { len: 16, swallow: 0 });
-        stalled.stall_writes(now);
-        assert!(stalled.is_stalled(), "the next change waits its own time");
-        stalled.end_stall();
-        assert!(stalled.may_step());
-        let mut reads = session(b"get a\r\nset a 0 0 1\r\nx\r\n");
-        reads.stall_writes(now);
-        assert!(!reads.is_stalled() && reads.may_read());
+        assert!(stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS)), "the next has its own time");
     }
 
     #[test]

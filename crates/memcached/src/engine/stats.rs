@@ -1,4 +1,4 @@
-//! `stats`. Names are memcached's where the thing is the same; what has no counterpart here is left out.
+//! `stats`. Figures that memcached has, too, have memcached's names; those without a counterpart here are left out.
 
 use super::connections::Peer;
 use super::memory::{AllocatorSizes, ProcessMemory};
@@ -16,41 +16,41 @@ pub enum Flush {
     /// They may.
     #[default]
     Allowed,
-    /// They are told that they may not.
+    /// They get an error.
     Refused,
 }
 
-/// What a server was started with, as `stats settings` shows it.
+/// The options of a server, as `stats settings` shows them.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// RAM for items, in bytes.
     pub memory_bytes: u64,
     /// Flash for items, in bytes.
     pub flash_bytes: u64,
-    /// The policy by name.
+    /// Name of the admission policy.
     pub admission: String,
-    /// Most connections.
+    /// Most connections at a time.
     pub connections_max: usize,
-    /// Where it listens; 0: not for TCP.
+    /// TCP port; 0: the server does not listen for TCP.
     pub port: u16,
-    /// Where it listens for clients of the same machine, and which may connect.
+    /// Path of the Unix socket, and its access mode.
     pub socket: Option<(PathBuf, u32)>,
     /// Whether clients may flush.
     pub flush: Flush,
     /// Threads that serve.
     pub threads: usize,
-    /// Greatest item, in bytes.
+    /// Item size limit, in bytes.
     pub item_bytes_max: usize,
     /// Seconds after which an idle connection is closed; 0: never.
     pub idle_seconds: u64,
-    /// Whether a reply shows only what a loss of power leaves.
+    /// Whether replies wait until the device keeps the changes that they show.
     pub syncs_changes: bool,
-    /// Asks the program's allocator.
+    /// Returns the figures of the program's allocator.
     pub allocator: Option<fn() -> AllocatorSizes>,
 }
 
 impl Shared {
-    /// Writes the answer to `stats` of a group. `asking`: the connection that wants to know.
+    /// Writes the answer to `stats` of a group. `asking`: the connection that sent the request.
     pub fn stats(&self, group: Group, asking: Option<&Arc<Peer>>, now: u32, out: &mut Vec<u8>) {
         match group {
             Group::General => self.general(out),
@@ -168,7 +168,7 @@ impl Shared {
         reply::stat(out, "admission", &settings.admission);
     }
 
-    /// All items are of one class here.
+    /// `stats items`: all items are of one class here.
     fn items(&self, now: u32, out: &mut Vec<u8>) {
         let cache = self.store.cache_stats();
         if cache.entries == 0 {
@@ -272,7 +272,7 @@ impl Shared {
     }
 }
 
-/// Flash by the names that memcached has for its own: a page is a segment, an object an item.
+/// Figures of flash by the names of memcached's extstore: a page is a segment, an object is an item.
 fn flash(cache: &granary_cache::Stats, out: &mut Vec<u8>) {
     for (name, value) in [
         ("get_extstore", cache.hits_flash),

@@ -7,7 +7,7 @@ use super::dumping::Dump;
 use super::pending::Queue;
 use super::session::{Output, Session, WriteStall};
 use super::stats::Flush;
-use crate::commands::{self, Verdict};
+use crate::commands::{self, StoreOutcome};
 use crate::counters::Counters;
 use crate::protocol::{Older, Request, Step, keys_from, reply};
 use crate::store::{Fetching, KeyVersion, NoRoom};
@@ -26,6 +26,8 @@ enum Done {
         id: u32,
         key: KeyVersion,
     },
+    /// There is no write buffer for what it stores: it goes on later with the key that begins here.
+    Stalled(usize),
     /// A list of all items is to be sent.
     Dump(Dump),
     /// It is one of those that are carried out together.
@@ -57,15 +59,19 @@ impl Engine {
             Step::Request(request, taken) => (request, taken),
         };
         let begin = input.resume;
-        let done = self.carry_out(request, begin, asker, output, peer.as_ref(), now);
-        if !matches!(done, Done::NotHere | Done::Until(_) | Done::Fetches { .. })
-            && *write_stall == WriteStall::Over
-        {
-            // The next change has a wait of its own.
-            *write_stall = WriteStall::None;
+        let done = match stores(&request) && self.stall_write(write_stall) {
+            true => Done::Stalled(begin),
+            false => self.carry_out(request, begin, asker, (output, write_stall), peer.as_ref(), now),
+        };
+        if matches!(done, Done::Whole | Done::LoggedIn | Done::Dump(_)) {
+            *write_stall = WriteStall::default();
         }
         match done {
             Done::NotHere => return false,
+            Done::Stalled(resume) => {
+                input.resume = resume;
+                return false;
+            }
             Done::Until(resume) => input.resume = resume,
             Done::Fetches { resume, id, key } => {
                 let is_next_key = std::mem::replace(&mut input.resume, resume) != resume;
@@ -94,7 +100,7 @@ impl Engine {
         request: Request<'_>,
         begin: usize,
         asker: Option<usize>,
-        output: &mut Output,
+        (output, write_stall): (&mut Output, &mut WriteStall),
         peer: Option<&Arc<Peer>>,
         now: u32,
     ) -> Done {
@@ -111,6 +117,10 @@ impl Engine {
                     if !output.has_room() {
                         return Done::Until(at);
                     }
+                    // The keys before it may have filled the last write buffer.
+                    if self.stall_write(write_stall) {
+                        return Done::Stalled(at);
+                    }
                     if let Some((id, key)) = self.fetch(asker, key, now) {
                         return Done::Fetches { resume: at, id, key };
                     }
@@ -123,11 +133,11 @@ impl Engine {
             }
             Request::Put(put) => {
                 let said = match self.put(&put, now) {
-                    Verdict::Stored => "STORED",
-                    Verdict::Refused => "NOT_STORED",
-                    Verdict::Exists => "EXISTS",
-                    Verdict::NotFound => "NOT_FOUND",
-                    Verdict::NoRoom => reply::NO_ROOM,
+                    StoreOutcome::Stored => "STORED",
+                    StoreOutcome::Refused => "NOT_STORED",
+                    StoreOutcome::Exists => "EXISTS",
+                    StoreOutcome::NotFound => "NOT_FOUND",
+                    StoreOutcome::NoRoom => reply::NO_ROOM,
                 };
                 reply::answer(out, put.reply, said);
             }
@@ -250,6 +260,31 @@ impl Engine {
         counters.auth_errors.add(1);
         reply::line(out, "CLIENT_ERROR authentication failure");
         Done::Whole
+    }
+}
+
+/// Whether a request may put something into the cache: then it waits for write buffers.
+fn stores(request: &Request<'_>) -> bool {
+    match request {
+        Request::Put(_)
+        | Request::Delete { .. }
+        | Request::Arithmetic { .. }
+        | Request::Touch { .. }
+        | Request::Gat { .. }
+        | Request::MetaGet(_)
+        | Request::MetaSet(..)
+        | Request::MetaDelete(_)
+        | Request::MetaArithmetic(..)
+        | Request::TooLarge { .. } => true,
+        Request::Get { .. }
+        | Request::MetaDebug(_)
+        | Request::Flush { .. }
+        | Request::Dump(_)
+        | Request::Stats(_)
+        | Request::ResetStats
+        | Request::Login(_)
+        | Request::Say(_)
+        | Request::Nothing => false,
     }
 }
 

@@ -6,13 +6,13 @@ use std::path::Path;
 fn engine(folder: &Path) -> Engine {
     let mut options = Options::new(folder.join("m"), 1 << 20, 64 << 20);
     (options.admission, options.memory_folder) = (Admission::All, None);
-    // For which no key of the tests looks like a filler.
+    // With this seed no key of the tests has the hash bits of a filler.
     options.hash_seed = Some(1);
     let settings = Settings { threads: 1, ..Settings::default() };
     Engine::new(Arc::new(Shared::new(Store::open(&options).unwrap(), None, settings)), 0)
 }
 
-/// Has sessions take their turns until none waits; what each was told.
+/// Lets sessions take their turns until none waits; returns each one's replies.
 fn run(engine: &mut Engine, sessions: &mut [Session]) -> Vec<String> {
     while sessions.iter().any(|session| session.is_pending() || session.may_step() || session.is_stalled()) {
         engine.turn(sessions, 1_000);
@@ -26,7 +26,7 @@ fn run(engine: &mut Engine, sessions: &mut [Session]) -> Vec<String> {
     sessions.iter_mut().map(told).collect()
 }
 
-/// Items that are on the device only: what was put after them is more than RAM and write buffers hold.
+/// Stores items that are then on the device only: fillers put after them are more than RAM and write buffers hold.
 fn fill(engine: &mut Engine, session: &mut Session) {
     for first in ["set n 0 0 1\r\n5\r\n", "set m 0 0 1\r\n5\r\n", "set s 0 0 3\r\nabc\r\n"] {
         session.receive(first.as_bytes());
@@ -38,7 +38,7 @@ fn fill(engine: &mut Engine, session: &mut Session) {
         session.receive((first..first + 100).map(set).collect::<String>().as_bytes());
         run(engine, std::slice::from_mut(session));
     }
-    // However slow the device is: the first write buffer, with these items, is written before the second.
+    // Waits however slow the device is: the first write buffer, with these items, is written before the second.
     while engine.shared().store.cache_stats().segments_written < 2 {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
@@ -60,7 +60,7 @@ fn a_change_of_what_is_on_the_device_waits_and_its_thread_does_not() {
     let sent = sessions[2].replies().len();
     sessions[2].sent(sent);
     let told = run(&mut engine, &mut sessions);
-    // Each sees what the others have done; whoever comes second looks again.
+    // Each client's change sees those of the others; the second one looks the key up again.
     let number = |text: &str| text.trim().parse::<u64>().unwrap();
     let (first, seen) = told[0].split_once("\r\n").unwrap();
     let [second, third] = [0, 1].map(|i| number(told[1].lines().nth(i).unwrap()));

@@ -1,14 +1,14 @@
-//! What the process took of the processor, from `/proc`.
+//! Processor time that the process took, from `/proc`.
 
 use std::fs;
 
-/// Microseconds of processor time: of the program itself, and of the kernel for it. `None`: nobody tells.
+/// Microseconds of processor time: in user mode, and in the kernel. `None`: `/proc` does not tell.
 pub fn processor_time_us() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     parse(&text, rustix::param::clock_ticks_per_second())
 }
 
-/// The name of the process, which may be anything, ends with the last bracket.
+/// Parses `/proc/self/stat`. The name of the process may contain anything and ends with the last bracket.
 fn parse(text: &str, ticks_per_second: u64) -> Option<(u64, u64)> {
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let mut next = || Some(fields.next()?.parse::<u64>().ok()? * (1_000_000 / ticks_per_second));

@@ -1,37 +1,42 @@
-//! Plain `set`s of many clients at once: all leading ones of all sessions are put into the cache together.
+//! Plain `set`s of many clients at once: those at the front of all sessions' inputs are put into the cache together.
 
 use super::Engine;
-use super::session::{Input, Output, Session};
+use super::session::{Input, Session};
 use crate::item::Deadline;
 use crate::limits::{KEYS_PER_BATCH, WRITTEN_BATCH_BYTES_MAX};
 use crate::protocol::{Mode, Put, Request, Step, Taken, reply};
 use crate::store::NewItem;
+use std::time::Instant;
 
-/// The items that a session's input begins with; gives how far they reach.
-fn gather<'a>(
-    session: usize,
-    input: &'a Input,
-    now: u32,
-    puts: &mut Vec<(usize, Put<'a>)>,
-    bytes: &mut usize,
-) -> usize {
-    let mut len = 0;
-    while begins_with_set(&input.rest()[len..])
-        && puts.len() < KEYS_PER_BATCH
-        && *bytes < WRITTEN_BATCH_BYTES_MAX
-    {
-        match input.next_after(len) {
-            Step::Request(Request::Put(put), taken)
-                if put.mode == Mode::Set && !Deadline::of(put.exptime, now).is_past(now) =>
-            {
-                *bytes += put.data.len();
-                len += taken.len;
-                puts.push((session, put));
+/// Items that sessions begin with, each with the number of its session.
+#[derive(Default)]
+struct Gathered<'a> {
+    puts: Vec<(usize, Put<'a>)>,
+    bytes: usize,
+}
+
+impl<'a> Gathered<'a> {
+    /// Adds the items that a session's input begins with, at most `most`; returns how far they reach.
+    fn add(&mut self, session: usize, input: &'a Input, now: u32, most: usize) -> usize {
+        let mut len = 0;
+        let puts_max = KEYS_PER_BATCH.min(self.puts.len() + most);
+        while begins_with_set(&input.rest()[len..])
+            && self.puts.len() < puts_max
+            && self.bytes < WRITTEN_BATCH_BYTES_MAX
+        {
+            match input.next_after(len) {
+                Step::Request(Request::Put(put), taken)
+                    if put.mode == Mode::Set && !Deadline::of(put.exptime, now).is_past(now) =>
+                {
+                    self.bytes += put.data.len();
+                    len += taken.len;
+                    self.puts.push((session, put));
+                }
+                _ => return len,
             }
-            _ => return len,
         }
+        len
     }
-    len
 }
 
 fn begins_with_set(rest: &[u8]) -> bool {
@@ -39,20 +44,27 @@ fn begins_with_set(rest: &[u8]) -> bool {
 }
 
 impl Engine {
-    /// Stores the items that sessions begin with; whether there were any.
+    /// Stores the items of the plain `set`s that sessions begin with; returns whether there were any.
     pub(super) fn set_many(&mut self, sessions: &mut [Session], now: u32) -> bool {
         if !sessions.iter().any(|session| begins_with_set(session.input.rest())) {
             return false;
         }
         let may: Vec<bool> = sessions.iter().map(Session::may_step).collect();
-        let mut parts: Vec<(&Input, &mut Output)> =
-            sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
-        let (mut puts, mut bytes) = (Vec::new(), 0);
-        let taken: Vec<usize> = parts
-            .iter()
-            .enumerate()
-            .map(|(i, (input, _))| if may[i] { gather(i, input, now, &mut puts, &mut bytes) } else { 0 })
-            .collect();
+        let mut gathered = Gathered::default();
+        let (mut taken, mut outputs) = (Vec::with_capacity(may.len()), Vec::with_capacity(may.len()));
+        // Without write buffers each item has a wait of its own.
+        let is_behind = self.is_behind();
+        let most = if is_behind { 1 } else { KEYS_PER_BATCH };
+        for (i, Session { input, output, write_stall, .. }) in sessions.iter_mut().enumerate() {
+            let mut len = if may[i] { gathered.add(i, input, now, most) } else { 0 };
+            if is_behind && len > 0 && write_stall.begin(Instant::now()) {
+                gathered.puts.pop();
+                len = 0;
+            }
+            taken.push(len);
+            outputs.push(output);
+        }
+        let puts = gathered.puts;
         if puts.is_empty() {
             return false;
         }
@@ -69,7 +81,7 @@ impl Engine {
         let mut said = vec!["STORED"; puts.len()];
         shared.store.set_many(context, &items, now, |i| said[i] = reply::NO_ROOM);
         for ((session, put), said) in puts.iter().zip(&said) {
-            reply::answer(&mut parts[*session].1.bytes, put.reply, said);
+            reply::answer(&mut outputs[*session].bytes, put.reply, said);
         }
         let counters = self.counters();
         counters.cmd_set.add(puts.len() as u64);

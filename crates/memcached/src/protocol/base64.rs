@@ -1,5 +1,5 @@
-//! Binary keys of the meta commands. Lenient as memcached is: bytes that are not of the alphabet are
-//! passed over, which no library does.
+//! Binary keys of the meta commands. As lenient as memcached: bytes outside the alphabet are skipped, which no library
+//! does.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -10,7 +10,7 @@ fn value(byte: u8) -> Option<u32> {
     ALPHABET.iter().position(|letter| *letter == byte).map(|at| at as u32)
 }
 
-/// The bytes that `text` stands for; `None`: it stands for none.
+/// The bytes that `text` encodes; `None`: it is not valid.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let letters: Vec<u8> = text.iter().copied().filter(|byte| value(*byte).is_some()).collect();
     if letters.is_empty() || !letters.len().is_multiple_of(4) {
@@ -32,7 +32,7 @@ pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Appends `bytes` as text.
+/// Appends `bytes` in base64.
 pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     for three in bytes.chunks(3) {
         let mut padded = [0; 4];

@@ -1,4 +1,4 @@
-//! Cutting what a client sends into requests.
+//! Cuts the bytes that a client sends into requests.
 
 use super::request::{Request, WithCas};
 use super::words::Words;
@@ -10,7 +10,7 @@ use crate::limits::{GET_BLANKS_MAX, GET_LINE_BYTES_MAX, LINE_BYTES_MAX};
 pub enum Access {
     /// Everything.
     Granted,
-    /// Say who it is: a `set` with `user password` for its value.
+    /// Log in only, by a `set` with `user password` for its value.
     LoginFirst,
 }
 
@@ -19,33 +19,33 @@ pub enum Access {
 pub enum Ending {
     /// `quit`.
     Quit,
-    /// It speaks memcached's binary protocol, which is not served.
+    /// The client speaks memcached's binary protocol, which is not served.
     Binary,
-    /// It speaks HTTP: a browser tricked into sending commands would look like that.
+    /// The client speaks HTTP: a browser tricked into sending commands would do so.
     Http,
-    /// A line that does not end.
+    /// The client sent a line that is too long.
     LongLine,
 }
 
-/// What the next bytes are.
+/// What the next bytes of the input are.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// The beginning of something that is this many bytes long at least.
+    /// The beginning of a request that is at least this many bytes long.
     Incomplete(usize),
     /// A request.
     Request(Request<'a>, Taken),
     /// Data of a request that was refused.
     Swallow(Taken),
-    /// The connection is to end, once everything before has been answered.
+    /// The connection is to end once all requests before have been answered.
     End(Ending),
 }
 
 /// How much of the input a step took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// Its bytes.
+    /// Bytes of the step itself.
     pub len: usize,
-    /// Bytes that follow and mean nothing.
+    /// Bytes that follow and are to be skipped.
     pub swallow: usize,
 }
 
@@ -53,9 +53,9 @@ pub struct Taken {
 pub(super) enum Line<'a> {
     /// A request without data.
     Whole(Request<'a>),
-    /// A request refused, whose data of so many bytes (line end included) follows.
+    /// A refused request, whose data follows, of this many bytes (line end included).
     Refused(Request<'a>, usize),
-    /// An item whose value of so many bytes follows, with its line end. The data is still empty.
+    /// An item whose value follows, of this many bytes, and a line end. The request's data is still empty.
     Item(Request<'a>, usize),
     /// The connection is to end.
     End(Ending),
@@ -71,29 +71,29 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// For a client that has just connected.
+    /// The decoder for a client that has just connected.
     pub fn new(item_bytes_max: usize, access: Access) -> Self {
         Self { item_bytes_max, access, swallow: 0, at_beginning: true }
     }
 
-    /// Lets the client in.
+    /// Grants the client access.
     pub fn grant(&mut self) {
         self.access = Access::Granted;
     }
 
-    /// Goes on behind what a step took.
+    /// Advances behind the bytes that a step took.
     pub fn advance(&mut self, taken: Taken) {
         self.at_beginning = false;
         self.swallow = taken.swallow;
     }
 
-    /// What `input` begins with.
+    /// The step that `input` begins with.
     #[cfg(test)]
     pub fn next<'a>(&self, input: &'a [u8]) -> Step<'a> {
         self.next_of(input, memchr::memchr(b'\n', input))
     }
 
-    /// What `input` begins with, whose first line ends at `line_end`, or does not end yet.
+    /// The step that `input` begins with. Its first line ends at `line_end`; `None`: it has not ended yet.
     pub fn next_of<'a>(&self, input: &'a [u8], line_end: Option<usize>) -> Step<'a> {
         if self.swallow > 0 && !input.is_empty() {
             let len = self.swallow.min(input.len());
@@ -107,7 +107,7 @@ impl Decoder {
             Some(_) => {}
         }
         let Some(end) = line_end else { return incomplete(input) };
-        // A line of nothing but a carriage return keeps it, and is a mistake either way.
+        // A line of only a carriage return keeps it, and is an error either way.
         let line = match &input[..end] {
             [line @ .., b'\r'] if !line.is_empty() => line,
             line => line,
@@ -134,7 +134,7 @@ impl Decoder {
     }
 
     fn line<'a>(&self, line: &'a [u8]) -> Line<'a> {
-        // Most requests: no need to cut the line.
+        // Most requests are of this kind, for which the line need not be cut.
         if let Some(keys) = line.strip_prefix(b"get ") {
             return text::get(keys, WithCas::No);
         }
@@ -147,7 +147,7 @@ impl Decoder {
     }
 }
 
-/// A line that does not end yet, or never.
+/// The step for a line that has not ended yet: incomplete, or too long.
 fn incomplete(input: &[u8]) -> Step<'_> {
     if input.len() <= LINE_BYTES_MAX {
         return Step::Incomplete(input.len() + 1);
@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(decoder().next(input), Step::End(ending));
         }
         assert_eq!(decoder().next(&keys[..5000]), Step::Incomplete(5001));
-        // Only at the beginning does this byte mean the binary protocol.
+        // This byte means the binary protocol only at the beginning of a connection.
         let mut decoder = decoder();
         decoder.advance(Taken { len: 4, swallow: 0 });
         assert_eq!(decoder.next(b"\x80\x00"), Step::Incomplete(3));

@@ -17,7 +17,7 @@ fn say<'a>(line: &'static str) -> Line<'a> {
     Line::Whole(Request::Say(line))
 }
 
-/// A line whose first word is `m` and `kind`.
+/// Parses a line whose first word is `m` and `kind`.
 pub(super) fn line<'a>(kind: u8, words: &Words<'a>, item_bytes_max: usize) -> Line<'a> {
     let read = match (kind, words.as_slice()) {
         (b'n', _) => return say("MN"),
@@ -90,7 +90,7 @@ fn set<'a>(words: &Words<'a>, item_bytes_max: usize) -> Line<'a> {
     if len > i32::MAX as usize - 2 {
         return say(BAD_LINE);
     }
-    // From here on the data is known, and swallowed whatever else is wrong.
+    // From here on the length of the data is known, so the data is skipped whatever else is wrong.
     match item(key, words.after(2)) {
         Err(line) => Line::Refused(Request::Say(line), len + 2),
         Ok((put, _)) if !fits(put.key.len(), put.flags, len, item_bytes_max) => {
@@ -129,7 +129,8 @@ fn item<'a>(key: &'a [u8], text: &'a [u8]) -> Result<(Put<'a>, MetaFlags<'a>), &
     Ok((put, flags))
 }
 
-/// Reads flags. A flag that is not known, or comes twice, ends it; of bad tokens the last is told.
+/// Reads flags. An unknown or repeated flag is an error at once; of several bad tokens the last one determines the
+/// error.
 fn flags(text: &[u8]) -> Result<MetaFlags<'_>, &'static str> {
     let mut flags = MetaFlags { text, ..MetaFlags::default() };
     let mut seen = [false; 127];
@@ -143,7 +144,7 @@ fn flags(text: &[u8]) -> Result<MetaFlags<'_>, &'static str> {
             Ok(()) => {}
             Err(Bad::Letter) => return Err("CLIENT_ERROR invalid flag"),
             Err(Bad::Token(line)) => wrong = Some(line),
-            // What was told before stays.
+            // An earlier error takes precedence.
             Err(Bad::Bits) => wrong = wrong.or(Some(BAD_LINE)),
         }
     }

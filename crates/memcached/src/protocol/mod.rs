@@ -1,7 +1,7 @@
 //! The memcached protocol, without I/O: bytes in, [`Request`]s out. Replies are written by `reply`.
 //!
-//! Where memcached has quirks that a client can see, they are kept: the test of conversations compares
-//! replies with those of a real one, byte for byte.
+//! Quirks of memcached that a client can see are kept: the test of conversations compares replies with those of a real
+//! memcached, byte for byte.
 
 pub mod base64;
 mod decoder;
@@ -20,5 +20,5 @@ pub use request::{
 };
 pub use words::split_from as keys_from;
 
-/// The version of memcached whose replies these are, with our own.
+/// The version of memcached whose replies are given, and Granary's own version.
 pub const VERSION: &str = concat!("1.6.18-granary-", env!("CARGO_PKG_VERSION"));

@@ -1,6 +1,6 @@
-//! Numbers as memcached reads them: C's `strtol` and `strtoul`, with what they let pass.
+//! Numbers as memcached reads them, with C's `strtol` and `strtoul`: what these accept is accepted.
 
-/// What `strtoull` makes of `text`: the magnitude, whether a minus came first, and the first byte after.
+/// Parses `text` as `strtoull` does: the magnitude, whether a minus came first, and the first byte behind the number.
 fn digits(text: &[u8]) -> Option<(u64, bool, Option<u8>)> {
     let blanks = text.iter().take_while(|byte| is_space(**byte)).count();
     let (negative, text) = match &text[blanks..] {
@@ -26,7 +26,8 @@ fn ends_well(after: Option<u8>) -> bool {
     after.is_none_or(|byte| byte == 0 || is_space(byte))
 }
 
-/// An unsigned number of 64 bits. A minus is refused, but for the few numbers where C wraps around.
+/// An unsigned number of 64 bits. Negative numbers are refused, except those that C wraps around to a value up to
+/// `i64::MAX`.
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     let (value, negative, after) = digits(text)?;
     let value = if negative { value.wrapping_neg() } else { value };
@@ -35,12 +36,12 @@ pub fn unsigned(text: &[u8]) -> Option<u64> {
     (ends_well(after) && !refused).then_some(value)
 }
 
-/// As [`unsigned`], the low 32 bits of it.
+/// The low 32 bits of what [`unsigned`] returns.
 pub fn unsigned_32(text: &[u8]) -> Option<u32> {
     unsigned(text).map(|value| value as u32)
 }
 
-/// A signed number: the low 32 bits of one that fits 64.
+/// The low 32 bits of a signed number that fits 64 bits.
 pub fn signed_32(text: &[u8]) -> Option<i32> {
     let (value, negative, after) = digits(text)?;
     let value = if negative { -i128::from(value) } else { i128::from(value) };

@@ -1,50 +1,50 @@
-//! What clients ask for.
+//! The requests of clients.
 
 use std::borrow::Cow;
 
 /// Whether the client waits for a reply: `noreply`, and `q` of the meta commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It does.
+    /// The client waits.
     Wanted,
-    /// It does not, unless something goes wrong (meta commands) or not even then (the others).
+    /// The client waits only for an error (meta commands) or not at all (the other commands).
     Quiet,
 }
 
-/// When an item ends, as clients say it: 0 never, up to 30 days from now, or else Unix time; a negative
-/// one is past.
+/// When an item expires, as clients say it: 0: never; up to 30 days: seconds from now; greater: Unix time; negative:
+/// already expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exptime(pub i32);
 
 /// How an item is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In any case.
+    /// Always.
     Set,
-    /// If there is none.
+    /// If there is no item of the key.
     Add,
-    /// If there is one.
+    /// If there is an item of the key.
     Replace,
     /// Behind the value that is there.
     Append,
     /// Before the value that is there.
     Prepend,
-    /// If the one that is there has the number asked for.
+    /// If the item that is there has the number asked for.
     Cas,
 }
 
 /// An item to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Put<'a> {
-    /// How.
+    /// How it is stored.
     pub mode: Mode,
     /// Its key.
     pub key: Cow<'a, [u8]>,
     /// The client's own bits.
     pub flags: u32,
-    /// When it ends.
+    /// When it expires.
     pub exptime: Exptime,
-    /// The number that the item there must have; 0: any, but for [`Mode::Cas`].
+    /// The number that the item there must have; 0: any, except with [`Mode::Cas`].
     pub cas: u64,
     /// Its value.
     pub data: &'a [u8],
@@ -52,26 +52,26 @@ pub struct Put<'a> {
     pub reply: Reply,
 }
 
-/// Which way `incr` and `decr` go.
+/// Whether a number is counted up (`incr`) or down (`decr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Up, around the end of 64 bits.
+    /// Up; wraps around after 64 bits.
     Up,
-    /// Down to 0 at most.
+    /// Down, but not below 0.
     Down,
 }
 
 /// How a key was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyForm {
-    /// As it is.
+    /// Raw.
     #[default]
     Text,
     /// In base64, flag `b`.
     Binary,
 }
 
-/// A flag of a meta command that wants something back, or changes something in its turn.
+/// One flag of a meta command, as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag<'a> {
     /// Its letter.
@@ -83,23 +83,23 @@ pub struct Flag<'a> {
 /// The flags of a meta command, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MetaFlags<'a> {
-    /// All of them as they were written, blanks between.
+    /// All of them as they were written, with blanks between.
     pub text: &'a [u8],
     /// `b`.
     pub key_form: KeyForm,
     /// `v`.
     pub value: bool,
-    /// `u`: the read is not remembered.
+    /// `u`: the read is not noted.
     pub unnoticed: bool,
     /// `q`.
     pub quiet: bool,
     /// `I`.
     pub invalidate: bool,
-    /// `N`: a missing item is made, with this exptime.
+    /// `N`: a missing item is created, with this exptime.
     pub vivify: Option<Exptime>,
     /// `T`.
     pub exptime: Option<Exptime>,
-    /// `R`: an item that ends earlier than this is to be made anew.
+    /// `R`: an item that expires earlier than this is to be renewed.
     pub recache: Option<Exptime>,
     /// `C`.
     pub cas: Option<u64>,
@@ -121,7 +121,7 @@ impl<'a> MetaFlags<'a> {
         super::words::split(self.text).map(|word| Flag { letter: word[0], token: &word[1..] })
     }
 
-    /// The same flags, whose text lies elsewhere.
+    /// The same flags with another `text`.
     pub fn with_text<'b>(&self, text: &'b [u8]) -> MetaFlags<'b> {
         MetaFlags {
             text,
@@ -142,7 +142,7 @@ impl<'a> MetaFlags<'a> {
         }
     }
 
-    /// [`Reply`] of a flag `q`.
+    /// Whether a reply is wanted, by the flag `q`.
     pub fn reply(&self) -> Reply {
         if self.quiet { Reply::Quiet } else { Reply::Wanted }
     }
@@ -157,19 +157,19 @@ pub struct Meta<'a> {
     pub flags: MetaFlags<'a>,
 }
 
-/// Whether a reply has the numbers of items: `gets` and `gats`.
+/// Whether the reply contains the items' numbers, as with `gets` and `gats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithCas {
-    /// It has.
+    /// It does.
     Yes,
-    /// It has not.
+    /// It does not.
     No,
 }
 
-/// What becomes of an item when its successor is refused.
+/// What becomes of the item that is there when a new one is refused for its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Older {
-    /// It goes, so that nobody takes it for the new one.
+    /// It is removed, so that no client takes it for the new one.
     Goes,
     /// It stays.
     Stays,
@@ -178,13 +178,13 @@ pub enum Older {
 /// How items are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DumpForm {
-    /// What is known of each but its value: `metadump`.
+    /// Each item's metadata: `metadump`.
     Metadata,
-    /// A request for each: `mgdump`.
+    /// A request that reads the item, for each: `mgdump`.
     Requests,
 }
 
-/// Which statistics.
+/// Which statistics are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     /// `stats`.
@@ -197,7 +197,7 @@ pub enum Group {
     Slabs,
     /// `stats sizes`.
     Sizes,
-    /// `stats granary`: the cache underneath.
+    /// `stats granary`: figures of Granary's cache.
     Granary,
     /// `stats conns`: the connections.
     Connections,
@@ -208,23 +208,23 @@ pub enum Group {
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// `get`, `gets`: the keys, blanks between.
+    /// `get`, `gets`.
     Get {
-        /// The keys as they were written.
+        /// The keys as they were written, with blanks between.
         keys: &'a [u8],
         /// `gets`.
         with_cas: WithCas,
     },
-    /// `gat`, `gats`: as `get`, and the items get a new end.
+    /// `gat`, `gats`: like `get`, and the items get a new exptime.
     Gat {
-        /// The keys as they were written.
+        /// The keys as they were written, with blanks between.
         keys: &'a [u8],
         /// `gats`.
         with_cas: WithCas,
-        /// Their end.
+        /// The items' new exptime.
         exptime: Exptime,
     },
-    /// `set` and its kin.
+    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
     Put(Put<'a>),
     /// `delete`.
     Delete {
@@ -237,7 +237,7 @@ pub enum Request<'a> {
     Arithmetic {
         /// The key.
         key: &'a [u8],
-        /// Which of them.
+        /// Whether to count up or down.
         direction: Direction,
         /// By how much.
         delta: u64,
@@ -248,14 +248,14 @@ pub enum Request<'a> {
     Touch {
         /// The key.
         key: &'a [u8],
-        /// The item's new end.
+        /// The item's new exptime.
         exptime: Exptime,
         /// Whether a reply is wanted.
         reply: Reply,
     },
     /// `mg`.
     MetaGet(Meta<'a>),
-    /// `ms`: the item, and the flags that shape reply and effect.
+    /// `ms`: the item, and the flags that determine the reply and the effect.
     MetaSet(Put<'a>, MetaFlags<'a>),
     /// `md`.
     MetaDelete(Meta<'a>),
@@ -263,7 +263,7 @@ pub enum Request<'a> {
     MetaArithmetic(Meta<'a>, Direction),
     /// `me`.
     MetaDebug(Cow<'a, [u8]>),
-    /// An item over the size limit; its data is swallowed.
+    /// An item over the size limit; its data is skipped.
     TooLarge {
         /// Its key.
         key: Cow<'a, [u8]>,
@@ -274,21 +274,21 @@ pub enum Request<'a> {
     },
     /// `flush_all`.
     Flush {
-        /// When.
+        /// When to flush: up to 0 at once, otherwise like an item's exptime.
         delay: Exptime,
         /// Whether a reply is wanted.
         reply: Reply,
     },
-    /// `lru_crawler metadump` and its kin: all items, in lines of this form.
+    /// `lru_crawler metadump` and `mgdump`: a list of all items, in lines of this form.
     Dump(DumpForm),
     /// `stats`.
     Stats(Group),
     /// `stats reset`.
     ResetStats,
-    /// `user pass`, the data of the `set` that a client begins with where users must say who they are.
+    /// `user password`, the data of the `set` with which a client logs in where users are configured.
     Login(&'a [u8]),
-    /// What is answered with a line that is always the same: `version`, `mn`, mistakes.
+    /// A request that is answered with a fixed line: `version`, `mn`, errors.
     Say(&'static str),
-    /// What is answered with nothing.
+    /// A request that gets no reply.
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! The commands that memcached had first.
+//! The classic text commands.
 
 use super::decoder::{Ending, Line};
 use super::number::{signed_32, unsigned, unsigned_32};
@@ -20,7 +20,7 @@ fn error<'a>() -> Line<'a> {
     say("ERROR")
 }
 
-/// Whether the client waits for a reply. A client that does not is not told of its mistakes either.
+/// Whether the client waits for a reply. A client that does not wait gets no errors either.
 fn reply_of(words: &[&[u8]]) -> Reply {
     if words.last() == Some(&&b"noreply"[..]) { Reply::Quiet } else { Reply::Wanted }
 }
@@ -38,7 +38,7 @@ pub(super) fn fits(key: usize, flags: u32, data: usize, item_bytes_max: usize) -
     ITEM_OVERHEAD_BYTES + key + flags + data <= item_bytes_max
 }
 
-/// A line of at least one word, of two letters or more.
+/// Parses a line of at least one word, of two letters or more.
 pub(super) fn line<'a>(words: &Words<'a>, item_bytes_max: usize) -> Line<'a> {
     let all = words.as_slice();
     let known = all.len();
@@ -80,12 +80,12 @@ pub(super) fn line<'a>(words: &Words<'a>, item_bytes_max: usize) -> Line<'a> {
     }
 }
 
-/// Words with these letters are told apart further before memcached looks for HTTP.
+/// memcached compares words that begin with these letters with its commands, and does not look for HTTP then.
 fn begins_like_a_command(word: &[u8]) -> bool {
     matches!(word[0], b'g' | b's' | b'a' | b'c' | b'i' | b'd' | b't')
 }
 
-/// Nobody is told which of the keys is too long, nor given the values of the others.
+/// If a key is too long, the reply is an error that does not tell which, and the values of the other keys are not sent.
 pub(super) fn get(keys: &[u8], with_cas: WithCas) -> Line<'_> {
     let keys = keys.split(|byte| *byte == 0).next().unwrap_or(keys);
     let mut longest = None;
@@ -127,7 +127,7 @@ fn put<'a>(mode: Mode, words: &[&'a [u8]], item_bytes_max: usize) -> Line<'a> {
     Line::Item(Request::Put(put), len)
 }
 
-/// What is said of data that does not end where it should.
+/// The reply to data that does not end where it should.
 pub(super) fn bad_data<'a>(request: &Request<'a>) -> Request<'a> {
     match request {
         Request::Put(Put { reply: Reply::Quiet, .. }) => Request::Nothing,
@@ -157,7 +157,7 @@ fn touch<'a>(words: &[&'a [u8]]) -> Line<'a> {
     }
 }
 
-/// Clients once sent a time after the key; 0 is still let pass.
+/// Old clients sent a time after the key; 0 is still accepted.
 fn delete<'a>(words: &[&'a [u8]]) -> Line<'a> {
     let reply = if words.len() > 2 { reply_of(words) } else { Reply::Wanted };
     let quiet = reply == Reply::Quiet;
@@ -208,7 +208,7 @@ fn stats<'a>(words: &[&'a [u8]]) -> Line<'a> {
     Line::Whole(Request::Stats(group))
 }
 
-/// There are no slabs: what memcached understands is accepted.
+/// `slabs automove`: there are no slabs here, so valid arguments are accepted without effect.
 fn automove<'a>(words: &[&'a [u8]]) -> Line<'a> {
     let said = match words[2..] {
         [b"ratio", ratio, ..] if float(ratio) => "OK",
@@ -227,7 +227,7 @@ fn float(word: &[u8]) -> bool {
     std::str::from_utf8(word).is_ok_and(|text| text.parse::<f64>().is_ok())
 }
 
-/// `which`: `all`, `hash`, or numbers of classes, of which there is one.
+/// `which`: `all`, `hash`, or numbers of slab classes, of which there is one here.
 fn dump(which: &[u8], form: DumpForm) -> Line<'_> {
     const CLASSES: std::ops::Range<u32> = 1..64;
     if which == b"all" || which == b"hash" {
@@ -255,8 +255,7 @@ fn memory_limit<'a>(words: &[&'a [u8]]) -> Line<'a> {
     answer(reply_of(words), said)
 }
 
-/// `set foo 0 0 N`: what a client begins with where it must say who it is. Key, flags and exptime are not
-/// looked at.
+/// `set foo 0 0 N`: how a client logs in. Key, flags and exptime are ignored.
 pub(super) fn login<'a>(words: &Words<'a>) -> Line<'a> {
     let unauthenticated = Request::Say("CLIENT_ERROR unauthenticated");
     match words.as_slice() {

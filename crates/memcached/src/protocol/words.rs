@@ -1,4 +1,4 @@
-//! A line cut into words, as memcached cuts it.
+//! Cuts a line into words as memcached does.
 
 use crate::limits::WORDS_MAX;
 
@@ -56,7 +56,7 @@ impl<'a> Words<'a> {
         &self.words[..self.count]
     }
 
-    /// What follows word `i` in the line.
+    /// The rest of the line behind word `i`.
     pub fn after(&self, i: usize) -> &'a [u8] {
         &self.line[self.ends[i]..]
     }

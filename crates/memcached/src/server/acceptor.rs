@@ -1,4 +1,4 @@
-//! Accepting connections and dealing them out, one to each thread in turn.
+//! Accepts connections and deals them out to the threads in turn.
 
 use super::listener::Listener;
 use super::stream::Stream;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const WAKER: Token = Token(0);
 
-/// How long to wait when the process has no file descriptors left.
+/// How long to wait after a connection could not be accepted: the process may have no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) struct Acceptor {
@@ -74,7 +74,7 @@ impl Acceptor {
     fn deal(&mut self, mut stream: Stream, listener: usize) {
         let connections = &self.shared.connections;
         if connections.load(Ordering::Relaxed) >= self.shared.settings.connections_max {
-            // As memcached says it; whether it arrives is the client's luck.
+            // The same line as memcached's; it may not arrive.
             let _ = stream.write(b"ERROR Too many open connections\r\n");
             self.shared.rejected.fetch_add(1, Ordering::Relaxed);
             return;
@@ -89,7 +89,7 @@ impl Acceptor {
     }
 }
 
-/// The client went away before it was accepted, or a signal came.
+/// Whether accepting failed because the client went away before, or a signal came.
 fn is_of_the_client(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }

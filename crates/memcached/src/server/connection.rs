@@ -6,44 +6,44 @@ use crate::limits::READ_BYTES;
 use granary_sockets::Channel;
 use std::io;
 
-/// What is known of a socket between events: epoll tells of changes only.
+/// The state of a socket between events: epoll reports changes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Readiness {
-    /// There may be more to read; a read that does not fill the buffer is the last.
+    /// There may be more to read, until a read does not fill the buffer.
     Ready,
-    /// The client has closed its side: there is more to read until a read says so.
+    /// The client has closed its side: there may be more to read, until a read returns the end.
     Closing,
-    /// The last read found nothing: an event will come.
+    /// The last read took all there was: an event will come.
     Waiting,
     /// The client sends no more.
     Ended,
-    /// It is broken: nothing can be read or written.
+    /// The socket is broken: nothing can be read or written.
     Broken,
 }
 
-/// What becomes of a connection after a turn.
+/// What to do with a connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// There is more to do at once.
+    /// To be listed for the next turn at once.
     Again,
-    /// There is more to do in a moment.
+    /// To be looked at again in a moment.
     Soon,
-    /// An event will come.
+    /// To wait for an event.
     Wait,
-    /// It is over.
+    /// To be closed.
     Close,
 }
 
 pub(super) struct Connection {
     pub channel: Channel<Stream>,
-    /// Out for a turn: `None`.
+    /// The session; `None` while a turn has it.
     pub session: Option<Session>,
     readiness: Readiness,
-    /// It is on the list of connections to look at.
+    /// Whether it is on the list of connections for the next turn.
     pub is_listed: bool,
-    /// Second of the last bytes that came, or that the client made room for.
+    /// The second when bytes last were received or sent.
     pub active_at: u32,
-    /// How often others had their turn before all was read.
+    /// How often a turn ended before all of the input was read.
     pub yields: u64,
 }
 
@@ -54,7 +54,7 @@ impl Connection {
         Self { channel, session: Some(session), readiness, is_listed: false, active_at: now, yields: 0 }
     }
 
-    /// An event came; it says whether the client has closed its side.
+    /// Notes an event; `is_closed`: the client has closed its side.
     pub fn wake(&mut self, is_closed: bool) {
         match self.readiness {
             Readiness::Ready | Readiness::Waiting if is_closed => self.readiness = Readiness::Closing,
@@ -67,7 +67,7 @@ impl Connection {
         matches!(self.readiness, Readiness::Ready | Readiness::Closing)
     }
 
-    /// Reads what is there, but no more than one turn's part. Gives its length.
+    /// Reads what has arrived, up to one turn's share. Returns the number of bytes.
     pub fn read(&mut self, buffer: &mut [u8], now: u32) -> usize {
         let mut total = 0;
         while self.is_readable() && total < READ_BYTES {
@@ -98,7 +98,7 @@ impl Connection {
         total
     }
 
-    /// Sends what waits, as far as the client takes it. Gives its length.
+    /// Sends waiting replies, as far as the client takes them. Returns the number of bytes.
     pub fn write(&mut self, now: u32) -> usize {
         let before = self.channel.bytes_sent();
         let session = self.session.as_mut().expect("no turn is under way");
@@ -128,7 +128,7 @@ impl Connection {
         total
     }
 
-    /// Whether it does nothing, and has done nothing for longer than this.
+    /// Whether the connection does nothing, and has done nothing for longer than `seconds`.
     pub fn is_idle(&self, now: u32, seconds: u64) -> bool {
         u64::from(now.saturating_sub(self.active_at)) > seconds && !self.is_busy()
     }
@@ -139,30 +139,30 @@ impl Connection {
             || self.session.as_ref().is_some_and(|session| !session.replies().is_empty())
     }
 
-    /// Whether it waits for the device.
+    /// Whether the connection waits for reads of the device.
     pub fn is_pending(&self) -> bool {
         self.session.as_ref().is_some_and(Session::is_pending)
     }
 
-    /// Whether it waits for its turn, or for the device.
+    /// Whether the connection waits for its turn, for reads of the device or for write buffers.
     fn is_busy(&self) -> bool {
         self.is_listed || self.is_pending() || self.session.as_ref().is_some_and(Session::is_stalled)
     }
 
-    /// Whether all that has arrived was carried out, and the client has all of its replies.
+    /// Whether all requests that have arrived were carried out, and the client has taken all replies.
     pub fn is_done(&self) -> bool {
         let session = self.session.as_ref().expect("no turn is under way");
         !self.has_replies() && !session.is_pending() && !session.is_dumping() && !session.may_step()
     }
 
-    /// What becomes of it now.
+    /// What to do with the connection after this turn.
     pub fn fate(&self) -> Fate {
         let session = self.session.as_ref().expect("no turn is under way");
         if self.readiness == Readiness::Broken {
             return Fate::Close;
         }
         if self.has_replies() {
-            // Sent all at once or not: then there was no room, and an event will come.
+            // Replies are left only if the socket had no room: an event will come.
             return Fate::Wait;
         }
         match self.readiness {
@@ -171,7 +171,7 @@ impl Connection {
             }
             _ if session.is_stalled() => Fate::Soon,
             _ if session.is_dumping() => Fate::Again,
-            // What it waits for will come, whether or not the client has closed its side.
+            // The reads that it waits for will come, whether or not the client has closed its side.
             _ if session.is_pending() => Fate::Wait,
             _ if session.ending().is_some() => Fate::Close,
             _ if session.may_step() => Fate::Again,

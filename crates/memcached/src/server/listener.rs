@@ -1,4 +1,4 @@
-//! Where clients come in: an address, or a socket in the file system.
+//! Listeners: a TCP address, or a Unix socket.
 
 use super::stream::Stream;
 use granary_sockets::{SocketFile, UnixSocket};
@@ -44,7 +44,7 @@ impl Listener {
         }
     }
 
-    /// The address that the system chose, if it is one.
+    /// The TCP address that the listener is bound to; a Unix socket has none.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok(),
@@ -52,7 +52,7 @@ impl Listener {
         }
     }
 
-    /// Its address, as `stats conns` has it.
+    /// The listener's address, as `stats conns` shows it.
     pub fn name(&self) -> String {
         match self {
             Self::Tcp(listener) => listener.local_addr().map_or_else(|_| "<null>".into(), tcp_name),

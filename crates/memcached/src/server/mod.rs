@@ -25,38 +25,38 @@ use std::time::{Duration, Instant};
 pub use watch::Stats;
 use worker::{Inbox, Worker};
 
-/// What a server is started with.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens, if it does for TCP; port 0 lets the system choose.
+    /// TCP address to listen on, if any; with port 0 the system chooses the port.
     pub address: Option<SocketAddr>,
-    /// Where it listens for clients of the same machine.
+    /// Unix socket to listen on, for clients of the same machine.
     pub socket: Option<UnixSocket>,
     /// The items.
     pub store: store::Options,
     /// Threads that serve; `None`: one for each core.
     pub threads: Option<usize>,
-    /// Most connections at a time; others are turned away.
+    /// Most connections at a time; further ones are turned away.
     pub connections_max: usize,
     /// Whether clients may flush.
     pub flush: Flush,
     /// Seconds after which an idle connection is closed; 0: never.
     pub idle_seconds: u64,
-    /// A file of `user:password`; with it, clients must say who they are.
+    /// A file of lines `user:password`; with it, clients must log in.
     pub users: Option<PathBuf>,
-    /// With it, clients must speak TLS.
+    /// TLS configuration; with it, clients must speak TLS.
     pub tls: Option<Arc<ServerConfig>>,
-    /// Asks the program's allocator, for `stats granary`.
+    /// Returns the figures of the program's allocator, for `stats granary`.
     pub allocator: Option<fn() -> AllocatorSizes>,
 }
 
 impl Options {
-    /// With memcached's defaults, at an address.
+    /// Options with memcached's defaults, and an address.
     pub fn new(address: SocketAddr, store: store::Options) -> Self {
         Self { address: Some(address), ..Self::nowhere(store) }
     }
 
-    /// The same, where nobody comes in yet.
+    /// The same without an address or a socket, one of which has to be set.
     pub fn nowhere(store: store::Options) -> Self {
         Self {
             address: None,
@@ -94,7 +94,7 @@ impl Options {
     }
 }
 
-/// Why a server did not start, or not end well.
+/// Why a server did not start or stop cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The items could not be opened.
@@ -106,35 +106,35 @@ pub enum ServerError {
     /// The Unix socket cannot be listened on.
     #[error("cannot listen on {path}: {source}")]
     Socket {
-        /// Which.
+        /// The path of the socket.
         path: PathBuf,
         /// What the operating system says.
         source: io::Error,
     },
-    /// It has no address and no socket.
+    /// The options have no address and no socket.
     #[error("there is no address and no socket to listen on")]
     Nowhere,
-    /// There are none of what it serves with.
+    /// The options ask for 0 threads or connections.
     #[error("0 {0} can serve nobody: give at least 1")]
     None(&'static str),
     /// The file of users cannot be used.
     #[error("{path}: {source}")]
     Users {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong.
         source: io::Error,
     },
-    /// The system gives no threads.
+    /// The system refused a thread or another resource.
     #[error("cannot start: {0}")]
     Start(#[from] io::Error),
 }
 
-/// How long a stop waits for those who read the server's figures.
+/// How long a stop waits for readers of the server's figures.
 const STATS_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A thread that must not end before the server stops. If it does, by an error or a panic, its clients would wait for
-/// ever, and new ones be dealt to it: the process is aborted, for its supervisor to start it anew.
+/// A thread that must not end before the server stops. If it did, by an error or a panic, its clients would wait for
+/// ever, and new ones would be dealt to it. The process is aborted then, so that its supervisor restarts it.
 struct EndsWithTheServer(Arc<AtomicBool>);
 
 impl Drop for EndsWithTheServer {
@@ -147,7 +147,7 @@ impl Drop for EndsWithTheServer {
     }
 }
 
-/// A server that runs. Dropping it stops it, too.
+/// A running server. Dropping it stops it, too.
 pub struct Server {
     address: Option<SocketAddr>,
     places: String,
@@ -214,7 +214,7 @@ impl Server {
             let (poll, waker) = worker::poll()?;
             inboxes.push((Arc::clone(&inbox), Arc::clone(&waker)));
             let (shared, stop) = (Arc::clone(&shared), Arc::clone(&server.stop));
-            // A ring belongs to its thread, which makes it.
+            // A ring belongs to the thread that creates it.
             let tls = tls.clone();
             let run = move || Worker::new(poll, Engine::new(shared, thread), inbox, stop, tls).run();
             server.spawn("granary-memcached", waker, run)?;
@@ -240,28 +240,29 @@ impl Server {
         Ok(())
     }
 
-    /// Where it listens for TCP.
+    /// The TCP address that the server listens on.
     ///
     /// # Panics
-    /// If it does not: its options had no address.
+    /// If the options had no address.
     pub fn address(&self) -> SocketAddr {
         self.address.expect("the options had an address")
     }
 
-    /// Where it listens, in words.
+    /// The address and the socket that the server listens on, as text.
     pub fn places(&self) -> &str {
         &self.places
     }
 
-    /// Its figures, to be read as long as it runs.
+    /// A handle to read the server's figures as long as it runs.
     pub fn stats(&self) -> Stats {
         Stats(self.shared.as_ref().map(Arc::downgrade).unwrap_or_default())
     }
 
-    /// Stops: what arrived is answered, connections are closed, and the items are warm at the next start.
+    /// Stops the server: requests that have arrived are answered, connections are closed, and the items are kept for
+    /// the next start.
     ///
     /// # Errors
-    /// The items could not be kept as a whole: what the operating system says.
+    /// The error of the operating system if the items could not all be kept.
     pub fn stop(mut self) -> io::Result<()> {
         self.join();
         let Some(mut shared) = self.shared.take() else { return Ok(()) };
@@ -272,12 +273,12 @@ impl Server {
                 Err(shared) if Instant::now() < patience => shared,
                 Err(_) => return Err(io::Error::other("its figures are still being read")),
             };
-            // Whoever reads figures has them in a moment.
+            // A reader of the figures is done in a moment.
             thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Stops as a kill would: nothing is closed. For tests.
+    /// Stops like a kill: nothing is closed. For tests.
     #[doc(hidden)]
     pub fn abandon(mut self) {
         self.join();
@@ -294,7 +295,7 @@ impl Server {
             }
         }
         for thread in self.threads.drain(..) {
-            // A panic of the thread was printed by it; there is nothing to add.
+            // A thread that panicked has printed the panic itself.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! A client's socket: TCP, or one of the same machine.
+//! A client's socket: TCP or Unix.
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
@@ -11,7 +11,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// As it is watched for events.
+    /// The socket as an event source of mio.
     pub fn source(&mut self) -> &mut dyn Source {
         match self {
             Self::Tcp(stream) => stream,
@@ -26,16 +26,16 @@ impl Stream {
         }
     }
 
-    /// Sends replies at once, and notices clients that have gone without a word.
+    /// Has the system send replies at once, and notice clients that have gone without closing their connection.
     pub fn prepare(&self) {
         if let Self::Tcp(stream) = self {
-            // Neither is vital: a reply may come later, a dead client stay longer.
+            // Neither is vital: without it replies come later, and dead clients stay longer.
             let _ = stream.set_nodelay(true);
             let _ = socket2::SockRef::from(stream).set_keepalive(true);
         }
     }
 
-    /// The client's address, as `stats conns` has it.
+    /// The client's address, as `stats conns` shows it.
     pub fn peer(&self) -> String {
         match self {
             Self::Tcp(stream) => {

@@ -1,21 +1,21 @@
-//! A server's figures, for whoever watches it from within the process.
+//! A server's figures, for other code in the same process.
 
 use crate::engine::Shared;
 use crate::protocol::Group;
 use std::collections::HashMap;
 use std::sync::Weak;
 
-/// The groups that are read, and what their names begin with.
+/// The groups of statistics that are read, and the prefixes of their names.
 const GROUPS: [(Group, &str); 3] =
     [(Group::General, ""), (Group::Settings, "settings."), (Group::Granary, "granary.")];
 
-/// Reads the figures of a server, which can be stopped meanwhile.
+/// Reads the figures of a server; does not keep it from stopping.
 #[derive(Clone, Debug)]
 pub struct Stats(pub(super) Weak<Shared>);
 
 impl Stats {
     /// Returns the whole numbers that `stats` answers, by name; those of `stats settings` and `stats granary` have
-    /// their group in front (`granary.hits_flash`). A server that has stopped has none.
+    /// their group as a prefix (`granary.hits_flash`). The map is empty once the server has stopped.
     pub fn read(&self) -> HashMap<String, u64> {
         let Some(shared) = self.0.upgrade() else { return HashMap::new() };
         let mut figures = HashMap::new();

@@ -1,4 +1,4 @@
-//! One serving thread.
+//! A thread that serves clients.
 
 use super::connection::{Connection, Fate};
 use super::stream::Stream;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const WAKER: Token = Token(usize::MAX);
-/// Reads have come from the device.
+/// The event of reads that have come from the device.
 const LANDED: Token = Token(usize::MAX - 1);
 
 /// New connections for a thread.
@@ -25,7 +25,7 @@ const LANDED: Token = Token(usize::MAX - 1);
 pub(super) struct Inbox(Mutex<Vec<(Stream, String)>>);
 
 impl Inbox {
-    /// With the name of the listener that it came in by.
+    /// Adds a connection, with the name of the listener that accepted it.
     pub fn put(&self, stream: Stream, listener: String) {
         self.0.lock().expect("no panic under the lock").push((stream, listener));
     }
@@ -35,7 +35,7 @@ impl Inbox {
     }
 }
 
-/// What a thread will wait on, and what wakes it.
+/// The poll that a thread will wait on, and the waker that wakes it.
 pub(super) fn poll() -> io::Result<(Poll, Arc<Waker>)> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -48,16 +48,16 @@ pub(super) struct Worker {
     inbox: Arc<Inbox>,
     stop: Arc<AtomicBool>,
     tls: Option<Arc<ServerConfig>>,
-    /// By token.
+    /// Connections by token.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
-    /// Connections to look at in this turn.
+    /// Connections for the next turn.
     listed: Vec<usize>,
     /// Connections to look at in a moment.
     soon: Vec<usize>,
     buffer: Vec<u8>,
     swept_at: u32,
-    /// Whether the last changes could not be made to last.
+    /// Whether the last sync of changes failed.
     loses_changes: bool,
 }
 
@@ -131,7 +131,7 @@ impl Worker {
         }
     }
 
-    /// To look at in the next turn.
+    /// Puts a connection on the list for the next turn.
     fn list(&mut self, slot: usize) {
         if let Some(Some(connection)) = self.connections.get_mut(slot)
             && !std::mem::replace(&mut connection.is_listed, true)
@@ -167,7 +167,7 @@ impl Worker {
         self.list(slot);
     }
 
-    /// Takes what has come from the device, and lists whose it is.
+    /// Takes reads that have come from the device, and lists their connections.
     fn poll(&mut self, now: u32) {
         self.engine.poll(now);
         while let Some(slot) = self.engine.next_ready() {
@@ -175,11 +175,11 @@ impl Worker {
         }
     }
 
-    /// Reads from the connections listed, carries out what they ask for, and sends replies.
+    /// Reads from the connections listed, carries out their requests, and sends replies.
     fn turn(&mut self, now: u32, input: Input) {
         let mut listed = std::mem::take(&mut self.listed);
         if !listed.is_empty() {
-            // A turn may end before all have had theirs: the next one begins with another.
+            // A turn may end before it has come to all connections: the next one begins with another connection.
             listed.rotate_left(1);
         }
         let Self { connections, engine, buffer, .. } = self;
@@ -193,9 +193,9 @@ impl Worker {
             sessions.extend(connection.session.take());
         }
         engine.turn(&mut sessions, now);
-        // Reads are on their way while replies are sent.
+        // The device reads while replies are sent.
         engine.poll(now);
-        // What a reply says or shows must not be undone by a loss of power.
+        // A loss of power must not undo changes that a reply acknowledges or shows.
         let synced = engine.shared().store.sync_changes();
         if let Err(error) = &synced
             && !self.loses_changes
@@ -203,7 +203,7 @@ impl Worker {
             tracing::error!(%error, "a crash could undo changes: clients that make some are let go without a reply");
         }
         self.loses_changes = synced.is_err();
-        // Where a loss of power must undo nothing, reads show what others have changed.
+        // Where changes must survive a loss of power, no reply is sent: even a read may show another client's change.
         let all_wait = engine.shared().settings.syncs_changes;
         let (mut written, mut yields) = (0, 0);
         let mut fates = Vec::with_capacity(listed.len());
@@ -246,14 +246,14 @@ impl Worker {
             self.engine.forget(session);
         }
         connection.channel.close();
-        // It is closed in a moment, which ends the watch, too.
+        // An error does not matter: closing the socket in a moment deregisters it, too.
         let _ = self.poll.registry().deregister(connection.channel.stream.source());
         self.engine.shared().peers.remove(connection.channel.stream.fd());
         self.free.push(slot);
         self.engine.shared().connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Closes connections that did nothing for long, where that is asked for.
+    /// Closes idle connections, if the settings say so.
     fn sweep(&mut self, now: u32) {
         let idle_seconds = self.engine.shared().settings.idle_seconds;
         if idle_seconds == 0 || now == self.swept_at {
@@ -265,7 +265,7 @@ impl Worker {
             if !connection.is_idle(now, idle_seconds) {
                 continue;
             }
-            // The system tells late of room for replies: a client that takes them bit by bit is not idle.
+            // The system reports room for replies late: a client that takes them bit by bit is not idle.
             let written = connection.write(now);
             self.engine.counters().bytes_written.add(written as u64);
             if connection.is_idle(now, idle_seconds) {
@@ -277,7 +277,7 @@ impl Worker {
         }
     }
 
-    /// Carries out what has arrived and sends the replies, for a while, and reads no more.
+    /// Carries out the requests that have arrived and sends the replies, for a while, without reading more.
     fn finish(mut self, events: &mut Events) {
         let deadline = Instant::now() + Duration::from_millis(STOP_MILLISECONDS);
         self.engine.hurry();
@@ -292,7 +292,7 @@ impl Worker {
                 }
             }
             let Self { listed, connections, .. } = &mut self;
-            // What waits for the device is listed when that has answered.
+            // Connections that wait for the device are listed when it has answered.
             listed.retain(|slot| {
                 let Some(connection) = &mut connections[*slot] else { return false };
                 connection.is_listed = !connection.is_pending();

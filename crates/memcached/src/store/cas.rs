@@ -1,4 +1,4 @@
-//! The numbers that items get (`cas`), and from which on they count (`flush_all`), kept in a file of text:
+//! The numbers that items get (`cas`), and the number below which they are flushed (`flush_all`), kept in a text file:
 //!
 //! ```text
 //! granary memcached 1
@@ -6,8 +6,8 @@
 //! flushed_below 4711
 //! flush_at 0
 //! ```
-//! `next` is greater than every number ever given; `flush_at` is the second of a `flush_all` with a delay.
-//! The file is replaced as a whole, and on the device before anybody acts on it.
+//! `next` is greater than every number ever given; `flush_at` is the second of a `flush_all` with a delay. The file is
+//! replaced as a whole, and is on the device before its new content takes effect.
 
 use crate::limits::CAS_RESERVED;
 use std::fs::File;
@@ -54,19 +54,19 @@ impl Persisted {
     }
 }
 
-/// Makes the names in the folder of a file survive a loss of power.
+/// Syncs the folder of a file, so that its names survive a loss of power.
 fn sync_folder(file: &Path) -> io::Result<()> {
     File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Whether the file could be read. Without it nothing that is in the cache counts.
+/// Whether the file could be read. Without the file the items in the cache are void.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum FileState {
     Whole,
-    Nothing,
+    Missing,
 }
 
-/// The numbers. Shared by all threads.
+/// The current numbers, shared by all threads.
 #[derive(Debug)]
 pub(super) struct CasNumbers {
     path: PathBuf,
@@ -76,20 +76,20 @@ pub(super) struct CasNumbers {
     flushed_below: AtomicU64,
     /// 0: no flush is planned.
     flush_at: AtomicU32,
-    /// What the file says; locked by whoever writes it.
+    /// The content of the file; locked while it is written.
     persisted: Mutex<Persisted>,
 }
 
 impl CasNumbers {
-    /// Reads the file, or begins a new one.
-    pub fn open(path: PathBuf) -> io::Result<(Self, Found)> {
+    /// Reads the file, or creates it.
+    pub fn open(path: PathBuf) -> io::Result<(Self, FileState)> {
         let persisted = match std::fs::read_to_string(&path) {
             Ok(text) => Persisted::parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => None,
             Err(error) => return Err(error),
         };
-        let found = if persisted.is_some() { Found::Whole } else { Found::Nothing };
+        let found = if persisted.is_some() { FileState::Whole } else { FileState::Missing };
         let persisted = persisted.unwrap_or(Persisted::NEW);
         let numbers = CasNumbers {
             path,
@@ -102,7 +102,7 @@ impl CasNumbers {
         Ok((numbers, found))
     }
 
-    /// A number that was never given before.
+    /// Returns a number that was never given before.
     pub fn next(&self) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if number >= self.reserved.load(Ordering::Acquire) {
@@ -119,15 +119,15 @@ impl CasNumbers {
         }
         persisted.next = number + CAS_RESERVED;
         if let Err(error) = persisted.write(&self.path) {
-            // Items go on being stored. After a crash their numbers would be given again, and a flush would pass them by:
-            // rather nothing is there then.
+            // Items can still be stored. After a crash their numbers would be given again, and a flush would miss them:
+            // the cache starts empty then instead.
             tracing::error!(%error, path = %self.path.display(), "cannot be written: after a crash the cache starts empty");
             self.remove("after a crash numbers are given again");
         }
         self.reserved.store(persisted.next, Ordering::Release);
     }
 
-    /// Items whose number is lower are flushed.
+    /// Items with a lower number are flushed.
     pub fn flushed_below(&self) -> u64 {
         self.flushed_below.load(Ordering::Acquire)
     }
@@ -137,10 +137,10 @@ impl CasNumbers {
         self.flush_at.load(Ordering::Acquire)
     }
 
-    /// Flushes everything that has a number by now; a flush that was planned is no longer.
-    /// Whoever calls holds off all changes.
+    /// Flushes all items that have a number by now, and cancels a planned flush. The caller prevents all changes
+    /// meanwhile.
     pub fn flush(&self) -> io::Result<()> {
-        // Nothing was stored since the last one: it is not written down again, of which each takes two syncs.
+        // Nothing was stored since the last flush: the file, which takes two syncs, is not written again.
         if self.flush_at() == 0 && self.next.load(Ordering::Acquire) == self.flushed_below() + 1 {
             return Ok(());
         }
@@ -148,19 +148,19 @@ impl CasNumbers {
         self.change(|persisted| (persisted.flushed_below, persisted.flush_at) = (below, 0))
     }
 
-    /// Plans a flush for the second `at`, instead of one that was planned before.
+    /// Plans a flush for the second `at`; replaces an earlier plan.
     pub fn flush_later(&self, at: u32) -> io::Result<()> {
         self.change(|persisted| persisted.flush_at = at)
     }
 
-    /// Gives up a flush that was planned, as all that it would flush is gone, where that cannot be written down.
+    /// Cancels a planned flush, as all that it would flush is gone. For when the file cannot be written.
     pub fn forget_plan(&self) {
         let mut persisted = self.persisted.lock().expect("no panic under the lock");
         if self.flush_at.swap(0, Ordering::AcqRel) == 0 {
             return;
         }
         persisted.flush_at = 0;
-        // What it says is not so any more: a start after a kill empties the cache instead.
+        // The file is outdated: without it a start after a kill empties the cache.
         self.remove("after a kill all is flushed again");
     }
 
@@ -186,14 +186,15 @@ impl CasNumbers {
         Ok(())
     }
 
-    /// From 1 on, without the file. For tests, to which all their conversations are the first.
+    /// Restarts the numbers from 1 without writing the file. For tests, each of whose conversations is to find a fresh
+    /// store.
     pub fn restart(&self) {
         self.next.store(1, Ordering::Relaxed);
         self.flushed_below.store(0, Ordering::Release);
         self.flush_at.store(0, Ordering::Release);
     }
 
-    /// Leaves the file with the number that is really next. For a clean stop.
+    /// Writes the file with the number that is actually next. For a clean stop.
     pub fn close(&self) -> io::Result<()> {
         self.change(|persisted| persisted.next = self.next.load(Ordering::Relaxed))
     }
@@ -209,11 +210,11 @@ mod tests {
         let path = folder.path().join("numbers");
         let open = || CasNumbers::open(path.clone()).unwrap();
         let (numbers, found) = open();
-        assert_eq!(found, Found::Nothing);
+        assert_eq!(found, FileState::Missing);
         assert_eq!([numbers.next(), numbers.next()], [1, 2]);
         numbers.close().unwrap();
         let (numbers, found) = open();
-        assert_eq!((found, numbers.next()), (Found::Whole, 3));
+        assert_eq!((found, numbers.next()), (FileState::Whole, 3));
         // Killed.
         let (numbers, _) = open();
         assert_eq!(numbers.next(), 3 + CAS_RESERVED);
@@ -237,7 +238,7 @@ mod tests {
             "granary memcached 2\nnext 5\nflushed_below 1\nflush_at 0\n",
         ] {
             std::fs::write(&path, text).unwrap();
-            assert_eq!(CasNumbers::open(path.clone()).unwrap().1, Found::Nothing, "{text:?}");
+            assert_eq!(CasNumbers::open(path.clone()).unwrap().1, FileState::Missing, "{text:?}");
         }
     }
 }

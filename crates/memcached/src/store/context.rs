@@ -1,17 +1,17 @@
-//! What one thread keeps between requests.
+//! The state that one thread keeps between requests.
 
 use super::fetched::Fetched;
 use std::os::fd::BorrowedFd;
 
-/// The rings of a thread, and room for the items it changes.
+/// The rings of a thread, and buffers for the items it changes.
 pub struct ThreadContext {
-    /// For lists of all items, and changes that find their key changed by others.
+    /// The ring of lists of all items, and of changes whose key was changed by another client.
     pub(super) io: granary_cache::Io,
-    /// For what is not waited for.
+    /// The ring of reads that the thread does not block on.
     pub(super) pending: granary_cache::Pending,
-    /// What is known of a key that is about to change.
+    /// The result of looking up a key that is about to change.
     pub(super) fetched: Option<Fetched>,
-    /// The data of that.
+    /// The data of the item in `fetched`.
     pub(super) old: Vec<u8>,
     pub(super) new: Vec<u8>,
     pub(super) value: Vec<u8>,
@@ -23,7 +23,7 @@ impl ThreadContext {
         Self { io, pending, fetched: None, old: Vec::new(), new: Vec::new(), value: Vec::new() }
     }
 
-    /// Readable after reads have come: to be watched for changes.
+    /// A file descriptor that is readable after reads have come: to be watched for changes.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.pending.event()
     }

@@ -1,36 +1,36 @@
-//! What a change will find of its key, looked up before the key's stripe is locked: nobody reads from the device under a
-//! lock, nor waits for it.
+//! Looks up the key of a change before the key's stripe is locked, so that no thread reads from the device, or waits
+//! for it, under a lock.
 
 use super::{Looked, Store, ThreadContext, Why, look};
 use crate::item::{Header, Item};
 use granary_cache::{Key, KeyHash, Outcome};
 
-/// A key, by its hash, as of a version of its stripe.
+/// A key's hash, and the version of its stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyVersion {
     hash: KeyHash,
     version: u64,
 }
 
-/// What was found of a key.
+/// The result of the lookup of a key.
 pub(super) struct Fetched {
     of: KeyVersion,
-    /// Its header; the data lies in the context.
+    /// The item's header; the data lies in the context.
     found: Result<Header, Why>,
 }
 
-/// Where a key is that is about to change.
+/// State of the lookup of a key that is about to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetching {
-    /// It is known what is there.
+    /// The result is known.
     Here,
-    /// A read has been begun, and what it brings is to be [given](Store::give_fetched) as this.
+    /// A read has been begun; its result is to be [given](Store::give_fetched) with this.
     Begun(KeyVersion),
 }
 
 impl Store {
-    /// Looks up a key that is about to change. If it has to be read from the device, `ticket` is asked, with which
-    /// [`go_on`](Store::go_on) tells of it.
+    /// Looks up a key that is about to change. If it has to be read from the device, `ticket` is called, and
+    /// [`go_on`](Store::go_on) reports the result with the ticket that it returns.
     pub fn fetch(
         &self,
         context: &mut ThreadContext,
@@ -57,14 +57,14 @@ impl Store {
         if fetched.is_some() { Fetching::Here } else { Fetching::Begun(of) }
     }
 
-    /// Gives what [`go_on`](Store::go_on) told of a key.
+    /// Takes the result that [`go_on`](Store::go_on) reported for a key.
     pub fn give_fetched(&self, context: &mut ThreadContext, of: KeyVersion, looked: Looked<'_>) {
         let ThreadContext { fetched, old, .. } = context;
         *fetched = Some(Fetched::new(of, looked, old));
     }
 
-    /// What is there of a key whose stripe is held at this version. It is in RAM, but where somebody has changed the key
-    /// or another one of its stripe since it was [fetched](Store::fetch): then it is looked up again.
+    /// The item of a key whose stripe is locked at this version. It is the [fetched](Store::fetch) one, unless a key of
+    /// the stripe has changed since: then the key is looked up again, which may read from the device.
     pub(super) fn take_fetched(
         &self,
         context: &mut ThreadContext,
@@ -83,7 +83,7 @@ impl Store {
             found.expect("a lookup has an outcome")
         });
         match fetched.found {
-            // It may have come to its end since.
+            // The item may have expired or been flushed since.
             Ok(header) if header.created_cas < flushed_below => Err(Why::Flushed),
             Ok(header) if header.deadline.is_past(now) => Err(Why::Expired),
             found => found,

@@ -1,7 +1,7 @@
-//! Items on a cache: reads of many keys without a lock, changes of a key one after the other.
+//! Items in a cache: many keys are read without a lock; the changes of a key are made one after the other.
 //!
-//! The seam to the cache is small: it is asked (`begin_many`, `go_on`, and `get_many` where a change has to wait), told (`put_many`, `delete_many`) and closed.
-//! Which items go to flash is the cache's business.
+//! Little of the cache is used: it is read (`begin_many`, `go_on`, and `get_many` where a change has to wait), written
+//! (`try_put_many`, `delete_many`) and closed. Which items go to flash is the cache's business.
 
 mod cas;
 mod context;
@@ -9,22 +9,25 @@ mod fetched;
 mod options;
 mod reads;
 mod stripes;
+mod time_reached;
 
 pub use context::ThreadContext;
 pub use fetched::{Fetching, KeyVersion};
 pub use options::{OpenError, Options};
 
+use crate::clock;
 use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
-use cas::{CasNumbers, Found};
+use cas::{CasNumbers, FileState};
 use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan};
 use reads::Reads;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use stripes::Stripes;
+use time_reached::{Clock, TimeReached};
 
-/// What the lookup of a key yields.
+/// The result of looking up a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looked<'a> {
     /// The item.
@@ -36,41 +39,41 @@ pub enum Looked<'a> {
 /// Why there is no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It is not known.
+    /// The cache does not have it.
     Unknown,
-    /// It came to its end.
+    /// It has expired.
     Expired,
     /// It was flushed.
     Flushed,
 }
 
-/// What becomes of a key.
+/// What a change does to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Nothing.
     Leave,
-    /// It goes, for good: what the lookup did not find, too. The cache may have lost sight of a version that is still
-    /// on flash, and the next recovery would find it.
+    /// Deletes it, also if the lookup found nothing: the index may have lost a version that is still on flash, which
+    /// the next recovery would find.
     Remove,
-    /// It gets this header over the data it has.
+    /// The item gets this header and keeps its data.
     Mark(Header),
-    /// It stays the item that was read, with this header and the data in hand.
+    /// It remains the same item for the memory of reads, with this header and the data in [`Hand::data`].
     Amend(Header),
-    /// It becomes a new item of this header and the data in hand.
+    /// It becomes a new item of this header and the data in [`Hand::data`].
     Write(Header),
 }
 
-/// What a change is made with.
+/// What the decision about a change is made with.
 pub struct Hand<'a> {
-    /// The second it is.
+    /// The current second.
     pub now: u32,
-    /// New data goes here.
+    /// Receives new data.
     pub data: &'a mut Vec<u8>,
     number: &'a mut dyn FnMut() -> u64,
 }
 
 impl<'a> Hand<'a> {
-    /// With numbers of `number`, each greater than the one before.
+    /// A hand that takes numbers from `number`, each of which is greater than the one before.
     pub fn new(now: u32, data: &'a mut Vec<u8>, number: &'a mut dyn FnMut() -> u64) -> Self {
         Self { now, data, number }
     }
@@ -80,25 +83,25 @@ impl<'a> Hand<'a> {
         Header::new((self.number)(), self.now, flags, deadline)
     }
 
-    /// Gives an item that changes another number.
+    /// Gives the header of a changed item a new number.
     pub fn set_new_cas(&mut self, header: &mut Header) {
         header.created_cas = (self.number)();
         header.cas = header.created_cas;
     }
 }
 
-/// There is no room for an item, as far as the device is behind; an older one of its key is gone, too.
+/// There is no room for an item, because the device is behind; an older item of the key is gone, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom;
 
-/// A new item for [`Store::set_many`]; its end must not be past.
+/// A new item for [`Store::set_many`]; its deadline must not be past.
 #[derive(Clone, Copy, Debug)]
 pub struct NewItem<'a> {
     /// Its key.
     pub key: &'a [u8],
     /// The client's own bits.
     pub flags: u32,
-    /// Its end.
+    /// Its deadline.
     pub deadline: Deadline,
     /// Its value.
     pub data: &'a [u8],
@@ -110,46 +113,73 @@ pub struct Store {
     numbers: CasNumbers,
     stripes: Stripes,
     reads: Reads,
+    time: TimeReached,
     item_bytes_max: usize,
-    /// The second in which a planned flush failed last.
+    /// The second in which a planned flush last failed.
     flush_failed_at: AtomicU32,
 }
 
 impl Store {
-    /// Opens the store, with what it held when it was closed or killed.
+    /// Opens the store, with the items that it held when it was closed or killed.
     pub fn open(options: &Options) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         std::fs::create_dir_all(&options.path).map_err(refused)?;
         if options.flash_bytes == 0 && FlashOptions::void(&options.flash_path())? {
-            // What changes from here on, those on flash do not hear of.
+            // The items on flash will miss the changes from here on.
             let path = options.path.display();
             tracing::warn!(
                 "{path}: the items on SSD are given up, for this start is told to use none (items.bin may be removed)"
             );
         }
-        let cache = Cache::open(options.cache()?)?;
+        Self::over(Cache::open(options.cache()?)?, options)
+    }
+
+    /// Opens the store on a device at hand.
+    #[cfg(test)]
+    pub(crate) fn open_on(
+        device: Box<dyn granary_cache::Device>,
+        options: &Options,
+    ) -> Result<Store, OpenError> {
+        Self::over(Cache::open_on(device, options.cache()?)?, options)
+    }
+
+    fn over(cache: Cache, options: &Options) -> Result<Store, OpenError> {
+        let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         let (numbers, found) = CasNumbers::open(options.numbers_path()).map_err(refused)?;
-        if found == Found::Nothing {
+        if found == FileState::Missing {
             if !cache.is_empty() {
                 let path = options.numbers_path();
                 tracing::warn!("{} is missing or damaged: the items are given up", path.display());
             }
-            // What is there may have been flushed, and its numbers would be given again.
+            // The items may have been flushed, and their numbers would be given again.
             cache.clear().map_err(|error| refused(error.into()))?;
+        }
+        let (time, clock) = TimeReached::open(&options.time_path(), clock::unix_time()).map_err(refused)?;
+        match clock {
+            Clock::Onward => {}
+            Clock::StartFrom(second) => clock::start_from(second),
+            Clock::SetBack(seconds) => {
+                if !cache.is_empty() {
+                    tracing::warn!(
+                        "the clock was set back by {seconds} s since the last stop: the items are given up, for what had expired would be there again"
+                    );
+                }
+                cache.clear().map_err(|error| refused(error.into()))?;
+            }
         }
         let (stripes, reads) = (Stripes::new(), Reads::new());
         let (item_bytes_max, flush_failed_at) = (options.item_bytes_max, AtomicU32::new(0));
-        Ok(Store { cache, numbers, stripes, reads, item_bytes_max, flush_failed_at })
+        Ok(Store { cache, numbers, stripes, reads, time, item_bytes_max, flush_failed_at })
     }
 
-    /// Closes it: it is warm at the next start.
+    /// Closes the store; the next start finds the items.
     pub fn close(self) -> io::Result<()> {
         let Store { cache, numbers, .. } = self;
         drop(cache);
         numbers.close()
     }
 
-    /// Stops as a kill would. For tests.
+    /// Stops like a kill. For tests.
     pub fn abandon(self) {
         self.cache.abandon();
     }
@@ -165,7 +195,7 @@ impl Store {
         self.item_bytes_max
     }
 
-    /// A key of this store.
+    /// The hashed key for this store.
     pub fn key<'a>(&self, key: &'a [u8]) -> Key<'a> {
         self.cache.key(key)
     }
@@ -174,7 +204,7 @@ impl Store {
     /// kill would not undo them, which it mostly does at once.
     ///
     /// # Errors
-    /// The files beside the data can neither tell of the changes nor be made to say nothing.
+    /// The files beside the data can neither record the changes nor be made void.
     pub fn sync_changes(&self) -> io::Result<()> {
         self.cache.sync_changes()
     }
@@ -184,18 +214,18 @@ impl Store {
         self.cache.is_behind()
     }
 
-    /// What the cache did and takes.
+    /// The statistics of the cache.
     pub fn cache_stats(&self) -> granary_cache::Stats {
         self.cache.stats()
     }
 
-    /// What a thread of its own needs.
+    /// A new context, for one thread.
     pub fn context(&self) -> ThreadContext {
         ThreadContext::new(granary_cache::Pending::new(&self.cache))
     }
 
-    /// Looks keys up and waits for nothing: `sink(i, looked)` is called for those that are in RAM; of the others
-    /// `ticket(i)` is asked, with which [`go_on`](Self::go_on) tells of them.
+    /// Looks keys up without waiting: calls `sink(i, looked)` for those in RAM, and `ticket(i)` for the others, whose
+    /// results [`go_on`](Self::go_on) reports with that ticket.
     pub fn begin_many(
         &self,
         context: &mut ThreadContext,
@@ -209,17 +239,16 @@ impl Store {
         self.cache.begin_many(&mut context.pending, keys, now, ticket, sink);
     }
 
-    /// Sends reads on their way, and tells what has come: `sink(ticket, looked)`. To be called after
-    /// `begin_many`, and when [`ThreadContext::event`] tells.
+    /// Submits reads, and calls `sink(ticket, looked)` for those that have come. To be called after `begin_many`, and
+    /// when [`ThreadContext::event`] is readable.
     pub fn go_on(&self, context: &mut ThreadContext, now: u32, mut sink: impl FnMut(u64, Looked<'_>)) {
-        // What was flushed meanwhile is not seen any more.
+        // Items that were flushed meanwhile are reported as misses.
         let flushed_below = self.numbers.flushed_below();
         self.cache
             .go_on(&mut context.pending, now, |ticket, outcome| sink(ticket, look(outcome, flushed_below)));
     }
 
-    /// Visits items, those that have come to their end or were flushed left out, in steps: a step takes some
-    /// milliseconds. Whether there may be more.
+    /// Visits items, except expired and flushed ones, in steps of some milliseconds. Returns whether there may be more.
     pub fn scan_on(
         &self,
         context: &mut ThreadContext,
@@ -239,7 +268,7 @@ impl Store {
         })
     }
 
-    /// Seconds since what leaves RAM next was stored or, as far as that is remembered, read.
+    /// Seconds since the item that leaves RAM next was stored or, as far as that is remembered, read.
     pub fn age(&self, now: u32) -> u32 {
         let mut oldest = now;
         self.cache.next_victim(|key, value| {
@@ -260,7 +289,8 @@ impl Store {
         self.reads.last(key)
     }
 
-    /// Stores items, the later of two with the same key last; `refused(i)` is told of those that find no room.
+    /// Stores items in order, so that the later of two with the same key remains; calls `refused(i)` for those that
+    /// find no room.
     pub fn set_many(
         &self,
         context: &mut ThreadContext,
@@ -289,9 +319,9 @@ impl Store {
         keys.iter().for_each(|key| self.reads.forget(*key));
     }
 
-    /// Changes a key as `decide` says, which is given what is there and may write down new data. Nobody
-    /// else changes the key meanwhile. Gives what `decide` gave. Who must not wait for the device [fetches](Self::fetch)
-    /// the key first.
+    /// Changes a key as `decide` says, which gets the item that is there and may write new data. No other thread
+    /// changes the key meanwhile. Returns what `decide` returned. A caller that must not wait for the device
+    /// [fetches](Self::fetch) the key first.
     pub fn change<R>(
         &self,
         context: &mut ThreadContext,
@@ -322,7 +352,8 @@ impl Store {
         value.clear();
         header.encode(value);
         if !header.deadline.is_past(now) {
-            // What will never be seen hides an older one, and is told from what was never there.
+            // An item that is past is stored without its data: it hides an older version, and later misses count as
+            // expired.
             value.extend_from_slice(data);
         }
         let expires_at = header.deadline.last_second();
@@ -334,7 +365,7 @@ impl Store {
         kept
     }
 
-    /// Flushes all items: now, or at a later second. On the device when it returns.
+    /// Flushes all items: now, or at a later second. The flush, or the plan, is on the device when this returns.
     pub fn flush(&self, delay: Exptime, now: u32) -> io::Result<()> {
         let deadline = Deadline::of(Exptime(delay.0.max(0)), now);
         match deadline.left(now) {
@@ -343,7 +374,7 @@ impl Store {
         }
     }
 
-    /// No change is under way: one that has read what is flushed must not write it back after.
+    /// Holds all stripes, as a change that has read a flushed item must not write it back afterwards.
     fn flush_now(&self) -> io::Result<()> {
         let _held = self.stripes.lock_all();
         self.flush_held()
@@ -352,7 +383,7 @@ impl Store {
     /// Flushes all items for a caller that holds all stripes.
     fn flush_held(&self) -> io::Result<()> {
         self.numbers.flush().or_else(|error| {
-            // That takes no room.
+            // Emptying the cache needs no space on the disk.
             tracing::warn!(%error, "the numbers of a flush_all cannot be written down: the cache is emptied instead");
             self.cache.clear()?;
             self.numbers.forget_plan();
@@ -360,15 +391,16 @@ impl Store {
         })
     }
 
-    /// Does what was planned for a second that has come. To be called with each new `now`, first.
+    /// Carries out a planned flush whose second has come. To be called first with each new `now`.
     pub fn tick(&self, now: u32) {
+        self.time.note(now);
         self.cache.note_time(now);
         let is_due = || (1..=now).contains(&self.numbers.flush_at());
-        // What could not be done is tried again once in a second.
+        // A flush that failed is tried again once a second.
         if !is_due() || self.flush_failed_at.load(Ordering::Relaxed) == now {
             return;
         }
-        // Who comes while another thread is at it waits: what is flushed is not seen any more.
+        // Other threads that come here meanwhile wait, so that they do not see flushed items.
         let _held = self.stripes.lock_all();
         if is_due()
             && let Err(error) = self.flush_held()

@@ -10,39 +10,39 @@ use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX, SHARED_MEMORY
 use granary_cache::{Applications, Compression, FlashOptions, PowerLoss, Reinsertion};
 use std::path::PathBuf;
 
-/// Stands for the bytes of an item, `item.rs`: after a change of them a store starts empty.
+/// Identifies the format of an item's bytes (`item.rs`): if it changes, a store starts empty.
 const FINGERPRINT: u64 = 0x6D65_6D63_0000_0001;
 
-/// A store.
+/// The options of a store.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder that everything lies in; it is made if need be.
+    /// The folder of all files; it is created if need be.
     pub path: PathBuf,
-    /// RAM for items, in bytes, everything counted.
+    /// RAM for items, in bytes, overhead included.
     pub memory_bytes: u64,
     /// Flash for items, in bytes, rounded down to whole segments; 0: all items are in RAM, and gone after
     /// a restart.
     pub flash_bytes: u64,
-    /// Greatest item, as memcached counts it: header, key and value.
+    /// Item size limit in bytes, as memcached counts it: header, key and value.
     pub item_bytes_max: usize,
-    /// What is read of flash at least, in bytes: a power of two from 4 KiB to 64 KiB. `None`: what suits the sizes, and
-    /// items of some hundred bytes.
+    /// Block size, the least that is read from flash, in bytes: a power of two from 4 KiB to 64 KiB. `None`: a size
+    /// that suits the sizes of RAM and flash, and items of some hundred bytes.
     pub block_size: Option<u64>,
-    /// A folder on a tmpfs where the items in RAM lie, so that a process that is killed does not lose them; where that
-    /// cannot be, and with `None`, they die with it. Without flash they do, too.
+    /// A folder on a tmpfs for the items in RAM, so that they survive a kill of the process. With `None`, without
+    /// flash, or if the folder cannot be used, they are lost with the process.
     pub memory_folder: Option<PathBuf>,
-    /// Have the device keep each change before it is answered, so that the items on flash outlive a loss of power; without,
-    /// a loss of power empties the store. Changed, the store starts empty.
+    /// Whether the device keeps each change before it is answered, so that the items on flash survive a loss of power;
+    /// otherwise a loss of power empties the store. If this is changed, the store starts empty.
     pub sync_changes: bool,
     /// Which items go to flash.
     pub admission: Admission,
     /// How items are compressed.
     pub compression: Compression,
-    /// Applications that share the store, by what their items' keys begin with.
+    /// Applications that share the store, by the prefixes of their keys.
     pub applications: Applications,
-    /// What may be written to flash in a day, in bytes.
+    /// Most bytes that may be written to flash in a day.
     pub bytes_per_day: Option<u64>,
-    /// Seeds the hash of keys, instead of a random number, for a store on flash whose keys nobody chooses to do harm.
+    /// Seed of the hash of keys, instead of a random one, for a store on flash whose keys no attacker chooses.
     pub hash_seed: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ pub enum OpenError {
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     Folder {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
         /// What the operating system says.
         source: std::io::Error,
@@ -66,7 +66,8 @@ pub enum OpenError {
 }
 
 impl Options {
-    /// memcached's greatest item; RAM is the filter in front of flash, and lies in `/dev/shm` if that has room.
+    /// Options with memcached's default item size limit. RAM is the filter in front of flash, and lies in `/dev/shm` if
+    /// that has room.
     pub fn new(path: impl Into<PathBuf>, memory_bytes: u64, flash_bytes: u64) -> Self {
         Self {
             path: path.into(),
@@ -88,16 +89,20 @@ impl Options {
         self.path.join("items")
     }
 
+    pub(super) fn time_path(&self) -> PathBuf {
+        self.path.join("time")
+    }
+
     pub(super) fn numbers_path(&self) -> PathBuf {
         self.path.join("numbers")
     }
 
-    /// What is written and reused at once: it holds the longest item, and is a power of two.
+    /// The segment size, the unit that is written and reused: it holds the longest item, and is a power of two.
     pub fn segment_bytes(&self) -> u64 {
         (2 * self.item_bytes_max as u64).next_power_of_two().max(SEGMENT_BYTES_MIN)
     }
 
-    /// What is read at least.
+    /// The block size, the least that is read from flash.
     pub fn block_bytes(&self) -> u64 {
         self.block_size.unwrap_or_else(|| {
             if self.partitions_wanted(BLOCK_BYTES) <= self.partitions_allowed() {
@@ -110,7 +115,7 @@ impl Options {
         })
     }
 
-    /// How many partitions the flash is divided into: as many as its index wants and RAM allows.
+    /// How many partitions the flash is divided into: as many as the index needs, if RAM allows them.
     pub fn partitions(&self) -> u64 {
         self.partitions_wanted(self.block_bytes()).min(self.partitions_allowed())
     }
@@ -157,7 +162,14 @@ impl Options {
             ));
         }
         if self.flash_bytes == 0 {
-            return Ok(None);
+            let of_flash =
+                [("synced changes", self.sync_changes), ("a write budget", self.bytes_per_day.is_some())];
+            return match of_flash.iter().find(|(_, is_set)| *is_set) {
+                Some((what, _)) => {
+                    Err(OpenError::Sizes(format!("{what}: for items on flash, and there is no flash")))
+                }
+                None => Ok(None),
+            };
         }
         if let Some(block) = self.block_size
             && !(block.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block))
@@ -215,10 +227,10 @@ mod tests {
         assert_eq!(partitions(8192, 32), (PARTITIONS_MAX, BLOCK_BYTES));
         assert_eq!(partitions(8192, 1024), (PARTITIONS_MAX, LARGE_BLOCK_BYTES));
         assert_eq!(partitions(1, 1024), (1, LARGE_BLOCK_BYTES));
-        // Larger items want larger segments, and these more RAM.
+        // Larger items need larger segments, and these need more RAM.
         let options = Options { item_bytes_max: 64 << 20, ..Options::new("", 1 << 30, 16 << 30) };
         assert_eq!((options.segment_bytes(), options.partitions()), (128 << 20, 1));
-        // Each has as many segments as a cache needs.
+        // Each partition has as many segments as a cache needs.
         let options = Options { item_bytes_max: 64 << 20, ..Options::new("", 2 << 30, 600 << 20) };
         assert_eq!((options.partitions(), options.block_bytes()), (1, MIDDLE_BLOCK_BYTES));
     }

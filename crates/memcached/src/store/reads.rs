@@ -1,6 +1,6 @@
 //! When keys were last read, as far as that is remembered: for the flags `h` and `l` and for `me`.
 //!
-//! Plain reads change nothing in the cache, so this is apart: one word for each of the keys read last,
+//! Plain reads change nothing in the cache, so this is a separate table: one word for each of the keys read last,
 //! written without a lock.
 
 use crate::limits::READS_REMEMBERED;
@@ -8,7 +8,7 @@ use granary_cache::Key;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A word is the hash's upper half and the second of the read; 0: none.
+/// A word holds the hash's upper half and the second of the read; 0: empty.
 pub(super) struct Reads {
     words: Box<[AtomicU64]>,
     hasher: RandomState,
@@ -27,13 +27,13 @@ impl Reads {
 
     pub fn note(&self, key: Key<'_>, now: u32) {
         let (word, half) = self.place(key);
-        // Most are noted already: then the line stays clean.
+        // Most reads are noted already in this second: then the cache line stays clean.
         if word.load(Ordering::Relaxed) != half | u64::from(now) {
             word.store(half | u64::from(now), Ordering::Relaxed);
         }
     }
 
-    /// What is written anew was not read yet.
+    /// Forgets the last read of a key that is written anew.
     pub fn forget(&self, key: Key<'_>) {
         let (word, half) = self.place(key);
         let noted = word.load(Ordering::Relaxed);
@@ -42,7 +42,7 @@ impl Reads {
         }
     }
 
-    /// The second of the last read.
+    /// The second of the last read of a key, if it is remembered.
     pub fn last(&self, key: Key<'_>) -> Option<u32> {
         let (word, half) = self.place(key);
         let noted = word.load(Ordering::Relaxed);

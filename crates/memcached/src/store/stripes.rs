@@ -1,4 +1,4 @@
-//! Locks that order the changes of one key, and of all keys.
+//! Locks that order the changes of each key, and of all keys.
 
 use crate::limits::STRIPES;
 use granary_cache::KeyHash;
@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// A lock for each of [`STRIPES`] parts of the keys, with a count of how often it was held. Several locks are taken in
-/// ascending order.
+/// A lock for each of [`STRIPES`] parts of the keys, with a count of how often it was released. Several locks are taken
+/// in ascending order.
 pub(super) struct Stripes {
     stripes: Box<[Stripe]>,
     hasher: RandomState,
@@ -16,18 +16,18 @@ pub(super) struct Stripes {
 #[derive(Default)]
 struct Stripe {
     lock: Mutex<()>,
-    /// Counts holds that have ended.
+    /// How often the lock was released.
     version: AtomicU64,
 }
 
-/// The lock of a stripe: whoever has it may change the keys of the stripe.
+/// The held lock of a stripe: its holder may change the keys of the stripe.
 pub(super) struct StripeGuard<'a> {
     version: &'a AtomicU64,
     _lock: MutexGuard<'a, ()>,
 }
 
 impl StripeGuard<'_> {
-    /// The version of the stripe while it is locked.
+    /// The version of the locked stripe.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
@@ -35,8 +35,8 @@ impl StripeGuard<'_> {
 
 impl Drop for StripeGuard<'_> {
     fn drop(&mut self) {
-        // After all that was changed, and before anybody else can change anything: who saw the version before has perhaps
-        // not seen the change.
+        // Incremented after all changes under this lock, and before another thread can take the lock: a thread that saw
+        // the version before may not have seen the changes.
         self.version.fetch_add(1, Ordering::Release);
     }
 }
@@ -55,7 +55,8 @@ impl Stripes {
         StripeGuard { version, _lock: lock.lock().expect("no panic under the lock") }
     }
 
-    /// The version of a key's stripe: as long as it is the same, no key of it has changed since it was read.
+    /// The version of a key's stripe: while it stays the same, no key of the stripe has changed since the version was
+    /// read.
     pub fn version(&self, hash: KeyHash) -> u64 {
         self.stripes[self.index(hash)].version.load(Ordering::Acquire)
     }

@@ -11,21 +11,21 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Small sizes, with flash.
-/// Of a seed for which no two of the tests' keys look alike: by a random one, an item in some ten thousands is lost.
+/// Options of small sizes, with flash. With this seed no two of the tests' keys have equal hash bits in the index: with
+/// a random one, one item in some ten thousand is lost.
 pub fn options(folder: &Path) -> Options {
     let mut store = StoreOptions::new(folder.join("memcached"), 64 << 20, 256 << 20);
     store.hash_seed = Some(1);
     Options::new("127.0.0.1:0".parse().unwrap(), store)
 }
 
-/// Behind the name of a policy: each change is synced.
+/// Suffix of the name of a policy: each change is synced.
 pub const SYNCED: &str = " synced";
 
-/// Behind the name of a policy: flash has eight segments, which are used again and again.
+/// Suffix of the name of a policy: flash has eight segments, which are reused again and again.
 pub const LITTLE_FLASH: &str = " on little flash";
 
-/// As little RAM as makes items leave it all the time.
+/// Options of a policy, with so little RAM that items leave it all the time.
 pub fn with_policy(folder: &Path, admission: &str) -> Options {
     let mut options = options(folder);
     options.store.memory_bytes = 4 << 20;
@@ -49,16 +49,16 @@ pub fn start(folder: &Path) -> Server {
     Server::start(&options(folder)).unwrap()
 }
 
-/// A server that is not Granary's, on a free port; it ends when this is dropped.
+/// A server that is not Granary's, on a free port; it is killed when this is dropped.
 pub struct OtherServer {
     child: Child,
     pub address: SocketAddr,
 }
 
 impl OtherServer {
-    /// Starts what `command` makes of an address.
+    /// Starts the command that `command` returns for an address.
     pub fn start(name: &str, command: impl Fn(SocketAddr) -> Command) -> OtherServer {
-        // Between the choice of a port and its use somebody else may take it, one that connects to itself among them.
+        // Between the choice of a port and its use another process may take it, or a connection to itself.
         std::iter::repeat_with(|| Self::try_start(&command))
             .take(10)
             .flatten()
@@ -82,7 +82,7 @@ impl OtherServer {
         None
     }
 
-    /// Whether it is this process that answers there: one that did not get its port ends.
+    /// Whether this process answers at the address: a process that did not get its port ends.
     fn is_itself(&mut self) -> bool {
         let stream = TcpStream::connect(self.address);
         let connected = stream.is_ok_and(|stream| stream.local_addr().is_ok_and(|own| own != self.address));
@@ -100,7 +100,7 @@ impl Drop for OtherServer {
     }
 }
 
-/// A real memcached.
+/// Starts a real memcached.
 pub fn memcached(arguments: &[&str]) -> OtherServer {
     OtherServer::start("memcached", |address| {
         let mut command = Command::new("memcached");
@@ -113,7 +113,7 @@ pub fn memcached(arguments: &[&str]) -> OtherServer {
 
 const END: &[u8] = b"EN Othe-end\r\n";
 
-/// A client that says what it is told and hears what is answered.
+/// A client that sends given requests and returns the replies.
 pub struct Client {
     address: SocketAddr,
     stream: TcpStream,
@@ -127,8 +127,8 @@ impl Client {
         Client { address, stream }
     }
 
-    /// Sends, and gives everything that is answered before the answer to one more request sent last. After
-    /// a connection that was closed comes a new one.
+    /// Sends a request and one more after it, and returns everything before the reply to that one. A closed connection
+    /// is followed by a new one.
     pub fn say(&mut self, request: &[u8]) -> Vec<u8> {
         self.ask(request);
         self.hear(request)
@@ -163,7 +163,7 @@ impl Client {
         heard
     }
 
-    /// As [`say`](Self::say), in text, lines ended for the caller.
+    /// Like [`say`](Self::say), with text whose lines end in `\n`.
     pub fn lines(&mut self, request: &str) -> String {
         let request = request.replace('\n', "\r\n") + "\r\n";
         String::from_utf8(self.say(request.as_bytes())).unwrap().replace("\r\n", "\n")

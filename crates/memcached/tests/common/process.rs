@@ -1,5 +1,5 @@
-//! A server in a process of its own, to be killed. The process is the test's own program, which runs a test
-//! by the name of `child`, and that calls [`serve`].
+//! A server in a process of its own, to be killed. The process is the test's own program, which runs its test `child`,
+//! which calls [`serve`].
 
 use super::with_policy;
 use granary_memcached::Server;
@@ -14,7 +14,7 @@ const POLICY: &str = "GRANARY_MEMCACHED_CHILD_POLICY";
 const PORT: &str = "GRANARY_MEMCACHED_CHILD_PORT";
 const MEMORY: &str = "GRANARY_MEMCACHED_CHILD_MEMORY";
 
-/// Serves until it is killed, if the environment says so.
+/// Serves until the process is killed, if the environment says so.
 pub fn serve() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let mut options = with_policy(Path::new(&folder), &std::env::var(POLICY).unwrap());
@@ -33,20 +33,20 @@ pub fn serve() {
 pub struct Process {
     child: Child,
     pub address: SocketAddr,
-    /// A test that runs for a minute says so, and ends if nobody can hear it.
+    /// Kept open: the test harness reports a test that runs for a minute, and ends if it cannot write that.
     _output: BufReader<ChildStdout>,
 }
 
 impl Process {
-    /// With little RAM; `port` 0: any.
+    /// Starts a server with little RAM; `port` 0: any port.
     pub fn start(folder: &Path, policy: &str, port: u16) -> Process {
         Self::start_with(folder, policy, port, None)
     }
 
-    /// With so much RAM, in bytes.
+    /// Starts a server with `memory` bytes of RAM.
     pub fn start_with(folder: &Path, policy: &str, port: u16, memory: Option<u64>) -> Process {
-        // A port that a killed process had may be somebody else's for a while, and its files may be locked until the kernel
-        // has ended its reads.
+        // The port of a killed process may be in use for a while, and its files may be locked until the kernel has
+        // ended its reads.
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             if let Some(process) = Self::try_start(folder, policy, port, memory) {
@@ -79,7 +79,7 @@ impl Process {
         Some(Process { child, address, _output: output })
     }
 
-    /// With SIGKILL.
+    /// Kills the process with SIGKILL.
     pub fn kill(self) {}
 }
 
@@ -92,7 +92,7 @@ impl Drop for Process {
 
 /// Stops the cache of processes that were killed, so that no file of its RAM is left.
 pub fn end(folder: &Path, policy: &str) {
-    // Its files may be locked for a while.
+    // The files of a killed process may be locked for a while.
     let deadline = Instant::now() + Duration::from_secs(60);
     let server = loop {
         match Server::start(&with_policy(folder, policy)) {

@@ -1,4 +1,4 @@
-//! What large buffers of all connections may take together.
+//! The budget for large buffers of all connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,13 +10,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of so many bytes.
+    /// A budget of `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
         Self { left: AtomicUsize::new(bytes) }
     }
 }
 
-/// What one connection has taken.
+/// The bytes that one connection has taken.
 #[derive(Debug)]
 pub(crate) struct Lease {
     budget: Arc<Budget>,
@@ -32,7 +32,7 @@ impl Lease {
         self.held == 0
     }
 
-    /// Sees to it that at least `bytes` are held. `false`: so many are not left.
+    /// Takes bytes until at least `bytes` are held. `false`: not enough are left.
     pub fn ensure(&mut self, bytes: usize) -> bool {
         let Some(more) = bytes.checked_sub(self.held).filter(|more| *more > 0) else { return true };
         let take = |left: usize| left.checked_sub(more);
@@ -41,7 +41,7 @@ impl Lease {
         taken
     }
 
-    /// Gives back what exceeds `bytes`.
+    /// Gives back held bytes beyond `bytes`.
     pub fn shrink(&mut self, bytes: usize) {
         let less = self.held.saturating_sub(bytes);
         self.budget.left.fetch_add(less, Ordering::Relaxed);

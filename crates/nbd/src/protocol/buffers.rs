@@ -5,7 +5,7 @@ use crate::limits::{BUFFER_BYTES, OUTPUT_STEP_BYTES};
 /// Bytes that have arrived and were not consumed.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// Initialised as a whole; `start..end` is what is there.
+    /// Completely initialised; `start..end` has arrived.
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
@@ -16,7 +16,7 @@ impl Input {
         Self { bytes: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
-    /// What has arrived.
+    /// The bytes that have arrived.
     pub fn filled(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
@@ -29,7 +29,7 @@ impl Input {
         }
     }
 
-    /// Room for bytes that arrive: at least one, unless `wanted` have arrived. They fit into the buffer.
+    /// Space for arriving bytes: at least one, unless `wanted` bytes have arrived. `wanted` bytes fit the buffer.
     pub fn space(&mut self, wanted: usize) -> &mut [u8] {
         debug_assert!(wanted <= BUFFER_BYTES);
         if self.start > 0 && (self.end == self.bytes.len() || wanted > self.bytes.len() - self.start) {
@@ -39,7 +39,7 @@ impl Input {
         &mut self.bytes[self.end..]
     }
 
-    /// Says that `len` bytes of the space were filled.
+    /// Notes that `len` bytes of the space were filled.
     pub fn arrived(&mut self, len: usize) {
         self.end += len;
         assert!(self.end <= self.bytes.len());
@@ -49,7 +49,7 @@ impl Input {
 /// Bytes to be sent.
 #[derive(Debug)]
 pub(crate) struct Output {
-    /// Initialised as a whole; `start..end` is what is to be sent.
+    /// Completely initialised; `start..end` is to be sent.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -65,7 +65,7 @@ impl Output {
         &self.bytes[self.start..self.end]
     }
 
-    /// Says that the first `len` bytes were sent.
+    /// Notes that the first `len` bytes were sent.
     pub fn sent(&mut self, len: usize) {
         self.start += len;
         assert!(self.start <= self.end, "what is sent was pending");
@@ -82,7 +82,7 @@ impl Output {
         self.end
     }
 
-    /// Takes back what was put since `end` was this.
+    /// Removes the bytes put since `end` returned this.
     pub fn truncate(&mut self, end: usize) {
         assert!((self.start..=self.end).contains(&end));
         self.end = end;
@@ -102,7 +102,7 @@ impl Output {
     fn grow(&mut self, end: usize) {
         let len = match end <= BUFFER_BYTES {
             true => end.next_power_of_two().max(BUFFER_BYTES / 4),
-            // Long replies are counted by what they take: no more of it than a step is for nothing.
+            // Long replies count with their capacity, so at most one step of it may be unused.
             false => end.next_multiple_of(OUTPUT_STEP_BYTES),
         };
         self.bytes.reserve_exact(len - self.bytes.len());
@@ -113,7 +113,7 @@ impl Output {
         self.reserve(bytes.len()).copy_from_slice(bytes);
     }
 
-    /// What was put at a place that `end` gave.
+    /// The bytes put at a place that `end` returned.
     pub fn at(&mut self, place: usize, len: usize) -> &mut [u8] {
         assert!(place + len <= self.end);
         &mut self.bytes[place..place + len]
@@ -123,10 +123,18 @@ impl Output {
         self.bytes.len()
     }
 
-    /// Gives back what an idle connection does not need.
-    pub fn shrink(&mut self) {
-        if self.start == self.end && self.bytes.len() > BUFFER_BYTES {
-            *self = Self::new();
+    /// Gives back most of the room beyond `bytes`, if more than as much again is there. Places that [`end`](Self::end) gave
+    /// are not valid any more.
+    pub fn shrink(&mut self, bytes: usize) {
+        let pending = self.end - self.start;
+        let len = bytes.max(pending).max(BUFFER_BYTES);
+        if self.bytes.len() > 2 * len {
+            let mut fresh = Self::new();
+            if bytes.max(pending) > BUFFER_BYTES {
+                fresh.grow(len);
+            }
+            fresh.put(self.pending());
+            *self = fresh;
         }
     }
 }
@@ -149,5 +157,22 @@ mod tests {
             assert_eq!(output.capacity(), taken);
         }
         assert_eq!(output.pending()[..100], [7; 100]);
+    }
+
+    #[test]
+    fn what_is_pending_stays_where_room_is_given_back() {
+        let mut output = Output::new();
+        output.put(&[1; 100]);
+        output.put(&[7; 32 << 20]);
+        output.sent(100 + (30 << 20));
+        let has = output.capacity();
+        output.shrink(20 << 20);
+        assert_eq!(output.capacity(), has, "less than as much again");
+        output.shrink(3 << 20);
+        assert!((3 << 20..(3 << 20) + OUTPUT_STEP_BYTES).contains(&output.capacity()));
+        assert_eq!(output.pending(), vec![7; 2 << 20]);
+        output.sent(2 << 20);
+        output.shrink(0);
+        assert_eq!((output.capacity(), output.pending().len()), (0, 0));
     }
 }

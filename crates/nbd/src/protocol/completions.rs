@@ -8,7 +8,8 @@ use super::{Errno, wire};
 use crate::export::{Outcome, Tag};
 use crate::limits::{BUFFER_BYTES, BYTES_IN_FLIGHT_MAX, COMMANDS_IN_FLIGHT_MAX, OUTPUT_BYTES_SOFT};
 
-/// Where a [`Session`](crate::Session) completes commands. Replies are written straight into the bytes to be sent.
+/// The commands in flight, which a [`Session`](crate::Session) completes here. Replies are written directly to the
+/// output.
 ///
 /// # Panics
 /// Its methods panic if a tag is not that of a command in flight of the kind in question: a session completes each
@@ -21,20 +22,20 @@ pub struct Completions {
     commands: Vec<Option<InFlight>>,
     free: Vec<Tag>,
     divided: DividedWrites,
-    /// What the commands in flight transfer.
+    /// Bytes that the commands in flight transfer.
     bytes: u64,
-    /// The longest READ in flight, of those that count ([`copied_by`]).
+    /// The longest READ in flight that counts ([`copied_by`]).
     longest_read: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     request: Request,
-    /// The WRITE that it is a part of.
+    /// The WRITE that this command is a part of.
     part_of: Option<WriteNumber>,
 }
 
-/// The bytes that a READ takes twice while its reply is written. Short ones do not count.
+/// The bytes that a READ occupies a second time while its reply is written. Short READs do not count.
 fn copied_by(request: &Request) -> u32 {
     if request.kind == wire::CMD_READ && request.len as usize > BUFFER_BYTES { request.len } else { 0 }
 }
@@ -57,11 +58,6 @@ impl Completions {
     /// The number of commands in flight.
     pub fn in_flight(&self) -> usize {
         self.commands.len() - self.free.len()
-    }
-
-    /// Bytes that the commands in flight transfer.
-    pub(super) fn bytes_in_flight(&self) -> u64 {
-        self.bytes
     }
 
     /// The bytes that the commands in flight and `more` take at the most: one of them at a time is copied to its reply.
@@ -108,14 +104,14 @@ impl Completions {
         self.divided.has_failed(write)
     }
 
-    /// Notes what became of a part of a WRITE, which is answered when this was the last.
+    /// Notes the outcome of a part of a WRITE, which is answered after its last part.
     pub(super) fn end_part(&mut self, write: WriteNumber, len: u32, outcome: Outcome) {
         if let Some((cookie, outcome)) = self.divided.end_part(write, len, outcome) {
             self.answer(cookie, outcome);
         }
     }
 
-    /// Takes a command out of flight.
+    /// Removes a command from those in flight.
     fn end(&mut self, tag: Tag) -> InFlight {
         let command = self.commands[tag.0 as usize].take().expect("the command is in flight");
         self.free.push(tag);
@@ -128,7 +124,7 @@ impl Completions {
         command
     }
 
-    /// Completes a command that asked for no data.
+    /// Completes a command without data in its reply.
     pub fn finish(&mut self, tag: Tag, outcome: Outcome) {
         let InFlight { request, part_of } = self.end(tag);
         let wants_data = matches!(request.kind, wire::CMD_READ | wire::CMD_BLOCK_STATUS);
@@ -139,7 +135,7 @@ impl Completions {
         }
     }
 
-    /// Completes a command, whichever it is, with an error.
+    /// Completes any command with an error.
     pub fn fail(&mut self, tag: Tag, errno: Errno) {
         self.finish(tag, Err(errno));
     }
@@ -172,12 +168,12 @@ impl Completions {
         }
     }
 
-    /// Answers a request without data as done.
+    /// Answers a request without data with success.
     pub(super) fn succeed(&mut self, cookie: u64) {
         self.simple(cookie, 0);
     }
 
-    /// Answers a READ of nothing.
+    /// Answers a READ of 0 bytes.
     pub(super) fn succeed_empty_read(&mut self, cookie: u64) {
         if self.structured {
             self.chunk(wire::REPLY_FLAG_DONE, wire::REPLY_TYPE_NONE, cookie, 0);

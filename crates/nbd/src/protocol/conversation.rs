@@ -10,8 +10,8 @@ use crate::limits::BUFFER_BYTES;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Rounds without large requests after which large buffers are given back.
-const QUIET_ROUNDS: u32 = 64;
+/// Rounds after which memory is given back that none of them needed.
+const ROUNDS_LOOKED_BACK: u32 = 64;
 
 /// A connection without its socket.
 ///
@@ -24,7 +24,9 @@ pub struct Conversation {
     lease: Lease,
     /// Bytes that the next step needs at once.
     wanted: usize,
-    quiet_rounds: u32,
+    /// Rounds since memory was last given back, and the most that one of them needed.
+    rounds: u32,
+    bytes_needed: usize,
     is_stopping: bool,
 }
 
@@ -65,7 +67,8 @@ impl Conversation {
             input: Input::new(),
             lease: Lease::new(budget),
             wanted: 1,
-            quiet_rounds: 0,
+            rounds: 0,
+            bytes_needed: 0,
             is_stopping: false,
         }
     }
@@ -204,31 +207,35 @@ impl Conversation {
         }
     }
 
-    /// Gives back memory that large requests took, if there were none for a while.
+    /// Gives back memory that large requests took, as far as none of the last rounds needed it.
     pub fn tidy(&mut self) {
         if self.output().capacity() <= BUFFER_BYTES && self.lease.is_empty() {
             return;
         }
-        self.quiet_rounds = if self.is_quiet() { self.quiet_rounds + 1 } else { 0 };
-        if self.quiet_rounds >= QUIET_ROUNDS {
-            self.give_back();
+        self.bytes_needed = self.bytes_needed.max(self.bytes_expected());
+        self.rounds += 1;
+        if self.rounds >= ROUNDS_LOOKED_BACK {
+            self.shrink(self.bytes_needed);
         }
     }
 
     /// Gives back memory that large requests took, as far as nothing that is under way needs it.
     pub fn give_back(&mut self) {
-        self.quiet_rounds = 0;
-        if self.is_quiet() {
-            self.output_mut().shrink();
-        }
-        let needed = self.transmission().map_or(0, Transmission::memory_in_use);
-        self.lease.shrink(needed);
+        self.shrink(self.bytes_expected());
     }
 
-    /// Whether nothing large is under way.
-    fn is_quiet(&self) -> bool {
-        let bytes = self.transmission().map_or(0, |transmission| transmission.completions.bytes_in_flight());
-        bytes <= BUFFER_BYTES as u64 && self.output().pending().is_empty()
+    fn shrink(&mut self, bytes: usize) {
+        (self.rounds, self.bytes_needed) = (0, 0);
+        self.output_mut().shrink(bytes);
+        let needed = self.transmission().map_or(0, Transmission::memory_in_use);
+        self.lease.shrink(needed.max(bytes.saturating_sub(BUFFER_BYTES)));
+    }
+
+    fn bytes_expected(&self) -> usize {
+        match self.transmission() {
+            Some(transmission) => transmission.bytes_expected(None),
+            None => self.output().pending().len(),
+        }
     }
 
     fn end(&mut self, ending: Ending) {

@@ -1,4 +1,4 @@
-//! WRITEs that are begun in parts while they arrive: nobody has to keep all of their data.
+//! WRITEs that are begun in parts while they arrive, so that their data is never kept completely.
 
 use super::Errno;
 use super::request::Request;
@@ -10,13 +10,13 @@ pub(super) fn is_divided(request: &Request) -> bool {
     request.payload() > WRITE_PART_BYTES
 }
 
-/// The first part of what is left of a WRITE.
+/// The next part of the rest of a WRITE.
 pub(super) fn first_part(rest: &Request) -> Request {
     let within = (rest.offset % u64::from(WRITE_PART_BYTES)) as u32;
     Request { len: rest.len.min(WRITE_PART_BYTES - within), ..*rest }
 }
 
-/// Returns a WRITE without its first `len` bytes; `None`: it has no more.
+/// Returns the rest of a WRITE behind its first `len` bytes; `None`: there is none.
 pub(super) fn behind(rest: &Request, len: u32) -> Option<Request> {
     let left = rest.len - len;
     (left > 0).then(|| Request { offset: rest.offset + u64::from(len), len: left, ..*rest })
@@ -29,12 +29,12 @@ pub(super) struct DividedWrites(Vec<Option<DividedWrite>>);
 #[derive(Debug)]
 struct DividedWrite {
     cookie: u64,
-    /// Bytes that are not done with.
+    /// Bytes whose parts are not completed.
     left: u32,
     failed: Option<Errno>,
 }
 
-/// The number of such a WRITE, used again once it is answered.
+/// The number of such a WRITE, reused once it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WriteNumber(usize);
 
@@ -49,12 +49,12 @@ impl DividedWrites {
         WriteNumber(number)
     }
 
-    /// Whether a part has failed: the others change nothing about the answer.
+    /// Whether a part has failed; the others do not change the answer then.
     pub fn has_failed(&self, WriteNumber(number): WriteNumber) -> bool {
         self.0[number].as_ref().is_some_and(|write| write.failed.is_some())
     }
 
-    /// Notes what became of so many bytes. Returns the answer and its cookie when these were the last.
+    /// Notes the outcome of a part of `len` bytes. After the last part, returns the cookie and the answer.
     pub fn end_part(
         &mut self,
         WriteNumber(number): WriteNumber,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why a command failed, as the client is told.
+/// The error of a command, as it is sent to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Errno {

@@ -7,7 +7,7 @@ use super::wire;
 use crate::export::Command;
 use crate::limits::{PAYLOAD_BYTES_MAX, STRING_BYTES_MAX};
 
-/// Options: a byte is their number, the rest their data.
+/// Options: the first byte is the number, the rest the data.
 pub fn options(data: &[u8]) {
     let Some((option, data)) = data.split_first() else { return };
     let decoded = OptionRequest::decode(u32::from(*option), data);
@@ -18,13 +18,13 @@ pub fn options(data: &[u8]) {
         _ => return,
     };
     assert!(name.len() <= STRING_BYTES_MAX && !name.contains('\0'));
-    // Nothing that is decoded may be cut short.
+    // Truncated data must not decode.
     if *option as u32 != wire::OPT_EXPORT_NAME {
         assert!(OptionRequest::decode(u32::from(*option), &data[..data.len() - 1]).is_err());
     }
 }
 
-/// Requests: what becomes a command lies within the export and is allowed there.
+/// Requests: a decoded command lies within the export and is allowed there.
 pub fn request(data: &[u8]) {
     let Some((properties, data)) = data.split_first() else { return };
     let Some(header) = data.first_chunk() else { return };

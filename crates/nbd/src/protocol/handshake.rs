@@ -11,20 +11,20 @@ use crate::limits::{
 };
 use std::sync::Arc;
 
-/// The number by which answers to BLOCK_STATUS name `base:allocation`.
+/// The id of `base:allocation` in answers to BLOCK_STATUS.
 pub(super) const ALLOCATION_CONTEXT: u32 = 1;
 
-/// What comes of the bytes that have arrived.
+/// The result of handling the arrived bytes.
 pub(super) enum Progress {
-    /// More of them are needed.
+    /// More bytes are needed.
     Waiting,
-    /// The replies that were gathered have to be sent before the next option is answered.
+    /// Gathered replies must be sent before the next option is answered.
     Room,
-    /// TLS begins with the next byte, once the answer was sent.
+    /// TLS begins with the next byte, once the answer is sent.
     StartTls,
     /// Transmission begins with the next byte.
     Transmission(Target, Box<dyn Session>),
-    /// The connection ends once what was answered is sent.
+    /// The connection ends once the answers are sent.
     Ended(Ending),
 }
 
@@ -32,14 +32,14 @@ pub(super) struct Handshake {
     exports: Arc<dyn Exports>,
     policy: TlsPolicy,
     is_encrypted: bool,
-    /// STARTTLS was granted: no byte is looked at before TLS has begun.
+    /// STARTTLS was granted: no byte is handled before TLS has begun.
     awaits_tls: bool,
-    /// What the client said first; none: nothing yet.
+    /// The client's flags, its first message.
     client_flags: Option<u32>,
     options: u32,
-    /// The rest of an option's data that is too long to be kept, and the option.
+    /// (option, bytes left to skip) of an option whose data is too long to be kept.
     skipped: Option<(u32, u32)>,
-    /// The number of the export with which the answer to LIST goes on.
+    /// The index of the export at which the answer to LIST goes on.
     listing: Option<usize>,
     structured: bool,
     /// The export for which `base:allocation` is selected.
@@ -67,7 +67,7 @@ impl Handshake {
         }
     }
 
-    /// From now on bytes come through TLS. Nothing that was negotiated before counts.
+    /// Notes that bytes come through TLS from now on. Earlier negotiation is void.
     pub fn encrypted(&mut self) {
         self.is_encrypted = true;
         self.awaits_tls = false;
@@ -75,7 +75,7 @@ impl Handshake {
         self.allocation = None;
     }
 
-    /// From now on options are refused.
+    /// Refuses options from now on.
     pub fn stop(&mut self) {
         self.is_stopping = true;
     }
@@ -109,7 +109,7 @@ impl Handshake {
         }
     }
 
-    /// Answers one option. Gives whether there may be another one, or what ends the negotiation.
+    /// Answers one option. Returns whether there may be another one, or what ends the negotiation.
     fn step(&mut self, input: &mut Input, output: &mut Output) -> Result<bool, Progress> {
         if let Some((option, left)) = self.skipped {
             let len = input.filled().len().min(left as usize);
@@ -155,7 +155,7 @@ impl Handshake {
         match result {
             Ok(()) => Ok(true),
             Err(Progress::StartTls) if !input.filled().is_empty() => {
-                // They came before TLS did, from whoever sits between.
+                // They were sent before TLS had begun, perhaps injected by an attacker.
                 Err(Progress::Ended(Ending::Violation("bytes were sent before TLS had begun")))
             }
             Err(progress) => Err(progress),
@@ -205,7 +205,7 @@ impl Handshake {
             Ok(OptionRequest::ListMetaContext(request)) => self.list_meta_context(&request, output),
             Ok(OptionRequest::SetMetaContext(request)) => self.set_meta_context(&request, output),
             Err(error) => {
-                // This option replaces what was selected, even where it fails.
+                // This option replaces the selection even if it fails.
                 if option == wire::OPT_SET_META_CONTEXT {
                     self.allocation = None;
                 }
@@ -239,7 +239,7 @@ impl Handshake {
         Target::new(export, self.structured, self.allocation.as_deref() == Some(name))
     }
 
-    /// Names the exports from the one with this number on, as far as there is room for replies.
+    /// Lists the exports from index `first` on, as far as there is room for replies.
     fn list(&mut self, first: usize, output: &mut Output) {
         let names = self.exports.names();
         for (number, (name, description)) in names.iter().enumerate().take(LISTED_EXPORTS_MAX).skip(first) {
@@ -247,7 +247,7 @@ impl Handshake {
                 self.listing = Some(number);
                 return;
             }
-            // A name that no client may ask for would be no use to it.
+            // Clients cannot request a longer name.
             if name.len() > STRING_BYTES_MAX {
                 continue;
             }
@@ -273,7 +273,7 @@ impl Handshake {
         Err(Progress::StartTls)
     }
 
-    /// Tells of an export, without the final answer. Gives the export if there is one.
+    /// Describes an export, without the final answer. Returns the export if there is one.
     fn info(&self, option: u32, request: &InfoRequest<'_>, output: &mut Output) -> Option<Arc<dyn Export>> {
         let Some(export) = self.exports.open(request.name) else {
             refuse(output, option, OptionError::Unknown, "there is no export of this name");
@@ -356,7 +356,7 @@ fn has_room(output: &Output) -> bool {
     output.pending().len() < HANDSHAKE_OUTPUT_BYTES_SOFT
 }
 
-/// A string as long as the protocol allows.
+/// A string cut to the length that the protocol allows.
 fn bounded(text: &str) -> &str {
     &text[..text.floor_char_boundary(STRING_BYTES_MAX)]
 }

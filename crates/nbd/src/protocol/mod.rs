@@ -41,7 +41,7 @@ pub enum TlsPolicy {
 pub enum Ending {
     /// The client said goodbye.
     Goodbye,
-    /// The client asked by EXPORT_NAME for an export that it cannot have; there is no other answer to that.
+    /// The client asked by EXPORT_NAME for an export that it cannot have; the protocol has no other answer to that.
     Refused,
     /// The client does not speak the protocol.
     Violation(&'static str),

@@ -3,7 +3,7 @@
 use super::wire;
 use crate::limits::{META_QUERIES_MAX, STRING_BYTES_MAX};
 
-/// What a client asks for before it chooses an export.
+/// A client's option in the handshake.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OptionRequest<'a> {
     ExportName(&'a str),
@@ -17,7 +17,7 @@ pub(crate) enum OptionRequest<'a> {
     SetMetaContext(MetaRequest<'a>),
 }
 
-/// An export, and what to tell of it beside its size.
+/// An export, and the properties to report beside its size.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InfoRequest<'a> {
     pub name: &'a str,
@@ -57,7 +57,7 @@ impl<'a> OptionRequest<'a> {
         let without_data = |request| if data.is_empty() { Ok(request) } else { Err(OptionError::Invalid) };
         match option {
             wire::OPT_EXPORT_NAME => string(data).map(Self::ExportName),
-            // Data of this one is ignored.
+            // The data of ABORT is ignored.
             wire::OPT_ABORT => Ok(Self::Abort),
             wire::OPT_LIST => without_data(Self::List),
             wire::OPT_STARTTLS => without_data(Self::StartTls),
@@ -85,7 +85,7 @@ impl<'a> InfoRequest<'a> {
                 wire::INFO_NAME => request.wants_name = true,
                 wire::INFO_DESCRIPTION => request.wants_description = true,
                 wire::INFO_BLOCK_SIZE => request.wants_block_size = true,
-                // What every answer has, and what is unknown.
+                // Properties that every answer has, and unknown ones.
                 _ => {}
             }
         }
@@ -114,7 +114,7 @@ impl<'a> MetaRequest<'a> {
     }
 }
 
-/// A string as the protocol has it: UTF-8 without NUL, of bounded length.
+/// A string of the protocol: UTF-8 without NUL, of bounded length.
 fn string(bytes: &[u8]) -> Result<&str, OptionError> {
     if bytes.len() > STRING_BYTES_MAX {
         return Err(OptionError::TooBig);

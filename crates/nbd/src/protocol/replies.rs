@@ -1,4 +1,4 @@
-//! Replies with data, written while it is found.
+//! Replies with data, written piece by piece.
 
 use super::completions::Completions;
 use super::handshake::ALLOCATION_CONTEXT;
@@ -13,9 +13,9 @@ use crate::limits::{EXTENTS_MAX, HOLE_BYTES_MIN};
 pub struct ReadReply<'a> {
     completions: &'a mut Completions,
     request: Request,
-    /// Where the reply begins in the output.
+    /// The start of the reply in the output.
     start: usize,
-    /// The chunk that was begun last.
+    /// The last chunk begun.
     chunk: Option<Chunk>,
     /// Bytes of the request that have been answered.
     filled: u32,
@@ -24,10 +24,10 @@ pub struct ReadReply<'a> {
 
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
-    /// Where its header lies.
+    /// The place of its header.
     place: usize,
     is_hole: bool,
-    /// Bytes of the export that it tells of.
+    /// Bytes of the export that it covers.
     len: u32,
 }
 
@@ -53,8 +53,8 @@ impl<'a> ReadReply<'a> {
         self.buffer(data.len()).copy_from_slice(data);
     }
 
-    /// Appends bytes that the caller fills, all of them, or else [fails](Self::fail) the command: what they hold
-    /// before is unspecified.
+    /// Appends `len` bytes with unspecified contents. The caller must fill all of them, or [fail](Self::fail) the
+    /// command.
     ///
     /// # Panics
     /// If they are more than are [`missing`](Self::missing).
@@ -67,7 +67,7 @@ impl<'a> ReadReply<'a> {
         self.completions.output.reserve(len)
     }
 
-    /// Appends zeroes; as a hole where the client understands that.
+    /// Appends zeroes; as a hole if the client understands that.
     ///
     /// # Panics
     /// If they are more than are [`missing`](Self::missing).
@@ -99,7 +99,7 @@ impl<'a> ReadReply<'a> {
         self.chunk = Some(Chunk { place, is_hole, len });
     }
 
-    /// Writes what the last chunk's header could not know.
+    /// Completes the last chunk's header.
     fn close_chunk(&mut self, flags: u16) {
         let Some(Chunk { place, is_hole, len }) = self.chunk.take() else { return };
         let output = &mut self.completions.output;
@@ -121,7 +121,7 @@ impl<'a> ReadReply<'a> {
         self.is_finished = true;
     }
 
-    /// Fails the command. Nothing of what was appended is sent.
+    /// Fails the command. Appended data is not sent.
     pub fn fail(mut self, errno: Errno) {
         self.abort(errno);
     }
@@ -146,9 +146,9 @@ impl Drop for ReadReply<'_> {
 pub struct ExtentsReply<'a> {
     completions: &'a mut Completions,
     request: Request,
-    /// Where the reply begins in the output.
+    /// The start of the reply in the output.
     start: usize,
-    /// Bytes that the extents before the last tell of.
+    /// Bytes that the extents before the last one cover.
     described: u32,
     last: Option<(u32, ExtentState)>,
     count: usize,
@@ -162,8 +162,8 @@ impl<'a> ExtentsReply<'a> {
         Self { completions, request, start, described: 0, last: None, count: 0 }
     }
 
-    /// Appends a run of bytes; runs of the same state become one extent, and what lies beyond the request is cut off.
-    /// Returns whether more is wanted: a client that wants more than it gets asks again.
+    /// Appends a run of bytes; runs of the same state become one extent, and bytes beyond the request are cut off.
+    /// Returns whether more extents fit; the client asks again for the rest.
     pub fn push(&mut self, len: u64, state: ExtentState) -> bool {
         let (last, is_same) = match self.last {
             Some((len, before)) => (len, before == state),

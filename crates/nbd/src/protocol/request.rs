@@ -16,7 +16,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Decodes a header. `None`: it is none.
+    /// Decodes a header. `None`: it is invalid.
     pub fn decode(bytes: &[u8; wire::REQUEST_BYTES]) -> Option<Self> {
         let (magic, rest) = bytes.split_first_chunk()?;
         let (flags, rest) = rest.split_first_chunk()?;
@@ -38,12 +38,12 @@ impl Request {
         if self.kind == wire::CMD_WRITE { self.len } else { 0 }
     }
 
-    /// The bytes that it transfers, either way.
+    /// The bytes that it transfers, in either direction.
     pub fn transfer(&self) -> u32 {
         if matches!(self.kind, wire::CMD_READ | wire::CMD_WRITE) { self.len } else { 0 }
     }
 
-    /// Whether it must be durable before it is completed.
+    /// Whether its effect must be durable before it is completed.
     pub fn is_forced(&self) -> bool {
         self.flags & wire::CMD_FLAG_FUA != 0
     }
@@ -53,7 +53,7 @@ impl Request {
         self.flags & (wire::CMD_FLAG_DF | wire::CMD_FLAG_REQ_ONE) != 0
     }
 
-    /// Checks the request against what was negotiated. Gives the command, whose data is to follow.
+    /// Checks the request against the negotiated properties. Returns the command, without its data.
     pub fn command(&self, target: &Target) -> Result<Command<'static>, Errno> {
         let allowed = match self.kind {
             wire::CMD_READ if target.structured => wire::CMD_FLAG_DF,

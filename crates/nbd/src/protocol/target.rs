@@ -1,10 +1,10 @@
-//! What a connection has chosen: an export, as it was then.
+//! The chosen export of a connection, with its properties at that time.
 
 use super::wire;
 use crate::export::Export;
 use crate::limits::{MINIMUM_BLOCK_MAX, PAYLOAD_BYTES_MAX};
 
-/// An export's properties, as the client is told them once.
+/// An export's properties, reported to the client once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub size: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// # Panics
-    /// If the export's block sizes are not what [`Export`] says they are.
+    /// If the export's block sizes violate the rules of [`Export`].
     pub fn new(export: &dyn Export, structured: bool, allocation: bool) -> Self {
         let (minimum_block, preferred_block) = (export.minimum_block(), export.preferred_block());
         assert!(minimum_block.is_power_of_two() && minimum_block <= MINIMUM_BLOCK_MAX);

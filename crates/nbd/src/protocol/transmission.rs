@@ -19,17 +19,17 @@ pub(super) struct Transmission {
     is_stopping: bool,
 }
 
-/// What becomes of a WRITE whose data is taken while it arrives.
+/// A WRITE whose data is consumed while it arrives.
 #[derive(Clone, Copy)]
 enum Payload {
-    /// It is skipped, and then answered so.
+    /// Its data is skipped, then the error is sent.
     Skipped(Skipped),
-    /// It is begun in parts: what is left of it.
+    /// It is begun in parts: its rest.
     Divided(Request, WriteNumber),
 }
 
 impl Payload {
-    /// Bytes of it that were not taken.
+    /// Bytes that were not consumed yet.
     fn left(self) -> u32 {
         match self {
             Self::Skipped(skipped) => skipped.left,
@@ -45,16 +45,16 @@ struct Skipped {
     errno: Errno,
 }
 
-/// Why no more requests are begun.
+/// Why no further request is begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
     /// This many bytes are needed at once.
     Input(usize),
     /// Replies must be sent, or commands completed, first.
     Room,
-    /// All connections together use as much memory as they may.
+    /// All connections together have used up their memory budget.
     Memory,
-    /// The client asks for nothing more.
+    /// The connection ends.
     Ended(Ending),
 }
 
@@ -64,12 +64,12 @@ impl Transmission {
         Self { target, session, completions, payload: None, is_stopping: false }
     }
 
-    /// From now on commands are refused.
+    /// Refuses commands from now on.
     pub fn stop(&mut self) {
         self.is_stopping = true;
     }
 
-    /// The client may come back on another connection, and has not said goodbye.
+    /// Notes that the client has gone without a goodbye, and may come back on another connection.
     pub fn client_has_gone(&mut self) {
         self.session.client_has_gone();
     }
@@ -78,12 +78,12 @@ impl Transmission {
         &*self.session
     }
 
-    /// Whether data of a WRITE is still to arrive whose header was taken.
+    /// Whether data is still to arrive of a WRITE whose header was consumed.
     pub fn awaits_payload(&self) -> bool {
         self.payload.is_some()
     }
 
-    /// Whether there is a goodbye in what has arrived, or in what comes `behind` it.
+    /// Whether the arrived bytes, or those `behind` them, contain a goodbye.
     pub fn finds_goodbye(&self, input: &Input, behind: &[u8]) -> bool {
         let said = [input.filled(), behind].concat();
         let mut at = self.payload.map_or(0, Payload::left) as usize;
@@ -102,7 +102,7 @@ impl Transmission {
         self.session.poll(&mut self.completions);
     }
 
-    /// Begins what has arrived, as far as there is room, and completes what is ready.
+    /// Begins arrived requests as far as there is room, and completes finished commands.
     pub fn advance(&mut self, input: &mut Input, lease: &mut Lease) -> Pause {
         loop {
             let pause = loop {
@@ -112,7 +112,7 @@ impl Transmission {
             };
             let before = self.completions.in_flight();
             self.poll();
-            // What has ended has made room, though there may be nothing to send of it: a part of a WRITE has no answer.
+            // Completed commands have made room, even if nothing is to be sent: a part of a WRITE has no answer.
             let has_room = self.completions.in_flight() < before;
             if !(has_room && matches!(pause, Pause::Room | Pause::Memory)) {
                 return pause;
@@ -181,7 +181,7 @@ impl Transmission {
         None
     }
 
-    /// Begins the next part of a WRITE whose header was taken.
+    /// Begins the next part of a WRITE whose header was consumed.
     fn begin_part(
         &mut self,
         rest: &Request,
@@ -190,7 +190,7 @@ impl Transmission {
         lease: &mut Lease,
     ) -> Option<Pause> {
         let len = if self.completions.has_failed(write) {
-            // Nothing of the rest can change the answer.
+            // A part has failed: the rest cannot change the answer, and is skipped.
             let len = input.filled().len().min(rest.len as usize);
             if len == 0 {
                 return Some(Pause::Input(1));
@@ -215,7 +215,8 @@ impl Transmission {
         None
     }
 
-    /// Why a request that takes `total` bytes of the input is not begun yet. It takes memory only once they are there.
+    /// Why a request that takes `total` bytes of the input is not begun yet. It takes memory only once these have
+    /// arrived.
     fn pause_before(
         &self,
         request: &Request,
@@ -232,7 +233,7 @@ impl Transmission {
         (!lease.ensure(self.memory_with(Some(request)))).then_some(Pause::Memory)
     }
 
-    /// Passes by the data of a WRITE that is refused.
+    /// Skips the data of a refused WRITE.
     fn skip(&mut self, skipped: Skipped, input: &mut Input) -> Option<Pause> {
         let len = input.filled().len().min(skipped.left as usize);
         input.consume(len);
@@ -253,16 +254,19 @@ impl Transmission {
         self.payload = Some(Payload::Skipped(skipped));
     }
 
-    /// The bytes beyond the first [`BUFFER_BYTES`] that the connection's replies and commands may take: what is read goes to
-    /// the replies, and what is written is kept where it has to wait.
+    /// The bytes beyond the first [`BUFFER_BYTES`] that the connection's replies and commands may take: data read goes
+    /// to the replies, and data of waiting writes is kept.
     pub fn memory_in_use(&self) -> usize {
         self.memory_with(None)
     }
 
-    /// As [`memory_in_use`](Self::memory_in_use), with another command.
+    /// Like [`memory_in_use`](Self::memory_in_use), with another command `more`.
     fn memory_with(&self, more: Option<&Request>) -> usize {
-        let output = &self.completions.output;
-        let expected = output.pending().len() + self.completions.memory_in_flight(more);
-        expected.max(output.capacity()).saturating_sub(BUFFER_BYTES)
+        self.bytes_expected(more).max(self.completions.output.capacity()).saturating_sub(BUFFER_BYTES)
+    }
+
+    /// The bytes that are under way: replies that are pending, and what commands in flight, with another one, will take.
+    pub fn bytes_expected(&self, more: Option<&Request>) -> usize {
+        self.completions.output.pending().len() + self.completions.memory_in_flight(more)
     }
 }

@@ -38,7 +38,7 @@ impl Acceptor {
             self.threads.retain(|thread| !thread.is_finished());
             (0..self.listeners.len()).for_each(|listener| self.accept(listener));
         }
-        // Nobody comes in any more while the rest is served.
+        // No new connections while the rest is served.
         self.listeners.clear();
         for thread in self.threads {
             // A panic of the thread was printed by it; there is nothing to add.
@@ -82,7 +82,7 @@ impl Acceptor {
     }
 }
 
-/// A connection's place among those that are allowed.
+/// A connection's share of the allowed number.
 struct Place(Arc<Counters>);
 
 impl Place {
@@ -108,7 +108,7 @@ impl Drop for Place {
     }
 }
 
-/// The client went away before it was accepted, or a signal came.
+/// Whether the client went away before it was accepted, or a signal came.
 fn is_of_the_client(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }

@@ -16,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a connection is served with.
+/// The server's state that a connection needs.
 #[derive(Clone)]
 pub(super) struct Context {
     pub exports: Arc<dyn Exports>,
@@ -31,7 +31,7 @@ pub(super) struct Context {
 /// How a connection ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The protocol's end, or the client's going.
+    /// By the protocol, or as the client has gone.
     Protocol(Ending),
     /// The server stops.
     Stopped,
@@ -41,21 +41,21 @@ pub(super) enum End {
     Broken(io::Error),
 }
 
-/// A client's turn, while it is waited for: to take replies, or to send the rest of a request.
+/// A client that is waited for: to take replies, or to send the rest of a request.
 struct Stall {
-    /// When its turn, or its last progress in it, was.
+    /// The start of the wait, or the last progress.
     since: Instant,
-    /// Bytes that came or went since then.
+    /// Bytes received or sent since then.
     bytes: usize,
 }
 
-/// What woke a thread that waited.
+/// The reason why a waiting thread woke.
 enum Wake {
     /// The client has sent something, or has gone.
     Readable,
-    /// Something else, or the time.
+    /// Something else, or the deadline.
     Other,
-    /// There is nothing to wait for.
+    /// The connection is over.
     Over(End),
 }
 
@@ -64,13 +64,13 @@ pub(super) struct Connection {
     channel: Channel<Wire>,
     context: Context,
     begun: Instant,
-    /// When bytes came or went last.
+    /// The last time that bytes were received or sent.
     active: Instant,
     stall: Option<Stall>,
     stopping: Option<Instant>,
     /// The client has closed its side.
     is_closed: bool,
-    /// The last read without a sign of readiness found something.
+    /// The last read without a readiness event found bytes.
     is_busy: bool,
     patience: Patience,
 }
@@ -95,10 +95,11 @@ impl Connection {
         }
     }
 
-    /// Serves the client until one of both has enough.
+    /// Serves the client until the connection ends.
     pub fn run(mut self) -> End {
         let end = self.turns().unwrap_or_else(End::Broken);
-        // Before the client can know: it may come back at once. After a goodbye nothing is left.
+        // Before the client can notice the end, for it may come back at once. After a goodbye nothing is left to give
+        // up.
         self.conversation.client_has_gone();
         self.channel.close();
         if !matches!(end, End::Protocol(Ending::Goodbye) | End::Broken(_)) {
@@ -113,7 +114,7 @@ impl Connection {
                 self.stopping = Some(Instant::now());
                 self.conversation.stop();
             }
-            // A client that keeps sending is not waited for, which would tell.
+            // Checked here, for a client that keeps sending is never waited for.
             if self.is_late() {
                 return Ok(End::Slow("its handshake took too long"));
             }
@@ -132,9 +133,7 @@ impl Connection {
                 Need::Room if has_sent => continue,
                 _ => {}
             }
-            if is_sent {
-                self.conversation.tidy();
-            }
+            self.conversation.tidy();
             let wants_input = need == Need::Input;
             if wants_input && (self.is_busy || self.channel.is_encrypted()) {
                 self.is_busy = self.receive()?;
@@ -159,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// Looks for requests for a while, and lets others have the core. Gives whether there are any.
+    /// Polls for requests for a while, yielding the core. Returns whether there are any.
     fn look(&mut self, began: Instant) -> io::Result<bool> {
         while began.elapsed() < self.patience.get() {
             rustix::thread::sched_yield();
@@ -182,7 +181,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has come, a buffer of it at the most. Gives whether anything has.
+    /// Reads arrived bytes, at most a buffer. Returns whether there were any.
     fn receive(&mut self) -> io::Result<bool> {
         let space = self.conversation.space();
         debug_assert!(!space.is_empty(), "there is room for what is needed");
@@ -199,7 +198,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Sends what is pending, as far as the client takes it. Gives whether it took anything.
+    /// Sends pending bytes as far as the client takes them. Returns whether it took any.
     fn send(&mut self) -> io::Result<bool> {
         let mut has_sent = false;
         loop {
@@ -225,7 +224,8 @@ impl Connection {
         }
     }
 
-    /// Notes that bytes came or went. They are progress, if they are enough where others may wait for memory.
+    /// Notes that bytes were received or sent. If the connection holds memory that others may wait for, only enough
+    /// bytes count as progress.
     fn note_moved(&mut self, bytes: usize) {
         self.active = Instant::now();
         let Some(stall) = &mut self.stall else { return };
@@ -235,7 +235,7 @@ impl Connection {
         }
     }
 
-    /// Notes whether it is the client's turn.
+    /// Notes whether the client is waited for.
     fn note_turn(&mut self, need: Need, now: Instant) {
         let conversation = &self.conversation;
         let is_awaited =
@@ -247,7 +247,7 @@ impl Connection {
         }
     }
 
-    /// Waits for what is needed.
+    /// Waits until the conversation can go on.
     fn wait(&mut self, need: Need) -> io::Result<Wake> {
         let now = Instant::now();
         self.note_turn(need, now);
@@ -258,14 +258,14 @@ impl Connection {
         let has_output = !self.conversation.pending().is_empty() || self.channel.has_unsent();
         let event = self.conversation.event().filter(|_| self.conversation.in_flight() > 0);
         let (wire, stop) = (&self.channel.stream, self.context.stop.event());
-        // poll() wants a descriptor in each place: where there is none, this is one without events.
+        // poll() needs a descriptor in each place: a missing one is replaced by one without events.
         let watch = |fd: Option<_>, flags| match fd {
             Some(fd) => PollFd::from_borrowed_fd(fd, flags),
             None => PollFd::from_borrowed_fd(stop, PollFlags::empty()),
         };
         let input = match need {
             Need::Input => watch(Some(wire.input()), PollFlags::IN),
-            // It is not read from, but that its client has gone is to be known.
+            // Nothing is read from it, but a hang-up of the client must be noticed.
             Need::Room | Need::Memory if !self.is_closed && self.conversation.is_transmitting() => {
                 watch(Some(wire.input()), PollFlags::RDHUP)
             }
@@ -299,13 +299,14 @@ impl Connection {
         Ok(if input.is_empty() { Wake::Other } else { Wake::Readable })
     }
 
-    /// Whether a client that has closed its side has said goodbye in what is not read yet. Through TLS it cannot be seen.
+    /// Whether the unread bytes of a client that has closed its side contain a goodbye. Through TLS this cannot be
+    /// seen.
     fn finds_goodbye(&self) -> bool {
         let finds = |behind: Vec<u8>| self.conversation.finds_goodbye(&behind);
         !self.channel.is_encrypted() && self.channel.stream.peek().is_ok_and(finds)
     }
 
-    /// The time to look again at the latest, or why it is over.
+    /// The latest time to wake up, or the end of the connection.
     fn deadline(&self, need: Need, now: Instant) -> Result<Instant, End> {
         let conversation = &self.conversation;
         let mut deadline = now + Duration::from_millis(IDLE_MILLISECONDS);
@@ -339,8 +340,8 @@ impl Connection {
         Ok(deadline)
     }
 
-    /// Waits a moment for the client to take what was said last and to go: bytes that are not read would make the
-    /// system take back what it has not delivered.
+    /// Waits a moment for the client to take the last replies and to go: closing a socket with unread bytes would make
+    /// the system drop undelivered replies.
     fn linger(&mut self) {
         let wire = &mut self.channel.stream;
         wire.shutdown();

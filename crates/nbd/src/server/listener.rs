@@ -1,4 +1,4 @@
-//! Where clients come in: an address, a socket in the file system, or what systemd opened.
+//! Listening sockets: an address, a socket in the file system, or sockets that systemd opened.
 
 use super::ServerError;
 use granary_sockets::{SocketFile, UnixSocket};
@@ -10,7 +10,7 @@ use std::os::unix::net::UnixListener;
 
 pub(super) enum Listener {
     Tcp(TcpListener),
-    /// The file is this server's; systemd's own are systemd's.
+    /// With the file if it is this server's; `None` for systemd's sockets.
     Unix(Option<SocketFile>, UnixListener),
 }
 
@@ -26,14 +26,14 @@ impl Listener {
         Ok(Self::Unix(Some(file), listener))
     }
 
-    /// What systemd opened for this process (`LISTEN_FDS`, `LISTEN_PID`); none if it did not.
+    /// The sockets that systemd opened for this process (`LISTEN_FDS`, `LISTEN_PID`), if any.
     pub fn activated() -> Result<Vec<Self>, ServerError> {
         let mut sockets = ListenFd::from_env();
         let mut listeners = Vec::new();
         for index in 0..sockets.len() {
             let listener = match sockets.take_unix_listener(index) {
                 Ok(listener) => listener.map(|listener| Self::Unix(None, listener)),
-                // Of another kind: it stays where it was.
+                // Another kind of socket, which was left in place.
                 Err(_) => sockets.take_tcp_listener(index).map_err(ServerError::Activation)?.map(Self::Tcp),
             };
             listeners.extend(listener);
@@ -57,7 +57,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
-                // Neither is vital: a reply may come later, a dead client stay longer.
+                // Failures are harmless: replies may come later, dead clients stay longer.
                 let _ = stream.set_nodelay(true);
                 let _ = socket2::SockRef::from(&stream).set_keepalive(true);
                 Ok(stream.into())
@@ -66,13 +66,13 @@ impl Listener {
         }
     }
 
-    /// The URI by which clients find it, who must speak TLS or need not.
+    /// The URI for clients. `requires_tls`: they must use TLS.
     pub fn uri(&self, requires_tls: bool) -> Option<String> {
         let scheme = if requires_tls { "nbds" } else { "nbd" };
         match self {
             Self::Tcp(_) => self.address().map(|address| format!("{scheme}://{address}")),
             Self::Unix(file, listener) => {
-                // Granary's own was bound under another name than it has now.
+                // Granary's own socket was bound under another name than its present one.
                 let bound = listener.local_addr().ok();
                 let path = file.as_ref().map(SocketFile::path).or_else(|| bound.as_ref()?.as_pathname())?;
                 Some(format!("{scheme}+unix:///?socket={}", path.display()))
@@ -80,7 +80,7 @@ impl Listener {
         }
     }
 
-    /// Its address, if it listens for TCP.
+    /// The address, if it is a TCP listener.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok(),
@@ -89,7 +89,7 @@ impl Listener {
     }
 }
 
-/// Whether systemd, or who does as it does, has opened sockets for this process (`LISTEN_FDS`, `LISTEN_PID`).
+/// Whether systemd, or a similar program, has opened sockets for this process (`LISTEN_FDS`, `LISTEN_PID`).
 pub fn is_activated() -> bool {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
     number("LISTEN_FDS").is_some_and(|sockets| sockets > 0)

@@ -29,24 +29,24 @@ use std::time::Duration;
 pub use stop::Stop;
 use wire::Wire;
 
-/// What a server is started with.
+/// The options of a server.
 #[derive(Clone)]
 pub struct Options {
-    /// What is served.
+    /// The served exports.
     pub exports: Arc<dyn Exports>,
-    /// Where it listens for TCP; port 0 lets the system choose.
+    /// The TCP addresses to listen on; port 0 lets the system choose.
     pub addresses: Vec<SocketAddr>,
-    /// Where it listens for clients of the same machine.
+    /// The Unix sockets to listen on.
     pub sockets: Vec<UnixSocket>,
-    /// Whether it takes the sockets that systemd opened for this process, if there are any.
+    /// Whether to use the sockets that systemd opened for this process, if any.
     pub is_activated: bool,
-    /// With it, clients may speak TLS.
+    /// The TLS configuration; with it, clients may use TLS.
     pub tls: Option<Arc<ServerConfig>>,
-    /// Whether clients must speak TLS, where they may.
+    /// Whether clients must use TLS; needs `tls`.
     pub requires_tls: bool,
     /// Most connections at a time; others are closed at once.
     pub connections_max: usize,
-    /// The time that a client has for its handshake, TLS included.
+    /// The time that a client has for its handshake, including TLS.
     pub handshake_timeout: Duration,
     /// The time without progress after which a client is disconnected that takes no replies, or that stopped in the
     /// middle of a request.
@@ -54,7 +54,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// A server that listens nowhere yet.
+    /// Options of a server without listening sockets yet.
     pub fn new(exports: Arc<dyn Exports>) -> Self {
         Self {
             exports,
@@ -104,7 +104,7 @@ impl Options {
     }
 }
 
-/// Why a server did not start, or why the only client of one that [`serve`] is has gone.
+/// Why a server did not start, or why the client of [`serve`] has gone.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The address cannot be listened on.
@@ -113,24 +113,24 @@ pub enum ServerError {
     /// The Unix socket cannot be listened on.
     #[error("cannot listen on {path}: {source}")]
     Socket {
-        /// Which.
+        /// The path of the socket.
         path: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// What systemd opened is not for this server.
+    /// A descriptor from systemd is no listening stream socket.
     #[error("a file descriptor of LISTEN_FDS is no listening stream socket: {0}")]
     Activation(io::Error),
-    /// It has no address and no socket.
+    /// The options name no address and no socket.
     #[error("there is no address and no socket to listen on; systemd has opened none, either")]
     Nowhere,
-    /// There are no connections to serve.
+    /// The bound on connections is 0.
     #[error("0 connections can serve nobody: give at least 1")]
     NoConnections,
-    /// TLS is required, and cannot be spoken.
+    /// TLS is required, but not configured.
     #[error("TLS cannot be required without a certificate and its key: give both")]
     NoCertificate,
-    /// The system gives no threads or file descriptors.
+    /// The system has no threads or file descriptors left.
     #[error("cannot start: {0}")]
     Start(#[from] io::Error),
     /// The client asked for an export that it cannot have, stalled, or does not speak the protocol.
@@ -141,7 +141,7 @@ pub enum ServerError {
     Connection(io::Error),
 }
 
-/// What happened to connections.
+/// Counters of connections.
 #[derive(Debug, Default)]
 struct Counters {
     connections: AtomicU64,
@@ -163,7 +163,7 @@ pub struct Figures {
     pub disconnected: u64,
 }
 
-/// A server that runs. Dropping it stops it, too.
+/// A running server. Dropping it stops it.
 pub struct Server {
     addresses: Vec<SocketAddr>,
     uris: Vec<String>,
@@ -176,7 +176,7 @@ impl Server {
     /// Starts to serve.
     ///
     /// # Errors
-    /// A place that cannot be listened on, or none.
+    /// An address or socket cannot be listened on, or there is none.
     pub fn start(options: Options) -> Result<Self, ServerError> {
         if options.connections_max == 0 {
             return Err(ServerError::NoConnections);
@@ -202,12 +202,12 @@ impl Server {
         Ok(Self { addresses, uris, stop, acceptor: Some(thread), counters })
     }
 
-    /// Where it listens for TCP, in the order of its options.
+    /// The TCP addresses that it listens on, in the order of its options.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// The URIs by which clients find it, without the name of an export.
+    /// The URIs for clients, without the name of an export.
     pub fn uris(&self) -> &[String] {
         &self.uris
     }
@@ -224,7 +224,7 @@ impl Server {
         }
     }
 
-    /// Stops: nobody is accepted any more, what was begun is completed, and later commands get ESHUTDOWN.
+    /// Stops: no connection is accepted any more, begun commands are completed, and later ones get ESHUTDOWN.
     pub fn stop(mut self) {
         self.join();
     }
@@ -244,8 +244,8 @@ impl Drop for Server {
     }
 }
 
-/// Serves one client on the calling thread: a connected socket, or with `output` two pipes. Where the options say to
-/// listen does not matter. Returns when the client has gone, or after `stop` was given.
+/// Serves one client on the calling thread: a connected socket, or with `output` two pipes. The listening addresses in
+/// the options are ignored. Returns when the client has gone, or after `stop` was given.
 ///
 /// # Errors
 /// A client that does not speak the protocol, or stalls; a socket that fails.

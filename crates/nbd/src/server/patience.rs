@@ -1,8 +1,8 @@
-//! How long to look for the next request before the thread sleeps.
+//! How long to poll for the next request before the thread sleeps.
 //!
-//! To sleep and to be woken costs both sides more than a request does: a client that asks one thing at a time would
-//! pay for a wake-up with each. A thread that looks a few microseconds longer finds several requests at once. It pays
-//! off only while requests come so soon, so what is waited in vain ends it.
+//! Sleeping and waking cost both sides more than a request: a client with one request at a time would pay for a wake-up
+//! each time. A thread that polls a few microseconds longer finds several requests at once. It pays off only while
+//! requests come so soon, so a wait in vain ends the polling.
 
 use crate::limits::PATIENCE_MICROSECONDS_MAX;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use std::time::Duration;
 const LEAST: Duration = Duration::from_micros(4);
 const MOST: Duration = Duration::from_micros(PATIENCE_MICROSECONDS_MAX);
 
-/// How long requests are looked for, learnt from how long they were waited for.
+/// The polling time, learnt from past waits for requests.
 #[derive(Debug, Default)]
 pub(super) struct Patience(Duration);
 
 impl Patience {
-    /// How long to look.
+    /// The polling time.
     pub fn get(&self) -> Duration {
         self.0
     }
 
-    /// A request came after this time of looking and sleeping.
+    /// Learns that a request came after `waited` of polling and sleeping.
     pub fn learn(&mut self, waited: Duration) {
         self.0 = if waited <= MOST { (self.0 * 2).clamp(LEAST, MOST) } else { Duration::ZERO };
     }

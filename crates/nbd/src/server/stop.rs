@@ -1,4 +1,4 @@
-//! The sign that a server, or a single connection, is to end.
+//! The signal to end for a server, or a single connection.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
@@ -6,19 +6,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A sign that is given once and seen by all who hold it.
+/// A signal that is given once and seen by all clones.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<Sign>);
 
 #[derive(Debug)]
 struct Sign {
     is_given: AtomicBool,
-    /// Readable once the sign was given; nobody reads it.
+    /// Readable once the signal was given; it is never read.
     event: OwnedFd,
 }
 
 impl Stop {
-    /// A sign that is not given yet.
+    /// A signal that is not given yet.
     ///
     /// # Errors
     /// The process has no file descriptors left.
@@ -27,7 +27,7 @@ impl Stop {
         Ok(Self(Arc::new(Sign { is_given: AtomicBool::new(false), event })))
     }
 
-    /// Gives the sign.
+    /// Gives the signal.
     pub fn give(&self) {
         if !self.0.is_given.swap(true, Ordering::AcqRel)
             && let Err(error) = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes())
@@ -36,7 +36,7 @@ impl Stop {
         }
     }
 
-    /// Whether the sign was given.
+    /// Whether the signal was given.
     pub fn is_given(&self) -> bool {
         self.0.is_given.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Where the bytes of a connection come from and go to.
+//! The byte streams of a connection.
 
 use crate::limits::PEEKED_BYTES_MAX;
 use rustix::net::RecvFlags;
@@ -8,13 +8,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Non-blocking file descriptors: a socket, or two pipes.
 pub(super) struct Wire {
     input: OwnedFd,
-    /// Another one than `input`, if there is one.
+    /// The output, if it is not `input`.
     output: Option<OwnedFd>,
 }
 
 impl Wire {
     /// # Errors
-    /// The file descriptors do not become non-blocking.
+    /// The file descriptors cannot be made non-blocking.
     pub fn new(input: OwnedFd, output: Option<OwnedFd>) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&input, true)?;
         if let Some(output) = &output {
@@ -31,10 +31,10 @@ impl Wire {
         self.output.as_ref().unwrap_or(&self.input).as_fd()
     }
 
-    /// What has come and stays to be read.
+    /// Peeks at the arrived bytes.
     ///
     /// # Errors
-    /// It is no socket, or nothing has come, or more than `PEEKED_BYTES_MAX`: that has no place in the budget of memory.
+    /// It is no socket, nothing has arrived, or more than `PEEKED_BYTES_MAX`, which the memory budget does not cover.
     pub fn peek(&self) -> io::Result<Vec<u8>> {
         let unread = rustix::io::ioctl_fionread(&self.input)?;
         if unread > PEEKED_BYTES_MAX {
@@ -46,9 +46,9 @@ impl Wire {
         Ok(bytes)
     }
 
-    /// Says that nothing more will be sent, where it is a socket.
+    /// Shuts down the sending side.
     pub fn shutdown(&mut self) {
-        // A pipe is no socket, and a client that has gone needs no telling.
+        // It fails for a pipe, and for a client that has gone, which does not matter.
         let _ = rustix::net::shutdown(self.output(), rustix::net::Shutdown::Write);
         self.output = self.output.take().filter(|_| false);
     }

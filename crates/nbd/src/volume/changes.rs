@@ -43,7 +43,7 @@ impl Change<'_> {
 }
 
 /// A change that waits for its turn.
-struct Waiting {
+struct QueuedChange {
     tag: Tag,
     change: Change<'static>,
     is_forced: bool,
@@ -51,7 +51,7 @@ struct Waiting {
     since: Instant,
 }
 
-impl Waiting {
+impl QueuedChange {
     /// Whether it makes room, and comes before what may have to wait for that.
     fn is_trim(&self) -> bool {
         matches!(self.change, Change::Trim { .. })
@@ -61,8 +61,8 @@ impl Waiting {
 #[derive(Default)]
 struct Queue {
     /// Trims: they make room, and come before writes, which may have to wait for it. A write that does gives way to them.
-    first: VecDeque<Waiting>,
-    then: VecDeque<Waiting>,
+    first: VecDeque<QueuedChange>,
+    then: VecDeque<QueuedChange>,
     /// Changes that are not made, the one that is under way among them.
     left: usize,
     ends: bool,
@@ -84,7 +84,7 @@ impl Shared {
     }
 
     /// Waits for a change; `None`: there are none any more.
-    fn next(&self) -> Option<Waiting> {
+    fn next(&self) -> Option<QueuedChange> {
         let mut queue = self.lock();
         loop {
             if queue.ends {
@@ -146,7 +146,7 @@ impl Changes {
 
     /// Leaves a change to the thread, which is [ready](Self::is_ready).
     pub fn put(&self, tag: Tag, change: Change<'_>, is_forced: bool) {
-        let waiting = Waiting { tag, change: change.into_owned(), is_forced, since: Instant::now() };
+        let waiting = QueuedChange { tag, change: change.into_owned(), is_forced, since: Instant::now() };
         let mut queue = self.shared.lock();
         queue.left += 1;
         if waiting.is_trim() {
@@ -183,7 +183,7 @@ fn serve(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
             shared.lock().then.push_front(waiting);
             continue;
         }
-        let Waiting { tag, is_forced, .. } = waiting;
+        let QueuedChange { tag, is_forced, .. } = waiting;
         shared.lock().left -= 1;
         match made {
             Ok(()) if is_forced => finished.push_durable(volume, tag),

@@ -6,10 +6,10 @@ use granary_volume::Volume;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Those that have ended since the connection looked last.
+/// Commands that have ended since the connection last took them.
 pub(super) struct Finished {
     done: Mutex<Vec<(Tag, Outcome)>>,
-    /// The event of the connection's reads: one tells of all.
+    /// The event of the connection's reads, which is also used for these.
     event: OwnedFd,
 }
 
@@ -25,18 +25,18 @@ impl Finished {
 
     pub fn push(&self, tag: Tag, outcome: Outcome) {
         self.done.lock().unwrap_or_else(PoisonError::into_inner).push((tag, outcome));
-        // It cannot fail but where it was written 2^64 times and nobody came.
+        // It can fail only if the counter overflows.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 
-    /// Ends a command when everything that was written is durable.
+    /// Ends a command once all earlier writes are durable.
     pub fn push_durable(self: &Arc<Self>, volume: &Volume, tag: Tag) {
         let finished = Arc::clone(self);
         volume.commit_later(move |result| finished.push(tag, result.map_err(Errno::from)));
     }
 
     pub fn take(&self) -> Vec<(Tag, Outcome)> {
-        // First, for what comes from here on makes it readable again. It is empty where nothing has come.
+        // Read before the list is taken, so that later commands make it readable again. It may be unreadable.
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
         std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -27,7 +27,7 @@ pub struct VolumeExports {
 }
 
 impl VolumeExports {
-    /// Exports of open volumes. The only one, or the one that is called `default`, is the default export.
+    /// Exports of open volumes. The only one, or the one named `default`, is the default export.
     pub fn new(volumes: impl IntoIterator<Item = Arc<Volume>>) -> Self {
         let export = |volume: Arc<Volume>| (volume.name().to_owned(), Arc::new(VolumeExport { volume }));
         let volumes: BTreeMap<_, _> = volumes.into_iter().map(export).collect();
@@ -35,7 +35,7 @@ impl VolumeExports {
         Self { volumes, default_name }
     }
 
-    /// These exports with another default export. Where no volume has the name, clients that name none are refused.
+    /// Sets another default export. If no volume has the name, clients that name no export are refused.
     pub fn with_default(self, name: &str) -> Self {
         Self { default_name: name.to_owned(), ..self }
     }
@@ -55,7 +55,7 @@ impl Exports for VolumeExports {
     }
 }
 
-/// One volume.
+/// A volume as an export.
 struct VolumeExport {
     volume: Arc<Volume>,
 }

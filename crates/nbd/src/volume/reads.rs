@@ -1,36 +1,35 @@
-//! Reads of a connection that go on while it does other things.
+//! Background reads of a connection.
 
 use crate::export::Tag;
 use crate::limits::{COMMANDS_IN_FLIGHT_MAX, FLIGHT_BYTES_MAX};
 use crate::protocol::{Completions, Errno};
 use granary_log::{Engine, Extent, Flights, Io};
-use granary_volume::{Found, Stored, Verdict, Volume};
+use granary_volume::{BlockCheck, Located, Stored, Volume};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
-/// The reads under way. What they read from the device goes through here in pieces: blocks that are neighbours in the
-/// volume and on the device.
+/// The READs in progress. They read the device in pieces: blocks that are neighbours in the volume and on the device.
 pub(super) struct Reads {
     flights: Flights,
     /// For blocks that have to be looked up again.
     io: Io,
-    /// Room for one.
+    /// A buffer for one block.
     block: Vec<u8>,
-    /// By tag.
+    /// READs by tag.
     commands: Vec<Option<Read>>,
-    /// By the tickets of the flights; one that is not under way has no blocks.
+    /// Pieces by their flights' tickets; unused ones have no blocks.
     pieces: Vec<Piece>,
     free: Vec<usize>,
 }
 
-/// A READ under way.
+/// A READ in progress.
 struct Read {
     first: u64,
-    /// Its blocks, whole, if there are several: a single one is answered from where the device put it.
+    /// Its whole blocks if there are several; a single one is answered from the read buffer.
     blocks: Vec<u8>,
-    /// The part of them that is asked for.
+    /// The requested part of the blocks.
     part: Range<usize>,
-    /// Pieces that have not come.
+    /// Pieces that were not read yet.
     left: usize,
     failed: Option<Errno>,
 }
@@ -39,12 +38,12 @@ struct Read {
 #[derive(Default)]
 struct Piece {
     tag: u32,
-    /// Each with its number in the READ.
+    /// (index in the READ, place) of each block.
     blocks: Vec<(usize, Stored)>,
 }
 
 impl Reads {
-    /// Of a volume with blocks of so many bytes.
+    /// Reads of a volume with blocks of `block_size` bytes.
     pub fn new(block_size: usize) -> Self {
         Self {
             flights: Flights::new(Engine::Ring, FLIGHT_BYTES_MAX.max(block_size)),
@@ -56,7 +55,7 @@ impl Reads {
         }
     }
 
-    /// Readable after a piece has come; `None`: [`poll`](Self::poll) reads them.
+    /// Readable after a piece was read; `None`: [`poll`](Self::poll) makes the reads.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.flights.event()
     }
@@ -65,7 +64,7 @@ impl Reads {
         self.flights.is_empty()
     }
 
-    /// Begins a READ; `true`: it is completed, as nothing of it is on the device.
+    /// Begins a READ. Returns `true` if all of it was in RAM and it is completed.
     pub fn begin(
         &mut self,
         volume: &Volume,
@@ -83,7 +82,7 @@ impl Reads {
         let mut blocks = vec![0; part.end.next_multiple_of(size)];
         let mut on_device = Vec::new();
         for (i, block) in blocks.chunks_exact_mut(size).enumerate() {
-            if let Found::OnDevice(stored) = volume.find(first + i as u64, block) {
+            if let Located::OnDevice(stored) = volume.find(first + i as u64, block) {
                 on_device.push((i, stored));
             }
         }
@@ -99,7 +98,7 @@ impl Reads {
         false
     }
 
-    /// As [`begin`](Self::begin), for a block or a part of it.
+    /// Like [`begin`](Self::begin), for a block or a part of it.
     fn begin_one(
         &mut self,
         volume: &Volume,
@@ -108,7 +107,7 @@ impl Reads {
         part: Range<usize>,
         completions: &mut Completions,
     ) -> bool {
-        let Found::OnDevice(stored) = volume.find(lba, &mut self.block) else {
+        let Located::OnDevice(stored) = volume.find(lba, &mut self.block) else {
             completions.data(tag, &self.block[part]);
             return true;
         };
@@ -129,7 +128,7 @@ impl Reads {
         self.flights.begin(extent, ticket as u64);
     }
 
-    /// Completes the READs of which all pieces have come; `done` is told of each before.
+    /// Completes READs whose pieces were all read; `done` is called with each first.
     pub fn poll(&mut self, volume: &Volume, completions: &mut Completions, mut done: impl FnMut(Tag)) {
         let Self { flights, io, block, commands, pieces, free } = self;
         flights.poll(volume.device(), |ticket, bytes| {
@@ -146,10 +145,10 @@ impl Reads {
             for (j, (i, stored)) in piece.blocks.drain(..).enumerate() {
                 let lba = read.first + i as u64;
                 let bytes = bytes.as_ref().ok().map(|bytes| &bytes[j * size..(j + 1) * size]);
-                match bytes.filter(|bytes| volume.check(lba, stored, bytes) == Verdict::Right) {
+                match bytes.filter(|bytes| volume.check(lba, stored, bytes) == BlockCheck::Valid) {
                     Some(bytes) if is_single => in_place = Some(bytes),
                     Some(bytes) => whole[i * size..(i + 1) * size].copy_from_slice(bytes),
-                    // It was moved meanwhile, or it is damaged: this read tells.
+                    // The block was moved meanwhile, or is damaged: this read finds out.
                     None => {
                         let out = &mut whole[i * size..(i + 1) * size];
                         let again = volume.read_again(io, lba, out);

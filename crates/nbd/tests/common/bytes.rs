@@ -1,4 +1,5 @@
-//! What a client says and hears, byte by byte; written from the specification, apart from the server's own encoder.
+//! A client's messages and the replies, byte by byte; written from the specification, independent of the server's
+//! encoder.
 
 pub const FIXED_NEWSTYLE: u32 = 1;
 pub const NO_ZEROES: u32 = 2;

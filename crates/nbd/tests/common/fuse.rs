@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process that is ended when the test is.
+/// A process that is killed when this is dropped.
 pub struct Running(pub Child);
 
 impl Drop for Running {
@@ -31,7 +31,7 @@ impl Fuse {
         let mut fuse = Self { nbdfuse: Running(nbdfuse), file };
         let deadline = Instant::now() + Duration::from_secs(30);
         while std::fs::metadata(&fuse.file).map_or(0, |found| found.len()) == 0 {
-            // Where it cannot mount it ends.
+            // It ends if it cannot mount.
             if fuse.nbdfuse.0.try_wait().unwrap().is_some() {
                 return None;
             }
@@ -50,7 +50,7 @@ impl Fuse {
 impl Drop for Fuse {
     fn drop(&mut self) {
         let file = self.file.to_str().unwrap();
-        // Whatever still has it open loses it.
+        // Detaches it even if it is still open.
         let folder = self.file.parent().unwrap();
         if !attempt(folder, "umount", &[file]).0 {
             let _ = attempt(folder, "umount", &["-l", file]);
@@ -58,7 +58,7 @@ impl Drop for Fuse {
     }
 }
 
-/// Waits until something is there.
+/// Waits until `is_there` is true.
 pub fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_there() {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 pub struct LateExport {
     pub inner: Arc<dyn Export>,
-    /// Whether the session tells by an event that it has something to do.
+    /// Whether the session has an event.
     pub has_event: bool,
     /// The greatest number of commands that were in flight at once.
     pub most_in_flight: AtomicUsize,
@@ -50,7 +50,7 @@ impl Export for LateExport {
 struct LateSession {
     export: Arc<LateExport>,
     inner: Box<dyn Session>,
-    /// Commands and what they write.
+    /// Commands with their data.
     held: Vec<(Tag, Command<'static>, Vec<u8>)>,
     event: OwnedFd,
     random: Random,
@@ -90,7 +90,7 @@ impl Session for LateSession {
     }
 
     fn poll(&mut self, completions: &mut Completions) {
-        // The event stays as it is: it is asked again.
+        // The event stays readable, so `poll` is called again.
         if self.export.is_held.load(Ordering::Relaxed) {
             return;
         }

@@ -49,7 +49,7 @@ impl LoggedDisk {
         let mut this = Self { daemon: Some(daemon), folder: folder.to_owned() };
         let deadline = Instant::now() + Duration::from_secs(30);
         while std::fs::metadata(this.path()).unwrap().len() != bytes {
-            // Where it cannot mount it ends.
+            // It ends if it cannot mount.
             if this.daemon.as_mut().is_some_and(|daemon| daemon.0.try_wait().unwrap().is_some()) {
                 return None;
             }
@@ -64,17 +64,22 @@ impl LoggedDisk {
         self.folder.join("disk")
     }
 
-    /// What it holds now, without a copy in the log.
-    pub fn content(&self) -> Vec<u8> {
-        std::fs::read(self.folder.join("content")).unwrap()
+    /// The file that holds the disk's content.
+    pub fn content_path(&self) -> PathBuf {
+        self.folder.join("content")
     }
 
-    /// The bytes of the log. Whatever the disk has answered is in them.
+    /// The disk's content, read from its file.
+    pub fn content(&self) -> Vec<u8> {
+        std::fs::read(self.content_path()).unwrap()
+    }
+
+    /// The length of the log, which includes everything that the disk has answered.
     pub fn log_bytes(&self) -> u64 {
         std::fs::metadata(self.folder.join("log")).unwrap().len()
     }
 
-    /// The entries of the log that begin at or after a byte of it.
+    /// The entries of the log from offset `from` on.
     pub fn entries(&self, from: u64) -> Vec<LogEntry> {
         let log = File::open(self.folder.join("log")).unwrap();
         let bytes = log.metadata().unwrap().len();
@@ -108,23 +113,29 @@ impl Drop for LoggedDisk {
     }
 }
 
-/// What the disk was asked to do.
+/// A request to the disk.
 pub struct LogEntry {
     offset: u64,
     data: Vec<u8>,
     discarded: u64,
     flags: u64,
-    /// The bytes of the log up to its end.
+    /// The offset of the entry's end in the log.
     pub end: u64,
 }
 
 impl LogEntry {
-    /// Whether it makes anything durable.
+    /// Whether the entry is a flush, or has FUA.
     pub fn is_flush(&self) -> bool {
         self.flags & (FLUSH | FUA) != 0
     }
 
-    /// Does it to an image of the disk.
+    /// Applies the entry to a file that is an image of the disk.
+    pub fn apply_to_file(&self, image: &File) {
+        image.write_all_at(&self.data, self.offset).unwrap();
+        image.write_all_at(&vec![0; self.discarded as usize], self.offset).unwrap();
+    }
+
+    /// Applies the entry to an image of the disk.
     pub fn apply(&self, image: &mut [u8]) {
         let at = self.offset as usize;
         image[at..at + self.data.len()].copy_from_slice(&self.data);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs a program in the folder and gives what it prints.
+/// Runs a program in the folder and returns its output.
 #[track_caller]
 pub fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
     let (is_fine, output, errors) = attempt(folder, program, arguments);
@@ -11,7 +11,7 @@ pub fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
     output
 }
 
-/// Runs a program in the folder; gives whether it is content, what it prints, and its errors.
+/// Runs a program in the folder; returns whether it succeeded, its output, and its errors.
 #[track_caller]
 pub fn attempt(folder: &Path, program: &str, arguments: &[&str]) -> (bool, String, String) {
     let mut command = Command::new("timeout");

@@ -16,7 +16,7 @@ impl Serving {
         Self::with(export, |_, _| {})
     }
 
-    /// With other options, for which there is the folder.
+    /// A server whose options `change` adapts, given the folder.
     pub fn with(export: Arc<dyn Export>, change: impl FnOnce(&mut Options, &Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::new(Arc::new(SingleExport(export)));

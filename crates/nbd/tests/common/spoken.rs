@@ -1,4 +1,4 @@
-//! A conversation that is held in process.
+//! A conversation within the process.
 
 use super::bytes;
 use granary_nbd::limits::LARGE_BUFFER_BYTES_MAX;
@@ -14,19 +14,19 @@ impl Spoken {
         Self::with(Arc::new(SingleExport(export)), policy, budget)
     }
 
-    /// With a share of a budget.
+    /// A conversation that shares a memory budget.
     pub fn with(exports: Arc<dyn Exports>, policy: TlsPolicy, budget: Arc<Budget>) -> Self {
         let mut spoken = Self(Conversation::new(exports, policy, budget));
         assert_eq!(spoken.hear(), bytes::GREETING);
         spoken
     }
 
-    /// In transmission, with structured replies or without.
+    /// A conversation in transmission, with or without structured replies.
     pub fn transmitting(export: Arc<dyn Export>, structured: bool) -> Self {
         Self::new(Arc::clone(&export), TlsPolicy::Off).transmit(&export.name(), structured)
     }
 
-    /// In transmission, with simple replies and a share of a budget.
+    /// A conversation in transmission, with simple replies, that shares a memory budget.
     pub fn sharing(export: Arc<dyn Export>, budget: &Arc<Budget>) -> Self {
         let exports = Arc::new(SingleExport(Arc::clone(&export)));
         Self::with(exports, TlsPolicy::Off, Arc::clone(budget)).transmit(&export.name(), false)
@@ -39,14 +39,14 @@ impl Spoken {
         self
     }
 
-    /// Takes what is pending.
+    /// Takes the pending output.
     pub fn hear(&mut self) -> Vec<u8> {
         let heard = self.0.pending().to_owned();
         self.0.sent(heard.len());
         heard
     }
 
-    /// Says this and hears the answers that come at once.
+    /// Sends `said` and returns the immediate answers.
     pub fn say(&mut self, mut said: &[u8]) -> (Vec<u8>, Need) {
         let mut heard = Vec::new();
         loop {
@@ -66,14 +66,14 @@ impl Spoken {
         }
     }
 
-    /// Says this, which is fine.
+    /// Sends `said`, which must not end the conversation.
     pub fn ask(&mut self, said: &[u8]) -> Vec<u8> {
         let (heard, need) = self.say(said);
         assert_eq!(need, Need::Input);
         heard
     }
 
-    /// Says this, which ends the conversation.
+    /// Sends `said`, which must end the conversation.
     pub fn last(&mut self, said: &[u8]) -> (Vec<u8>, Ending) {
         let (heard, need) = self.say(said);
         let Need::Nothing(ending) = need else { panic!("it goes on: {need:?}") };

@@ -1,4 +1,4 @@
-//! Who a request says it is from: read or refused, whatever its head is.
+//! The user that a request claims to be from: read or refused, whatever the request's head is.
 #![no_main]
 
 #[path = "../../src/http/claim.rs"]

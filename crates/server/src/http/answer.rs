@@ -1,4 +1,4 @@
-//! Answers that are written while they are sent: a writer on a thread that may wait, its chunks in a body.
+//! Answers that are sent while they are written: a writer on a thread that may wait, and a body of its chunks.
 
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,40 +28,40 @@ pub enum Compression {
 /// When the body is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// From so many bytes on while it is written, or at its end. An error before that is the whole answer; behind a later
-    /// one the answer ends as `late` says.
+    /// While it is written, once there are `hold_bytes`, or at its end. An error before that replaces the answer; a
+    /// later one ends it as `late` says.
     AsWritten { hold_bytes: usize, late: LateException },
-    /// While it is written. An error behind its beginning breaks the connection: a program that read the text for
-    /// rows would find a key in it.
+    /// While it is written. A later error breaks the connection: a program that took the error's text for rows would
+    /// find a key in it.
     OrCutOff,
-    /// When its end is known: then an error is the whole answer, whenever it came.
+    /// Once it is complete: an error replaces the answer, whenever it came.
     Whole,
 }
 
-/// How an error is told in the middle of an answer, as in ClickHouse since 25.11: in a block that has the tag of the
-/// answer's header, which rows do not know.
+/// How an error in the middle of an answer is sent, as in ClickHouse since 25.11: in a block marked with the tag from
+/// the answer's header, which rows cannot know.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LateException {
     tag: [u8; TAG_LETTERS],
-    /// Whether the body breaks off behind the block, so that nobody takes it for whole who does not know of blocks. Where
-    /// it is packed on its way, the block would not arrive then.
+    /// Whether the body breaks off after the block, so that clients that do not know such blocks do not take it for
+    /// complete. A compressed body does not: the block would not arrive.
     pub breaks_off: bool,
 }
 
 const TAG_LETTERS: usize = 16;
 
 impl LateException {
-    /// With a tag of its own.
+    /// With a random tag.
     pub fn new(breaks_off: bool) -> Self {
         Self { tag: std::array::from_fn(|_| fastrand::lowercase() as u8), breaks_off }
     }
 
-    /// The tag, as the header has it.
+    /// The tag, as in the header.
     pub fn tag(&self) -> &str {
         std::str::from_utf8(&self.tag).expect("letters")
     }
 
-    /// The block.
+    /// The block with the error's text.
     pub fn block(&self, error: &Error) -> String {
         let tag = self.tag();
         let mut text = error.to_string();
@@ -71,11 +71,11 @@ impl LateException {
     }
 }
 
-/// Done when the client has gone away.
+/// Completes when the client has disconnected.
 pub type Gone = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs `write` on a thread that may wait, and gives the body that it writes. What becomes of an error, `delivery` says.
-/// `write` is given what is done when nobody wants the body any more.
+/// Runs `write` on a thread that may wait, and returns the body that it writes. `delivery` says how errors are sent.
+/// `write` is passed a future that completes when the body is not wanted any more.
 pub async fn written(
     app: &Arc<App>,
     work: Work,
@@ -89,14 +89,14 @@ pub async fn written(
     let is_given_up = given_up.clone();
     let turn = Turn::take(work).await;
     let write = move || {
-        // Who has gone away while this waited for its turn wants nothing any more.
+        // The client may have disconnected while this waited for its turn.
         if chunks.is_closed() {
             return;
         }
         let watched = chunks.clone();
         let gone = Box::pin(async move { watched.closed().await });
         let mut writer = AnswerWriter::new(app, compression, delivery, chunks, given_up);
-        // A panic is an error like any other: silence would be an empty answer, or a short one.
+        // A panic is an error like any other: silence would look like an empty or a short answer.
         let written = catch_unwind(AssertUnwindSafe(|| write(writer.out(), gone)));
         writer.end(
             written.unwrap_or_else(|_| Err(Error::logical_error("The query panicked; the log says where"))),
@@ -108,12 +108,12 @@ pub async fn written(
         None => Ok(Body::empty()),
         Some(Err(error)) => Err(Exception(error)),
         Some(Ok(first)) => {
-            // What has ended otherwise is not whole, and must not look so.
+            // A body that ended early is incomplete, and must not look complete.
             let end = tokio_stream::once(is_given_up).filter_map(|given_up| given_up.error().map(Err));
             let chunks = tokio_stream::once(Ok(first)).chain(received).chain(end);
             Ok(Body::from_stream(chunks.then(|chunk: Chunk| async {
                 if chunk.is_err() {
-                    // A connection that is broken off forgets what it was about to send.
+                    // A connection that is broken off drops its unsent bytes.
                     tokio::time::sleep(BREAK_OFF_PAUSE).await;
                 }
                 chunk.map_err(io::Error::other)

@@ -1,5 +1,5 @@
-//! The way of an answer to its client: what is written is held back until there is enough of it for the answer to
-//! begin, since an error before that is the whole answer; then it goes on in chunks.
+//! Writes an answer to its client: bytes are held back until there are enough for the answer to begin, since an error
+//! before that replaces the answer; then they are sent in chunks.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::body::check_room;
 use super::waiting::without_a_turn;
 use crate::limits::{ANSWER_BYTES_HELD_MAX, ANSWERS_WAITING_MAX, CHUNK_BYTES, HURRIED_PATIENCE};
 
-/// A part of an answer, or why there are no more.
+/// A part of an answer, or the error that ends it.
 pub type Chunk = Result<Bytes, Error>;
 
-/// Where an answer is written, and how it ends.
+/// The writer of an answer, and how it ends.
 pub struct AnswerWriter {
     delivery: Delivery,
     way: Way,
@@ -62,7 +62,7 @@ impl AnswerWriter {
         Self { delivery, way }
     }
 
-    /// What rows are written to. A client that went away is a broken pipe.
+    /// The writer for rows. If the client has disconnected, it fails with a broken pipe.
     pub fn out(&mut self) -> &mut (dyn Write + Send) {
         match &mut self.way {
             Way::Plain(chunks) => chunks,
@@ -77,7 +77,7 @@ impl AnswerWriter {
         }
     }
 
-    /// The end of an answer: what is left of it is sent, and behind an error what `delivery` says.
+    /// Ends the answer: sends the rest and, after an error, what `delivery` says.
     pub fn end(mut self, result: Result<(), Error>) {
         let result = result.and_then(|()| Ok(self.finish()?));
         let Err(error) = result else { return };
@@ -85,7 +85,7 @@ impl AnswerWriter {
         if error.is_broken_pipe() {
             return;
         }
-        // Whoever asked may have gone away, and hears of no error.
+        // If the client has disconnected, the error is lost.
         if matches!(self.chunks().stage, Stage::Begun)
             && let Delivery::AsWritten { late, .. } = self.delivery
         {
@@ -104,13 +104,13 @@ impl AnswerWriter {
     }
 }
 
-/// Whether an answer was broken off in the middle because its client is slow: its chunks end then, and there is no room
-/// among them for the reason.
+/// Whether an answer was broken off because its client is slow: its chunks end then, without room among them for the
+/// error.
 #[derive(Clone, Default)]
 pub struct GivenUp(Arc<AtomicBool>);
 
 impl GivenUp {
-    /// The reason.
+    /// The error, if the answer was broken off.
     pub fn error(&self) -> Option<Error> {
         let text = "The client takes its answer slowly, and too many do: the answer is broken off";
         self.0.load(Ordering::Acquire).then(|| Error::logical_error(text))
@@ -120,7 +120,7 @@ impl GivenUp {
 /// The number of answers that wait for their clients.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// An answer that waits for its client, which holds a thread. It counts in [`WAITING`] until it is dropped.
+/// An answer that waits for its client, and holds a thread. It counts in [`WAITING`] until it is dropped.
 struct Waiting;
 
 impl Waiting {
@@ -140,37 +140,37 @@ impl Drop for Waiting {
     }
 }
 
-/// How often an answer that waits looks whether too many do.
+/// How often a waiting answer checks whether too many are waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Gathers bytes, and sends them in chunks.
 struct Chunks {
     app: Arc<App>,
     given_up: GivenUp,
-    /// What is not yet a chunk.
+    /// Bytes of the next chunk.
     gathered: Vec<u8>,
-    /// Chunks that wait for the answer to begin, and their bytes.
+    /// Chunks held back until the answer begins, and their bytes.
     held: Vec<Bytes>,
     bytes_held: usize,
     stage: Stage,
-    /// Why an answer was refused in the middle: an error of I/O does not say.
+    /// Why the answer was refused in the middle: the I/O error does not tell.
     refusal: Option<Error>,
     chunks: Sender<Chunk>,
 }
 
 #[derive(Clone, Copy)]
 enum Stage {
-    /// The answer begins when there are so many bytes of it.
+    /// The answer begins once it has `hold_bytes`.
     Held {
         hold_bytes: usize,
     },
-    /// It begins when all of it is there.
+    /// The answer begins once it is complete.
     HeldToTheEnd,
     Begun,
 }
 
 impl Chunks {
-    /// Makes a chunk of what was gathered.
+    /// Makes the gathered bytes a chunk.
     fn chunk(&mut self) -> io::Result<()> {
         let mut chunk = std::mem::take(&mut self.gathered);
         let hold_bytes = match self.stage {
@@ -181,7 +181,7 @@ impl Chunks {
         if self.chunks.is_closed() {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        // What is held is no more than what is counted.
+        // Allocated bytes must not exceed the counted ones.
         chunk.shrink_to_fit();
         let (before, more) = (self.bytes_held, chunk.len());
         self.held.push(chunk.into());
@@ -222,7 +222,7 @@ impl Chunks {
         if is_sent { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }
 
-    /// Waits until the client has taken a chunk; `None`: it went away, or takes too long while too many do.
+    /// Waits until the client takes a chunk; `None`: it disconnected, or waits too long while too many answers wait.
     async fn room(&self) -> Option<Permit<'_, Chunk>> {
         let waiting = Waiting::begin();
         let began = Instant::now();
@@ -239,7 +239,7 @@ impl Chunks {
         }
     }
 
-    /// Sends all that was written.
+    /// Sends all bytes written.
     fn finish(&mut self) -> io::Result<()> {
         if !self.gathered.is_empty() {
             self.chunk()?;
@@ -257,7 +257,7 @@ impl Write for Chunks {
         Ok(bytes.len())
     }
 
-    /// Nothing: what is written goes on when there is enough of it, or at the end.
+    /// Does nothing: bytes are sent when there are enough of them, or at the end.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -13,7 +13,7 @@ const HEADER: usize = 9;
 const LZ4: u8 = 0x82;
 const NONE: u8 = 0x02;
 
-/// Compresses what is written to it.
+/// Compresses the bytes written to it.
 pub struct Compressor<W> {
     gathered: Vec<u8>,
     out: W,
@@ -67,21 +67,21 @@ fn size(bytes: usize) -> io::Result<[u8; 4]> {
     u32::try_from(bytes).map(u32::to_le_bytes).map_err(io::Error::other)
 }
 
-/// ClickHouse writes the two halves of CityHash's 128 bits the other way round.
+/// ClickHouse swaps the two halves of CityHash's 128 bits.
 pub fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
     cityhash_102_128(bytes).rotate_right(64).to_le_bytes()
 }
 
-/// Why blocks are not read.
+/// Why blocks cannot be read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// A block is not what its checksum says.
+    /// A block does not match its checksum.
     Checksum,
-    /// It makes no sense, or is too long.
+    /// A block is malformed, or too long.
     Wrong(String),
 }
 
-/// How many bytes compressed blocks say that they hold, as far as they can be followed.
+/// The uncompressed length of blocks according to their headers, as far as these can be followed.
 pub fn plain_len(mut blocks: &[u8]) -> usize {
     let mut plain = 0_usize;
     while let Some(header) = blocks.get(CHECKSUM..CHECKSUM + HEADER) {
@@ -94,10 +94,10 @@ pub fn plain_len(mut blocks: &[u8]) -> usize {
     plain
 }
 
-/// What compressed blocks hold.
+/// Decompresses blocks.
 ///
 /// # Errors
-/// What is wrong with them; blocks that are together longer than `bytes_max`.
+/// Damaged blocks, and blocks that are together longer than `bytes_max`.
 pub fn decompress(mut blocks: &[u8], bytes_max: usize) -> Result<Vec<u8>, Damage> {
     let wrong = |what: &str| Damage::Wrong(format!("Cannot decompress: {what}"));
     let mut plain = Vec::new();
@@ -112,7 +112,7 @@ pub fn decompress(mut blocks: &[u8], bytes_max: usize) -> Result<Vec<u8>, Damage
             u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]) as usize
         };
         let (compressed, len) = (number(1), number(5));
-        // LZ4 makes at most 255 bytes of one: what says more is not given room for them.
+        // LZ4 expands at most 255-fold: a block that claims more gets no memory.
         let possible = len <= BLOCK_BYTES_MAX.min(compressed.saturating_mul(255));
         if compressed < HEADER || compressed > rest.len() || !possible {
             return Err(wrong("the sizes of a block make no sense"));

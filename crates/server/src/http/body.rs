@@ -1,4 +1,4 @@
-//! A body that is read whole before it is looked at. What all bodies hold counts as what queries take of RAM.
+//! A body that is read whole before it is used. The bytes of all bodies count as memory of queries.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::exception::Exception;
 use super::unread::read_off;
 use crate::limits::{BODY_BYTES_MAX, BODY_STEP_BYTES, UNREAD_BYTES_MAX};
 
-/// Its bytes, unpacked.
+/// The body's bytes, unpacked.
 pub struct WholeBody(pub Vec<u8>);
 
 impl FromRequest<Arc<App>> for WholeBody {
@@ -23,16 +23,16 @@ impl FromRequest<Arc<App>> for WholeBody {
     }
 }
 
-/// All of a body.
+/// Reads all of a body.
 ///
 /// # Errors
-/// QUERY_IS_TOO_LARGE, MEMORY_LIMIT_EXCEEDED, and what is wrong with how it is sent or packed.
+/// QUERY_IS_TOO_LARGE, MEMORY_LIMIT_EXCEEDED, and errors of transfer or unpacking.
 pub async fn read_whole(app: &App, body: Body) -> Result<Vec<u8>, Error> {
     let mut pieces = body.into_data_stream();
     let mut whole = Vec::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(unread)?;
-        // What was unpacked comes in one piece, which is not copied.
+        // An unpacked body comes in one piece, which is not copied.
         if whole.is_empty() && piece.len() <= BODY_BYTES_MAX {
             whole = Vec::from(piece);
             continue;
@@ -46,7 +46,7 @@ pub async fn read_whole(app: &App, body: Body) -> Result<Vec<u8>, Error> {
         };
         if let Err(error) = room {
             drop(whole);
-            // Who is sending yet reads no answer.
+            // A client that is still sending reads no answer.
             read_off(&mut pieces, UNREAD_BYTES_MAX).await;
             return Err(error);
         }
@@ -55,19 +55,19 @@ pub async fn read_whole(app: &App, body: Body) -> Result<Vec<u8>, Error> {
     Ok(whole)
 }
 
-/// Whether a body of which `held` bytes are there may hold `more`. What is short is not asked about.
+/// Checks memory for `more` bytes of a body that has `held` bytes. Short bodies are not checked.
 ///
 /// # Errors
 /// MEMORY_LIMIT_EXCEEDED.
 pub fn check_room(app: &App, held: usize, more: usize) -> Result<(), Error> {
-    // A step is taken at once.
+    // Memory is checked a whole step at a time.
     match (held + more) / BODY_STEP_BYTES > held / BODY_STEP_BYTES {
         true => app.session.check_memory(more.max(BODY_STEP_BYTES)),
         false => Ok(()),
     }
 }
 
-/// Why a body cannot be read: in our words if it was us who refused it.
+/// The error of a body that cannot be read: our own, if we refused it.
 pub fn unread(error: axum::Error) -> Error {
     let error = error.into_inner();
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*error);

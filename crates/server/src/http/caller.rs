@@ -1,4 +1,4 @@
-//! The sender of a request: what it [claims](super::claim) and what he may do.
+//! The sender of a request: the user that it [claims](super::claim), and that user's rights.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use super::waiting::{Work, may_wait};
 use super::{App, dashboard};
 use crate::access::DEFAULT_USER;
 
-/// Somebody who may come in.
+/// An authenticated user.
 pub struct Caller {
     pub app: Arc<App>,
     pub user: String,
-    /// What he sent to prove who he is; empty: nothing.
+    /// The password that was sent; empty: none.
     pub password: String,
     pub rights: Rights,
 }
@@ -39,7 +39,7 @@ impl FromRequestParts<Arc<App>> for Caller {
             let is_unknown = error.code == Error::authentication_failed("").code;
             let mut response = Exception(error).into_response();
             if is_unknown && parts.method == Method::GET && dashboard::is_wanted(&parts.headers) {
-                // A browser asks its user for a password then, and sends it with all that the page asks for.
+                // The browser then asks its user for a password, and sends it with all requests of the page.
                 *response.status_mut() = StatusCode::UNAUTHORIZED;
                 response.headers_mut().insert(WWW_AUTHENTICATE, BASIC);
             }
@@ -65,8 +65,8 @@ impl Caller {
         let says_who = user != DEFAULT_USER || !password.is_empty();
         let rights = rights.inspect_err(|_| {
             // A browser asks without a password first.
-            if says_who {
-                tracing::warn!(user, path = parts.uri.path(), "a login is refused");
+            if says_who && let Some(untold) = app.refused_logins.take() {
+                tracing::warn!(user, path = parts.uri.path(), untold, "a login is refused");
             }
         })?;
         Ok(Self { app: Arc::clone(app), user, password, rights })

@@ -1,4 +1,4 @@
-//! The user that a request says it is from: in headers, by HTTP's own Basic, or in the URL. Nobody is believed yet.
+//! The user that a request claims to be from: in headers, by HTTP Basic, or in the URL. Nothing is verified here.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -7,31 +7,31 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 
 use super::url;
 
-/// A name, if one is said, and a password, empty if none is.
+/// The user's name, if there is one, and the password, empty if there is none.
 pub type Claim = (Option<String>, String);
 
-/// Why a claim is not looked at.
+/// Why a claim is refused unverified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wrong {
-    /// A browser sends it for a page of somebody else.
+    /// A browser sends it for a page of another origin.
     OtherPage,
-    /// The header is not as Basic has it.
+    /// The header is not valid Basic authentication.
     NotBasic,
-    /// Headers have a password, and no user whose it is.
+    /// Headers have a password, but no user.
     NoUser,
     /// The header of this name is not UTF-8.
     NotText(&'static str),
-    /// What the URL says behind its question mark cannot be read.
+    /// The URL's query string cannot be read.
     Url(String),
 }
 
-/// What a request says.
+/// The user and password that a request claims.
 pub fn claim(method: &Method, headers: &HeaderMap, uri: &Uri) -> Result<Claim, Wrong> {
     let header = |name: &'static str| {
         let text = |value: &HeaderValue| String::from_utf8(value.as_bytes().to_vec());
         headers.get(name).map(text).transpose().map_err(|_| Wrong::NotText(name))
     };
-    // A browser can reach what its user can: with the password that it remembers, or where none is needed.
+    // A browser acts with its user's authority: with the password it remembers, or where none is needed.
     if is_of_another_page(headers) && !is_visit(method, headers) {
         return Err(Wrong::OtherPage);
     }
@@ -51,14 +51,14 @@ pub fn claim(method: &Method, headers: &HeaderMap, uri: &Uri) -> Result<Claim, W
     Ok((get("user"), get("password").unwrap_or_default()))
 }
 
-/// Whether somebody follows a link to here: the page that has it does not see the answer, and GET changes nothing.
+/// Whether the request follows a link to here: the linking page does not see the answer, and GET changes nothing.
 fn is_visit(method: &Method, headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|known| known == value);
     method == Method::GET && is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document")
 }
 
-/// Whether a page sends this that came by plain HTTP from a server with a name. Any name may lead to this machine: that
-/// page may be anybody's, and have been told that this server is its own.
+/// Whether the request comes from a page loaded by plain HTTP from a server with a name. Any name may resolve to this
+/// machine: the page may be anybody's, and believe that this server is its own.
 pub fn is_of_a_page_with_a_name(headers: &HeaderMap) -> bool {
     let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
     let Some(host) = origin.and_then(|origin| origin.strip_prefix("http://")) else { return false };
@@ -70,7 +70,7 @@ pub fn is_of_a_page_with_a_name(headers: &HeaderMap) -> bool {
     !is_here && name.parse::<std::net::IpAddr>().is_err()
 }
 
-/// Whether a browser says that a page of somebody else's sends this.
+/// Whether the browser says that a page of another origin sends this.
 fn is_of_another_page(headers: &HeaderMap) -> bool {
     let header = |name: HeaderName| headers.get(name).map(HeaderValue::as_bytes);
     match (header(HeaderName::from_static("sec-fetch-site")), header(ORIGIN)) {

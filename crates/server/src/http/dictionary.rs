@@ -1,6 +1,6 @@
-//! The dictionary source: what a real ClickHouse asks of SOURCE(HTTP(...)). Keys come as a body, rows of
-//! the keys that were found go back, and never a key that was not asked for: ClickHouse's dictHas on a
-//! DIRECT dictionary does not survive one.
+//! The dictionary source that a ClickHouse reads by SOURCE(HTTP(...)). Keys come as a body, rows of the keys that were
+//! found go back, and never a key that was not asked for: ClickHouse's dictHas on a DIRECT dictionary does not survive
+//! one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use super::url_parameters::UrlParameters;
 use super::waiting::{Work, may_wait};
 use crate::limits::{KEY_BYTES_PER_LOOKUP, KEYS_PER_LOOKUP, ROWS_PER_WRITE};
 
-/// How keys and rows are written: `?format=`, RowBinary unless it is said.
+/// The formats of keys and rows: `?format=`, by default RowBinary.
 struct Form {
     keys: granary_dict::Format,
     rows: Format,
@@ -40,7 +40,7 @@ impl Form {
         Self::or_else(parameters, |name| format!("Keys cannot be read as {name}"))
     }
 
-    /// For rows that are not asked for by keys: in what a ClickHouse reads from a source.
+    /// For rows without keys: a format that ClickHouse reads from a source.
     fn of_rows(parameters: &Parameters) -> Result<Self, Error> {
         Self::or_else(parameters, |name| format!("Rows of a dictionary are not written as {name}"))
     }
@@ -56,7 +56,7 @@ impl Form {
     }
 }
 
-/// POST: the rows of the keys in the body, looked up while the body comes.
+/// POST: the rows of the keys in the body, looked up while the body arrives.
 pub async fn look_up(
     caller: Caller,
     Path(name): Path<String>,
@@ -66,7 +66,7 @@ pub async fn look_up(
     let form = Form::of(&parameters)?;
     let session = caller.session();
     let rows = form.rows;
-    // Before its body is waited for.
+    // Checked before the body is waited for.
     session.check_dictionary(&name)?;
     let mut pieces = Pieces::of(&caller.app, body).await;
     let body =
@@ -89,7 +89,7 @@ pub async fn look_up(
                         keys.finish()?;
                     }
                 }
-                // A source is asked once for many keys, and not for each piece of the body.
+                // A source is asked once for many keys, not for each piece of the body.
                 if ended || keys.len() >= KEYS_PER_LOOKUP || gathered >= KEY_BYTES_PER_LOOKUP {
                     gathered = 0;
                     let keys = keys.take()?;
@@ -104,7 +104,7 @@ pub async fn look_up(
     Ok(rows_response(rows, body))
 }
 
-/// `0..len`, so many at a time.
+/// Splits `0..len` into ranges of `step`.
 fn ranges(len: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(step).map(move |first| first..len.min(first + step))
 }
@@ -113,7 +113,7 @@ fn slice(columns: &[ArrayRef], rows: Range<usize>) -> Vec<ArrayRef> {
     columns.iter().map(|column| column.slice(rows.start, rows.len())).collect()
 }
 
-/// Looks keys up, then writes what was found bit by bit: whoever asked reads it meanwhile.
+/// Looks keys up, then writes the rows found in parts: the client reads them meanwhile.
 fn write_found(
     dictionary: &Dictionary,
     schema: &SchemaRef,
@@ -125,14 +125,14 @@ fn write_found(
     for range in ranges(rows.found().len(), ROWS_PER_WRITE) {
         let found = rows.found().slice(range.start, range.len());
         let columns = slice(&keys, range.clone()).into_iter().chain(rows.columns(range)?);
-        // A key with NULL where its type has none is not found, and gone before the schema could refuse it.
+        // A NULL key in a column that is not Nullable is not found, and filtered out before the schema could refuse it.
         let columns = columns.map(|column| filter(&column, &found)).collect::<Result<_, _>>()?;
         writer.write(&RecordBatch::try_new(Arc::clone(schema), columns)?)?;
     }
     Ok(())
 }
 
-/// POST: the rows of the keys in the body are asked of the source, whatever is known of them.
+/// POST: asks the source for the rows of the keys in the body, whatever is cached.
 pub async fn refresh(
     caller: Caller,
     Path(name): Path<String>,
@@ -149,7 +149,7 @@ pub async fn refresh(
     Ok("Ok.\n".into_response())
 }
 
-/// POST: what is known of the keys in the body is forgotten; without a body, everything.
+/// POST: forgets the cached rows of the keys in the body; without a body, all.
 pub async fn invalidate(
     caller: Caller,
     Path(name): Path<String>,
@@ -192,7 +192,7 @@ pub async fn all_rows(
     Ok(rows_response(rows, body))
 }
 
-/// GET: the statement that makes a ClickHouse ask us, as the one who asks for it now.
+/// GET: the statement by which a ClickHouse reads from us, as the user of this request.
 pub async fn statement(
     caller: Caller,
     Path(name): Path<String>,
@@ -207,7 +207,7 @@ pub async fn statement(
     let Caller { user, password, .. } = &caller;
     let credentials = caller.app.users.must_say(user, password).then_some((user.as_str(), password.as_str()));
     let statement = dictionary.definition().to_sql_over_http(&url, credentials);
-    // There may be a password in it.
+    // The statement may contain a password.
     Ok(([(CACHE_CONTROL, HeaderValue::from_static("no-store"))], statement).into_response())
 }
 

@@ -1,6 +1,6 @@
-//! How a body is packed: by gzip, or LZ4, in which clickhouse-connect sends rows. It is unpacked when somebody reads it, who
-//! knows by then from whom it is. Several members, or frames, in a row are one body: logs that are appended to and files of
-//! bgzip are such. And whether an answer is packed: always by gzip, by a layer.
+//! Encodings of bodies: gzip, or LZ4, in which clickhouse-connect sends rows. A body is unpacked when it is read, after
+//! the user is authenticated. Several members, or frames, in a row are one body: logs that are appended to and files of
+//! bgzip are such. Answers are packed by a layer, always by gzip.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::lz4::unpacked;
 use super::waiting::{Work, may_wait};
 use crate::limits::CHUNK_BYTES;
 
-/// Unpacks the body of a request as its header says, and refuses what nobody here can unpack.
+/// Unpacks a request's body as its header says, and refuses unknown encodings.
 pub async fn unpack(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let body = match parts.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
@@ -42,7 +42,7 @@ pub async fn unpack(State(app): State<Arc<App>>, request: Request, next: Next) -
     next.run(Request::from_parts(parts, body)).await
 }
 
-/// All members of a body of gzip, unpacked while they come.
+/// All members of a gzip body, unpacked as they arrive.
 fn gunzipped(body: Body) -> Body {
     let packed = body.into_data_stream().map(|piece| piece.map_err(io::Error::other));
     let mut members = GzipDecoder::new(StreamReader::new(packed));
@@ -50,7 +50,7 @@ fn gunzipped(body: Body) -> Body {
     Body::from_stream(ReaderStream::with_capacity(members, CHUNK_BYTES))
 }
 
-/// All frames of a body of LZ4, unpacked when the last has come.
+/// All frames of an LZ4 body, unpacked when the last has arrived.
 fn unpacked_once_read(app: Arc<App>, body: Body) -> Body {
     Body::from_stream(futures::stream::once(async move {
         let packed = read_whole(&app, body).await?;
@@ -59,8 +59,8 @@ fn unpacked_once_read(app: Arc<App>, body: Body) -> Body {
     }))
 }
 
-/// Leaves of what the client accepts what its answer is: `gzip`, or nothing said. So whoever makes the answer and whoever
-/// packs it are of one mind.
+/// Reduces the encodings that the client accepts to that of the answer: `gzip`, or none. So the handler and the layer
+/// that packs agree.
 pub async fn settle(mut request: Request) -> Request {
     let is_packed = prefers_gzip(request.headers());
     request.headers_mut().remove(ACCEPT_ENCODING);
@@ -70,12 +70,12 @@ pub async fn settle(mut request: Request) -> Request {
     request
 }
 
-/// Whether an answer is packed, of a request that is settled.
+/// Whether the answer to a settled request is packed.
 pub fn is_packed(headers: &HeaderMap) -> bool {
     headers.contains_key(ACCEPT_ENCODING)
 }
 
-/// Whether gzip is accepted, and rather than what is not packed, if that is said.
+/// Whether gzip is accepted and preferred over an unpacked answer, if preferences are given.
 fn prefers_gzip(headers: &HeaderMap) -> bool {
     let said = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let (mut gzip, mut plain) = (0.0, 0.0);

@@ -1,4 +1,4 @@
-//! Errors as ClickHouse's HTTP interface words them.
+//! Errors as in ClickHouse's HTTP interface.
 
 use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -7,10 +7,10 @@ use granary_sql::Error;
 
 use super::blocks::Damage;
 
-/// Says the error's code, apart from the text.
+/// Header with the error's code.
 const EXCEPTION_CODE: HeaderName = HeaderName::from_static("x-clickhouse-exception-code");
 
-/// What a browser asks its user for.
+/// Makes a browser ask its user for a password.
 pub const BASIC: HeaderValue = HeaderValue::from_static("Basic realm=\"Granary\"");
 
 /// An error on its way to a client.
@@ -43,7 +43,7 @@ impl IntoResponse for Exception {
     }
 }
 
-/// The status that ClickHouse answers an error's code with, and 500 for all that its list does not have.
+/// The status that ClickHouse answers an error's code with; 500 for codes not in its list.
 fn status(code: i32) -> StatusCode {
     match code {
         // REQUIRED_PASSWORD

@@ -1,4 +1,4 @@
-//! What every answer to a query says of the server and of the query, an error too.
+//! Headers of each answer to a query, errors too, that identify the server and the query.
 
 use axum::extract::Request;
 use axum::http::header::InvalidHeaderValue;
@@ -14,8 +14,8 @@ const TIME_ZONE: HeaderName = HeaderName::from_static("x-clickhouse-timezone");
 const DISPLAY_NAME: HeaderName = HeaderName::from_static("x-clickhouse-server-display-name");
 const QUERY_ID: HeaderName = HeaderName::from_static("x-clickhouse-query-id");
 
-/// Adds the headers by which an answer to a query is known: the query's id, and whose it is. One whose body cannot be
-/// unpacked is answered by another layer.
+/// Adds the headers that identify an answer: the query's id and its user. A request whose body cannot be unpacked is
+/// answered by another layer.
 pub async fn identify(request: Request, next: Next) -> Response {
     if request.uri().path() != "/" {
         return next.run(request).await;
@@ -32,9 +32,9 @@ pub async fn identify(request: Request, next: Next) -> Response {
     response
 }
 
-/// `query_id` of the URL, or else that of the header, or else a new one.
+/// `query_id` of the URL, or else of the header, or else a new one.
 fn query_id(request: &Request) -> Result<HeaderValue, InvalidHeaderValue> {
-    // A URL that cannot be read is an error elsewhere.
+    // A malformed URL is reported elsewhere.
     let said = url::parameters(request.uri()).ok().and_then(|mut parameters| parameters.remove("query_id"));
     match (said, request.headers().get(QUERY_ID)) {
         (Some(id), _) if !id.is_empty() => HeaderValue::from_str(&id),

@@ -1,4 +1,4 @@
-//! Bodies of LZ4: frames, one after the other.
+//! LZ4 bodies: frames, one after the other.
 
 use std::io::Read;
 
@@ -8,17 +8,17 @@ use lz4_flex::frame::FrameDecoder;
 use crate::limits::{BODY_BYTES_MAX, BODY_STEP_BYTES, LZ4_BLOCK_BYTES_ALL_MAX};
 
 const MAGIC: u32 = 0x184D_2204;
-/// Of frames that hold nothing for the reader.
+/// Magic numbers of frames without data for the reader.
 const SKIPPABLE: std::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
 
 fn wrong(what: &dyn std::fmt::Display) -> Error {
     Error::cannot_decompress(format!("Cannot decompress: {what}"))
 }
 
-/// What frames hold. Memory is asked for, by `check_memory`, before each step.
+/// Unpacks frames. `check_memory` is called before each step.
 ///
 /// # Errors
-/// A frame is damaged or breaks off, all hold too much, or those of `check_memory`.
+/// A frame is damaged or truncated, the frames hold too much, or the error of `check_memory`.
 pub fn unpacked(packed: &[u8], check_memory: impl Fn(usize) -> Result<(), Error>) -> Result<Vec<u8>, Error> {
     let mut plain = Vec::new();
     for frame in frames(packed)? {
@@ -35,7 +35,7 @@ pub fn unpacked(packed: &[u8], check_memory: impl Fn(usize) -> Result<(), Error>
                 break;
             }
         }
-        // For its decoder a block of no bytes ends a frame, whatever is behind it.
+        // The decoder ends a frame at a block of no bytes, whatever follows it.
         if !left.is_empty() {
             return Err(wrong(&"a frame has a block of no bytes"));
         }
@@ -43,8 +43,8 @@ pub fn unpacked(packed: &[u8], check_memory: impl Fn(usize) -> Result<(), Error>
     Ok(plain)
 }
 
-/// The frames of a body, each whole as far as its headers say. A decoder makes room for a block as long as the header
-/// allows, whatever it holds: frames that are nothing but headers would keep it busy for hours.
+/// The frames of a body, each complete according to its headers. A decoder allocates a block as long as the header
+/// allows, whatever it holds: frames of headers alone would keep it busy for hours.
 fn frames(packed: &[u8]) -> Result<Vec<&[u8]>, Error> {
     let (mut frames, mut left, mut room) = (Vec::new(), packed, 0);
     while !left.is_empty() {
@@ -71,7 +71,7 @@ struct Frame {
     is_skippable: bool,
 }
 
-/// The frame that the bytes begin with; `None`: there is none, or it breaks off.
+/// The frame at the beginning of the bytes; `None`: there is none, or it is truncated.
 fn frame(bytes: &[u8]) -> Option<Frame> {
     let u32_at = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let magic = u32_at(0)?;
@@ -88,7 +88,7 @@ fn frame(bytes: &[u8]) -> Option<Frame> {
     let (block_checksum, content_checksum) = (4 * has(4), 4 * has(2));
     let mut at = 6 + content_size + dictionary + 1;
     loop {
-        // The highest bit tells that the block is stored as it is.
+        // The highest bit marks a block that is stored uncompressed.
         let len = (u32_at(at)? & 0x7FFF_FFFF) as usize;
         at += 4;
         if u32_at(at - 4)? == 0 {
@@ -97,7 +97,7 @@ fn frame(bytes: &[u8]) -> Option<Frame> {
         at = at.checked_add(len + block_checksum)?;
     }
     at += content_checksum;
-    // Shorter ones there are none.
+    // There are no shorter blocks.
     let code = Some(block >> 4 & 7).filter(|code| *code >= 4)?;
     let block_bytes_max = 256usize << (2 * code);
     (at <= bytes.len()).then_some(Frame { len: at, block_bytes_max, is_skippable: false })
@@ -137,7 +137,7 @@ mod tests {
         for len in 1..short.len() {
             assert_eq!(plain_of(&short[..len]), None, "cut to {len} bytes");
         }
-        // A stored block of no bytes, and the rest behind it.
+        // A stored block of no bytes, and the rest after it.
         let mut broken = short[..7].to_vec();
         broken.extend_from_slice(&0x8000_0000u32.to_le_bytes());
         broken.extend_from_slice(&short[7..]);

@@ -1,4 +1,4 @@
-//! `/metrics`: the state of every dictionary, of memcached and of volumes, and the requests served, as Prometheus reads them.
+//! `/metrics`: the state of all dictionaries, memcached and volumes, and the requests served, for Prometheus.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use Kind::{Counter, Gauge};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Everything that is measured.
+/// All metrics.
 pub struct Metrics {
     registry: Registry,
     requests: Family<Endpoint, Histogram, fn() -> Histogram>,
@@ -57,7 +57,7 @@ const METHODS: [Method; 9] = [
     Method::CONNECT,
 ];
 
-/// 100 us to 26 s, each bucket twice the one before.
+/// 100 us to 26 s, each bucket twice the previous one.
 fn latencies() -> Histogram {
     Histogram::new(exponential_buckets(0.000_1, 2.0, 19))
 }
@@ -81,7 +81,7 @@ impl Metrics {
 
 /// GET `/metrics`.
 pub async fn text(caller: Caller) -> Result<Response, Exception> {
-    // They tell of all dictionaries.
+    // The metrics cover all dictionaries.
     if caller.rights.dictionaries.is_some() {
         let message =
             format!("{}: Not enough privileges to see the metrics of all dictionaries", caller.user);
@@ -96,7 +96,7 @@ pub async fn text(caller: Caller) -> Result<Response, Exception> {
 /// Measures every request.
 pub async fn measure(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
-    // Who invents methods must not make a series of each.
+    // Unknown methods share one series: clients could invent any number of them.
     let known = METHODS.iter().find(|known| *known == request.method());
     let method = known.map_or("other", Method::as_str).to_owned();
     let started = Instant::now();
@@ -108,7 +108,7 @@ pub async fn measure(State(app): State<Arc<App>>, request: Request, next: Next) 
 
 type OfDictionary = (&'static str, Kind, &'static str, fn(&Status) -> f64);
 
-/// What is shown of each dictionary.
+/// The figures shown of each dictionary.
 const FIGURES: &[OfDictionary] = &[
     ("keys_requested", Counter, "Keys asked for, duplicates counted, NULLs not", |s| s.keys_requested as f64),
     ("keys_hit", Counter, "Keys answered by a fresh entry, absent ones too", |s| s.keys_hit as f64),
@@ -175,7 +175,7 @@ const FIGURES: &[OfDictionary] = &[
     }),
 ];
 
-/// The dictionaries, looked at when somebody asks.
+/// The dictionaries, read at each scrape.
 struct Dictionaries(Arc<Session>);
 
 impl fmt::Debug for Dictionaries {
@@ -223,7 +223,7 @@ impl Collector for Dictionaries {
     }
 }
 
-/// memcached, asked when somebody asks.
+/// memcached, read at each scrape.
 impl Collector for Memcached {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for Figure { name, kind, help, value } in (self.figures)() {
@@ -238,7 +238,7 @@ impl Collector for Memcached {
     }
 }
 
-/// Volumes, asked when somebody asks. All have the same figures.
+/// Volumes, read at each scrape. All have the same figures.
 impl Collector for Volumes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let volumes = (self.figures)();

@@ -1,4 +1,4 @@
-//! HTTP: which path is whose.
+//! HTTP: the routes.
 
 mod answer;
 mod answer_writer;
@@ -36,15 +36,16 @@ use tower_http::compression::CompressionLayer;
 
 use crate::access::Users;
 use crate::figures::Neighbours;
+use crate::throttle::Throttle;
 use dashboard::History;
 use metrics::Metrics;
 use sessions::Sessions;
 
 pub use waiting::without_a_turn;
 
-/// What all requests share.
+/// State that all requests share.
 pub struct App {
-    /// Whoever may do anything; a caller's own session is another over the same dictionaries.
+    /// A session with full rights; a caller's session is another one over the same dictionaries.
     pub session: Arc<Session>,
     /// Where queries run.
     pub queries: Handle,
@@ -52,26 +53,28 @@ pub struct App {
     sessions: Sessions,
     metrics: Metrics,
     history: Arc<History>,
+    refused_logins: Throttle,
 }
 
 impl App {
     pub fn new(session: Arc<Session>, queries: Handle, users: Users, neighbours: Neighbours) -> Self {
         let metrics = Metrics::new(Arc::clone(&session), neighbours.clone());
         let history = Arc::new(History::new(neighbours));
-        Self { session, queries, users, sessions: Sessions::default(), metrics, history }
+        let (sessions, refused_logins) = (Sessions::default(), Throttle::default());
+        Self { session, queries, users, sessions, metrics, history, refused_logins }
     }
 
-    /// What goes on beside requests, for ever.
+    /// The task beside requests, which runs for ever.
     pub fn background(&self) -> impl Future<Output = ()> + Send + 'static {
         Arc::clone(&self.history).watch(Arc::clone(&self.session))
     }
 }
 
-/// What the URLs of a listener begin with.
+/// The scheme of a listener's URLs.
 #[derive(Clone, Copy)]
 pub struct Scheme(pub &'static str);
 
-/// Every path of the server.
+/// All routes of the server.
 pub fn router(app: App) -> Router {
     let app = Arc::new(app);
     Router::new()
@@ -87,25 +90,25 @@ pub fn router(app: App) -> Router {
         .route("/dictionary/{name}/refresh", post(dictionary::refresh))
         .route("/dictionary/{name}/invalidate", post(dictionary::invalidate))
         .route("/dictionary/{name}/ddl", get(dictionary::statement))
-        .route_layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
+        .fallback(unknown_path)
         .layer(CompressionLayer::new())
         .layer(map_request(encoding::settle))
         .layer(from_fn_with_state(Arc::clone(&app), encoding::unpack))
         .layer(from_fn(identity::identify))
+        .layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(from_fn(unread::read_unwanted))
         .layer(map_request(patience::limited))
-        .fallback(unknown_path)
         .layer(map_response(for_no_other_page))
         .with_state(app)
 }
 
-/// A page of another server cannot have an answer run as its script, whatever is in it.
+/// Keeps pages of other servers from running an answer as a script, whatever it contains.
 async fn for_no_other_page(mut response: Response) -> Response {
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
-/// In ClickHouse's words.
+/// Answers unknown paths in ClickHouse's words.
 async fn unknown_path(uri: Uri) -> (StatusCode, String) {
     let paths = "/ for queries, /dictionary/NAME for a dictionary, /dashboard, /metrics or /ping";
     (StatusCode::NOT_FOUND, format!("There is no handle {}\nUse {paths}\n", uri.path()))

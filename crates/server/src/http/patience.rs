@@ -1,5 +1,5 @@
-//! How long a client may let the server wait for a body: some time for each piece, and for all of it as long as it sends
-//! at some rate. Bytes that come one by one do not hold a connection for ever.
+//! How long a client may let the server wait for a body: an allowance that waiting uses up, and that received bytes
+//! refill at a minimum rate. Bytes that come one by one do not hold a connection for ever.
 
 use std::io;
 use std::pin::Pin;
@@ -15,17 +15,17 @@ use crate::limits::{BODY_BYTES_PER_SECOND_MIN, PATIENCE_SECONDS};
 
 const PATIENCE: Duration = Duration::from_secs(PATIENCE_SECONDS);
 
-/// A request whose body is given up when it does not come.
+/// A request whose body fails when it takes too long.
 pub async fn limited(request: Request) -> Request {
     request.map(|body| Body::new(Patient { body, left: Allowance(PATIENCE), waiting: None }))
 }
 
-/// How much longer a client may be waited for.
+/// How much longer the server waits for a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Allowance(Duration);
 
 impl Allowance {
-    /// It was waited for so long, and sent so many bytes.
+    /// The allowance after waiting for `waited` and receiving `bytes`.
     fn after(self, waited: Duration, bytes: usize) -> Allowance {
         let earned = Duration::from_secs_f64(bytes as f64 / BODY_BYTES_PER_SECOND_MIN);
         Allowance((self.0.saturating_sub(waited) + earned).min(PATIENCE))
@@ -35,7 +35,7 @@ impl Allowance {
 struct Patient {
     body: Body,
     left: Allowance,
-    /// Since when the next piece is waited for, and the end of that.
+    /// Since when the next piece is awaited, and the timer that ends the wait.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
@@ -81,13 +81,13 @@ mod tests {
     fn a_byte_now_and_then_earns_no_patience() {
         let pause = Duration::from_secs(20);
         let (mut left, mut pieces) = (Allowance(PATIENCE), 0);
-        // The next one is waited for as long as that.
+        // The next piece is awaited that long.
         while left.0 > pause {
             left = left.after(pause, 2);
             pieces += 1;
         }
         assert!(pieces <= 3, "{pieces}");
-        // What comes at a rate may come for as long as it wants, and none is saved up.
+        // At the minimum rate a body may take any time, and no allowance is saved up.
         for _ in 0..1000 {
             left = left.after(Duration::from_secs(10), 64 << 10);
         }

@@ -1,4 +1,4 @@
-//! A body that is worked on while it comes.
+//! A body that is processed while it arrives.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
@@ -15,30 +15,30 @@ use super::unread::read_off;
 use super::waiting::without_a_turn;
 use crate::limits::{KEY_BYTES_AHEAD, KEY_BYTES_AT_FIRST, LONG_BODIES_MAX};
 
-/// What a piece counts for besides its bytes.
+/// Bytes counted for a piece beside its content.
 const PIECE: usize = 256;
 
 /// Threads that may wait for the rest of a body.
 static LONG_BODIES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(LONG_BODIES_MAX)));
 
-/// A piece, and the room that it takes.
+/// A piece, and its permit of bytes.
 type Received = (Result<Bytes, Error>, OwnedSemaphorePermit);
 
-/// The pieces that have come, `KEY_BYTES_AHEAD` of them at most. They go on coming while nobody takes them: a client
-/// may send everything before it reads the first byte of our answer, and would wait for ever for one that waits for it.
+/// The pieces that have arrived, at most `KEY_BYTES_AHEAD`. They are received while none is taken: a client may send
+/// everything before it reads the first byte of our answer, and both sides would wait for ever if we stopped reading.
 pub struct Pieces {
-    /// The first ones.
+    /// The pieces that came before the first was taken.
     begun: VecDeque<Received>,
     received: UnboundedReceiver<Received>,
-    /// What a piece that was taken makes room for, it makes when the next one is.
+    /// The permit of the piece taken last; released when the next one is taken.
     taken: Option<OwnedSemaphorePermit>,
-    /// The right to wait for more on a thread; `None`: all have come.
+    /// The permit to wait for more on a thread; `None`: all have arrived.
     _long: Option<OwnedSemaphorePermit>,
 }
 
 impl Pieces {
-    /// Begins to read a body. Returns when as much has come as is worked on at once, which is all of most of them: until
-    /// then no thread waits for the client.
+    /// Begins to read a body. Returns when enough has arrived for a lookup, which is all of most bodies: until then no
+    /// thread waits for the client.
     pub async fn of(app: &Arc<App>, body: Body) -> Self {
         let mut received = Self::receive(Arc::clone(app), body);
         let (mut begun, mut bytes) = (VecDeque::new(), 0);
@@ -67,7 +67,7 @@ impl Pieces {
                 });
                 let is_last = piece.is_err();
                 let bytes = piece.as_ref().map_or(0, Bytes::len) + PIECE;
-                // One that is larger than all the room waits for all of it.
+                // A piece larger than the whole room waits for all of it.
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(KEY_BYTES_AHEAD);
                 let Ok(permit) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
                 if send.send((piece, permit)).is_err() || is_last {
@@ -75,16 +75,16 @@ impl Pieces {
                 }
             }
             drop(send);
-            // Nobody wants the rest.
+            // The rest is not wanted.
             read_off(&mut pieces, KEY_BYTES_AHEAD as usize).await;
         });
         received
     }
 
-    /// The next piece, for which it waits; `None` behind the last.
+    /// Waits for the next piece; `None` after the last.
     ///
     /// # Errors
-    /// The client has gone away or does not go on, or sends what is no body; MEMORY_LIMIT_EXCEEDED.
+    /// The client has disconnected or stalls, or sends a malformed body; MEMORY_LIMIT_EXCEEDED.
     pub fn next(&mut self) -> Result<Option<Bytes>, Error> {
         self.taken = None;
         let received = self.begun.pop_front().or_else(|| self.received.try_recv().ok()).or_else(|| {

@@ -1,4 +1,4 @@
-//! ClickHouse's HTTP interface: a query in the URL, in the body, or begun in one and ended in the other.
+//! ClickHouse's HTTP interface: a query in the URL, in the body, or begun in one and continued in the other.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +27,7 @@ const DATABASE: HeaderName = HeaderName::from_static("x-clickhouse-database");
 const SUMMARY: HeaderName = HeaderName::from_static("x-clickhouse-summary");
 const EXCEPTION_TAG: HeaderName = HeaderName::from_static("x-clickhouse-exception-tag");
 
-/// What in the URL is of the request and not a setting.
+/// URL parameters that belong to the request and are not settings.
 const OF_THE_REQUEST: &[&str] = &[
     "buffer_size",
     "client_protocol_version",
@@ -50,8 +50,8 @@ const OF_THE_REQUEST: &[&str] = &[
     "wait_end_of_query",
 ];
 
-/// GET: the query is in the URL; without one this is the page to look at, or ClickHouse's greeting. Browsers and
-/// caches send it without being asked, so it changes nothing.
+/// GET: the query in the URL; without one, the dashboard or ClickHouse's greeting. Browsers and caches send GET
+/// unasked, so it changes nothing.
 pub async fn run_get(
     mut caller: Caller,
     UrlParameters(parameters): UrlParameters,
@@ -67,7 +67,7 @@ pub async fn run_get(
     run(caller, parameters, headers, Vec::new()).await
 }
 
-/// POST: what the URL has of the query comes before the body.
+/// POST: the URL's part of the query comes before the body.
 pub async fn run_post(
     caller: Caller,
     UrlParameters(parameters): UrlParameters,
@@ -96,7 +96,7 @@ fn is_on(parameters: &Parameters, name: &str) -> bool {
     parameters.get(name).is_some_and(|value| value != "0")
 }
 
-/// What a header says, or else the URL; an empty text says nothing.
+/// The value of a header, or else of the URL; an empty text is none.
 fn header_or_url<'a>(
     headers: &'a HeaderMap,
     header: HeaderName,
@@ -156,7 +156,7 @@ async fn run(
     let delivery = delivery(&leased.session, &parameters, late)?;
     let (running, query) = (Arc::clone(&leased), parameters.get("query").cloned());
     let (queries, planning) = (caller.app.queries.clone(), caller.app.queries.clone());
-    // A long text is long cut into tokens. Commands wait for sources and the device, and so does the planning of some
+    // Tokenizing a long text takes long. Commands wait for sources and the device, and so does the planning of some
     // queries.
     let mut output = may_wait(Work::Query, move || {
         let session = &running.session;
@@ -167,7 +167,7 @@ async fn run(
     let (progress, written) = (output.progress(), output.written);
     let compression = if is_on(&parameters, "compress") { Compression::Blocks } else { Compression::None };
     let body = answer::written(&caller.app, Work::Query, compression, delivery, move |out, gone| {
-        // The session owns what the query reads from. It is free when all is written, before the client is told of the end.
+        // The session owns the query's data. It is released when all is written, before the client sees the end.
         let _leased = leased;
         if !output.has_columns() {
             return Ok(());
@@ -197,7 +197,7 @@ async fn run(
     Ok((headers, body).into_response())
 }
 
-/// What the URL says of the query, and behind it the body.
+/// The URL's part of the query, followed by the body.
 fn text(session: &Session, query: Option<String>, body: Vec<u8>) -> Result<Vec<u8>, Error> {
     match query {
         Some(query) if body.is_empty() => Ok(query.into_bytes()),
@@ -209,15 +209,14 @@ fn text(session: &Session, query: Option<String>, body: Vec<u8>) -> Result<Vec<u
     }
 }
 
-/// The session of one query, and the lock of the one that it is part of.
+/// The session of one query, and the lock of the named session it is part of.
 struct Leased {
     session: Session,
-    /// Last, so that nothing of the query is left when the next one of the session may begin.
+    /// Last, so that the query is dropped entirely before the session's next query may begin.
     _lease: Lease,
 }
 
-/// The session that the request names or begins. The database and the settings that the request says are its query's
-/// alone.
+/// The session that the request names or begins. The request's database and settings hold for its query alone.
 fn prepared(
     caller: &Caller,
     parameters: &Parameters,

@@ -1,5 +1,5 @@
-//! Sessions that outlive a request: `session_id` in the URL. What SET and USE say stays for the next request with it;
-//! what the URL says is of its own request.
+//! Sessions that outlive a request: `session_id` in the URL. SET and USE hold for the session's later requests;
+//! settings in the URL for their own request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,21 +26,21 @@ struct Kept {
     usage: Usage,
 }
 
-/// Whether a request has a session now.
+/// Whether a request uses a session now.
 #[derive(Clone, Copy)]
 enum Usage {
     Taken,
     Idle { since: Instant, until: Instant },
 }
 
-/// A session for one request. A session with a name is locked until this is dropped.
+/// A session for one request. A named session is locked until this is dropped.
 pub struct Lease {
     pub session: Arc<Session>,
     /// `None`: it has no name, and ends with the request.
     _place: Option<Place>,
 }
 
-/// The place of a session that is in use.
+/// The table entry of a session in use.
 struct Place {
     app: Arc<App>,
     key: Key,
@@ -48,7 +48,7 @@ struct Place {
     end: End,
 }
 
-/// What becomes of a session behind a request.
+/// What happens to a session after a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     IsKept,
@@ -75,8 +75,8 @@ impl Sessions {
     /// The session that a request names, or one for this request alone.
     ///
     /// # Errors
-    /// SESSION_IS_LOCKED if another request has it; with `session_check=1` there is none of this name; `session_timeout`
-    /// is no number of seconds that is allowed; or as many as may be are in use.
+    /// SESSION_IS_LOCKED if another request uses it; with `session_check=1`, that there is no such session; a
+    /// `session_timeout` that is no number or out of range; or that the maximum number of sessions is in use.
     pub fn find(&self, caller: &Caller, parameters: &Parameters) -> Result<Lease, Error> {
         let Some(name) = parameters.get("session_id") else {
             return Ok(Lease { session: Arc::new(caller.session()), _place: None });
@@ -118,7 +118,7 @@ impl Sessions {
     }
 }
 
-/// How long a session is kept behind a request.
+/// How long a session is kept after a request.
 fn patience(parameters: &Parameters) -> Result<Duration, Error> {
     let Some(text) = parameters.get("session_timeout") else {
         return Ok(Duration::from_secs(SESSION_SECONDS));
@@ -130,8 +130,8 @@ fn patience(parameters: &Parameters) -> Result<Duration, Error> {
     })
 }
 
-/// The session that makes room for another: of the user who has most, one that is as a new one would be, if there is
-/// any, and of these the one that was used least lately. `None`: all are in use.
+/// The session to drop for a new one: of the user with the most sessions, one that is as it began, if there is any, and
+/// of these the least recently used. `None`: all are in use.
 fn victim(kept: &HashMap<Key, Kept>) -> Option<Key> {
     let mut of_user: HashMap<&str, usize> = HashMap::new();
     for (user, _) in kept.keys() {

@@ -1,5 +1,5 @@
-//! Bodies that nobody wanted. A client in the middle of sending one would see a broken connection and not the error
-//! that it is answered; a ClickHouse tries again for half a minute then, and never tells why.
+//! Bodies of refused requests. A client still sending one would see a broken connection and not the error that it is
+//! answered; ClickHouse then retries for half a minute, and never tells why.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use tokio_stream::StreamExt;
 
 use crate::limits::UNREAD_BYTES_MAX;
 
-/// Reads the body of a request that is answered with an error before anybody looked at it, up to some bytes.
+/// Reads the unread body of a request that is answered with an error, up to a limit.
 pub async fn read_unwanted(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let shared = Arc::new(Shared { body: Mutex::new(body), is_wanted: AtomicBool::new(false) });
@@ -29,7 +29,7 @@ pub async fn read_unwanted(request: Request, next: Next) -> Response {
     response
 }
 
-/// Reads the rest of a body, up to so many bytes.
+/// Reads the rest of a body, at most `left` bytes.
 pub async fn read_off(pieces: &mut BodyDataStream, mut left: usize) {
     while let Some(Ok(piece)) = pieces.next().await
         && piece.len() <= left
@@ -40,11 +40,11 @@ pub async fn read_off(pieces: &mut BodyDataStream, mut left: usize) {
 
 struct Shared {
     body: Mutex<Body>,
-    /// Somebody has begun to read it.
+    /// Whether the handler has begun to read the body.
     is_wanted: AtomicBool,
 }
 
-/// The body, for whoever wants it.
+/// The body, as passed to the handler.
 struct Lent(Arc<Shared>);
 
 impl HttpBody for Lent {

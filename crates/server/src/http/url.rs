@@ -1,16 +1,16 @@
-//! What a URL says behind its question mark.
+//! The parameters of a URL.
 
 use std::collections::HashMap;
 
 use http::Uri;
 
-/// Values by name.
+/// Values, by name.
 pub type Parameters = HashMap<String, String>;
 
-/// All of them. Of a name that is there twice the last one counts.
+/// All parameters. Of a repeated name the last one counts.
 ///
 /// # Errors
-/// What cannot be read, without the value, which may be a password.
+/// The parameter that cannot be read, without its value, which may be a password.
 pub fn parameters(uri: &Uri) -> Result<Parameters, String> {
     let parts = uri.query().unwrap_or_default().split('&').filter(|part| !part.is_empty());
     let parameters = parts.map(|part| {
@@ -45,7 +45,7 @@ fn decoded(text: &str) -> Result<String, &'static str> {
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8")
 }
 
-/// A name as a part of a URL's path.
+/// Encodes a name as a part of a URL's path.
 pub fn path_part(name: &str) -> String {
     let mut part = String::with_capacity(name.len());
     for byte in name.bytes() {

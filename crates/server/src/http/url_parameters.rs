@@ -1,4 +1,4 @@
-//! The parameters of a URL as a handler gets them.
+//! The parameters of a URL, for handlers.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -7,7 +7,7 @@ use granary_sql::Error;
 use super::exception::Exception;
 use super::url::{Parameters, parameters};
 
-/// What the URL says behind its question mark.
+/// The parameters of the URL.
 pub struct UrlParameters(pub Parameters);
 
 impl<S: Send + Sync> FromRequestParts<S> for UrlParameters {

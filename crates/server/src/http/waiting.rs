@@ -1,5 +1,5 @@
 //! Work that may wait (for a source, the device, a slow hash) has threads of its own: those that serve connections
-//! never wait. So much of it runs at once as the machine has use for; what only waits does not count meanwhile.
+//! never wait. The number that run at once suits the machine's cores; work does not count while it only waits.
 
 use std::cell::Cell;
 use std::sync::LazyLock;
@@ -11,19 +11,19 @@ use tokio::sync::Semaphore;
 
 use crate::limits::{LOGINS_MAX, LOGINS_MIN, TURNS_MAX, TURNS_MIN, TURNS_PER_CORE};
 
-/// What runs at once. Lookups do not wait for queries, which may take long, nor for the passwords of strangers.
+/// Kinds of work. Lookups do not wait for queries, which may take long, nor for the passwords of strangers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     Query,
     Lookup,
-    /// A password is checked, which is meant to be slow.
+    /// The check of a password, which is slow on purpose.
     Login,
 }
 
 /// The turns of one kind of work.
 struct Turns {
     free: Semaphore,
-    /// Turns that were taken up again after a wait when there was none. Those given back next do not become free.
+    /// Number of turns resumed after a wait while none was free. As many turns given back do not become free.
     owed: AtomicUsize,
 }
 
@@ -46,7 +46,7 @@ fn cores() -> usize {
 }
 
 thread_local! {
-    /// What the thread works on; what queries hand to other threads is theirs.
+    /// The kind of work of this thread; `Query` on threads that queries hand tasks to.
     static WORK: Cell<Work> = const { Cell::new(Work::Query) };
 }
 
@@ -64,7 +64,7 @@ impl Work {
 pub struct Turn(Work);
 
 impl Turn {
-    /// Waits for one, in the order of those who ask.
+    /// Waits for a turn, in the order of requests.
     pub async fn take(work: Work) -> Turn {
         if let Ok(permit) = work.turns().free.acquire().await {
             permit.forget();
@@ -72,7 +72,7 @@ impl Turn {
         Turn(work)
     }
 
-    /// Uses it for what this thread does. A panic must not leave `work`.
+    /// Runs `work` on this thread with the turn. `work` must not unwind.
     pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
         let before = WORK.replace(self.0);
         let done = work();
@@ -91,7 +91,7 @@ impl Drop for Turn {
     }
 }
 
-/// Runs a wait of somebody who has a turn, which others have meanwhile.
+/// Runs `wait` for a thread that has a turn, which others may use meanwhile.
 pub fn without_a_turn(wait: &mut dyn FnMut()) {
     let turns = WORK.get().turns();
     turns.free.add_permits(1);
@@ -101,7 +101,7 @@ pub fn without_a_turn(wait: &mut dyn FnMut()) {
     }
 }
 
-/// Does work there when it is its turn. A panic is an error like any other.
+/// Runs `work` on a thread that may wait, when it has a turn. A panic becomes an error.
 pub async fn may_wait<T: Send + 'static>(
     of: Work,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,

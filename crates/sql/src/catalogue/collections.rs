@@ -6,13 +6,13 @@ use granary_dict::{Collection, quote};
 
 use super::Catalogue;
 
-/// In place of values, among which there are passwords.
+/// Shown in place of values, which may be passwords.
 const HIDDEN: &str = "[HIDDEN]";
 
 impl Catalogue {
     /// CREATE, ALTER or DROP NAMED COLLECTION. Dictionaries that are open keep what they were opened with.
     pub fn change_collection(&self, name: &str, change: CollectionChange) -> Result<()> {
-        // Whoever changes one sees what others changed.
+        // Changes are made one at a time, so that each sees those before it.
         let _changing = self.changing();
         let collections = &self.environment.collections;
         let known = collections.get(name).ok();
@@ -57,7 +57,7 @@ impl Catalogue {
     }
 }
 
-/// A collection with other values, and without some.
+/// The collection with the values of `set`, and without the names in `delete`.
 fn changed(mut collection: Collection, set: Collection, delete: &[String]) -> Collection {
     collection.retain(|(name, _)| !delete.contains(name) && !set.iter().any(|(other, _)| other == name));
     collection.extend(set);

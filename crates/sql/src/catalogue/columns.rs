@@ -23,7 +23,7 @@ struct Column {
     default: Option<String>,
 }
 
-/// ClickHouse's first columns of this table, as far as there is something to say, and the comment, which there is not.
+/// ClickHouse's first columns of this table, as far as they apply here, and the comment, which is always empty.
 pub fn columns(catalogue: &Catalogue) -> Result<RecordBatch> {
     let mut rows = Vec::new();
     for database in catalogue.databases() {

@@ -10,7 +10,7 @@ use granary_dict::{CreateDictionary, Definition, Existing, XmlDictionary};
 
 use super::{Catalogue, DEFAULT_DATABASE, Entry, Failure, FullName};
 
-/// Where dictionaries come from that no CREATE made in this process.
+/// Files of the dictionaries that configuration files describe, by name.
 #[derive(Default)]
 pub(super) struct Origins(Mutex<BTreeMap<FullName, Origin>>);
 
@@ -24,9 +24,9 @@ pub(super) struct Origin {
 /// Whether a file says which database a dictionary is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
-    /// It does.
+    /// The file names the database.
     Database,
-    /// It does not: it is kept in the default one, and found from all.
+    /// The file names none: the dictionary is kept in the default database, and found from all.
     Everywhere,
 }
 
@@ -39,7 +39,7 @@ impl Origins {
         self.lock().get(&(database.to_owned(), name.to_owned())).cloned()
     }
 
-    /// It is not what a file describes any more.
+    /// The dictionary is not described by a file any more.
     pub fn forget(&self, database: &str, name: &str) {
         self.lock().remove(&(database.to_owned(), name.to_owned()));
     }
@@ -50,8 +50,8 @@ impl Origins {
 }
 
 impl Catalogue {
-    /// The database of a name without one, where `database` is the current one: that, or where a dictionary is kept
-    /// whose file names none.
+    /// The database of a name without one: `database`, the current one, or the database that keeps a dictionary whose
+    /// file names none.
     pub fn home_of<'a>(&self, database: &'a str, name: &str) -> &'a str {
         let everywhere = |origin: Origin| origin.home == Home::Everywhere;
         match self.entry(database, name) {
@@ -60,16 +60,16 @@ impl Catalogue {
         }
     }
 
-    /// `database.name` of such a name.
+    /// `database.name`, with the database of [`home_of`](Self::home_of).
     pub fn full_name(&self, database: &str, name: &str) -> String {
         format!("{}.{name}", self.home_of(database, name))
     }
 
-    /// Makes a dictionary what a file says. If that is wrong, its name is there and says so, unless an earlier one of
-    /// this name works.
+    /// Creates the dictionary that a file describes. On failure its name is kept as a failed entry, unless an earlier
+    /// dictionary of this name works.
     ///
     /// # Errors
-    /// What is wrong.
+    /// Why the dictionary cannot be made.
     pub fn configure(&self, described: XmlDictionary, path: &Path) -> Result<()> {
         let home = if described.database.is_some() { Home::Database } else { Home::Everywhere };
         let database = described.database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
@@ -87,7 +87,7 @@ impl Catalogue {
         outcome
     }
 
-    /// Whether a dictionary could not be made when that was last tried, and there is none of its name.
+    /// Whether the dictionary could not be made when last tried: it has no name, or its entry is a failed one.
     pub fn has_failed(&self, described: &XmlDictionary) -> bool {
         if described.name.is_empty() {
             return true;
@@ -96,7 +96,7 @@ impl Catalogue {
         matches!(self.entry(database, &described.name), Some(Entry::Failed(_)))
     }
 
-    /// One that is that already, or was detached, is not touched.
+    /// Leaves an identical or a detached dictionary alone.
     fn make(&self, (database, name): &FullName, mut definition: Definition) -> Result<()> {
         definition.settle(database);
         let same = |known: &Definition| known.is_same_as(&definition);
@@ -108,7 +108,7 @@ impl Catalogue {
         {
             return Ok(());
         }
-        // Who holds it passes for a query that has it.
+        // Dropped: a held `Arc` would count as use by a query.
         drop(known);
         self.create_database(database, Missing::IsFine)?;
         self.create(CreateDictionary { existing: Existing::MakesWay, definition }, database)?;

@@ -1,9 +1,9 @@
-//! CREATE DICTIONARY, and what becomes of the dictionary that makes way for it.
+//! CREATE DICTIONARY, and what happens to the dictionary that it replaces.
 //!
-//! A replacement that fails leaves the old one as it is. It is done when its statement is written. A note tells of files
-//! that are made before that, another one of those that go behind it: whatever step a kill interrupts, none stay that are
-//! nobody's. Nor does a statement find entries that another one asked for: files in the same place lose their names before
-//! new ones are made, and those have no entries before the statement is written.
+//! A replacement that fails leaves the old dictionary as it is. It is done once its statement is written. A note lists
+//! the files made before that, another one those removed after it: a kill at any step leaves no file without an owner.
+//! Nor does a dictionary find entries of another one: files in the same place lose their names before new ones are
+//! made, and the new ones have no entries before the statement is written.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
@@ -20,19 +20,19 @@ use super::{
     Catalogue, Dictionaries, Entry, Failure, FullName, already_exists, open_entry, unknown_database,
 };
 
-/// How the files of a new dictionary lie to those of the one that makes way.
+/// How the files of a new dictionary relate to those of the one it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// They have nothing to do with each other.
+    /// Unrelated files.
     Apart,
-    /// They have the same names, which the old ones lose first.
+    /// The same names, which the old files lose first.
     Same,
-    /// They are a device, which only one of them can have open.
+    /// The same block device, which only one dictionary can have open.
     Device,
 }
 
 impl Catalogue {
-    /// CREATE DICTIONARY, in `database` unless it says another.
+    /// CREATE DICTIONARY, in `database` unless the statement names another.
     pub fn create(&self, statement: CreateDictionary, database: &str) -> Result<()> {
         let mut definition = statement.definition;
         let database = definition.database.get_or_insert_with(|| database.to_owned()).clone();
@@ -48,7 +48,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Opens a dictionary and gives it its name; the one that had the name is returned, and not closed yet.
+    /// Opens a dictionary and gives it its name. Returns the previous entry of that name, not closed yet.
     fn replace(
         &self,
         existing: Existing,
@@ -77,16 +77,16 @@ impl Catalogue {
         definition.clone().completed(&self.environment.collections)?;
         self.check_path(&databases, &definition, database, name)?;
         let mut old = dictionaries.get(name).cloned();
-        // Whoever needs an old one that is not open waits for the new one.
+        // Queries that need an old dictionary that is not open wait for the new one.
         let openings = openings(&old);
         let _held = hold(&openings);
-        // Other names are found meanwhile, and this one is changed by nobody else.
+        // Other names can be looked up meanwhile; `changing` keeps other statements from changing this one.
         drop(databases);
-        // One that was never made, such as what a file of the configuration describes, has no files.
+        // A dictionary that was never made (one that a configuration file describes, and that failed) has no files.
         let made = old.as_ref().and_then(Entry::definition).filter(|_| self.store.has(full_name)).cloned();
         let old_file = made.as_ref().and_then(|old| self.data_file(old));
         let file = self.data_file(&definition);
-        // What the old one has there goes with it.
+        // Files of the dictionary being replaced are removed with it and need no check.
         if old_file.is_none() || old_file != file {
             Dictionary::check_place(definition.clone(), &self.environment)?;
         }
@@ -95,13 +95,13 @@ impl Catalogue {
             _ => Place::Apart,
         };
         let sql = definition.to_sql_with_secrets();
-        // Files that are there already are not this statement's to be removed.
+        // A file that exists already was not made by this statement, which must not remove it.
         if file.is_some()
             && (place != Place::Apart || !Dictionary::has_files(&definition, &self.environment)?)
         {
             self.store.note(full_name, Step::Making, &sql)?;
         }
-        // What an old one that had to be closed was.
+        // The definition of an old dictionary that had to be closed.
         let mut closed = None;
         let entry = match self.open_beside(place, old.as_ref(), &definition)? {
             Some(entry) => entry,
@@ -122,12 +122,12 @@ impl Catalogue {
             (Ok(()), _) => {
                 let mut databases = self.write();
                 let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
-                // What a file describes is marked as that behind this.
+                // Forgotten here; `configure` marks a dictionary that a file describes after this.
                 self.origins.forget(database, name);
                 let old = entries.insert(name.clone(), entry);
                 drop(databases);
                 if let (Some(_), Some(Entry::Open(old))) = (leaves, &old) {
-                    // Those that stay are tried again with the note.
+                    // Files that remain are removed later, by the note.
                     let _ = old.remove_files();
                 }
                 Ok(old)
@@ -146,7 +146,7 @@ impl Catalogue {
         }
     }
 
-    /// Opens a dictionary while the old one is open; `None`: that has to be closed first.
+    /// Opens a dictionary while the old one is open; `None`: the old one has to be closed first.
     fn open_beside(
         &self,
         place: Place,
@@ -156,7 +156,7 @@ impl Catalogue {
         let Some(old) = old.filter(|_| place != Place::Apart) else {
             return self.open_replacement(definition).map(Some);
         };
-        // The old one loses its files only to one that nothing else is wrong with.
+        // Check the new definition first: the old files are removed only for a valid one.
         match Dictionary::check(definition.clone(), &self.environment).map_err(Error::from) {
             Err(error) if !is_of_program(&error) => return Err(error),
             _ => {}
@@ -170,7 +170,7 @@ impl Catalogue {
         }
         old.remove_files(&self.environment)?;
         match (self.open_replacement(definition), open) {
-            // The old one takes the room until it is closed.
+            // The old files take their space until they are closed.
             (Err(error), Some(old))
                 if error.code == Code::CannotOpenFile as i32 && has_room(old, definition) =>
             {
@@ -180,8 +180,8 @@ impl Catalogue {
         }
     }
 
-    /// A dictionary that can be opened, or whose program may not be run: as in ClickHouse, that is said to whoever needs
-    /// its rows.
+    /// Opens a dictionary; one whose program may not be run is kept as a failed entry: as in ClickHouse, queries that
+    /// need its rows get the error.
     fn open_replacement(&self, definition: &Definition) -> Result<Entry> {
         match open_entry(definition, &self.environment) {
             Entry::Failed(failure) if !is_of_program(&failure.error) => Err(failure.error),
@@ -189,8 +189,8 @@ impl Catalogue {
         }
     }
 
-    /// Opens a dictionary where the old one has to be closed first, for which no query may have it. If that fails, the old
-    /// one is opened again, empty.
+    /// Opens a dictionary after closing the old one, which no query may be using. If that fails, the old one is opened
+    /// again, empty.
     fn open_in_place(
         &self,
         full_name: &FullName,
@@ -251,12 +251,12 @@ impl Place {
     }
 }
 
-/// Whether it is wrong only that a program would have to be run.
+/// Whether the only error is that a program would have to be run.
 fn is_of_program(error: &Error) -> bool {
     error.code == Code::DictionaryAccessDenied as i32
 }
 
-/// Whether what the old files take is enough for the new ones.
+/// Whether the space that the old files take is enough for the new ones.
 fn has_room(old: &Definition, new: &Definition) -> bool {
     match (&old.layout.kind, &new.layout.kind) {
         (LayoutKind::Ssd(old), LayoutKind::Ssd(new)) => new.total_bytes() <= old.total_bytes(),

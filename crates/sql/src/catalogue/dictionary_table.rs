@@ -19,7 +19,7 @@ use crate::tables::scan::Scan;
 pub struct DictionaryTable {
     dictionary: Arc<Dictionary>,
     schema: SchemaRef,
-    /// Of each column its place in a row of the dictionary.
+    /// Place in the dictionary's row, by column.
     places: Vec<usize>,
     times: Times,
 }
@@ -36,14 +36,14 @@ impl DictionaryTable {
         Self { dictionary, schema, places, times }
     }
 
-    /// The dictionary, and of each column its place in a row of it, unless there is more in the table than rows that
-    /// are looked up have.
+    /// The dictionary, and each column's place in its row; `None` if the table has columns (times) that looked-up rows
+    /// lack.
     pub fn found_by_key(&self) -> Option<(&Arc<Dictionary>, &[usize])> {
         (self.times == Times::Hidden).then_some((&self.dictionary, &self.places[..]))
     }
 }
 
-/// The columns of a dictionary as a table, and of each its place in a row of the dictionary.
+/// The columns of a dictionary as a table, and each column's place in the dictionary's row.
 pub fn columns_of(definition: &Definition, times: Times) -> (SchemaRef, Vec<usize>) {
     let structure = definition.rows();
     let rows = structure.schema_with(times);
@@ -69,7 +69,7 @@ impl Table for DictionaryTable {
             places: wanted.columns(&self.schema).into_iter().map(|column| self.places[column]).collect(),
         };
         let scan = Scan::new("dictionary", Arc::clone(&rows.schema), vec![Arc::new(rows)]);
-        // Of a source nobody knows how many rows it has.
+        // The number of rows of a source is unknown.
         Ok(Arc::new(match self.dictionary.definition().layout.kind {
             LayoutKind::Direct => scan,
             LayoutKind::Ssd(_) | LayoutKind::Memory { .. } | LayoutKind::FullLoad(_) => {
@@ -79,11 +79,11 @@ impl Table for DictionaryTable {
     }
 }
 
-/// The rows, read while they are asked for.
+/// The rows, read on demand.
 struct Rows {
     dictionary: Arc<Dictionary>,
     times: Times,
-    /// Of the columns wanted.
+    /// Schema of the columns wanted.
     schema: SchemaRef,
     places: Vec<usize>,
 }

@@ -1,7 +1,7 @@
 //! DROP DICTIONARY and DROP DATABASE, and how a dictionary that has lost its name is closed.
 //!
-//! The statement becomes a note in one step. From then on the dictionary is gone; its files follow, before another one can
-//! have them: at once, or where a kill comes between, at the next start.
+//! The statement file becomes a note in one step. From then on the dictionary is gone. Its files are removed before
+//! another dictionary can use them: at once or, after a kill, at the next start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// DROP DATABASE, with the dictionaries in it, and what was detached.
+    /// DROP DATABASE, with its dictionaries, detached ones too.
     pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
         let changing = self.changing();
         let databases = self.settled(|(database, _)| database == name);
@@ -77,8 +77,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Removes the files of the dictionaries that notes tell of, but those that another one has, and forgets the notes. To
-    /// be called while nothing else is made or dropped.
+    /// Removes the files of the dictionaries that notes name, except files that another dictionary uses, and forgets
+    /// the notes. Nothing else may be made or dropped meanwhile.
     pub(super) fn finish(&self, notes: Vec<Note>) {
         for note in notes {
             let finished = match &note.definition {
@@ -88,7 +88,7 @@ impl Catalogue {
                     Ok(())
                 }
             };
-            // A note of files that stay is for the next start.
+            // If files remain, so does the note, for the next start.
             if let Err(error) = finished.and_then(|()| self.store.forget(&note)) {
                 tracing::error!(%error, "files of a dictionary that is gone stay until the next start");
             }
@@ -104,7 +104,7 @@ impl Catalogue {
         }
     }
 
-    /// The dictionaries whose data lie in a file, be they detached.
+    /// The dictionaries, attached or detached, whose data lie in `file`.
     pub(super) fn owners(
         &self,
         databases: &BTreeMap<String, Dictionaries>,
@@ -132,8 +132,8 @@ impl Catalogue {
         }
     }
 
-    /// Closes a dictionary that is in the catalogue no more. Its source may let that wait, with which nobody else has to
-    /// do: no lock may be held.
+    /// Closes a dictionary that has left the catalogue. Its source may delay that, which must not delay others: the
+    /// caller must hold no lock.
     pub(super) fn close_replaced(&self, dictionary: Arc<Dictionary>) {
         self.beside_turns(|| {
             dictionary.close();
@@ -142,16 +142,16 @@ impl Catalogue {
     }
 }
 
-/// The dictionary of an entry that was taken out, if it is open, with no names for its files.
+/// The dictionary of a removed entry, if it is open, with its files unlinked.
 fn left_open(entry: Entry) -> Option<Arc<Dictionary>> {
     let Entry::Open(dictionary) = entry else { return None };
-    // Those that stay are tried again with the note.
+    // Files that remain are removed later, by the note.
     let _ = dictionary.remove_files();
     Some(dictionary)
 }
 
 impl Entry {
-    /// Takes the names of a dictionary's files away, be it open or not.
+    /// Unlinks a dictionary's files, whether it is open or not.
     pub(super) fn remove_files(&self, environment: &Environment) -> Result<()> {
         match (self, self.definition()) {
             (Entry::Open(dictionary), _) => Ok(dictionary.remove_files()?),

@@ -1,4 +1,4 @@
-//! A folder of dictionaries is for one process at a time.
+//! A lock that gives a folder of dictionaries to one process at a time.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::Path;
@@ -9,17 +9,17 @@ use granary_dialect::{Error, Result};
 
 use super::store::failed;
 
-/// How long another process may hold the folder: one that was killed while it started a program lets go only when
-/// that program runs.
+/// How long to wait for another process to release the folder: a process killed while it started a program holds the
+/// lock until that program runs.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The folder's `lock`, held until the last copy of this goes; the system lets go of it however the process ends.
+/// The folder's `lock`, held until the last clone is dropped; the system releases it however the process ends.
 #[derive(Debug, Clone)]
 pub struct FolderLock(#[expect(dead_code, reason = "it is held")] Arc<File>);
 
 impl FolderLock {
-    /// Takes a folder for this process alone, and makes it where there is none.
+    /// Locks a folder for this process, creating it if it is missing.
     ///
     /// # Errors
     /// DIRECTORY_IN_USE if another process has it, and what the file system says.

@@ -1,4 +1,4 @@
-//! Tables in RAM: what CREATE TABLE makes, whatever engine it names; and views. They end with the process.
+//! Tables in RAM, made by CREATE TABLE whatever engine it names, and views. They end with the process.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -20,7 +20,7 @@ pub const VIEW: &str = "View";
 pub struct LocalTable {
     /// As CREATE TABLE said it, for `system.tables`.
     pub engine: String,
-    /// The clauses behind the columns of the statement that makes it.
+    /// The clauses after the columns in the statement that makes it.
     clauses: Vec<String>,
     /// Columns that have a DEFAULT, and their expressions.
     pub defaults: Vec<(String, String)>,
@@ -34,7 +34,7 @@ pub struct LocalTable {
 /// The query that a view is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// A statement, and how many of its tokens stand before the query.
+    /// A statement, and the number of its tokens before the query.
     pub text: String,
     pub head: usize,
     /// The database of names without one.
@@ -69,7 +69,7 @@ impl LocalTable {
         self.engine == VIEW
     }
 
-    /// The statement that makes it, under the name that it has.
+    /// The statement that makes it, under the given name.
     pub fn to_sql(&self, database: &str, name: &str, form: Form) -> String {
         let default = |field: &Field| self.defaults.iter().find(|(column, _)| column == field.name());
         let column = |field: &Arc<Field>| {
@@ -109,7 +109,7 @@ impl LocalTable {
         self.batches.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.snapshot().iter().map(RecordBatch::num_rows).sum()
     }

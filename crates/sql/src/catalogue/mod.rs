@@ -38,24 +38,24 @@ pub const DEFAULT_DATABASE: &str = "default";
 /// The database of tables about the session itself.
 pub const SYSTEM_DATABASE: &str = "system";
 
-/// How often it is looked whether a dictionary is still in use.
+/// How often a dictionary is checked for use before it is closed.
 const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 
-/// A name that is known.
+/// What a name stands for.
 #[derive(Clone)]
 pub enum Entry {
-    /// It works.
+    /// An open dictionary.
     Open(Arc<Dictionary>),
-    /// Nobody has needed it since it was unloaded.
+    /// A dictionary that was unloaded, and not needed since.
     Unloaded(Unloaded),
-    /// It is in the catalogue but could not be opened; the others do not suffer from it.
+    /// A dictionary that could not be opened; the others are not affected.
     Failed(Failure),
-    /// It is no dictionary but a table in RAM, or a view.
+    /// Not a dictionary: a table in RAM, or a view.
     Table(Arc<LocalTable>),
 }
 
 impl Entry {
-    /// What it is.
+    /// The kind of the entry.
     pub fn noun(&self) -> Noun {
         match self {
             Self::Open(_) | Self::Unloaded(_) | Self::Failed(_) => Noun::Dictionary,
@@ -68,7 +68,7 @@ impl Entry {
         matches!(self, Self::Table(table) if table.is_view())
     }
 
-    /// What is known of a dictionary.
+    /// The dictionary's definition, if it is known.
     pub fn definition(&self) -> Option<&Definition> {
         match self {
             Self::Open(dictionary) => Some(dictionary.definition()),
@@ -79,21 +79,20 @@ impl Entry {
     }
 }
 
-/// A dictionary that is opened when somebody needs it.
+/// A dictionary that is opened when it is needed.
 #[derive(Clone)]
 pub struct Unloaded {
     pub definition: Box<Definition>,
-    /// Held while it is being closed, and cannot be opened yet.
+    /// Held while the dictionary is being closed; until then it cannot be opened.
     closing: Arc<Mutex<()>>,
-    /// Held by whoever opens it, and by a statement that puts another one in its place: taken while the names are
-    /// locked.
+    /// Held by the thread that opens it, or by a statement that replaces it; taken under the lock of the names.
     opening: Arc<Mutex<()>>,
 }
 
 /// A dictionary that could not be opened.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// What is known of it: nothing, if its metadata cannot be read.
+    /// Its definition; `None`: its metadata cannot be read.
     pub definition: Option<Box<Definition>>,
     pub error: Error,
 }
@@ -105,10 +104,10 @@ pub struct Catalogue {
     environment: Environment,
     store: Store,
     databases: RwLock<BTreeMap<String, Dictionaries>>,
-    /// Which of them files describe.
+    /// The dictionaries that configuration files describe.
     origins: Origins,
-    /// Held by whatever gives a name to something or takes it away, which may take several steps. Lock order: this,
-    /// `databases`. Nothing is opened, and nothing written to disk, under the latter, which every query takes.
+    /// Held by each operation that adds or removes a name, which may take several steps. Lock order: this, `databases`.
+    /// Under the latter, which every query takes, nothing is opened or written to disk.
     changing: Mutex<()>,
 }
 
@@ -119,7 +118,7 @@ impl std::fmt::Debug for Catalogue {
 }
 
 impl Catalogue {
-    /// Opens what the folder of `lock` keeps. A dictionary that cannot be opened is there as a failed one, and in the log.
+    /// Opens what the folder of `lock` keeps. A dictionary that cannot be opened becomes a failed entry, and is logged.
     pub fn open(folder: &Path, lock: FolderLock, environment: Environment) -> Result<Catalogue> {
         let store = Store::open(folder, lock)?;
         for (name, collection) in store.load_collections()? {
@@ -132,7 +131,7 @@ impl Catalogue {
             origins: Origins::default(),
             changing: Mutex::default(),
         };
-        // Before anything is opened in the place of what was dropped.
+        // Before a dictionary is opened in the place of a dropped one.
         catalogue.finish(catalogue.store.notes()?);
         let mut databases = BTreeMap::from([(DEFAULT_DATABASE.to_owned(), Dictionaries::new())]);
         for kept in catalogue.store.load()? {
@@ -160,19 +159,19 @@ impl Catalogue {
         self.databases.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right to change what there is. Who has it may open a dictionary, or wait until none of the queries has one: others
-    /// wait for it beside those whose turn it is.
+    /// The lock for statements that change names. Its holder may open a dictionary, or wait for queries to finish;
+    /// waiters give up their query's turn meanwhile.
     fn changing(&self) -> MutexGuard<'_, ()> {
         let lock = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         moves::free(&self.changing).unwrap_or_else(|| self.beside_turns(lock))
     }
 
-    /// What `wait` gives, which may take long: meanwhile another query has the turn of this one.
+    /// Returns the result of `wait`, which may take long: another query has this one's turn meanwhile.
     fn beside_turns<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.environment.waiting.beside(usize::MAX).wait(wait).expect("any number may wait")
     }
 
-    /// Whether there is such a database; an error says that there is not.
+    /// Returns an error if there is no such database.
     pub fn check_database(&self, database: &str) -> Result<()> {
         match database == SYSTEM_DATABASE || self.read().contains_key(database) {
             true => Ok(()),
@@ -180,7 +179,7 @@ impl Catalogue {
         }
     }
 
-    /// How queries wait here.
+    /// How queries wait for sources.
     pub(crate) fn waiting(&self) -> &Waiting {
         &self.environment.waiting
     }
@@ -223,12 +222,12 @@ impl Catalogue {
         open.map(|dictionary| dictionary.status().bytes_allocated).sum()
     }
 
-    /// What stands under a name.
+    /// The entry of a name.
     pub fn entry(&self, database: &str, name: &str) -> Option<Entry> {
         self.read().get(database)?.get(name).cloned()
     }
 
-    /// The same, for use: what was unloaded is opened.
+    /// The entry of a name, for use: an unloaded dictionary is opened.
     pub fn usable(&self, database: &str, name: &str) -> Option<Entry> {
         match self.entry(database, name)? {
             Entry::Unloaded(_) => Some(self.load(database, name)),
@@ -248,10 +247,10 @@ impl Catalogue {
         }
     }
 
-    /// Where a file that a query names is.
+    /// The path of a file that a query names.
     ///
     /// # Errors
-    /// PATH_ACCESS_DENIED if files are confined to a folder and it is not in there.
+    /// PATH_ACCESS_DENIED if files are confined to a folder and it lies elsewhere.
     pub fn query_file(&self, path: &Path) -> Result<PathBuf> {
         if self.environment.user_files.is_none() {
             return Ok(path.to_owned());
@@ -259,12 +258,12 @@ impl Catalogue {
         Ok(self.environment.resolve(&path.to_string_lossy())?)
     }
 
-    /// Closes every dictionary as soon as nobody else has it, and forgets all of them. Those still in use behind
-    /// `patience` are left as they are: what they hold is as safe as it is from a kill.
+    /// Closes every dictionary once it is unused, and empties the catalogue. Dictionaries still in use after `patience`
+    /// are left open, as after a kill; their caches recover from that.
     pub fn close(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
         let databases = std::mem::take(&mut *self.write());
-        // Side by side: each may wait for its source, or for the programs that it runs.
+        // In parallel: each may wait for its source, or for its programs.
         std::thread::scope(|scope| {
             for entry in databases.into_values().flat_map(BTreeMap::into_values) {
                 let Entry::Open(dictionary) = entry else { continue };
@@ -273,7 +272,7 @@ impl Catalogue {
                         std::thread::sleep(CLOSE_PAUSE);
                     }
                 };
-                // Without a thread it is closed here, whoever has it.
+                // If no thread can be started, it is dropped here, even while in use.
                 let _ = std::thread::Builder::new().name("granary-close".into()).spawn_scoped(scope, close);
             }
         });
@@ -293,7 +292,7 @@ impl Catalogue {
 
     fn open_again(&self, database: &str, name: &str) -> Result<()> {
         let _changing = self.changing();
-        // It may have gone meanwhile.
+        // The name may have gone meanwhile.
         let Some(Entry::Failed(Failure { definition: Some(definition), .. })) = self.entry(database, name)
         else {
             return Ok(());
@@ -329,14 +328,14 @@ fn open_entry(definition: &Definition, environment: &Environment) -> Entry {
     }
 }
 
-/// An open dictionary, which looks for changes of its source if it is to.
+/// An open dictionary, polling its source for changes if it is defined to.
 fn opened(definition: Definition, environment: &Environment) -> Result<Arc<Dictionary>> {
     let dictionary = Arc::new(Dictionary::open(definition, environment)?);
     dictionary.watch();
     Ok(dictionary)
 }
 
-/// What is wrong where a name is taken.
+/// The error for a name that is taken.
 fn already_exists(noun: Noun, (database, name): &FullName) -> Error {
     match noun {
         Noun::Table => Error::table_already_exists(format!("Table {database}.{name} already exists")),

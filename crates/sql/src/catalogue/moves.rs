@@ -1,4 +1,4 @@
-//! Dictionaries and tables that change their names, and dictionaries that leave and come back.
+//! Changes of names of dictionaries and tables; DETACH, ATTACH and UNLOAD of dictionaries.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard, TryLockError};
@@ -13,7 +13,7 @@ use super::{
     unknown_database,
 };
 
-/// How long a dictionary that is to be closed may still be in use by queries.
+/// How long to wait for queries to release a dictionary that is to be closed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A database and a name in it.
@@ -44,7 +44,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// EXCHANGE: each takes the other's name.
+    /// EXCHANGE: the two swap their names.
     pub fn exchange(&self, noun: Noun, one: &FullName, other: &FullName) -> Result<()> {
         let _changing = self.changing();
         let databases = self.settled(|name| [one, other].iter().any(|other| name == (&other.0, &other.1)));
@@ -85,7 +85,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// DETACH DICTIONARY: it is there again with ATTACH, and at the next start unless it is for good.
+    /// DETACH DICTIONARY: ATTACH brings it back, and so does the next start unless `permanently`.
     pub fn detach(&self, name: &FullName, missing: Missing, permanently: bool) -> Result<()> {
         match self.check_noun(self.read().get(&name.0), Noun::Dictionary, name) {
             Ok(()) => {}
@@ -121,7 +121,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// ATTACH DICTIONARY, of one that was detached.
+    /// ATTACH DICTIONARY, of a detached one.
     pub fn attach(&self, name: &FullName, exists: Missing) -> Result<()> {
         let _changing = self.changing();
         self.check_database(&name.0)?;
@@ -148,11 +148,11 @@ impl Catalogue {
         }
     }
 
-    /// SYSTEM UNLOAD DICTIONARY: its RAM is given back. It is in its place all the while: who needs it before it begins to
-    /// be closed has it, and who needs it from then on opens it again, as warm as it was.
+    /// SYSTEM UNLOAD DICTIONARY: gives its RAM back. Its name stays: queries that ask before it begins to close use it,
+    /// and later ones open it again, as warm as it was.
     ///
     /// # Errors
-    /// TIMEOUT_EXCEEDED if queries have it all the time.
+    /// TIMEOUT_EXCEEDED if queries use it all the time.
     pub fn unload(&self, name: &FullName) -> Result<()> {
         self.check_noun(self.read().get(&name.0), Noun::Dictionary, name)
             .map_err(|_| Error::bad_arguments(format!("Dictionary (`{}.{}`) not found", name.0, name.1)))?;
@@ -164,7 +164,7 @@ impl Catalogue {
                 Use::Nobody(dictionary) => break dictionary,
                 Use::IsClosed => return Ok(()),
                 Use::Queries => {
-                    // From when it is looked at: before that, others may have had the catalogue.
+                    // The time begins with the first check: before that, other statements may have held the catalogue.
                     if Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + CLOSE_PATIENCE) {
                         return Err(in_use(name));
                     }
@@ -177,14 +177,14 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Takes a dictionary that no query has. Its entry is closing from here on.
+    /// Takes a dictionary that no query uses. Its entry is closing from here on.
     fn unload_unused(&self, (database, name): &FullName, closing: &Arc<Mutex<()>>) -> Use {
-        // What makes way for another one stays as it is meanwhile.
+        // A dictionary that is being replaced stays as it is meanwhile.
         let _changing = self.changing();
         let mut databases = self.settled(|known| known == (database, name));
         let entry = databases.get_mut(database).and_then(|entries| entries.get_mut(name));
         let Some(entry) = entry else { return Use::IsClosed };
-        // Nobody begins to use it meanwhile: that takes the lock, too.
+        // No query can begin to use it meanwhile: that takes the lock, too.
         let definition = match entry {
             Entry::Open(dictionary) if dictionary.is_shared() => return Use::Queries,
             Entry::Open(dictionary) => Box::new(dictionary.definition().clone()),
@@ -198,7 +198,7 @@ impl Catalogue {
         }
     }
 
-    /// What was taken out, or is to be there anew, unless its database went or was renamed meanwhile.
+    /// Inserts an entry that was taken out, or a new one, unless its database is gone.
     pub(super) fn put_back(&self, database: &str, name: &str, entry: Entry) -> Result<()> {
         let mut databases = self.write();
         let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
@@ -209,8 +209,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// An entry that was unloaded, opened again as soon as it is closed: once, whoever needs it. The others are found
-    /// meanwhile.
+    /// Opens an unloaded entry once it is closed; concurrent callers wait for the one that opens it. Other names can be
+    /// looked up meanwhile.
     pub(super) fn load(&self, database: &str, name: &str) -> Entry {
         loop {
             let databases = self.read();
@@ -242,8 +242,8 @@ impl Catalogue {
         }
     }
 
-    /// Puts a dictionary in the place of the entry that it was opened for, and gives it. That is there unless all are closed
-    /// meanwhile: what changes names waits.
+    /// Replaces the entry that a dictionary was opened for, and returns the new one. The entry is there unless
+    /// everything was closed meanwhile: statements that change names wait.
     fn put_opened(&self, database: &str, name: &str, of: &Unloaded, opened: Entry) -> Option<Entry> {
         let mut databases = self.write();
         let entry = databases.get_mut(database).and_then(|entries| entries.get_mut(name));
@@ -263,7 +263,7 @@ impl Catalogue {
         }
     }
 
-    /// The names, as soon as nobody opens a dictionary whose name is one of those that `is_meant`.
+    /// Write-locks the names once no dictionary that `is_meant` selects is being opened.
     pub(super) fn settled(
         &self,
         is_meant: impl Fn((&String, &String)) -> bool,
@@ -288,7 +288,7 @@ impl Catalogue {
         }
     }
 
-    /// Takes a dictionary out of the catalogue. The name may be a table's by now.
+    /// Takes a dictionary out of the catalogue, unless the name is a table's by now.
     fn take_out(&self, (database, name): &FullName) -> Option<Entry> {
         let mut databases = self.settled(|known| known == (database, name));
         let entries = databases.get_mut(database)?;
@@ -298,10 +298,10 @@ impl Catalogue {
         }
     }
 
-    /// Waits until nobody else has a dictionary that was taken out, which is given back either way.
+    /// Waits until no query uses a dictionary that was taken out; returns it in either case.
     ///
     /// # Errors
-    /// TIMEOUT_EXCEEDED if queries have it for too long.
+    /// TIMEOUT_EXCEEDED if queries use it for too long.
     pub(super) fn wait_until_unused(
         &self,
         name: &FullName,
@@ -317,7 +317,7 @@ impl Catalogue {
         Ok(dictionary)
     }
 
-    /// Whether a name is there, and what a statement says it is. A dictionary is a table, too.
+    /// Checks that a name exists and is of the kind that the statement says. A dictionary counts as a table, too.
     fn check_noun(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
         let Some(entries) = entries else { return Err(unknown_database(&name.0)) };
         match (noun, entries.get(&name.1).map(Entry::noun)) {
@@ -330,12 +330,12 @@ impl Catalogue {
         }
     }
 
-    /// Whether a dictionary was detached under a name that nothing else has now.
+    /// Whether a dictionary was detached under this name, given that no entry has the name.
     pub(super) fn is_detached(&self, name: &FullName) -> bool {
         self.store.has(name)
     }
 
-    /// Refuses a name that ATTACH gives back.
+    /// Refuses a name that ATTACH would bring back.
     pub(super) fn check_not_detached(&self, name: &FullName) -> Result<()> {
         match self.is_detached(name) {
             false => Ok(()),
@@ -351,8 +351,8 @@ impl Catalogue {
         Error::unknown_table(format!("{noun} {database}.{name} does not exist"))
     }
 
-    /// Writes a dictionary's statement in its place as it is going to be in another one: then what moves says so. Until it
-    /// does, this means the same, for a file's place decides what a dictionary is called.
+    /// Rewrites a dictionary's statement in place with its future name, before the file is moved. Until it is, this
+    /// means the same: the file's place decides the dictionary's name.
     fn keep_as(
         &self,
         (database, name): &FullName,
@@ -360,7 +360,7 @@ impl Catalogue {
         to: &FullName,
     ) -> Result<()> {
         match definition {
-            // What a file of the configuration describes and could not be made has no statement.
+            // A dictionary that a configuration file describes, and that could not be made, has no statement.
             Some(definition) if self.store.has(&(database.clone(), name.clone())) => {
                 self.store.check_name(to)?;
                 let moved = definition.moved(Some(to.0.clone()), to.1.clone());
@@ -371,8 +371,8 @@ impl Catalogue {
     }
 }
 
-/// The locks of those entries that are not open. Whoever changes what lies on disk of them holds these, and not the names:
-/// a disk may let that wait, and every query takes the names.
+/// The locks of the entries that are not open. A change of their files on disk is made under these, and not under the
+/// lock of the names, which every query takes and a slow disk must not hold.
 pub(super) fn openings<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Arc<Mutex<()>>> {
     let opening = |entry: &Entry| match entry {
         Entry::Unloaded(unloaded) => Some(Arc::clone(&unloaded.opening)),
@@ -381,8 +381,8 @@ pub(super) fn openings<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<
     entries.into_iter().filter_map(opening).collect()
 }
 
-/// Has nobody open these dictionaries, for as long as what is returned is there. To be called under the lock of the names,
-/// when they are [settled](Catalogue::settled): nobody has one of them then, and this does not wait.
+/// Keeps these dictionaries from being opened while the guards live. Called under the lock of the names, when they are
+/// [settled](Catalogue::settled): the locks are free then, and this does not wait.
 pub(super) fn hold(openings: &[Arc<Mutex<()>>]) -> Vec<MutexGuard<'_, ()>> {
     openings.iter().map(|opening| opening.lock().unwrap_or_else(PoisonError::into_inner)).collect()
 }
@@ -396,7 +396,7 @@ enum Use {
     IsClosed,
 }
 
-/// A lock that nobody holds.
+/// Locks `lock` if it is free.
 pub(super) fn free(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
     match lock.try_lock() {
         Ok(held) => Some(held),
@@ -411,7 +411,7 @@ fn in_use((database, name): &FullName) -> Error {
     ))
 }
 
-/// The same under another name. Queries that have it go on under the old one.
+/// The entry under another name. Queries in progress keep the old name.
 fn renamed(entry: Entry, (database, name): &FullName) -> Entry {
     let of = |definition: Definition| definition.moved(Some(database.clone()), name.clone());
     match entry {

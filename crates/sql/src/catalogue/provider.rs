@@ -34,7 +34,7 @@ impl CatalogProvider for Databases {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        // One that is not there is an error of its own when a table of it is wanted.
+        // An unknown database becomes an error of its own when a table in it is looked up.
         Some(Arc::new(Database {
             name: name.to_owned(),
             catalogue: Arc::clone(&self.catalogue),

@@ -22,9 +22,9 @@ use crate::limits::FILE_NAME_BYTES_MAX;
 use notes::DROPPED;
 pub use notes::{Note, Step};
 
-/// What the name of a file ends with that is being written.
+/// Suffix of a file that is being written.
 const UNFINISHED: &str = ".tmp";
-/// The folder, locked for this process.
+/// The catalogue's folder, locked for this process.
 pub struct Store {
     metadata: PathBuf,
     collections: PathBuf,
@@ -40,7 +40,7 @@ pub struct Kept {
 }
 
 impl Store {
-    /// Opens the folder that `lock` is of.
+    /// Opens the folder that `lock` locks.
     pub fn open(folder: &Path, lock: FolderLock) -> Result<Store> {
         let metadata = folder.join("metadata");
         let collections = folder.join("named_collections");
@@ -52,7 +52,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Reads all of it. What cannot be read is given back as an error in its place.
+    /// Reads all statements. One that cannot be read is returned as an error in its place.
     pub fn load(&self) -> Result<Vec<Kept>> {
         let mut found = Vec::new();
         for (folder, database) in self.folders()? {
@@ -67,7 +67,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Reads the statements of dictionaries that are not known: they were detached, for good or until the next start.
+    /// Reads the statements of dictionaries that are not known: detached, for good or until the next start.
     pub fn detached(&self, is_known: impl Fn(&str, &str) -> bool) -> Result<Vec<(FullName, Definition)>> {
         let mut found = Vec::new();
         for (folder, database) in self.folders()? {
@@ -89,7 +89,7 @@ impl Store {
         Ok(folders.filter_map(named).collect())
     }
 
-    /// Removes what a kill left of statements that were being written.
+    /// Removes the partly written statements that a kill left.
     fn remove_unfinished(&self) -> Result<()> {
         let mut folders = vec![self.collections.clone()];
         folders.extend(sorted(&self.metadata)?.into_iter().filter(|folder| folder.is_dir()));
@@ -108,14 +108,14 @@ impl Store {
         put(&self.folder(database), &self.path(database, dictionary), sql)
     }
 
-    /// Gives a statement another place in one step: a kill leaves it in one of the two.
+    /// Moves a statement in one step: a kill leaves it in one of the two places.
     ///
     /// # Errors
-    /// It stays where it is.
+    /// The statement stays where it is.
     pub fn rename(&self, from: &FullName, to: &FullName) -> Result<()> {
         let paths = [self.path(&from.0, &from.1), self.path(&to.0, &to.1)];
         if !paths[0].exists() {
-            // What a file of the configuration describes, and could not be made.
+            // A dictionary that a configuration file describes, and that could not be made.
             return Ok(());
         }
         self.create_database(&to.0)?;
@@ -123,11 +123,11 @@ impl Store {
         sync_folders([&paths[0], &paths[1]])
     }
 
-    /// Lets two statements change places in one step. A name without a statement, such as a table's in RAM, leaves its
-    /// place to the other's.
+    /// Swaps two statements in one step. If one name has no statement (a table in RAM), the other's statement moves
+    /// there.
     ///
     /// # Errors
-    /// Both stay where they are.
+    /// Both statements stay where they are.
     pub fn exchange(&self, one: &FullName, other: &FullName) -> Result<()> {
         let paths = [self.path(&one.0, &one.1), self.path(&other.0, &other.1)];
         match [paths[0].exists(), paths[1].exists()] {
@@ -159,39 +159,39 @@ impl Store {
         put(&self.collections, &self.collection_path(name), sql)
     }
 
-    /// Forgets a named collection, if it is known.
+    /// Forgets a named collection, if there is one.
     pub fn remove_collection(&self, name: &str) -> Result<()> {
         let path = self.collection_path(name);
         remove(&path)?;
-        // Nor does a loss of power bring its passwords back.
+        // A power loss must not bring its passwords back, either.
         sync_folders([&path, &path])
     }
 
-    /// Keeps a dictionary's statement from being read at the next start, but for [`take_back`](Self::take_back).
+    /// Keeps a dictionary's statement from being read at the next start, except by [`take_back`](Self::take_back).
     pub fn set_aside(&self, (database, name): &FullName) -> Result<()> {
         let path = self.path(database, name);
         if !path.exists() {
-            // What a file of the configuration describes, and could not be made.
+            // A dictionary that a configuration file describes, and that could not be made.
             return Ok(());
         }
         fs::rename(&path, aside(&path)).map_err(|e| failed("rename", &path, &e))?;
         sync_folders([&path, &path])
     }
 
-    /// Whether there is a statement of a dictionary, be it set aside.
+    /// Whether there is a statement of a dictionary, set aside or not.
     pub fn has(&self, (database, name): &FullName) -> bool {
         let path = self.path(database, name);
         path.exists() || aside(&path).exists()
     }
 
-    /// The definition of a dictionary that was detached; `None`: there is none of this name.
+    /// The definition of a detached dictionary; `None`: none has this name.
     pub fn read_detached(&self, (database, name): &FullName) -> Result<Option<Definition>> {
         let path = self.path(database, name);
         let found = [aside(&path), path].into_iter().find(|path| path.exists());
         found.map(|path| read_definition(&path, database, name)).transpose()
     }
 
-    /// Has a dictionary's statement read at the next start again.
+    /// Undoes [`set_aside`](Self::set_aside): the next start reads the statement again.
     pub fn take_back(&self, (database, name): &FullName) -> Result<()> {
         let path = self.path(database, name);
         let aside = aside(&path);
@@ -202,8 +202,7 @@ impl Store {
         sync_folders([&path, &path])
     }
 
-    /// Refuses a name of which no files can be made: neither the statement, nor what a dictionary leaves when it is
-    /// dropped.
+    /// Refuses a name that is too long for its files: the statement's, or the note's when the dictionary is dropped.
     ///
     /// # Errors
     /// ARGUMENT_OUT_OF_BOUND.
@@ -215,7 +214,7 @@ impl Store {
     /// Makes a database's folder.
     ///
     /// # Errors
-    /// ARGUMENT_OUT_OF_BOUND for a name of which no folder can be made, or could not be dropped.
+    /// ARGUMENT_OUT_OF_BOUND for a name that is too long for the folder, or for the folder's name when it is dropped.
     pub fn create_database(&self, name: &str) -> Result<()> {
         let folder = self.folder(name);
         if folder.is_dir() {
@@ -250,7 +249,7 @@ fn check_length(file_name: &str, noun: impl Fn() -> String) -> Result<()> {
     }
 }
 
-/// Writes a statement, which may have a password in it, in one step.
+/// Writes a statement, which may contain a password, in one step.
 fn put(folder: &Path, path: &Path, sql: &str) -> Result<()> {
     let unfinished = beside(path, UNFINISHED);
     let write = || -> std::io::Result<()> {
@@ -263,13 +262,13 @@ fn put(folder: &Path, path: &Path, sql: &str) -> Result<()> {
         File::open(folder)?.sync_all()
     };
     write().map_err(|e| {
-        // What could be written of it is of no use to anybody.
+        // The partly written file is useless.
         let _ = fs::remove_file(&unfinished);
         failed("write", path, &e)
     })
 }
 
-/// Makes what names the folders of these files have survive a loss of power.
+/// Syncs the folders of these files, so that their names survive a power loss.
 fn sync_folders(files: [&Path; 2]) -> Result<()> {
     let folders: BTreeSet<&Path> = files.into_iter().filter_map(Path::parent).collect();
     let sync = |folder: &Path| File::open(folder)?.sync_all();
@@ -295,7 +294,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// What a file is the statement of that is called so; no name has a dot in that of its file.
+/// The name whose statement this file holds; escaped names contain no dot.
 fn name_of(file: &Path, suffix: &str) -> Option<String> {
     let name = file.file_name()?.to_str()?.strip_suffix(suffix)?;
     (!name.contains('.')).then(|| unescape(name))?
@@ -315,7 +314,7 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
 fn read_definition(file: &Path, database: &str, name: &str) -> Result<Definition> {
     let sql = fs::read_to_string(file).map_err(|e| failed("read", file, &e))?;
     let mut definition = parse_create(&sql)?.definition;
-    // The place of the file decides, as it does for who looks the dictionary up.
+    // The file's place decides the name, as it does for lookups.
     definition.database = Some(database.to_owned());
     definition.name = name.to_owned();
     definition.settle(database);
@@ -386,7 +385,7 @@ mod tests {
     fn what_can_be_made_can_be_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
-        // Of the longest file, and what is refused.
+        // The longest file names, and names that are refused.
         for (database, name) in [("d".repeat(247), "n".repeat(239)), ("é".repeat(41), "é".repeat(39))] {
             let full_name = (database.clone(), name.clone());
             store.check_name(&full_name).unwrap();
@@ -404,7 +403,7 @@ mod tests {
         }
     }
 
-    /// Whether a kill comes before or behind the step, as many statements are there, and each is whole.
+    /// Whether a kill comes before or after the step, the number of statements is the same, and each is whole.
     #[test]
     fn statements_change_places_in_one_step() {
         let folder = tempfile::tempdir().unwrap();
@@ -423,7 +422,7 @@ mod tests {
         assert_eq!([text(&nothing), text(&other)], [None, Some("1\n".into())]);
         store.rename(&other, &nothing).unwrap();
         assert_eq!([text(&nothing), text(&other)], [Some("1\n".into()), None]);
-        // One that cannot be done leaves both.
+        // An exchange that fails leaves both in place.
         fs::remove_dir(folder.path().join("metadata/b")).unwrap();
         fs::write(folder.path().join("metadata/b"), "").unwrap();
         store.rename(&nothing, &other).unwrap_err();

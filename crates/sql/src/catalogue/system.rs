@@ -19,10 +19,10 @@ use crate::settings::{KNOWN, Said, Setting};
 use crate::tables::numbers::Numbers;
 use crate::tables::provider::{Provider, Table, Wanted};
 
-/// The table whose rows depend on what is set where it is read.
+/// The table whose rows depend on the settings of the query that reads it.
 pub const SETTINGS_TABLE: &str = "system.settings";
 
-/// A table of the system database, made when it is asked for.
+/// A table of the system database, made on demand.
 pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     if name == "numbers" {
         return Ok(Some(Provider::of(Numbers { first: 0, rows: u64::MAX })));
@@ -39,7 +39,7 @@ pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TablePr
     Ok(Some(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?)))
 }
 
-/// Its rows, where they have an end.
+/// The table's rows, if their number is bounded.
 fn rows_of(catalogue: &Catalogue, name: &str) -> Result<Option<RecordBatch>> {
     Ok(Some(match name {
         "one" => one()?,
@@ -131,7 +131,7 @@ fn tables(catalogue: &Catalogue) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
-/// ClickHouse's names of what is counted, over all dictionaries since the start, those that are gone too.
+/// Counters over all dictionaries since the start, dropped ones too, under ClickHouse's names.
 fn events(catalogue: &Catalogue) -> Result<RecordBatch> {
     let sums = catalogue.environment.totals.read();
     let events = [
@@ -171,7 +171,7 @@ fn events(catalogue: &Catalogue) -> Result<RecordBatch> {
             "Number of bulk requests to an external data source for the dictionaries of 'cache' types.",
         ),
     ];
-    // As in ClickHouse, what has not happened is not there.
+    // As in ClickHouse, events that have not happened are not listed.
     let events: Vec<_> = events.into_iter().filter(|(_, value, _)| *value > 0).collect();
     batch(vec![
         ("event", texts(events.iter().map(|event| event.0.to_owned()))),
@@ -180,7 +180,7 @@ fn events(catalogue: &Catalogue) -> Result<RecordBatch> {
     ])
 }
 
-/// ClickHouse's names of what is now.
+/// Current values, under ClickHouse's names.
 fn metrics(catalogue: &Catalogue) -> Result<RecordBatch> {
     let rows = rows(catalogue);
     let sum = |f: fn(&Status) -> u64| rows.iter().map(|row| f(&row.status)).sum::<u64>() as i64;
@@ -231,7 +231,7 @@ fn named_collections(catalogue: &Catalogue) -> Result<RecordBatch> {
     batch(vec![("name", texts(names)), ("create_query", texts(statements))])
 }
 
-/// `system.settings`, whose values are those of the query that reads it.
+/// `system.settings`, with the values of the query that reads it.
 #[derive(Debug)]
 struct SettingsTable {
     schema: SchemaRef,
@@ -248,10 +248,10 @@ impl Table for SettingsTable {
     }
 }
 
-/// `system.dictionaries`, as far as whoever reads it may read the dictionaries.
+/// `system.dictionaries`, restricted to the dictionaries that the user may read.
 #[derive(Debug)]
 struct DictionariesTable {
-    /// The dictionary of each row, as rights name it.
+    /// The dictionary of each row, as [`Rights`] name it.
     names: Vec<String>,
     rows: RecordBatch,
 }
@@ -262,7 +262,7 @@ impl Table for DictionariesTable {
     }
 
     fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>> {
-        // Whose rights are not there may read all.
+        // Without this extension, all may be read.
         let rights = wanted.config.get_extension::<Rights>().unwrap_or_default();
         let shown = self.names.iter().map(|name| Some(rights.may_read(name)));
         let rows = filter_record_batch(&self.rows, &BooleanArray::from_iter(shown))?;
@@ -291,7 +291,7 @@ pub(super) fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(values))
 }
 
-/// Of zeros where there is none: files give none.
+/// The UUIDs; zeros where a dictionary has none, as those from files.
 fn uuids(rows: &[Row]) -> Result<ArrayRef> {
     let uuid = |row: &Row| row.definition.as_ref().and_then(|definition| definition.uuid).unwrap_or_default();
     let uuids = rows.iter().map(|row| Some(uuid(row)));
@@ -310,7 +310,7 @@ fn lists(values: impl IntoIterator<Item = Vec<String>>) -> ArrayRef {
 
 /// One row of `system.dictionaries`.
 struct Row {
-    /// `database.name`, of the database that it is kept in.
+    /// `database.name`, with the database that keeps the dictionary.
     full_name: String,
     database: String,
     name: String,
@@ -337,7 +337,7 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
                 }
                 Entry::Table(_) => continue,
             };
-            // As in ClickHouse, one whose file names no database is in none.
+            // As in ClickHouse, a dictionary whose file names no database is in none.
             let (shown, origin) = match catalogue.origins.of(&database, &name) {
                 Some(origin) if origin.home == Home::Everywhere => (String::new(), origin.path),
                 Some(origin) => (database.clone(), origin.path),
@@ -350,7 +350,7 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
     rows
 }
 
-/// The type of a key, be it a tuple.
+/// The type of a key; a tuple for a complex key.
 fn key_type(definition: &Definition) -> String {
     let types: Vec<String> =
         definition.structure.key_columns().iter().map(|key| key.data_type.to_string()).collect();

@@ -40,7 +40,7 @@ impl Catalogue {
         }
     }
 
-    /// The query that is read in place of this name.
+    /// The query of the view of this name.
     pub fn view(&self, database: &str, name: &str) -> Option<View> {
         match self.read().get(database)?.get(name)? {
             Entry::Table(table) => table.view.clone(),
@@ -48,7 +48,7 @@ impl Catalogue {
         }
     }
 
-    /// CREATE OR REPLACE VIEW; what is no view stays.
+    /// CREATE OR REPLACE VIEW; an entry that is no view stays.
     pub fn replace_view(&self, database: &str, name: &str, view: LocalTable) -> Result<()> {
         let _changing = self.changing();
         let mut databases = self.write();
@@ -68,7 +68,7 @@ impl Catalogue {
         self.drop_table(database, name, missing)
     }
 
-    /// Refuses what is there and no view.
+    /// Refuses an entry that is no view.
     pub fn check_view(&self, database: &str, name: &str) -> Result<()> {
         match self.entry(database, name) {
             Some(entry) if !entry.is_view() => {
@@ -96,7 +96,7 @@ impl Catalogue {
             Some(Entry::Open(dictionary)) => {
                 let commented = Arc::new(dictionary.commented(comment));
                 self.store.put(database, name, &commented.definition().to_sql_with_secrets())?;
-                // It is there unless all are closed meanwhile: what changes names waits.
+                // The entry is there unless everything was closed meanwhile: statements that change names wait.
                 let mut databases = self.write();
                 let Some(entry) = databases.get_mut(database).and_then(|entries| entries.get_mut(name))
                 else {
@@ -126,8 +126,8 @@ impl Catalogue {
         }
     }
 
-    /// Refuses a table that dictionaries read their rows from, but for those of a database that goes as well. A dictionary
-    /// that is its own source keeps nobody from dropping it.
+    /// Refuses a table that dictionaries read their rows from, except dictionaries of the database `going`, which is
+    /// dropped as well. A dictionary that is its own source does not count.
     pub fn check_unread(&self, (database, name): &FullName, going: Option<&str>) -> Result<()> {
         let databases = self.read();
         let reads = |entry: &Entry| entry.definition().is_some_and(|it| it.reads_own_table(database, name));
@@ -147,13 +147,13 @@ impl Catalogue {
         }
     }
 
-    /// What is wrong where there is no such table: it, or its database.
+    /// The error for a missing table: its own, or its database's.
     fn unknown_table(&self, database: &str, name: &str) -> Error {
         let table = || Error::unknown_table(format!("Table {database}.{name} does not exist"));
         self.check_database(database).err().unwrap_or_else(table)
     }
 
-    /// DROP TABLE; a dictionary must not go by mistake.
+    /// DROP TABLE; refuses a dictionary, which must not go by mistake.
     pub fn drop_table(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
         let _changing = self.changing();
         match self.entry(database, name) {

@@ -63,7 +63,7 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
     catalogue.create_table(&database, &name, table, statement.exists)
 }
 
-/// The columns that have a DEFAULT, and what it says.
+/// The columns that have a DEFAULT, and its expression.
 fn defaults(columns: &[Column]) -> Vec<(String, String)> {
     columns.iter().filter_map(|column| Some((column.name.clone(), column.default.clone()?))).collect()
 }
@@ -76,7 +76,7 @@ fn engine_clause(engine: &Engine) -> String {
     }
 }
 
-/// The columns that a statement declares. One without a type has that of its DEFAULT.
+/// The columns that a statement declares. A column without a type has the type of its DEFAULT.
 async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
     let typed =
         columns.iter().filter_map(|column| Some((column.name.as_str(), column.data_type.as_deref()?)));
@@ -89,7 +89,7 @@ async fn declared(session: &Session, columns: &[Column]) -> Result<SchemaRef> {
     found(&rows.schema(), &[])
 }
 
-/// A column among others, or its DEFAULT under its name.
+/// A column's name or, for a column without a type, its DEFAULT under that name.
 fn shown_as(column: &Column, typed: &SchemaRef) -> String {
     match &column.default {
         Some(default) if typed.index_of(&column.name).is_err() => {
@@ -99,7 +99,7 @@ fn shown_as(column: &Column, typed: &SchemaRef) -> String {
     }
 }
 
-/// CREATE VIEW. What is wrong with its query is said now.
+/// CREATE VIEW. Errors in its query are reported now.
 pub async fn view(session: &Session, statement: CreateView, text: &str) -> Result<()> {
     let catalogue = session.catalogue();
     let database = statement.name.database.unwrap_or_else(|| session.database());
@@ -116,7 +116,7 @@ pub async fn view(session: &Session, statement: CreateView, text: &str) -> Resul
     }
 }
 
-/// AS, before the query that stands behind the first tokens of a statement.
+/// AS, and the query after the first `head` tokens of a statement.
 fn as_query(text: &str, head: usize) -> Result<String> {
     Ok(format!("AS {}", split(text)?.swap_remove(0).spelled_behind(head)))
 }
@@ -145,7 +145,7 @@ async fn dictionary_table(
     Ok(LocalTable::of_view(engines::DICTIONARY, clauses, schema, view))
 }
 
-/// Refuses a column that a dictionary does not have, under this name and of this type.
+/// Refuses a column that the dictionary does not have under this name and with this type.
 fn check_column(column: &Column, known: &SchemaRef, dictionary: &str) -> Result<()> {
     let wanted = column.data_type.as_deref().map(DataType::parse_column).transpose()?;
     let wanted = wanted.map(|data_type| data_type.to_string()).unwrap_or_default();
@@ -162,7 +162,7 @@ fn check_column(column: &Column, known: &SchemaRef, dictionary: &str) -> Result<
     )))
 }
 
-/// The text that a constant expression is.
+/// The text that a constant expression evaluates to.
 async fn one_text(session: &Session, expression: &str) -> Result<String> {
     let mut output = query::run(session, &format!("SELECT toString({expression})")).await?;
     let batch = output.next().await.transpose()?;
@@ -176,8 +176,8 @@ async fn one_text(session: &Session, expression: &str) -> Result<String> {
     text.ok_or_else(|| Error::bad_arguments(format!("{expression} does not name a dictionary")))
 }
 
-/// The columns that a query's rows are. Most functions here say that they may give NULL, and do not: a column that is
-/// not declared to be Nullable is it only if there is a NULL in it.
+/// The columns of a query's rows. Most functions here declare NULL without returning it: a column that is not declared
+/// Nullable becomes so only if it has a NULL.
 fn found(schema: &SchemaRef, rows: &[RecordBatch]) -> Result<SchemaRef> {
     let column = |(place, field): (usize, &Arc<Field>)| {
         let declared =

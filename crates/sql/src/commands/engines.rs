@@ -3,13 +3,13 @@
 use granary_dialect::statement::Engine;
 use granary_dialect::{Error, Result};
 
-/// Engines whose tables have the rows that were put into them, until they are taken out: in RAM that is one and the same.
+/// Engines whose tables keep the rows put into them until they are removed: in RAM they are all the same.
 const OF_ROWS: &[&str] = &["Memory", "TinyLog", "Log", "StripeLog", "MergeTree", "ReplicatedMergeTree"];
 
 /// The engine of a view of a dictionary.
 pub const DICTIONARY: &str = "Dictionary";
 
-/// ClickHouse's engines whose rows change by themselves, are elsewhere, or are not there to be read.
+/// ClickHouse's engines whose rows change by themselves, lie elsewhere, or cannot be read.
 const REFUSED: &[&str] = &[
     "AggregatingMergeTree",
     "AzureBlobStorage",
@@ -56,10 +56,10 @@ const REFUSED: &[&str] = &[
     "WindowView",
 ];
 
-/// Refuses an engine whose tables would not be what they are in ClickHouse.
+/// Refuses an engine whose tables would differ from ClickHouse's.
 ///
 /// # Errors
-/// NOT_IMPLEMENTED, and UNKNOWN_STORAGE for what ClickHouse does not have either.
+/// NOT_IMPLEMENTED, and UNKNOWN_STORAGE for an engine that ClickHouse does not have either.
 pub fn check(engine: &Engine) -> Result<()> {
     let name = engine.name.as_str();
     if OF_ROWS.contains(&name) || name == DICTIONARY {

@@ -1,4 +1,4 @@
-//! Rows for tables in RAM: those of INSERT with a FORMAT, and what DEFAULT says.
+//! Rows for tables in RAM: those of INSERT with a FORMAT, and the values of DEFAULT.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::tables::given::Lent;
 use crate::tables::local as tables;
 use crate::tables::provider::Table;
 
-/// Puts rows where INSERT says.
+/// Puts rows into the table that INSERT names.
 async fn put(
     session: &Session,
     (database, name): &FullName,
@@ -37,7 +37,7 @@ async fn put(
     Ok(())
 }
 
-/// INSERT of what a query gives: puts these rows, and gives them.
+/// INSERT of a query's rows: puts them into the table, and returns them.
 pub async fn query(
     session: &Session,
     to: &FullName,
@@ -53,7 +53,7 @@ pub async fn query(
     Ok(rows)
 }
 
-/// INSERT .. FORMAT: puts the rows that stand behind it, and gives them.
+/// INSERT .. FORMAT: puts the rows that follow it into the table, and returns them.
 pub async fn data(
     session: &Session,
     to: &FullName,
@@ -93,7 +93,7 @@ pub(super) fn lend(session: &Session, schema: SchemaRef, rows: Vec<RecordBatch>)
     Ok(session.lend(secret_name(), Arc::new(MemTable::try_new(schema, vec![rows])?)))
 }
 
-/// Rows of the table: what a row was not given is what the column's DEFAULT says of the row's other columns.
+/// Rows of the table: a missing value is computed by the column's DEFAULT from the row's other columns.
 async fn rows_of(
     session: &Session,
     table: &LocalTable,
@@ -107,7 +107,7 @@ async fn rows_of(
         return tables::row_batch(&schema, columns, batch);
     }
     let lacking = lacking(table, names, batch)?;
-    // What all rows lack is no column.
+    // A column that all rows lack counts as not given.
     let is_given = |&place: &usize| {
         let array = batch.column(place);
         let is_there = array.logical_null_count() < array.len();
@@ -115,7 +115,7 @@ async fn rows_of(
     };
     let given: Vec<usize> = (0..names.len()).filter(is_given).collect();
     let given_names: Vec<String> = given.iter().map(|&place| names[place].clone()).collect();
-    // Where a value is lacking there is NULL until the end.
+    // A missing value is NULL until the end.
     let field = |(place, field): (usize, &Arc<Field>)| {
         let is_lacking = lacking.iter().any(|column| column.place == place);
         field.as_ref().clone().with_nullable(field.is_nullable() || is_lacking)
@@ -125,12 +125,12 @@ async fn rows_of(
     let mut rows = tables::row_batch(&fields, Some(&given_names), &batch.project(&given)?)?;
     let mut left: Vec<&Lacking<'_>> = lacking.iter().collect();
     while !left.is_empty() {
-        // A DEFAULT may look at columns that have one, too: these come first.
+        // A DEFAULT may use other columns with a DEFAULT: these are computed first.
         let is_ready = |column: &&Lacking<'_>| {
             left.iter().all(|other| other.place == column.place || !column.looks_at.contains(other.name))
         };
         let (ready, later): (Vec<_>, Vec<_>) = left.iter().copied().partition(is_ready);
-        // Those that look at each other know each other as aliases.
+        // Columns whose DEFAULTs use each other are computed together, where they see each other as aliases.
         let (ready, later) = if ready.is_empty() { (later, ready) } else { (ready, later) };
         rows = with_defaults(session, &schema, &rows, &ready, &left).await?;
         left = later;
@@ -138,17 +138,17 @@ async fn rows_of(
     Ok(RecordBatch::try_new(schema, rows.columns().to_vec())?)
 }
 
-/// A column that was not given, at all or in some rows.
+/// A column that was not given, in all rows or in some.
 struct Lacking<'a> {
     name: &'a String,
     place: usize,
-    /// Its DEFAULT, and the names in there.
+    /// Its DEFAULT.
     expression: &'a str,
     looks_at: Vec<String>,
 }
 
-/// The columns with a DEFAULT that rows lack. A format whose rows need not have all columns leaves NULLs where one is
-/// missing; in a column that takes NULLs these are values, in any other one they stand for the DEFAULT.
+/// The columns with a DEFAULT that rows lack. A format whose rows may omit columns leaves NULL for a missing value; in
+/// a Nullable column that is a value, in any other it stands for the DEFAULT.
 fn lacking<'a>(table: &'a LocalTable, names: &[String], batch: &RecordBatch) -> Result<Vec<Lacking<'a>>> {
     let schema = table.schema();
     let mut lacking = Vec::new();
@@ -163,7 +163,8 @@ fn lacking<'a>(table: &'a LocalTable, names: &[String], batch: &RecordBatch) -> 
     Ok(lacking)
 }
 
-/// What may be a column in an expression. One that is none has no names: the query that it comes to stand in says so.
+/// Names in an expression that may be columns. One that cannot be parsed has none: the query it becomes part of reports
+/// that.
 fn names_in(expression: &str) -> Vec<String> {
     let mut names = Vec::new();
     let Ok(expression) = parse_expression(expression) else { return names };
@@ -182,7 +183,7 @@ fn names_in(expression: &str) -> Vec<String> {
     names
 }
 
-/// Rows in which some columns have their DEFAULT where they are NULL. It is made of columns that no row lacks.
+/// Fills NULLs of some columns with their DEFAULT, computed from columns that no row lacks.
 async fn with_defaults(
     session: &Session,
     schema: &SchemaRef,
@@ -193,7 +194,7 @@ async fn with_defaults(
     let is_known = |place: &usize| lacking.iter().all(|column| column.place != *place);
     let known: Vec<usize> = (0..rows.num_columns()).filter(is_known).collect();
     let known = match known.is_empty() {
-        // A table has some columns.
+        // A table has at least one column.
         true => rows.clone(),
         false => {
             let columns = rows.project(&known)?.columns().to_vec();
@@ -214,7 +215,7 @@ async fn with_defaults(
     Ok(RecordBatch::try_new(rows.schema(), all)?)
 }
 
-/// `SELECT list` of some rows, in their order: on one thread, as several would mix them.
+/// `SELECT list` over some rows, in their order: on one thread, as several would mix them.
 pub(super) async fn with_rows(session: &Session, rows: RecordBatch, list: &str) -> Result<RecordBatch> {
     let lent = lend(session, rows.schema(), vec![rows])?;
     let text = format!("SELECT {list} FROM `{}` SETTINGS max_threads = 1", lent.name());

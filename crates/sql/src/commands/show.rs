@@ -15,7 +15,7 @@ use crate::output::Output;
 use crate::query;
 use crate::session::Session;
 
-/// SHOW DICTIONARIES, TABLES or DATABASES: what the table in `system` has of them, as far as the user may read them.
+/// SHOW DICTIONARIES, TABLES or DATABASES: the names in the table of `system`, as far as the user may read them.
 pub async fn names(session: &Session, show: ShowNames) -> Result<Output> {
     let rows = match show.listed {
         Listed::Databases => session.catalogue().system_rows("databases")?,
@@ -28,7 +28,7 @@ pub async fn names(session: &Session, show: ShowNames) -> Result<Output> {
     query::run(session, &format!("SELECT name FROM `{}`{condition} ORDER BY name{limit}", lent.name())).await
 }
 
-/// The rows of a table in `system` that are about one database, and what the user may read in it.
+/// The rows of a table in `system` about one database, restricted to names that the user may read.
 fn readable(session: &Session, database: Option<String>, table: &str) -> Result<RecordBatch> {
     let wanted = database.unwrap_or_else(|| session.database());
     session.catalogue().check_database(&wanted)?;
@@ -63,7 +63,7 @@ pub fn create(session: &Session, kind: ObjectKind, (database, name): FullName) -
     Output::columns(vec![("statement", texts([sql]))])
 }
 
-/// SHOW CREATE DATABASE. There is one kind of them.
+/// SHOW CREATE DATABASE. All databases have one engine.
 pub fn create_database(session: &Session, name: &str) -> Result<Output> {
     session.catalogue().check_database(name)?;
     let sql = format!("CREATE DATABASE {}\nENGINE = Atomic", identifier(name));
@@ -79,7 +79,7 @@ pub fn exists(session: &Session, kind: ObjectKind, name: Name) -> Result<Output>
         ObjectKind::Database => catalogue.check_database(&name.name).is_ok(),
         ObjectKind::Table if database == SYSTEM_DATABASE && catalogue.has_system_table(&name.name)? => true,
         ObjectKind::Table => {
-            // What is given is in every database that there is.
+            // Given tables are in every database.
             let is_given = || session.is_given(&name.name) && catalogue.check_database(&database).is_ok();
             entry().is_some() || is_given()
         }

@@ -1,5 +1,5 @@
-//! VALUES of INSERT. A query has one type for a column, and ClickHouse reads each literal by itself as what the column
-//! is: where a text, a number and a call stand in one column, they are cast to its type.
+//! VALUES of INSERT. A query has one type for a column, but ClickHouse reads each literal by itself as the column's
+//! type: where a column mixes texts, numbers and calls, they are cast to its type.
 
 use std::ops::ControlFlow;
 
@@ -14,8 +14,8 @@ use granary_dict::DataType;
 use crate::catalogue::LocalTable;
 use crate::tables::provider::Table;
 
-/// Casts where it is needed, and puts defaults where they are wanted. `columns` are those that INSERT names, or else all
-/// of the table.
+/// Inserts casts where needed, and defaults where wanted. `columns` are those that INSERT names; `None`: all of the
+/// table.
 ///
 /// # Errors
 /// SYNTAX_ERROR for a row of another length: ClickHouse reads it by what the columns are.
@@ -50,7 +50,7 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
         }
         let is_there = |wanted| values.rows.iter().any(|row| row.get(place).map(kind) == Some(wanted));
         let kinds = [Kind::Text, Kind::Number, Kind::Other].into_iter().filter(|kind| is_there(*kind));
-        // Calls may be times of several zones.
+        // Calls may return times of different zones.
         let are_times = data_type.as_ref().is_some_and(is_time) && is_there(Kind::Other);
         let differ =
             kinds.count() > 1 || is_there(Kind::Other) && is_there(Kind::Null) || are_times || has_read;
@@ -69,8 +69,8 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
     Ok(())
 }
 
-/// Makes the numbers of a column that is of decimals, or has some, what they are written as. Whether values are of
-/// arrays that have some, and have to be cast to their type for that.
+/// Turns numbers in columns of decimals, or of arrays with decimals, into texts as written. Returns whether some values
+/// are arrays that must be cast to their type for that.
 fn read<'a>(values: impl Iterator<Item = &'a mut Expr>, data_type: &DataType) -> bool {
     match data_type.inner() {
         DataType::Decimal { .. } => {
@@ -109,8 +109,7 @@ fn is_default(value: &Expr) -> bool {
     matches!(value, Expr::Identifier(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("DEFAULT"))
 }
 
-/// The value of a column that has none in a row: what its DEFAULT says, or else NULL, of which the default of the type
-/// is made.
+/// The value for a column that a row lacks: its DEFAULT, or else NULL, which becomes the type's default.
 fn default_of(column: &str, default: Option<&str>) -> Result<Expr> {
     let Some(text) = default else { return Ok(Expr::value(Value::Null)) };
     let expr = parse_expression(text)?;
@@ -139,7 +138,7 @@ pub fn are_given(statement: &Statement) -> bool {
     matches!(statement, Statement::Query(query) if matches!(query.body.as_ref(), SetExpr::Values(_)))
 }
 
-/// What is wrong with a literal of VALUES: one that a Decimal is too short for was read as one, and not converted.
+/// The error for a literal of VALUES that overflows a Decimal: it was read as one, not converted.
 pub fn misread(error: Error) -> Error {
     match error.code == Error::decimal_overflow("").code {
         true => Error::argument_out_of_bound(error.message),
@@ -151,7 +150,7 @@ pub fn misread(error: Error) -> Error {
 enum Kind {
     Text,
     Number,
-    /// It is of any type.
+    /// Fits any type.
     Null,
     /// A call, an array and the like.
     Other,

@@ -7,7 +7,7 @@ use datafusion::arrow::datatypes::{ArrowPrimitiveType, DataType, Field};
 use granary_dialect::text::{Cells, Column};
 use granary_dialect::{Error, Result};
 
-/// Where the bytes of NULL go: only the schema knows, not the batch.
+/// Which values have a NULL byte: only the schema knows, not the batch.
 pub struct Layout {
     nullable: bool,
     items: Vec<Layout>,
@@ -29,7 +29,7 @@ impl Layout {
         Layout { nullable: field.is_nullable() && !composite, items }
     }
 
-    /// One value, with the byte before it that says whether it is NULL.
+    /// One value, after a byte that says whether it is NULL, if it may be.
     pub fn write(&self, column: &Column, row: usize, out: &mut Vec<u8>) -> Result<()> {
         if self.nullable {
             let null = column.is_null(row);
@@ -70,7 +70,7 @@ impl Layout {
                     layout.write_column(item, rows.clone(), out)?;
                 }
             }
-            // What lies under a NULL may be anything, but it has the type's width.
+            // The value under a NULL is arbitrary, but has the type's width.
             Cells::UInt16(a) => packed(a, rows, out),
             Cells::UInt32(a) => packed(a, rows, out),
             Cells::UInt64(a) => packed(a, rows, out),
@@ -121,7 +121,7 @@ impl Layout {
             Cells::Fixed { texts, bytes } => {
                 let end = out.len() + bytes;
                 out.extend_from_slice(texts.value(row).as_bytes());
-                // What lies under a NULL has the width, too.
+                // A NULL has the width, too.
                 out.resize(end, 0);
             }
             Cells::Bytes(a) => bytes(a.value(row), out),
@@ -168,7 +168,7 @@ impl Layout {
     }
 }
 
-/// Values as they lie in memory, which is little-endian on every machine that Granary runs on.
+/// Values as they lie in memory: little-endian on every machine that Granary runs on.
 fn packed<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>, rows: Range<usize>, out: &mut Vec<u8>) {
     out.extend_from_slice(array.values().slice(rows.start, rows.len()).inner());
 }
@@ -177,14 +177,14 @@ fn out_of_range(name: &str) -> Error {
     Error::bad_arguments(format!("A value does not fit ClickHouse's {name}"))
 }
 
-/// A string behind its length.
+/// A string after its length.
 #[inline]
 pub fn bytes(value: &[u8], out: &mut Vec<u8>) {
     varint(value.len() as u64, out);
     out.extend_from_slice(value);
 }
 
-/// A number in groups of seven bits, the lowest first.
+/// A number in groups of seven bits, lowest first.
 pub fn varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

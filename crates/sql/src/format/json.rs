@@ -11,7 +11,7 @@ use granary_dialect::types::type_name;
 
 use super::{BatchWriter, Statistics, columns, escape, names};
 
-/// What a row is.
+/// How a row is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Row {
     Object,
@@ -22,7 +22,7 @@ pub enum Row {
 pub struct Json<'a> {
     out: &'a mut (dyn Write + Send),
     row: Row,
-    /// What comes before each value.
+    /// The bytes before each value of a row.
     prefixes: Vec<Vec<u8>>,
     rows: u64,
     started: Instant,

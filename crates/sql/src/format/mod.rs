@@ -28,7 +28,7 @@ use granary_dialect::{Error, Result};
 pub enum Format {
     /// Tabs between values, escapes with backslashes.
     TabSeparated,
-    /// The same without escapes.
+    /// TabSeparated without escapes.
     TabSeparatedRaw,
     /// TabSeparated after a line of column names.
     TabSeparatedWithNames,
@@ -40,15 +40,15 @@ pub enum Format {
     CsvWithNames,
     /// One object with columns, rows as objects, and statistics.
     Json,
-    /// The same with rows as arrays.
+    /// JSON with rows as arrays.
     JsonCompact,
     /// An object a line.
     JsonEachRow,
     /// An array a line.
     JsonCompactEachRow,
-    /// The same after an array of column names.
+    /// JSONCompactEachRow after an array of column names.
     JsonCompactEachRowWithNames,
-    /// The same after arrays of column names and of their types.
+    /// JSONCompactEachRow after arrays of column names and of their types.
     JsonCompactEachRowWithNamesAndTypes,
     /// Rows in parentheses, as behind VALUES of an INSERT.
     Values,
@@ -58,11 +58,11 @@ pub enum Format {
     PrettyCompact,
     /// A line for each value, below a line for each row.
     Vertical,
-    /// ClickHouse's binary values, a row after the other.
+    /// ClickHouse's binary values, row by row.
     RowBinary,
-    /// The same after the column names.
+    /// RowBinary after the column names.
     RowBinaryWithNames,
-    /// The same after the column names and their types.
+    /// RowBinary after the column names and their types.
     RowBinaryWithNamesAndTypes,
     /// ClickHouse's blocks of columns.
     Native,
@@ -110,13 +110,13 @@ const NAMES: &[(&str, Format)] = &[
 ];
 
 impl Format {
-    /// Its name.
+    /// The format's name.
     pub fn name(self) -> &'static str {
         let known = NAMES.iter().find(|(_, format)| *format == self);
         known.expect("every format has a name").0
     }
 
-    /// The names that can be written after FORMAT.
+    /// The names accepted after FORMAT.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name)
     }
@@ -136,12 +136,12 @@ impl FromStr for Format {
     }
 }
 
-/// What a query has read from tables.
+/// Rows and bytes that a query has read from tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Rows.
     pub rows_read: usize,
-    /// Bytes that they take as columns in memory, not in files.
+    /// Bytes of the rows as columns in memory, not in files.
     pub bytes_read: usize,
 }
 
@@ -149,14 +149,14 @@ pub struct Statistics {
 pub trait BatchWriter {
     /// Writes one batch; all batches of a result have the same schema.
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
-    /// Writes what comes after the last batch. Must be called exactly once, also for an empty result.
+    /// Writes the end of the result. Must be called exactly once, also for an empty result.
     fn finish(&mut self, read: Statistics) -> Result<()>;
 }
 
-/// As [`open`], for a client that reads `Native` as a revision of ClickHouse's protocol has it.
+/// Starts a result like [`open`], with `Native` as in a `revision` of ClickHouse's protocol.
 ///
 /// # Errors
-/// As of [`open`].
+/// Those of [`open`].
 pub fn open_for<'a>(
     revision: u64,
     format: Format,

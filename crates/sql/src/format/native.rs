@@ -11,23 +11,23 @@ use super::binary::{Layout, bytes, varint};
 use super::{BatchWriter, Statistics, columns, names};
 use crate::limits::BINARY_PIECE_BYTES;
 
-/// From this revision of ClickHouse's protocol on, blocks begin with information on themselves,
+/// From this revision of ClickHouse's protocol on, blocks begin with block information,
 const WITH_BLOCK_INFO: u64 = 51_903;
-/// and from this one on a byte behind each type says whether its values are written in another way than usual.
+/// and from this one on a byte after each type says whether its values have a custom serialization.
 const WITH_SERIALIZATION: u64 = 54_454;
 
-/// ClickHouse's own format; without block information, unless a client says the revision that it knows.
+/// ClickHouse's own format; without block information unless the client gives its revision.
 pub struct Native<'a> {
     out: &'a mut (dyn Write + Send),
     info: &'static [u8],
     heads: Vec<Vec<u8>>,
     layouts: Vec<Layout>,
-    /// An empty result is one block without rows, which says what its columns would be.
+    /// An empty result is one block without rows, which names its columns.
     empty: bool,
 }
 
 impl<'a> Native<'a> {
-    /// Of a revision of the protocol; 0: as it is in files, and over HTTP.
+    /// `revision` of the protocol; 0: as in files, and over HTTP.
     pub fn new(schema: &Schema, out: &'a mut (dyn Write + Send), revision: u64) -> Self {
         let head = |(name, field): (&String, _)| {
             let mut head = Vec::new();
@@ -56,7 +56,7 @@ impl<'a> Native<'a> {
             if let Some(column) = columns.get(i) {
                 layout.write_column(column, 0..rows, &mut block)?;
             }
-            // Whoever reads the block begins while its other columns are made.
+            // The reader can begin with the block while its other columns are made.
             if block.len() >= BINARY_PIECE_BYTES {
                 self.out.write_all(&block)?;
                 block.clear();

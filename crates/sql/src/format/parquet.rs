@@ -41,7 +41,7 @@ fn failed(error: ParquetError) -> Error {
     Error::cannot_write(error.to_string())
 }
 
-/// The field as a file has it: Parquet knows no seconds, and a comparison is a number.
+/// The field as stored in a file: Parquet has no seconds, and a comparison is a number.
 fn stored(field: &FieldRef) -> FieldRef {
     let is_bool = said(field).is_some_and(|name| name.contains("Bool"));
     let data_type = match field.data_type() {
@@ -58,7 +58,7 @@ fn stored(field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(field.name(), data_type, field.is_nullable()).with_metadata(field.metadata().clone()))
 }
 
-/// Sixteen bytes are a UUID here; Arrow has no word for that, Parquet has.
+/// Sixteen bytes are a UUID here: Arrow has no such type, Parquet has.
 fn parquet_schema(schema: &Schema) -> Result<SchemaDescriptor, ParquetError> {
     let plain = ArrowSchemaConverter::new().convert(schema)?;
     let columns = plain.root_schema().get_fields().iter().zip(schema.fields());

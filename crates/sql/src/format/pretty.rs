@@ -73,7 +73,7 @@ struct TableColumn {
 }
 
 impl TableColumn {
-    /// One line of a cell, with the arrows of a line break in place of the blanks beside it.
+    /// One line of a cell; at a line break, arrows replace the blanks beside it.
     fn piece(&self, row: usize, line: usize) -> String {
         let cell = &self.cells[row];
         let text = cell.split_terminator('\n').nth(line);
@@ -117,7 +117,7 @@ impl Table {
         format!("{}{}{}{}\n", " ".repeat(self.margin + 1), ends[0], pieces.join(ends[1]), ends[2])
     }
 
-    /// As many lines as the cell with the most.
+    /// As many lines as the tallest cell.
     fn row(&self, row: usize) -> String {
         let heights = self.columns.iter().map(|column| column.cells[row].split_terminator('\n').count());
         let mut text = String::new();
@@ -133,7 +133,7 @@ impl Table {
         text
     }
 
-    /// ClickHouse reads a single large number out: `-- 12.35 million`.
+    /// ClickHouse writes a single large number in words: `-- 12.35 million`.
     fn large_number(&self) -> Option<String> {
         let [column] = self.columns.as_slice() else { return None };
         if self.rows != 1 || !column.numeric {

@@ -10,7 +10,7 @@ use granary_dialect::types::type_name;
 
 use super::{BatchWriter, Statistics, columns, escape, names};
 
-/// What stands above the rows.
+/// The lines above the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Header {
     Absent,

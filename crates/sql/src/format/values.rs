@@ -1,4 +1,4 @@
-//! `Values`: rows as INSERT has them.
+//! `Values`: rows as in INSERT.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use granary_dialect::text::{Style, write_cell};
 
 use super::{BatchWriter, Statistics, columns};
 
-/// A tuple a row, commas between.
+/// A tuple a row, commas between them.
 pub struct Values<'a> {
     out: &'a mut (dyn Write + Send),
     is_first: bool,

@@ -1,4 +1,4 @@
-//! `file(path)`: what a file of the user files has in it.
+//! `file(path)`: the content of one of the user files.
 
 use std::sync::Arc;
 

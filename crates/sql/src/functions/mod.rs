@@ -1,4 +1,4 @@
-//! The functions that look into dictionaries and files.
+//! The functions that read dictionaries and files.
 
 mod dictionary;
 mod file;
@@ -11,7 +11,7 @@ use datafusion::logical_expr::ScalarUDF;
 use crate::catalogue::Catalogue;
 pub use dictionary::{ColumnOfRow, LazyDefaults, RowLookup};
 
-/// Makes them known to a session.
+/// Registers them with a session's context.
 pub fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
     context.register_udf(ScalarUDF::from(file::ReadFile::new(Arc::clone(catalogue))));
     dictionary::register(context, catalogue);

@@ -48,7 +48,7 @@ impl FromStr for InputFormat {
 }
 
 impl InputFormat {
-    /// The format that a file's name tells; `.gz` behind it is another matter.
+    /// The format that a file's name tells; a `.gz` after it is ignored.
     pub fn of(path: &Path) -> Result<Self> {
         let (name, _) = unpacked_name(path);
         match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
@@ -64,7 +64,7 @@ impl InputFormat {
     }
 }
 
-/// A file's name in lower case without `.gz`, and what that says.
+/// A file's name in lower case without `.gz`, and its compression.
 fn unpacked_name(path: &Path) -> (String, Compression) {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
     match name.strip_suffix(".gz") {
@@ -101,7 +101,7 @@ async fn open_parquet(path: &Path) -> Result<Arc<dyn TableProvider>> {
     let extension =
         absolute.extension().and_then(|e| e.to_str()).map(|e| format!(".{e}")).unwrap_or_default();
     let options = ParquetReadOptions::default().file_extension(&extension);
-    // Only to look at the file: whoever runs a query over the table brings a context.
+    // Only to read the file's schema: a query over the table brings its own context.
     let context = SessionContext::new_with_config(configuration());
     Ok(context.read_parquet(text, options).await?.into_view())
 }

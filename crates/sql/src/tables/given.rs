@@ -1,4 +1,4 @@
-//! Tables that are not in the catalogue: files and what is piped in, which came with the session, and what is lent to one
+//! Tables that are not in the catalogue: files and the piped input, which came with the session, and tables lent to one
 //! query.
 
 use std::collections::HashMap;
@@ -9,17 +9,17 @@ use datafusion::common::DataFusionError;
 
 use super::piped::Piped;
 
-/// Visible from every database, behind its dictionaries.
+/// Visible from every database, after its dictionaries.
 #[derive(Debug, Default)]
 pub struct Given {
     files: MemorySchemaProvider,
-    /// Its name, and what reads it.
+    /// The table's name, and its reader.
     piped: RwLock<Option<(String, Arc<Piped>)>>,
-    /// By names that nobody else knows.
+    /// Under secret names.
     lent: RwLock<HashMap<String, Arc<dyn TableProvider>>>,
 }
 
-/// A table that one query finds under a name of its own, for as long as this is there.
+/// A table that one query finds under a secret name while this guard lives.
 #[derive(Debug)]
 pub struct Lent {
     given: Arc<Given>,
@@ -27,7 +27,7 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// The name that it was lent under.
+    /// The name that the table was lent under.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -40,7 +40,7 @@ impl Drop for Lent {
 }
 
 impl Given {
-    /// Makes a stream a table, to be read when a query names it.
+    /// Adds a stream as a table, read when a query names it.
     pub fn set_piped(&self, name: &str, piped: Piped) {
         *self.piped.write().unwrap_or_else(PoisonError::into_inner) =
             Some((name.to_owned(), Arc::new(piped)));
@@ -60,7 +60,7 @@ impl Given {
         }
     }
 
-    /// Makes a file a table.
+    /// Adds a file as a table.
     pub fn add(
         &self,
         name: String,
@@ -69,18 +69,18 @@ impl Given {
         self.files.register_table(name, table)
     }
 
-    /// Takes a file's table away.
+    /// Removes a file's table.
     pub fn remove(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
         self.files.deregister_table(name)
     }
 
-    /// Lends a table to whoever is told its name.
+    /// Lends a table under `name` until the returned guard is dropped.
     pub fn lend(self: &Arc<Self>, name: String, table: Arc<dyn TableProvider>) -> Lent {
         self.lent.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), table);
         Lent { given: Arc::clone(self), name }
     }
 
-    /// The names of all but what is lent.
+    /// The names of all tables except lent ones.
     pub fn names(&self) -> Vec<String> {
         let mut names = self.files.table_names();
         let piped = self.piped.read().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +88,7 @@ impl Given {
         names
     }
 
-    /// Whether a name is one of them.
+    /// Whether there is a table of this name.
     pub fn contains(&self, name: &str) -> bool {
         let is_lent = || self.lent.read().unwrap_or_else(PoisonError::into_inner).contains_key(name);
         self.files.table_exist(name) || self.piped(name).is_some() || is_lent()

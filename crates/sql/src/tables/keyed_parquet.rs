@@ -1,6 +1,6 @@
-//! Rows of a Parquet file by their keys, for `SOURCE(FILE(.. FORMAT Parquet))`: of a file that is sorted by its key,
-//! only the pages are read that may have one of the keys. What the file says of its row groups and pages is looked at
-//! for each request, for the file may have been replaced.
+//! Rows of a Parquet file by key, for `SOURCE(FILE(.. FORMAT Parquet))`: in a file sorted by its key, only the pages
+//! are read that may have one of the keys. The statistics of row groups and pages are read for each request, as the
+//! file may have been replaced.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -24,7 +24,7 @@ use granary_dict::{Code, DictError, ParquetReader, ParquetWanted, Take, caught_q
 
 type Builder = ParquetRecordBatchReaderBuilder<File>;
 
-/// For the dictionaries' environment.
+/// The reader, for the dictionaries' environment.
 pub fn reader() -> ParquetReader {
     ParquetReader(Arc::new(|path: &Path, wanted: &ParquetWanted<'_>, take: &mut Take<'_>| {
         let wrong = |error: &dyn std::fmt::Display| {
@@ -32,7 +32,7 @@ pub fn reader() -> ParquetReader {
         };
         let file = File::open(path)
             .map_err(|e| DictError::new(Code::CannotOpenFile, format!("File {}: {e}", path.display())))?;
-        // The reader trusts some of what a file says of itself.
+        // The reader trusts some of the file's metadata, so panics are caught.
         let mut batches = guarded(|| open(file, wanted)?.build()).map_err(|e| wrong(&e))?;
         while let Some(batch) = guarded(|| Ok(batches.next().transpose()?)).map_err(|e| wrong(&e))? {
             take(batch)?;
@@ -66,15 +66,15 @@ fn open(file: File, wanted: &ParquetWanted<'_>) -> Result<Builder> {
     }
 }
 
-/// The keys as the file would have them.
+/// The wanted keys, in the file's type.
 struct WantedKeys {
     converter: RowConverter,
-    /// As bytes that are ordered as they are, in that order.
+    /// As order-preserving bytes, sorted.
     keys: Vec<Vec<u8>>,
 }
 
 impl WantedKeys {
-    /// `None`: values of these types are not equal just when they are in the file.
+    /// `None`: equality of values of these types differs from the file's.
     fn of(keys: &ArrayRef, in_file: &DataType) -> Result<Option<WantedKeys>> {
         let alike = keys.data_type().is_integer() && in_file.is_integer()
             || keys.data_type().is_string() && in_file.is_string()
@@ -82,7 +82,7 @@ impl WantedKeys {
         if !alike || keys.null_count() > 0 {
             return Ok(None);
         }
-        // A number that the file's type cannot hold is not there.
+        // A number that the file's type cannot hold is not in the file.
         let theirs = cast(keys, in_file)?;
         let converter = RowConverter::new(vec![SortField::new(in_file.clone())])?;
         let rows = converter.convert_columns(std::slice::from_ref(&theirs))?;
@@ -92,7 +92,7 @@ impl WantedKeys {
         Ok(Some(WantedKeys { converter, keys }))
     }
 
-    /// Whether one of the keys lies between two bounds, for each pair of them. A bound that is not known excludes none.
+    /// Whether a key lies between two bounds, for each pair of bounds. An unknown bound excludes none.
     fn between(&self, least: &ArrayRef, greatest: &ArrayRef) -> Result<Vec<bool>> {
         let from = self.converter.convert_columns(std::slice::from_ref(least))?;
         let to = self.converter.convert_columns(std::slice::from_ref(greatest))?;
@@ -107,7 +107,7 @@ impl WantedKeys {
     }
 }
 
-/// Leaves out row groups, pages and rows that have none of the keys in the column of this place.
+/// Skips row groups, pages and rows that have none of the keys in column `place`.
 fn narrowed(builder: Builder, place: usize, wanted: WantedKeys) -> Result<Builder> {
     let metadata = Arc::clone(builder.metadata());
     let (schema, groups) = (Arc::clone(builder.schema()), metadata.row_groups());
@@ -140,7 +140,7 @@ fn selection(rows: &UInt64Array, kept: &[bool]) -> RowSelection {
     rows.values().iter().copied().zip(kept).map(page).collect::<Vec<_>>().into()
 }
 
-/// Which rows of a batch of the key column alone have one of the keys.
+/// A filter for batches of the key column alone: the rows that have one of the keys.
 fn having(wanted: WantedKeys) -> impl FnMut(RecordBatch) -> std::result::Result<BooleanArray, ArrowError> {
     let WantedKeys { converter, keys } = wanted;
     let keys: HashSet<Vec<u8>> = keys.into_iter().collect();

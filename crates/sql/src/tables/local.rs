@@ -1,4 +1,4 @@
-//! Rows for tables in RAM: of the table's types, whatever was inserted.
+//! Conversion of inserted rows to the types of a table in RAM.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use granary_dialect::types::{CLICKHOUSE_TYPE, declared, is_bounded};
 use granary_dialect::{Error, Result};
 use granary_dict::DataType;
 
-/// The schema of columns of ClickHouse's types.
+/// The schema of columns with ClickHouse's types.
 ///
 /// # Errors
 /// UNKNOWN_TYPE.
@@ -23,10 +23,11 @@ pub fn schema<'a>(columns: impl Iterator<Item = (&'a str, &'a str)>) -> Result<S
     Ok(Arc::new(Schema::new(columns.map(field).collect::<Result<Vec<_>>>()?)))
 }
 
-/// Rows of the table: each column converted, defaults where none was given, and for NULL where there is no NULL.
+/// Rows of the table: each column converted, with defaults for columns not given, and for NULL in columns that are not
+/// Nullable.
 ///
 /// # Errors
-/// Another number of columns than was named, and values that a column's type does not have.
+/// A wrong number of columns, and values that a column's type does not have.
 pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBatch) -> Result<RecordBatch> {
     let names: Vec<&str> = match columns {
         Some(columns) => columns.iter().map(String::as_str).collect(),
@@ -46,7 +47,7 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
     let column = |field: &Arc<Field>| -> Result<ArrayRef> {
         let to = field.data_type();
         let given = match names.iter().position(|name| name == field.name()) {
-            // A literal of VALUES is read as Float64 here, and by ClickHouse as what the column is.
+            // A literal of VALUES is read as Float64 here, but in ClickHouse as the column's type.
             Some(place) if (rows.column(place).data_type(), to) == (&Arrow::Float64, &Arrow::Float32) => {
                 cast(rows.column(place), to)?
             }
@@ -76,7 +77,7 @@ pub fn row_batch(schema: &SchemaRef, columns: Option<&[String]>, rows: &RecordBa
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
-/// The type of a column that a number or a time becomes as in CAST: what it does not have of these is left out.
+/// The type of a column that a number or a time is converted to as by CAST, which drops what the type cannot hold.
 fn converted_to(to: &Field, from: &Field) -> Option<DataType> {
     use DataType::{Date32, DateTime, DateTime64, Decimal, Int128, Int256, UInt128};
     let wanted = DataType::parse_column(to.metadata().get(CLICKHOUSE_TYPE)?).ok()?;
@@ -92,12 +93,12 @@ fn converted_to(to: &Field, from: &Field) -> Option<DataType> {
     (converts && is_number && !is_same).then_some(wanted)
 }
 
-/// Whether a type has integers, or what they become beside others for which 64 bits are not enough.
+/// Whether a type holds integers, or what integers become beside others that exceed 64 bits.
 fn is_whole(data_type: &Arrow) -> bool {
     data_type.is_integer() || matches!(data_type, Arrow::Decimal128(_, 0))
 }
 
-/// Integers of another type: one that does not fit keeps its low bits.
+/// Converts integers to another type: one that does not fit keeps its low bits.
 fn low_bits(field: &Field, array: &ArrayRef, to: &Arrow) -> Result<ArrayRef> {
     if array.data_type().is_integer() {
         return Ok(convert(field, array, to)?);

@@ -45,7 +45,7 @@ fn count(expr: &Expr) -> Result<u64, Error> {
     }
 }
 
-/// The numbers from `first` on, one UInt64 column `number`.
+/// The numbers from `first` on, in one UInt64 column `number`.
 #[derive(Debug)]
 pub struct Numbers {
     pub first: u64,
@@ -63,7 +63,7 @@ impl Table for Numbers {
 
     fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>> {
         let rows = wanted.limit.map_or(self.rows, |limit| self.rows.min(limit as u64));
-        // A limited scan wants the first numbers, so it stays whole; and nobody reads all of system.numbers.
+        // A limited scan takes the first numbers, so it is not split; system.numbers is never read to its end.
         let pieces = match wanted.limit {
             None if (NUMBERS_SPLIT_ROWS..u64::MAX).contains(&rows) => {
                 wanted.config.target_partitions() as u64
@@ -81,8 +81,8 @@ impl Table for Numbers {
             Arc::new(piece) as Arc<dyn PartitionStream>
         });
         let scan = Scan::new("numbers", Arc::clone(&schema), partitions.collect());
-        // Who takes some of system.numbers wants the first of them: as if they were few, what is done with them stays
-        // on one thread, in their order.
+        // A query that takes some of system.numbers takes the first: with a small estimate, the plan above stays on one
+        // thread, in order.
         let estimate = if self.rows == u64::MAX { 1 } else { rows };
         Ok(Arc::new(scan.with_rows(estimate)))
     }
@@ -127,7 +127,7 @@ mod tests {
     use datafusion::physical_plan::ExecutionPlanProperties;
     use datafusion::prelude::SessionConfig;
 
-    /// A LIMIT behind a condition takes what comes first, from whichever thread.
+    /// A LIMIT behind a condition takes the first rows, from any thread.
     #[tokio::test]
     async fn no_threads_share_all_numbers() {
         let config = configuration().with_target_partitions(4).with_create_default_catalog_and_schema(true);
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// A LIMIT behind a condition takes what comes first, from whichever piece.
+    /// A LIMIT behind a condition takes the first rows, from any piece.
     #[tokio::test]
     async fn all_numbers_are_one_piece() {
         let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));

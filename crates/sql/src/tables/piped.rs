@@ -1,4 +1,4 @@
-//! A stream as a table: read when it is first named, kept in a file without a name.
+//! A stream as a table: read when it is first named, kept in an unnamed file.
 
 use std::fmt;
 use std::fs::File;
@@ -13,8 +13,8 @@ use granary_dialect::{Error, Result};
 
 use super::files::{self, InputFormat};
 
-/// What is piped in. A table is read more than once, so its bytes are kept; a file that has no name is gone with
-/// the process, however that ends.
+/// The piped input. A table is read more than once, so its bytes are kept in a file; an unnamed file is gone with the
+/// process, however that ends.
 pub struct Piped {
     format: InputFormat,
     state: Mutex<State>,
@@ -27,7 +27,7 @@ enum State {
 }
 
 struct Kept {
-    /// The table opens it again for each reader, through the name that the system has for an open file.
+    /// Each reader of the table opens it again, by the system's name for an open file.
     _file: File,
     table: Arc<dyn TableProvider>,
 }
@@ -39,16 +39,16 @@ impl fmt::Debug for Piped {
 }
 
 impl Piped {
-    /// Reads nothing yet.
+    /// Nothing is read yet.
     pub fn new(input: Box<dyn Read + Send>, format: InputFormat) -> Piped {
         Piped { format, state: Mutex::new(State::Unread(input)) }
     }
 
-    /// The table; `None` if nothing came. The first call reads to the end.
+    /// The table; `None` if the input is empty. The first call reads it to the end.
     pub async fn table(&self) -> Result<Option<Arc<dyn TableProvider>>> {
         let mut state = self.state.lock().await;
         if let State::Unread(_) = &*state {
-            // Whoever gives up waiting leaves a stream of which a part is gone.
+            // A caller that stops waiting leaves a stream that was read in part.
             let abandoned = State::Failed(Error::cannot_open_file("Standard input was read in part"));
             let State::Unread(input) = std::mem::replace(&mut *state, abandoned) else { unreachable!() };
             *state = match keep(input, self.format).await {
@@ -75,7 +75,8 @@ async fn keep(input: Box<dyn Read + Send>, format: InputFormat) -> Result<Option
     Ok(Some(Kept { _file: file, table }))
 }
 
-/// An empty or closed standard input is none: programs are often run with /dev/null there.
+/// Copies the input to a file. An empty or closed standard input is `None`: programs are often run with /dev/null
+/// there.
 fn copy(input: Box<dyn Read + Send>) -> std::io::Result<Option<File>> {
     let mut file = tempfile::tempfile()?;
     std::io::copy(&mut BufReader::new(input), &mut file)?;

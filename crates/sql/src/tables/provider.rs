@@ -15,29 +15,29 @@ use datafusion::prelude::SessionConfig;
 
 /// A table: its columns, and a plan that reads them.
 pub trait Table: Debug + Send + Sync + 'static {
-    /// All of its columns.
+    /// All columns of the table.
     fn schema(&self) -> SchemaRef;
 
-    /// A plan whose rows have the columns that are wanted.
+    /// A plan whose rows have the wanted columns.
     fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>>;
 }
 
-/// What a query wants of a table.
+/// The columns and rows that a query wants of a table.
 pub struct Wanted<'a> {
-    /// The places of the columns, in the order that they are wanted in; `None`: all of them.
+    /// Places of the wanted columns, in the wanted order; `None`: all of them.
     projection: Option<&'a Vec<usize>>,
-    /// The query takes no more rows than so many.
+    /// Maximum number of rows that the query takes.
     pub limit: Option<usize>,
     pub config: &'a SessionConfig,
 }
 
 impl Wanted<'_> {
-    /// The places of the columns that are wanted of a table.
+    /// Places of the wanted columns.
     pub fn columns(&self, schema: &SchemaRef) -> Vec<usize> {
         self.projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect())
     }
 
-    /// The columns that are wanted of a table.
+    /// Schema of the wanted columns.
     pub fn schema(&self, schema: &SchemaRef) -> Result<SchemaRef> {
         Ok(match self.projection {
             Some(columns) => Arc::new(schema.project(columns)?),
@@ -45,18 +45,18 @@ impl Wanted<'_> {
         })
     }
 
-    /// A plan of rows that are in RAM.
+    /// A plan over rows in RAM.
     pub fn of_batches(&self, schema: SchemaRef, rows: Vec<RecordBatch>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(MemorySourceConfig::try_new_exec(&[rows], schema, self.projection.cloned())?)
     }
 }
 
-/// A table as DataFusion wants one. Filters are left to the plan above.
+/// A table as DataFusion's TableProvider. Filters are left to the plan above.
 #[derive(Debug)]
 pub struct Provider<T>(pub Arc<T>);
 
 impl<T: Table> Provider<T> {
-    /// A table that nobody else has.
+    /// Wraps a table that is not shared.
     pub fn of(table: T) -> Arc<dyn TableProvider> {
         Arc::new(Self(Arc::new(table)))
     }

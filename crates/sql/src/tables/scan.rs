@@ -1,4 +1,4 @@
-//! The leaf of a plan over tables of our own: some streams, and a count of what came out of them.
+//! The leaf of a plan over our own tables: some streams, and a count of their rows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
-/// Runs the pieces of a table, each as a partition. Rows are counted as they come out, before anything is done
-/// with them: that is the progress of a query whose dictionary waits for its source.
+/// Runs the pieces of a table, each as a partition. Rows are counted as they are read, before any processing: that is
+/// the progress of a query whose dictionary waits for its source.
 pub struct Scan {
     name: &'static str,
     pieces: Vec<Arc<dyn PartitionStream>>,
     properties: Arc<PlanProperties>,
-    /// How many rows all pieces have, where that is known.
+    /// Number of rows of all pieces, if known.
     rows: Precision<usize>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl Scan {
-    /// All pieces have the schema.
+    /// All pieces must have this schema.
     pub fn new(name: &'static str, schema: SchemaRef, pieces: Vec<Arc<dyn PartitionStream>>) -> Scan {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
@@ -46,16 +46,16 @@ impl Scan {
         Scan { name, pieces, properties: Arc::new(properties), rows, metrics }
     }
 
-    /// Says how many rows all pieces have: a plan for few of them is not spread over threads. As an estimate, so that
-    /// who counts rows reads them, and progress tells of them.
+    /// Sets the number of rows of all pieces: a plan for few rows is not spread over threads. It is an estimate, so
+    /// that count() reads the rows, and progress counts them.
     pub fn with_rows(self, rows: u64) -> Scan {
         Scan { rows: usize::try_from(rows).map_or(Precision::Absent, Precision::Inexact), ..self }
     }
 }
 
-/// What the rows of a column take, whatever room its buffers have beside them.
+/// Bytes of a column's rows, without the rest of its buffers.
 fn slice_bytes(column: &ArrayRef) -> usize {
-    // Nested columns, of which no table here has any, count as nothing.
+    // Nested columns, which no table here has, count as nothing.
     column.to_data().get_slice_memory_size().unwrap_or(0)
 }
 

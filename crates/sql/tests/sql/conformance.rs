@@ -1,6 +1,7 @@
 //! Compares Granary's answers with ClickHouse's, which `rivals/clickhouse/sweep.py` recorded in `conformance/*.tsv`: of
 //! every function, at the edges. An answer is right, or there is an error; what else differs is in
-//! `known_differences.tsv`, and docs/clickhouse.md explains it.
+//! `known_differences.tsv`, and docs/clickhouse.md explains it. What is answered stays answered: how many expressions
+//! of a section are refused is recorded in `conformance/refused`, and may only fall.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -71,7 +72,7 @@ fn substituted(template: &str, arguments: &[&str], as_columns: bool) -> String {
     sql
 }
 
-/// A session, and what it runs on.
+/// A session, and the runtime it runs on.
 struct Granary {
     session: Session,
     runtime: Runtime,
@@ -123,7 +124,7 @@ impl Granary {
     }
 }
 
-/// What came of the cases of one section.
+/// Outcomes of the cases of one section.
 #[derive(Default)]
 struct Tally {
     right: usize,
@@ -135,8 +136,8 @@ struct Tally {
     wrong: Vec<String>,
 }
 
-/// Differences that are known: a section and an expression of it, `*` for all, or `!` and the code of an error of
-/// ClickHouse's for what it refuses.
+/// Known differences: a section and an expression of it; `*` stands for all, or `!` and an error code for the
+/// expressions that ClickHouse refuses with it.
 fn known_differences(folder: &Path) -> Vec<(String, String)> {
     let text = std::fs::read_to_string(folder.join("known_differences.tsv")).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
@@ -146,24 +147,24 @@ fn known_differences(folder: &Path) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Errors of ClickHouse's that say that it could not, not that there is no answer: an argument is no constant
-/// (ILLEGAL_COLUMN), a number was too large on the way (DECIMAL_OVERFLOW).
+/// ClickHouse's errors that mean it could not compute an answer, not that there is none: an argument is no constant
+/// (ILLEGAL_COLUMN), an intermediate number was too large (DECIMAL_OVERFLOW).
 const ANSWERED: [&str; 2] = ["44", "407"];
 
-/// Whether both are NULL: what it could be, if it were not NULL, is no question there.
+/// Whether both are NULL: their types do not matter then.
 fn are_null(expected: &(String, String), answer: &(String, String)) -> bool {
     expected.1 == "\\N" && answer.1 == "\\N"
 }
 
-/// Whether an answer is the same value of a type with few values, which is a type of its own in ClickHouse.
+/// Whether an answer is the same value, and differs only in ClickHouse's LowCardinality type.
 fn is_of_low_cardinality(expected: &(String, String), answer: &(String, String)) -> bool {
     expected.1 == answer.1 && expected.0 == format!("LowCardinality({})", answer.0)
 }
 
-/// The operators that make a Bool of a Bool in ClickHouse, and a UInt8 of anything here.
+/// The operators that return a Bool for a Bool in ClickHouse, and always a UInt8 here.
 const LOGICAL: [&str; 4] = ["? AND ?", "? OR ?", "NOT ?", "not(?)"];
 
-/// Whether an answer is the same truth value of the other type.
+/// Whether an answer is the same truth value in the other of the two types.
 fn is_same_truth(section: &str, expected: &(String, String), answer: &(String, String)) -> bool {
     let number = match expected.1.as_str() {
         "true" => "1",
@@ -225,6 +226,36 @@ fn compare(
     }
 }
 
+/// Compares how many expressions of each section are refused with what is recorded, or records it where
+/// `GRANARY_GOLDEN=write`.
+fn check_refused(path: &Path, tallies: &BTreeMap<String, Tally>) {
+    let refused = tallies.iter().filter(|(_, tally)| tally.refused > 0);
+    if std::env::var("GRANARY_GOLDEN").as_deref() == Ok("write") {
+        let lines: String =
+            refused.map(|(section, tally)| format!("{}\t{section}\n", tally.refused)).collect();
+        return std::fs::write(path, lines).unwrap();
+    }
+    let text = std::fs::read_to_string(path).unwrap();
+    let recorded: BTreeMap<&str, usize> = text
+        .lines()
+        .map(|line| line.split_once('\t').expect("a number, a tab and a section"))
+        .map(|(number, section)| (section, number.parse().expect("a number")))
+        .collect();
+    let more: Vec<String> = refused
+        .map(|(section, tally)| {
+            (section, tally.refused, recorded.get(section.as_str()).copied().unwrap_or(0))
+        })
+        .filter(|(_, refused, recorded)| refused > recorded)
+        .map(|(section, refused, recorded)| format!("{section}: {refused}, not {recorded}"))
+        .collect();
+    assert!(
+        more.is_empty(),
+        "more is refused than {} says (CONFORMANCE_REFUSED=1 -- --nocapture tells why):\n{}",
+        path.display(),
+        more.join("\n")
+    );
+}
+
 /// Compares one file.
 fn check(file: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
@@ -253,6 +284,7 @@ fn check(file: &str) {
         sum(|tally| tally.refused),
         sum(|tally| tally.known),
     );
+    check_refused(&folder.join("refused").join(file), &tallies);
     let wrong: Vec<&str> = tallies.values().flat_map(|tally| &tally.wrong).map(String::as_str).collect();
     assert!(
         wrong.is_empty(),

@@ -1,15 +1,15 @@
-//! Every function of the conformance tables within a lambda over an empty array: it computes nothing, of columns without
-//! a row, and must not look at the first.
+//! Every function of the conformance tables within a lambda over an empty array: it gets columns without rows, and must
+//! not read a first row.
 
 use std::path::Path;
 
 use granary_sql::{Options, Session};
 use tokio::runtime::Runtime;
 
-/// Calls of each section that are tried.
+/// Number of calls tried in each section.
 const CALLS_A_SECTION: usize = 8;
 
-/// The expressions of a file with `x` in the place of each argument in turn, and an array without items of such arguments.
+/// The expressions of a file with `x` in the place of each argument in turn, and an empty array of such arguments.
 fn lambdas(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap();
     let (mut template, mut calls, mut lambdas) = ("", 0, Vec::new());
@@ -38,7 +38,7 @@ fn lambdas(path: &Path) -> Vec<String> {
     lambdas
 }
 
-/// What a function refuses otherwise it may refuse here.
+/// A function may refuse here what it refuses elsewhere.
 #[test]
 fn functions_of_no_rows() {
     let runtime = Runtime::new().unwrap();

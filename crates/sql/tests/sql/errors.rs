@@ -1,9 +1,10 @@
-//! What DataFusion says by texts alone is said in ClickHouse's words. Each query here makes DataFusion write one of the
-//! texts that `granary_dialect` reads; if DataFusion writes it otherwise, its own words come out, and the test fails.
+//! Errors that DataFusion reports as texts only are reworded as ClickHouse's. Each query here makes DataFusion write
+//! one of the texts that `granary_dialect` reads; if DataFusion changes the text, its own words come out, and the test
+//! fails.
 
 use granary_sql::{Options, Session};
 
-/// A query, the code of its error, and what the message is.
+/// A query, and the code and the message of its error.
 const REFUSED: &[(&str, i32, &str)] = &[
     // "Invalid function"
     (
@@ -40,14 +41,14 @@ const REFUSED: &[(&str, i32, &str)] = &[
     ),
 ];
 
-/// Queries whose errors keep DataFusion's own words, and their codes, which follow from some of these.
+/// Queries whose errors keep DataFusion's own words, and the codes derived from some of these.
 const IN_ITS_WORDS: &[(&str, i32)] = &[("SELECT number LIKE 'a' FROM numbers(1)", 43)];
 
 const NO_SUPERTYPE: &str = "There is no supertype for types String, Array(UInt8) because some of them are \
     String/FixedString/Enum and some of them are not: while executing function equals; convert one of them, as with \
     toString";
 
-/// Queries that are refused before DataFusion sees what is wrong with them.
+/// Queries that are refused before DataFusion sees their error.
 const BEFORE_DATAFUSION: &[(&str, i32, &str)] = &[
     ("SELECT today() = [1]", 43, "Illegal types of arguments (`Date`, `Array(UInt8)`) of function `equals`"),
     (

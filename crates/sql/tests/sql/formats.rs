@@ -1,5 +1,5 @@
-//! The output formats, byte for byte. What is expected here was written by ClickHouse 26.9.2.1, except that
-//! JSON's statistics are left out.
+//! The output formats, byte for byte. The expected bytes were written by ClickHouse 26.9.2.1, except that JSON's
+//! statistics are left out.
 
 use granary_sql::arrow::datatypes::DataType;
 use granary_sql::arrow::ipc::reader::{FileReader, StreamReader};
@@ -149,7 +149,7 @@ fn row_binary() {
     assert_eq!(hex, expected.replace(' ', ""));
 }
 
-/// What Arrow does not have, in all families of formats.
+/// Values of types that Arrow does not have, in all families of formats.
 const BEYOND_ARROW: &str = "SELECT toIPv4('1.2.3.4') AS a, toIPv6('2001:db8::1') AS b, \
      toDateTime64('2024-02-29 12:34:56.7891', 4, 'Asia/Tokyo') AS c, toInt128('-2') AS d, toDecimal256('1.25', 2) AS e, \
      CAST(['1.2.3.4'] AS Array(IPv4)) AS f, ['a\\'b', NULL] AS g";
@@ -187,7 +187,7 @@ fn types_beyond_arrow() {
     assert!(native.ends_with(nested), "{}", String::from_utf8_lossy(&native));
 }
 
-/// Maps, and what they are in or have in them, in all families of formats: as a ClickHouse writes them.
+/// Maps, nested in and around other types, in all families of formats, as ClickHouse writes them.
 const MAPS: &str = "SELECT map('a', 1, 'it\\'s \"', 2, 'a', 3) AS m, \
      CAST(map(1, NULL, 2, 'x') AS Map(UInt8, Nullable(String))) AS n, [map(toDate('2024-01-01'), [1, 2])] AS o, map() AS e";
 

@@ -1,5 +1,4 @@
-//! Sessions, from a text to what an output format makes of the answer. One program: what it has of DataFusion takes a
-//! minute to compile.
+//! Sessions, from a text to the bytes of an output format. One program: its part of DataFusion compiles for a minute.
 
 mod conformance;
 mod empty_lambdas;

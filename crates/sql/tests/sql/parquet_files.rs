@@ -57,7 +57,7 @@ impl Granary {
     }
 }
 
-/// Writes columns in groups of so many rows, each of pages of a tenth of that.
+/// Writes columns in row groups of `group` rows, each in pages of a tenth of that.
 fn write_columns(path: &Path, columns: &[(&str, ArrayRef)], group: usize) {
     let batch = RecordBatch::try_from_iter(columns.iter().cloned()).unwrap();
     let properties = WriterProperties::builder()
@@ -99,7 +99,7 @@ fn rows_are_found_by_keys_of_every_kind() {
     let rows = "19896\t('v9998',9998,'a')\n19897\t('none',NULL,'a')\n19898\t('v9999',NULL,'a')\n\
                 19899\t('none',NULL,'a')\n19900\t('none',NULL,'a')\n";
     assert_eq!(found.unwrap(), format!("{rows}none\t1\n9950\n"));
-    // By a text, in no order; of rows with the same key the last counts.
+    // By a text, unsorted; of rows with the same key the last counts.
     let keys: ArrayRef =
         Arc::new(StringArray::from_iter_values((0..10_000).map(|row| format!("k{}", row % 9_999))));
     write_columns(&granary.file("texts.parquet"), &[("k", keys), ("id", ids), ("v", v)], 1000);
@@ -122,7 +122,7 @@ fn rows_are_found_by_keys_of_every_kind() {
     assert_eq!(granary.answer(sql).unwrap(), "v77\t9999\n");
 }
 
-/// Damage where a key cannot be is not even seen; where all rows are read, it is an error that names the file.
+/// Damage where a key cannot be is not noticed; where all rows are read, it is an error that names the file.
 #[test]
 fn what_cannot_have_the_keys_is_not_read() {
     let granary = Granary::new();

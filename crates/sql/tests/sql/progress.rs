@@ -1,4 +1,4 @@
-//! How far a query is can be seen while it runs.
+//! A query's progress can be read while it runs.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ fn rows_are_counted_while_a_dictionary_waits_for_its_source() {
         let mut output = session.execute(&statements[0]).await.unwrap();
         let (progress, started) = (output.progress(), Instant::now());
         let mut first = pin!(output.next());
-        // What reads the table runs ahead of who reads the answer.
+        // The table is read ahead of the answer's reader.
         while progress.rows_read() == 0 && started.elapsed() < Duration::from_secs(30) {
             assert!(poll!(first.as_mut()).is_pending(), "the source has not answered yet");
             tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! Runs the `.slt` files. Those whose names do not begin with `granary_` say nothing but what ClickHouse says
-//! too, and run against it as well.
+//! Runs the `.slt` files. Those whose names do not begin with `granary_` expect ClickHouse's answers, and run against
+//! it as well.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ impl sqllogictest::DB for Granary {
 }
 
 impl Granary {
-    /// The rows as TabSeparated has them, but quotes and backslashes plain, and NULL and the empty string spelled as
-    /// sqllogictest does.
+    /// The rows as in TabSeparated, except that quotes and backslashes are plain, and NULL and the empty string spelled
+    /// as by sqllogictest.
     fn answer(&self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
         let mut text = Vec::new();
         let mut columns = 0;

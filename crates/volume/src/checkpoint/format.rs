@@ -42,7 +42,7 @@ const PAGE_BLOCKS: usize = CHECKPOINT_PAGE_BLOCKS as usize;
 /// The places of a page.
 pub(super) type Places = [Option<Place>; PAGE_BLOCKS];
 
-/// What a checkpoint is of.
+/// The header of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The instance of the log that the places are in.
@@ -57,7 +57,8 @@ pub struct Header {
     pub position: u32,
 }
 
-/// The number that the checksums of a checkpoint's pages and trailer depend on: none of another checkpoint fits.
+/// The number that seeds the checksums of a checkpoint's pages and trailer: those of another checkpoint fail their
+/// check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity(u64);
 
@@ -93,7 +94,7 @@ pub(super) fn encode_header(header: &Header) -> ([u8; HEADER_SIZE], Identity) {
     (bytes, Identity(identity))
 }
 
-/// Returns what the header says, or why it is none.
+/// Returns the header and its identity, or why it is invalid.
 pub(super) fn parse_header(bytes: &[u8; HEADER_SIZE]) -> Result<(Header, Identity), &'static str> {
     if bytes[..8] != MAGIC {
         return Err("it is no checkpoint");
@@ -148,7 +149,7 @@ pub(super) fn encode_trailer(identity: Identity, pages: u64, mapped: u64) -> [u8
     bytes
 }
 
-/// Makes all magics and checksums of a checkpoint fit its other bytes; for fuzzing what they protect.
+/// Sets all magics and checksums of a checkpoint to valid values, to fuzz the code behind the checks.
 pub(crate) fn seal(bytes: &mut [u8]) {
     let Some((header, rest)) = bytes.split_at_mut_checked(HEADER_SIZE) else { return };
     header[..8].copy_from_slice(&MAGIC);

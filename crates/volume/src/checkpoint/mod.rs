@@ -1,8 +1,8 @@
-//! The checkpoint of a volume: its map on disk, so that a start reads what came after it only.
+//! The checkpoint of a volume: its map on disk, so that a start reads only later segments.
 //!
-//! A checkpoint is written beside the one before it, synced and then put in its place. So there is the former
-//! one or the new one, and either is whole. One that is not was damaged, and refuses the start: the log may have
-//! forgotten what it said.
+//! A checkpoint is written beside the former one, synced and renamed over it. So there is the former one or the new
+//! one, and either is complete. An incomplete one was damaged, and refuses the start: the log may no longer have its
+//! content.
 
 mod format;
 mod read;
@@ -18,7 +18,7 @@ pub use write::{Prepared, prepare, write};
 use std::io;
 use std::path::Path;
 
-/// The error with the path that it is of.
+/// Adds the path to an error.
 fn of_path(path: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
-/// Why there is no checkpoint in what was read.
+/// Why reading a checkpoint failed.
 #[derive(Debug)]
 pub(crate) enum ScanError {
     Io(io::Error),
@@ -26,8 +26,8 @@ impl From<io::Error> for ScanError {
     }
 }
 
-/// Reads a checkpoint of `size` bytes, and checks all of it. Calls `each` for each page with its first logical
-/// block; what it did is to be undone if the checkpoint turns out to be damaged.
+/// Reads a checkpoint of `size` bytes, and checks all of it. Calls `each` for each page with its first logical block;
+/// if the checkpoint turns out to be damaged, the caller must undo the effects of `each`.
 pub(crate) fn scan(
     mut from: impl Read,
     size: u64,
@@ -72,10 +72,10 @@ pub(crate) fn scan(
     Ok(header)
 }
 
-/// A checkpoint that was found to be whole.
+/// A checkpoint that was checked completely.
 #[derive(Debug)]
 pub struct Checkpoint {
-    /// What it is of.
+    /// The header.
     pub header: Header,
     path: PathBuf,
     file: File,
@@ -105,11 +105,11 @@ pub fn read(path: &Path) -> io::Result<Option<Checkpoint>> {
 }
 
 impl Checkpoint {
-    /// Maps all blocks of the checkpoint to their places in `map`. `progress` gets the number of logical
-    /// blocks that are done, again and again.
+    /// Maps all blocks of the checkpoint to their places in `map`. `progress` is called repeatedly with the number of
+    /// logical blocks done.
     ///
     /// # Errors
-    /// If the file cannot be read, or has changed since it was checked. Then the map is to be thrown away.
+    /// If the file cannot be read, or has changed since it was checked. Then the map must be discarded.
     ///
     /// # Panics
     /// If the map has fewer blocks than the checkpoint.

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Writes a checkpoint to `out`. `progress` gets the number of logical blocks that are done, again and again.
+/// Writes a checkpoint to `out`. `progress` is called repeatedly with the number of logical blocks done.
 pub(crate) fn encode(
     mut out: impl Write,
     header: &Header,
@@ -29,7 +29,7 @@ pub(crate) fn encode(
         let first = number * CHECKPOINT_PAGE_BLOCKS;
         map.copy_to(first, &mut places);
         let in_page = places.iter().filter(|place| place.is_some()).count() as u64;
-        // Whatever was there may have been unmapped meanwhile.
+        // The page's blocks may all have been unmapped meanwhile.
         if in_page > 0 {
             encode_page(&mut buffer, identity, number, &places);
             (pages, mapped) = (pages + 1, mapped + in_page);
@@ -56,9 +56,9 @@ pub struct Prepared {
 
 /// Writes and syncs a checkpoint of `map` beside `path`, as `path` with `.new` behind its name.
 ///
-/// If the map changes meanwhile, the checkpoint has of each block a place that the block had between the
-/// beginning and the end. Everything that the map held at the end must be on the device before the checkpoint
-/// is published: after a loss of power it knows no older places.
+/// If the map changes meanwhile, the checkpoint has for each block a place that it had between beginning and end.
+/// Everything that the map held at the end must be on the device before the checkpoint is published: the checkpoint
+/// does not have older places to fall back on.
 ///
 /// # Errors
 /// If the file cannot be written or synced.
@@ -85,7 +85,7 @@ pub fn prepare(
 }
 
 impl Prepared {
-    /// Puts the checkpoint in its place, for good: when this returns, it survives a loss of power.
+    /// Puts the checkpoint in its place; when this returns, that survives a loss of power.
     ///
     /// # Errors
     /// If the file cannot be renamed or the folder not synced. Then the former checkpoint may come back.
@@ -97,7 +97,7 @@ impl Prepared {
 
 impl Drop for Prepared {
     fn drop(&mut self) {
-        // Gone already if it was published. A file that stays means nothing, and is written over.
+        // It is gone already if it was published. A file that remains is ignored, and overwritten.
         drop(std::fs::remove_file(&self.fresh));
     }
 }
@@ -105,7 +105,7 @@ impl Drop for Prepared {
 /// Prepares a checkpoint and publishes it; for maps that do not change meanwhile.
 ///
 /// # Errors
-/// As [`prepare`] and [`Prepared::publish`].
+/// Those of [`prepare`] and [`Prepared::publish`].
 ///
 /// # Panics
 /// If the map does not have `header.blocks` blocks.

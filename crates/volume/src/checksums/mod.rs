@@ -1,8 +1,8 @@
 //! A bounded cache of the checksums of blocks, by segment.
 //!
-//! The checksums of a segment are in its footer. Whoever reads a block finds its checksum here, or reads the
-//! footer and leaves it here. An entry is of one slot and one sequence number: when the slot is used for
-//! another segment, what is known of the former one is not found any more.
+//! The checksums of a segment are in its footer. A read of a block takes the checksum from this cache, or reads the
+//! footer and caches it. An entry belongs to a slot and a sequence number: once the slot is used for another segment,
+//! the former one's entry is no longer found.
 
 mod shard;
 
@@ -58,13 +58,13 @@ impl Checksums {
         Ok(found)
     }
 
-    /// Keeps the checksums of the segment `sequence` in `slot`, and forgets those of a segment before it. A
-    /// segment that is older than what is here of the slot is not kept: its slot was used again.
+    /// Keeps the checksums of the segment `sequence` in `slot`, and forgets those of an earlier segment. A segment
+    /// older than the slot's entry is not kept: its slot was reused.
     pub fn insert(&self, slot: u32, sequence: u64, checksums: Box<[u32]>) {
         self.shard(slot).insert(slot, sequence, checksums);
     }
 
-    /// Forgets what is known of `slot`.
+    /// Forgets the checksums of `slot`.
     pub fn invalidate(&self, slot: u32) {
         self.shard(slot).remove(slot);
     }

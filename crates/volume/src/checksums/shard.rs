@@ -1,18 +1,18 @@
-//! One shard: a table of slots, and a clock that picks whose checksums leave.
+//! One shard: a table of slots, and a clock that picks the segment to evict.
 
 use crate::limits::CHECKSUM_ENTRY_BYTES_MAX;
 use hashbrown::HashTable;
 
 struct Entry {
     slot: u32,
-    /// Read since the hand of the clock was here.
+    /// It was read since the clock's hand last passed.
     referenced: bool,
     sequence: u64,
     checksums: Box<[u32]>,
 }
 
 impl Entry {
-    /// What the entry counts against the budget.
+    /// The bytes that the entry counts against the budget.
     fn charge(checksums: &[u32]) -> u64 {
         size_of_val(checksums) as u64 + CHECKSUM_ENTRY_BYTES_MAX
     }
@@ -73,7 +73,7 @@ impl Shard {
         self.charged += charge;
     }
 
-    /// Takes out the next entry that was not read since the hand was there.
+    /// Evicts the next entry that was not read since the hand passed.
     fn evict(&mut self) {
         loop {
             if self.hand >= self.entries.len() {

@@ -1,4 +1,4 @@
-//! What a segment says of each of its blocks.
+//! The entries of a segment, which describe its blocks.
 
 use twox_hash::XxHash3_64;
 
@@ -9,7 +9,7 @@ const KIND_BLOCK: u8 = 1;
 const KIND_ZEROES: u8 = 2;
 const KIND_FOOTER: u8 = 3;
 
-/// One step of what was done to the volume, in the order in which it was done.
+/// One change of the volume; entries are in the order of the changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// The next block of the segment is the content of a logical block.
@@ -19,9 +19,9 @@ pub enum Entry {
         /// The block's checksum ([`checksum`]).
         checksum: u64,
     },
-    /// Logical blocks are zero from here on, and take no space.
+    /// Logical blocks become zero, and take no space.
     Zeroes {
-        /// The first of them.
+        /// The first logical block.
         lba: u64,
         /// The number of them.
         count: u64,
@@ -34,7 +34,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// The blocks of the segment that the entry stands for.
+    /// The number of blocks of the segment that the entry describes.
     pub fn blocks(&self) -> u32 {
         match self {
             Entry::Block { .. } => 1,
@@ -43,7 +43,7 @@ impl Entry {
         }
     }
 
-    /// Writes the entry: a number (48 bits), a kind (8 bits), room for a codec (8 bits), a number (64 bits).
+    /// Writes the entry: a number (48 bits), a kind (8 bits), 8 bits reserved for a codec, a number (64 bits).
     pub fn encode(&self, bytes: &mut [u8]) {
         let (kind, first, second) = match *self {
             Entry::Block { lba, checksum } => (KIND_BLOCK, lba, checksum),
@@ -70,13 +70,12 @@ impl Entry {
     }
 }
 
-/// A hash of a block's content, which [`checksum`] binds to its place and time.
+/// A hash of a block's content, which [`checksum`] binds to its volume, segment and logical block.
 pub fn content_hash(data: &[u8]) -> u64 {
     XxHash3_64::oneshot(data)
 }
 
-/// The checksum of a logical block with this content in a segment of a log: another logical block, an older version
-/// and another volume have another one.
+/// The checksum of a logical block's content in a segment: it differs for another logical block, version or volume.
 pub fn checksum(instance: u64, sequence: u64, lba: u64, content_hash: u64) -> u64 {
     [instance, sequence, lba].into_iter().fold(content_hash, |sum, number| {
         let mixed = (sum ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -21,30 +21,30 @@ use twox_hash::XxHash3_64;
 /// The bytes before the entries.
 pub const FOOTER_HEADER_BYTES: usize = 48;
 
-/// Where [`MAGIC`] lies.
+/// The offset of [`MAGIC`].
 pub const MAGIC_AT: usize = 40;
 
-/// Says that a block is no content.
+/// Marks a block that is not content.
 pub const MAGIC: [u8; 8] = *b"GRVOLUME";
 
-/// What a block without content is for.
+/// The kind of a block that is not content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// The segment's first block, which says that the slot belongs to it.
+    /// The segment's first block, which marks the slot as the segment's.
     Header = 1,
-    /// The entries since the commit before.
+    /// The entries since the last commit.
     Commit = 2,
     /// All entries of the segment.
     Summary = 3,
 }
 
-/// What the header of such a block says.
+/// The header of such a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The sequence number of the segment.
     pub sequence: u64,
-    /// What the block is for.
+    /// The block's kind.
     pub kind: Kind,
     /// The number of this block in the footer.
     pub index: u32,
@@ -58,34 +58,35 @@ pub struct Header {
     pub position: u32,
     /// The sequence number up to which everything was synced.
     pub synced: u64,
-    /// Whether the writer reuses a slot only once the checkpoint has the segment that was in it. Then no sequence number is
-    /// missing behind the checkpoint but those that a start leaves out.
+    /// Whether the writer reuses a slot only once the checkpoint covers its former segment. Then the only sequence
+    /// numbers missing behind the checkpoint are those that starts skip.
     pub reuse_after_checkpoint: bool,
-    /// Of a commit: whether all that lies before `position` in the segment was synced when this was written.
+    /// For a commit: whether everything before `position` in the segment was synced when this was written.
     pub follows_synced: bool,
 }
 
 impl Header {
-    /// The `position` of the header of a segment that is begun while everything in segments before `checkpoint` is in the
-    /// checkpoint; 0: there is none.
+    /// The `position` of the header of segment `sequence`, begun while the checkpoint has all segments before
+    /// `checkpoint`. `checkpoint` 0: there is none.
     pub fn position_of(sequence: u64, checkpoint: u64) -> u32 {
         let behind = if checkpoint == 0 { 0 } else { sequence.saturating_sub(checkpoint) + 1 };
         u32::try_from(behind).unwrap_or(0)
     }
 
-    /// What [`position_of`](Self::position_of) was made of; 0: there was no checkpoint, or the header does not say.
+    /// The `checkpoint` that [`position_of`](Self::position_of) encoded; 0: there was none, or the header does not
+    /// tell.
     pub fn checkpoint(&self) -> u64 {
         let behind = u64::from(self.position);
         if behind == 0 { 0 } else { (self.sequence + 1).saturating_sub(behind) }
     }
 }
 
-/// The entries that a block takes.
+/// The number of entries that fit a block.
 pub fn entries_per_block(geometry: &Geometry) -> usize {
     (geometry.block_size() - FOOTER_HEADER_BYTES) / ENTRY_BYTES
 }
 
-/// The blocks that so many entries take: at least one.
+/// The blocks of a footer with `entries` entries: at least one.
 pub fn blocks_for(geometry: &Geometry, entries: usize) -> usize {
     entries.div_ceil(entries_per_block(geometry)).max(1)
 }
@@ -94,7 +95,7 @@ fn seed(instance: u64, block: u64) -> u64 {
     instance ^ block.wrapping_add(1).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
-/// Writes a footer over `bytes`, its blocks, of which `block` is the number of the first on the device.
+/// Writes a footer over `bytes`, its blocks; `block` is the first one's number on the device.
 pub fn write(
     bytes: &mut [u8],
     geometry: &Geometry,
@@ -125,18 +126,18 @@ pub fn write(
     }
 }
 
-/// Writes the checksum of a block that is complete otherwise.
+/// Writes the checksum of an otherwise complete block.
 pub fn seal(bytes: &mut [u8], instance: u64, block: u64) {
     let sum = XxHash3_64::oneshot_with_seed(seed(instance, block), &bytes[8..]);
     bytes[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Whether a block says that it is no content, valid or not.
+/// Whether a block is marked as not being content, valid or not.
 pub fn is_marked(bytes: &[u8]) -> bool {
     bytes[MAGIC_AT..MAGIC_AT + MAGIC.len()] == MAGIC
 }
 
-/// Reads the header of a block; `None` if it is no such block, or not in its place, or of another instance.
+/// Reads the header of such a block; `None` if it is invalid, not in its place, or of another instance.
 pub fn check(bytes: &[u8], instance: u64, block: u64) -> Option<Header> {
     if !is_marked(bytes) {
         return None;

@@ -1,4 +1,4 @@
-//! What segments on a device say of themselves, whatever they hold.
+//! Fuzzing of the summaries of segments with any bytes.
 
 use super::footer::{MAGIC, MAGIC_AT, seal};
 use super::{Blocks, Entry, Summary, content_hash};
@@ -11,13 +11,13 @@ const BLOCK: usize = 512;
 const BLOCKS: usize = 64;
 const INSTANCE: u64 = 0x0123_4567_89AB_CDEF;
 
-/// A segment's bytes that are whole blocks.
+/// The shape of a log with a single segment.
 fn geometry() -> Geometry {
     let segment = (BLOCK * BLOCKS) as u64;
     Geometry::new(segment, segment, BLOCK as u64).expect("the sizes fit each other")
 }
 
-/// Reads the summary of the segment that these bytes are.
+/// Reads the summary of the segment in `bytes`.
 fn read(geometry: &Geometry, bytes: &[u8]) -> Option<Summary> {
     let device = MemoryDevice::new(geometry.file_bytes());
     device.write_at(0, &[bytes]).expect("memory can be written");
@@ -34,7 +34,7 @@ fn read(geometry: &Geometry, bytes: &[u8]) -> Option<Summary> {
     found
 }
 
-/// A segment to which is done what `data` says; what is known of it; and whether it was sealed.
+/// Writes a segment with operations drawn from `data`; returns its bytes and the expected summary.
 fn written(geometry: &Geometry, data: &[u8]) -> (Vec<u8>, Summary) {
     let (blocks, id) = (
         Blocks::default(),
@@ -57,7 +57,7 @@ fn written(geometry: &Geometry, data: &[u8]) -> (Vec<u8>, Summary) {
     }
     blocks.commit(&id, &mut builder, &mut bytes);
     let summary = blocks.summarize(&id, &builder);
-    // The entry of a commit's own footer is known to the summary alone.
+    // Only a summary has the entry of a commit's own footer.
     let entries = summary.entries.into_iter().filter(|(_, entry)| !matches!(entry, Entry::Footer { .. }));
     (bytes, Summary { entries: entries.collect(), is_sealed: false, ..summary })
 }
@@ -65,7 +65,7 @@ fn written(geometry: &Geometry, data: &[u8]) -> (Vec<u8>, Summary) {
 /// Segments: headers, footers, summaries and their entries.
 pub fn segment(data: &[u8]) {
     let geometry = geometry();
-    // As it comes; then with what makes blocks of it that are no content, so that what they say is looked at.
+    // As it is; then with every block marked as not content and valid, so that the code behind the check is reached.
     let mut bytes = data.to_vec();
     bytes.resize(BLOCK * BLOCKS, 0);
     read(&geometry, &bytes);
@@ -78,7 +78,7 @@ pub fn segment(data: &[u8]) {
     let (mut bytes, expected) = written(&geometry, data);
     let nothing = expected.entries.is_empty() && !expected.is_sealed;
     assert_eq!(read(&geometry, &bytes), (!nothing).then(|| expected.clone()));
-    // Where a bit flips, nothing is read that was not written.
+    // After a bit flip, nothing is read that was not written.
     let bit = number(data, 3) as usize % (bytes.len() * 8);
     bytes[bit / 8] ^= 1 << (bit % 8);
     let found = read(&geometry, &bytes).map_or(Vec::new(), |summary| summary.entries);

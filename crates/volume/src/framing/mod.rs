@@ -1,5 +1,5 @@
-//! How a volume lays out its segments: blocks of content as they are, one aligned block each, and beside them what
-//! says which logical blocks they are and what their checksums are.
+//! The layout of a volume's segments: plain, aligned blocks of content, and beside them entries with their logical
+//! blocks and checksums.
 
 mod entry;
 mod footer;
@@ -25,15 +25,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Blocks {
     /// The sequence number up to which everything was synced.
     pub synced: Arc<AtomicU64>,
-    /// Summaries of segments before this one are read without their entries.
+    /// Summaries of earlier segments are read without their entries.
     pub entries_from: Arc<AtomicU64>,
     /// Everything in segments before this one is in the checkpoint.
     pub checkpoint: Arc<AtomicU64>,
-    /// What a recovery has found.
+    /// The faults that a recovery has found.
     pub faults: Arc<Faults>,
 }
 
-/// The logical blocks that a full segment holds at least, if nothing is committed in parts.
+/// The least number of logical blocks in a full segment, if nothing is committed in parts.
 pub fn blocks_in_segment(geometry: &Geometry) -> u64 {
     let all = u64::from(geometry.blocks_per_segment());
     let per_block = entries_per_block(geometry) as u64;
@@ -41,8 +41,8 @@ pub fn blocks_in_segment(geometry: &Geometry) -> u64 {
     (1..all).rev().find(|data| data + 1 + 2 * (data + 2).div_ceil(per_block) <= all).unwrap_or(0)
 }
 
-/// The live blocks of a segment from which on cleaning it gains nothing: what is moved ends with a commit, whose footer takes
-/// as many blocks as are dead. A full volume has room though all its segments have as many.
+/// The number of live blocks from which on cleaning a segment gains nothing: the move ends with a commit, whose footer
+/// takes as many blocks as are dead. A full volume has room even if all its segments have as many live blocks.
 pub fn live_to_clean_max(geometry: &Geometry) -> u64 {
     let blocks = blocks_in_segment(geometry);
     let footer = footer::blocks_for(geometry, blocks as usize) as u64;
@@ -50,7 +50,7 @@ pub fn live_to_clean_max(geometry: &Geometry) -> u64 {
 }
 
 impl Blocks {
-    /// What is durable now.
+    /// The present state of durability.
     fn durable(&self) -> Durable {
         let [synced, checkpoint] =
             [&self.synced, &self.checkpoint].map(|number| number.load(Ordering::Acquire));
@@ -88,7 +88,7 @@ impl Framing for Blocks {
         builder.synced_position = builder.synced_position.max(position);
     }
 
-    /// Nothing has to be cleared: what lies between the content and the summary goes nowhere.
+    /// Nothing has to be cleared: blocks between the content and the summary are not written.
     fn used(&self, _: &Geometry, _: &SegmentBuilder) -> [Range<usize>; 2] {
         [0..0, 0..0]
     }

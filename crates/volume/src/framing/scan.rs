@@ -1,4 +1,4 @@
-//! Reading what segments on the device say of themselves.
+//! Reading the summaries of segments on the device.
 
 use super::entry::Entry;
 use super::footer::{self, Header, Kind};
@@ -7,28 +7,27 @@ use granary_log::{AlignedBuffer, Engine, Extent, Io, Source};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a segment on the device says of itself.
+/// The summary of a segment on the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// The sequence number.
     pub sequence: u64,
     /// The first block, counted from the log's beginning.
     pub first_block: u64,
-    /// The entries in order, each with the position of its block in the segment. They are left out where they are not
-    /// asked for.
+    /// The entries in order, each with the position of its block in the segment. They are omitted if not requested.
     pub entries: Vec<(u32, Entry)>,
     /// The sequence number up to which everything was synced when the newest part was written.
     pub synced: u64,
-    /// Everything in segments before this one was in the checkpoint when the segment was begun; 0: there was none, or the
-    /// segment does not say.
+    /// When the segment was begun, the checkpoint had everything in segments before this one; 0: there was no
+    /// checkpoint, or the segment does not tell.
     pub checkpoint: u64,
-    /// Whether the program that wrote it uses a slot again only when the checkpoint has the segment that was in it.
+    /// Whether the program that wrote it reuses a slot only once the checkpoint covers its former segment.
     pub reuse_after_checkpoint: bool,
-    /// Of a segment without a summary: the blocks before this position were synced.
+    /// For a segment without a summary: the blocks before this position were synced.
     pub synced_position: u32,
-    /// Whether it came to its end: all that was written to it is here.
+    /// Whether the segment was sealed: all its entries are here.
     pub is_sealed: bool,
-    /// Whether the device gave all that was asked for: else entries may be missing.
+    /// Whether all reads succeeded; otherwise entries may be missing.
     pub is_read: bool,
 }
 
@@ -47,24 +46,24 @@ impl Summary {
 /// Whether summaries are read with their entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entries {
-    /// They have them.
+    /// Entries are kept.
     Kept,
-    /// The entries are read and checked, and left out: those of many segments take more RAM than there may be.
+    /// Entries are checked and dropped: those of many segments would take too much RAM.
     Checked,
 }
 
-/// Faults of segments that a recovery has found: with any of them a start is refused.
+/// Faults of segments that a recovery has found: any of them refuses the start.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// The number of reads of summaries that the device refused.
+    /// The number of reads of summaries that failed.
     pub unreadable: AtomicU64,
-    /// The newest segment of which a header or a footer that was synced is damaged; 0: there is none.
+    /// The newest segment with a damaged header or footer that was synced; 0: there is none.
     pub damaged: AtomicU64,
-    /// The number of slots that were searched for such a segment.
+    /// The number of slots searched for such a segment.
     searched: AtomicU64,
 }
 
-/// Reads the summaries of slots. Of segments before `from` only that they are there is read.
+/// Reads the summaries of slots. Segments before `from` are only recognised, not read.
 pub(super) fn read(
     source: &Source<'_>,
     slots: Range<u64>,
@@ -79,12 +78,12 @@ pub(super) fn read(
         [first, first + u64::from(source.geometry.blocks_per_segment()) - 1]
     };
     let extent = |block: u64| Extent { offset: source.geometry.offset(block), len: size };
-    // Of each slot the first and the last block.
+    // The first and the last block of each slot.
     let extents: Vec<Extent> = slots.clone().flat_map(|slot| ends(slot).map(extent)).collect();
     let mut found: Vec<Option<Header>> = vec![None; extents.len()];
     let mut is_read = vec![true; extents.len()];
     let mut is_ours = vec![false; extents.len()];
-    // A ring is made for many slots only.
+    // A ring is worth making only for many slots.
     let engine = if slots.end - slots.start > 1 { Engine::Ring } else { Engine::Plain };
     Io::with_engine(engine).read_many(source.device, &extents, |i, bytes| {
         let slot = slots.start + i as u64 / 2;
@@ -104,16 +103,17 @@ pub(super) fn read(
         .map(|(slot, ((found, is_read), is_ours))| {
             let first_block = source.geometry.first_block_of_slot(slot);
             let header = found[0];
-            // Where there was a header, it may be that of a segment of which parts were synced.
+            // A lost header may be that of a segment with synced parts.
             let may_be_damaged = header.is_none() && (is_ours[0] || found[1].is_some());
-            // On a device that had another volume all are so: what is in its blocks is not read for that.
+            // On a reused device every slot looks damaged: only the first DAMAGED_SEARCHED_MAX of them are searched.
             let is_wanted = || faults.searched.fetch_add(1, Ordering::Relaxed) < DAMAGED_SEARCHED_MAX;
             if may_be_damaged && entries == Entries::Checked && is_wanted() {
                 let newer = found[1].map_or(0, |summary| summary.sequence + 1);
                 let damaged = follows_damage(source, first_block, from.max(newer), &mut buffer);
                 faults.damaged.fetch_max(damaged.unwrap_or(0), Ordering::Relaxed);
             }
-            // Of a segment that was begun later only a part may be there.
+            // A summary of an older segment than the header's does not count: only a part of the newer segment may be
+            // there.
             let summary =
                 found[1].filter(|summary| header.is_none_or(|header| summary.sequence >= header.sequence));
             let newest = summary.or(header)?;
@@ -135,12 +135,12 @@ pub(super) fn read(
                     None
                 })
             });
-            // A summary of several blocks may be there in part; what was committed before it is found without it.
+            // A summary of several blocks may be incomplete; commits before it are found without it.
             whole
                 .or_else(|| {
                     let header = header?;
                     let commits = read_commits(source, header, first_block, &mut buffer, faults)?;
-                    // Where there may be a summary that was not read, what commits say need not be all.
+                    // If an unreadable summary may exist, the commits may not be everything.
                     Some(Summary { is_read: is_read && commits.is_read, ..commits })
                 })
                 .map(known)
@@ -162,10 +162,10 @@ fn bare(header: Header, first_block: u64) -> Summary {
     }
 }
 
-/// The device did not give what was asked for.
+/// A read failed.
 struct Unreadable;
 
-/// Reads a summary whose last block says how long it is; `None`: it is not there as a whole.
+/// Reads a summary, whose last block has its length; `None`: it is incomplete.
 fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Result<Option<Summary>, Unreadable> {
     let all = source.geometry.blocks_per_segment();
     let size = source.geometry.block_size();
@@ -180,8 +180,8 @@ fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Result<O
     Ok(is_whole.map(|()| summary))
 }
 
-/// The segment, `from` or a later one, of which a slot without a valid header has a commit that says that the header was
-/// synced.
+/// In a slot without a valid header, looks for a commit of segment `from` or a later one that proves that its header
+/// was synced; returns that segment.
 fn follows_damage(
     source: &Source<'_>,
     first_block: u64,
@@ -189,7 +189,7 @@ fn follows_damage(
     buffer: &mut Option<AlignedBuffer>,
 ) -> Option<u64> {
     let buffer = segment_buffer(source, buffer);
-    // What cannot be read refuses the start only where it may be needed: other slots may be worn out.
+    // Unreadable blocks refuse the start only where they may be needed: other slots may be worn out.
     read_blocks(source, first_block, buffer);
     let blocks = buffer.chunks_exact(source.geometry.block_size()).zip(first_block..);
     let found = blocks.filter_map(|(bytes, block)| footer::check(bytes, source.instance, block));
@@ -197,14 +197,14 @@ fn follows_damage(
     synced.map(|found| found.sequence).filter(|sequence| *sequence >= from).max()
 }
 
-/// Room for a segment, made once.
+/// A buffer for a segment, allocated once.
 fn segment_buffer<'a>(source: &Source<'_>, buffer: &'a mut Option<AlignedBuffer>) -> &'a mut AlignedBuffer {
     buffer.get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize))
 }
 
-/// Recovers the commits of a segment that has no summary. Every footer found stands for itself: commits that were not
-/// synced may be missing. Where a footer says that what is before it was synced, none may be missing before it. `None`: the
-/// slot was being overwritten by a newer segment whose header never reached the device.
+/// Recovers the commits of a segment that has no summary. Each footer is independent: unsynced commits may be missing.
+/// If a footer states that everything before it was synced, no earlier one may be missing. `None`: the slot was being
+/// overwritten by a newer segment whose header never reached the device.
 fn read_commits(
     source: &Source<'_>,
     header: Header,
@@ -218,7 +218,8 @@ fn read_commits(
     let mut at = 1;
     let all = source.geometry.blocks_per_segment() as usize;
     let mut lost = read_blocks(source, first_block, buffer);
-    // What the footers found so far are about ends here; whether none is missing before that, and none that was synced.
+    // (End of the blocks that found footers describe, whether none is missing so far, whether no synced one is
+    // missing).
     let (mut known_until, mut is_chain, mut is_whole) = (1, true, true);
     while at < all {
         let found =
@@ -247,7 +248,7 @@ fn read_commits(
                 summary.synced_position = found.position;
             }
             known_until = end as u32;
-            // What a footer speaks of is content: those blocks are no footers.
+            // Blocks that a footer describes are content, and cannot be lost footers.
             lost.retain(|lost| !(found.position as usize..at).contains(lost));
             at = end;
         } else {
@@ -255,7 +256,7 @@ fn read_commits(
         }
     }
     if !lost.is_empty() {
-        // Any of them may be the footer of a commit that was synced.
+        // Any of them may be the footer of a synced commit.
         faults.unreadable.fetch_add(1, Ordering::Relaxed);
         summary.is_read = false;
     }
@@ -265,7 +266,7 @@ fn read_commits(
     Some(summary)
 }
 
-/// Reads a segment, and returns the positions of blocks that cannot be read; those are zeroes in `buffer`.
+/// Reads a segment, and returns the positions of unreadable blocks, which are zeros in `buffer`.
 fn read_blocks(source: &Source<'_>, first_block: u64, buffer: &mut AlignedBuffer) -> Vec<usize> {
     if source.device.read_at(source.geometry.offset(first_block), buffer).is_ok() {
         return Vec::new();
@@ -281,7 +282,7 @@ fn read_blocks(source: &Source<'_>, first_block: u64, buffer: &mut AlignedBuffer
     lost
 }
 
-/// Reads the entries of a footer, each with the position of its block; `None`: it is not whole.
+/// Reads the entries of a footer, each with the position of its block; `None`: it is incomplete.
 fn read_footer(
     source: &Source<'_>,
     bytes: &[u8],
@@ -326,7 +327,7 @@ mod tests {
     const BLOCKS: usize = 64;
     const INSTANCE: u64 = 9;
 
-    /// A segment that is full of blocks of content, and the blocks of its summary.
+    /// A segment full of content, and the blocks of its summary.
     fn segment(geometry: &Geometry, sequence: u64) -> (AlignedBuffer, Range<usize>) {
         let id = SegmentId { geometry: *geometry, instance: INSTANCE, sequence, first_block: 0 };
         let (mut blocks, mut builder) = (AlignedBuffer::zeroed(BLOCKS * BLOCK), SegmentBuilder::default());
@@ -346,8 +347,8 @@ mod tests {
         read(&source, 0..1, 0, Entries::Checked, &Faults::default()).pop().unwrap()
     }
 
-    /// A slot was used again, and a loss of power took any part of the segment that came to it. What is left of the one
-    /// before, of which nothing is alive, is whole or is nothing: half of it would be damage.
+    /// A slot was reused, and a loss of power took any part of the new segment. The former segment, which has nothing
+    /// live, must be found complete or not at all: half of it would count as damage.
     #[test]
     fn what_a_lost_segment_lies_over_does_not_pass_for_damage() {
         let bytes = (BLOCKS * BLOCK) as u64;
@@ -355,7 +356,7 @@ mod tests {
         let ((older, summary), (newer, _)) = (segment(&geometry, 5), segment(&geometry, 6));
         assert!(summary.len() > 1);
         assert!(read_slot(&geometry, &older).is_some_and(|found| found.sequence == 5 && found.is_sealed));
-        // The blocks of the end that came; of the content, all did.
+        // Any subset of the summary's blocks was written; all of the content was.
         for came in 0..1u32 << summary.len() {
             let mut left = newer.to_vec();
             left[..BLOCK].copy_from_slice(&older[..BLOCK]);

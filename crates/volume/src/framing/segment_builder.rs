@@ -1,24 +1,24 @@
-//! A segment that is being filled: a header, blocks of content, a footer behind those of each commit, a summary.
+//! A segment that is being filled: a header, blocks of content, a footer after each commit's content, a summary.
 
 use super::entry::{Entry, checksum};
 use super::footer::{self, Header, Kind, blocks_for};
 use granary_log::{Geometry, SegmentId};
 use std::ops::Range;
 
-/// Builds a segment: adds content to its blocks, and keeps the entries that its footers and its summary will have.
+/// Builds a segment: adds content to its blocks, and collects the entries of its footers and its summary.
 pub struct SegmentBuilder {
-    /// In the order in which they came.
+    /// In the order of the changes.
     pub(super) entries: Vec<Entry>,
     /// The block that the next content goes to, counted from the segment's first.
     pub(super) position: usize,
-    /// The entries that footers speak of.
+    /// The number of entries in footers so far.
     committed: usize,
     /// The block that follows the last footer.
     committed_position: usize,
     /// The blocks before this one are durable.
     pub(super) synced_position: usize,
-    /// What the header says is durable. It is written twice where a commit and the sealing overlap, and is the same then:
-    /// half of it over the other half is whole.
+    /// The durability noted in the header. Commit and sealing may write the header at the same time, so both must write
+    /// the same bytes: a mixture of both is valid then.
     pub(super) of_header: Option<Durable>,
 }
 
@@ -46,10 +46,11 @@ impl Default for SegmentBuilder {
 }
 
 impl SegmentBuilder {
-    /// Whether so many more blocks and an entry fit, with the footer and the summary that they will need.
+    /// Whether `blocks` more blocks and an entry fit, with the footer and the summary that they will need.
     ///
-    /// Nothing but a summary comes to where the segment that was there before may have its own: what is over a part of that
-    /// says which segment it is of.
+    /// At least as many blocks stay free for the summary as an entry for each block takes. So of this segment only the
+    /// summary is written over the summary of the slot's former segment (if that had no more entries), and its blocks
+    /// carry their sequence number: a half overwritten summary is recognised.
     fn has_room(&self, geometry: &Geometry, blocks: usize) -> bool {
         let footer = blocks_for(geometry, self.entries.len() + 1 - self.committed);
         let all = geometry.blocks_per_segment() as usize;
@@ -86,7 +87,7 @@ impl SegmentBuilder {
         Some(())
     }
 
-    /// Writes a footer for what came since the last one, and returns the end of what a recovery needs.
+    /// Writes a footer for the entries since the last one, and returns the end of the blocks that a recovery needs.
     pub(super) fn commit(&mut self, id: &SegmentId, blocks: &mut [u8], durable: Durable) -> usize {
         if self.committed == self.entries.len() {
             return if self.entries.is_empty() { 0 } else { self.committed_position };
@@ -130,7 +131,7 @@ impl SegmentBuilder {
     }
 }
 
-/// What all these blocks of a segment say.
+/// The common part of the headers of a segment's header, footers and summary.
 fn header(id: &SegmentId, kind: Kind) -> Header {
     Header {
         sequence: id.sequence,

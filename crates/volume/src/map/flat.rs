@@ -61,7 +61,7 @@ impl Map for FlatMap {
 
     fn remove(&self, lba: u64) -> Option<Place> {
         let entry = self.entry(lba)?;
-        // A write only where something changes: a page that was never mapped stays without RAM.
+        // No write without a change: a page that was never mapped stays without RAM.
         if entry.load(Ordering::Acquire) == 0 {
             return None;
         }

@@ -4,7 +4,7 @@ use super::{FlatMap, HashMap, Map, MapError, SkipListMap};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a map is made of.
+/// The kind of a map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MapKind {

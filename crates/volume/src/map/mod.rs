@@ -42,7 +42,7 @@ pub trait Map: Send + Sync {
     /// Unmaps `lba`, and returns the place it had.
     fn remove(&self, lba: u64) -> Option<Place>;
 
-    /// Maps `lba` to `to` if its place is `from`, and says whether it was.
+    /// Maps `lba` to `to` if its place is `from`, and returns whether it was.
     fn replace(&self, lba: u64, from: Place, to: Place) -> bool;
 
     /// Returns the first mapped block at or after `lba` with its place, or `None` if there is none.
@@ -61,7 +61,7 @@ pub trait Map: Send + Sync {
     /// first written.
     fn bytes_allocated(&self) -> u64;
 
-    /// Makes this a map of `blocks` logical blocks. Blocks beyond the new end are unmapped.
+    /// Resizes the map to `blocks` logical blocks. Blocks beyond the new end are unmapped.
     ///
     /// # Errors
     /// If there are too many blocks or too little memory; then the map is unchanged.
@@ -102,7 +102,7 @@ pub(crate) fn mapped<M: Map + ?Sized>(map: &M, blocks: Range<u64>) -> impl Itera
     })
 }
 
-/// Why there is no map of the size that was asked for.
+/// Why a map cannot be created.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum MapError {
     /// More logical blocks than [`BLOCKS_MAX`](crate::limits::BLOCKS_MAX).
@@ -111,20 +111,20 @@ pub enum MapError {
         crate::limits::BLOCKS_MAX
     )]
     TooManyBlocks {
-        /// The number that was asked for.
+        /// The number requested.
         blocks: u64,
     },
-    /// The system gives no memory.
+    /// The system has not enough memory.
     #[error(
         "the map needs {bytes} bytes of memory, which the system does not give: choose a smaller size, larger blocks, or the map `hash`"
     )]
     NoMemory {
-        /// The bytes that were asked for.
+        /// The bytes requested.
         bytes: u64,
     },
 }
 
-/// Checks that a volume may have so many blocks.
+/// Checks that a volume may have `blocks` blocks.
 fn check(blocks: u64) -> Result<(), MapError> {
     if blocks > crate::limits::BLOCKS_MAX { Err(MapError::TooManyBlocks { blocks }) } else { Ok(()) }
 }

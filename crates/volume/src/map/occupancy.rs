@@ -1,9 +1,9 @@
-//! How many logical blocks of each region are mapped: what lets a scan skip the empty ones.
+//! The number of mapped logical blocks of each region, which lets a scan skip empty regions.
 //!
 //! Two levels of counters: of regions, and of groups of [`REGIONS_PER_GROUP`] regions.
 //!
-//! Invariant: each counter is at least the number of blocks below it that a reader can see mapped. For
-//! this, a block is counted before its place is published, and taken off after the place is gone.
+//! Invariant: each counter is at least the number of blocks below it that a reader can see mapped. For this, a block is
+//! counted before its place is published, and uncounted after the place is removed.
 
 use super::MapError;
 use super::zeros::zeros;
@@ -46,7 +46,7 @@ impl Occupancy {
         self.total.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes off a block that no reader sees any longer, or that was not published after all.
+    /// Uncounts a block that readers no longer see, or that was not published after all.
     pub fn subtract(&self, lba: u64) {
         let region = lba >> self.region_shift;
         self.groups[(region / REGIONS_PER_GROUP) as usize].fetch_sub(1, Ordering::Relaxed);

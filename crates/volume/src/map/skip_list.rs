@@ -1,4 +1,4 @@
-//! The skip list map: sorted entries of the mapped blocks alone.
+//! The skip list map: sorted entries of the mapped blocks only.
 
 use super::{Map, MapError, Place, check};
 use crossbeam_skiplist::SkipMap;
@@ -67,7 +67,7 @@ impl Map for SkipListMap {
                     false => old = entry.value().load(Ordering::Acquire),
                 }
             }
-            // Whoever removes the entry may not have come to take it out.
+            // The removing thread may not have unlinked the entry yet.
             entry.remove();
         }
     }

@@ -8,7 +8,7 @@ fn no_memory<T>(count: u64) -> MapError {
     MapError::NoMemory { bytes: count.saturating_mul(size_of::<T>() as u64) }
 }
 
-/// Returns `count` zeros. Memory of large arrays is not touched, so the system gives RAM page by page.
+/// Returns `count` zeros. Memory of large arrays is not touched, so the system backs it with RAM page by page.
 #[cfg(not(feature = "shuttle"))]
 pub(super) fn zeros<T: FromZeros>(count: u64) -> Result<Box<[T]>, MapError> {
     let elements = usize::try_from(count).map_err(|_| no_memory::<T>(count))?;

@@ -1,19 +1,19 @@
-//! Segments that ought to be there and are not.
+//! Segments that should exist and are missing.
 
 use crate::framing::Summary;
 use granary_log::limits::SEQUENCES_SKIPPED;
 
-/// Looks for sequence numbers that are missing behind the checkpoint, which has all segments before `from`: no slot of a
-/// later one is used again, and a start leaves out [`SEQUENCES_SKIPPED`] numbers or several times as many. `segments` are
-/// in order; `on_record` is the number that the state file says was the newest. Returns whether some are missing that were
-/// not synced, for a loss of power took them, or whether the next segment has a number that says nothing of how many are
-/// missing before it: then a checkpoint has to come first.
+/// Looks for missing sequence numbers behind the checkpoint, which has all segments before `from`: slots of later ones
+/// are not reused, and starts skip multiples of [`SEQUENCES_SKIPPED`] numbers. `segments` are in order; `on_record` is
+/// the newest number in the state file. Returns whether unsynced segments are missing, which a loss of power took, or
+/// whether the next segment's number will not reveal how many are missing before it: then a checkpoint has to come
+/// first.
 ///
 /// # Errors
-/// A segment up to `synced` is missing: it is damaged, or what is in its slot is an older copy.
+/// A segment up to `synced` is missing: it is damaged, or its slot has an older copy.
 pub(super) fn check(segments: &[Summary], from: u64, synced: u64, on_record: u64) -> Result<bool, String> {
     let behind = &segments[segments.partition_point(|segment| segment.sequence < from)..];
-    // Older versions used slots again earlier. The start that finds such segments writes a checkpoint.
+    // Older versions reused slots earlier. A start that finds such segments writes a checkpoint.
     if behind.iter().any(|segment| !segment.reuse_after_checkpoint) {
         return Ok(true);
     }
@@ -21,7 +21,7 @@ pub(super) fn check(segments: &[Summary], from: u64, synced: u64, on_record: u64
     let mut any_lost = false;
     for segment in behind {
         if !is_left_out_by_starts(segment.sequence.saturating_sub(last + 1)) {
-            // Starts of older versions noted as synced all numbers that they left out behind `last`.
+            // Starts of older versions counted all numbers that they skipped after `last` as synced.
             if last < synced && !is_left_out_by_starts(synced + 1 - last) {
                 return Err(format!("segment {}, which was synced, is not there", last + 1));
             }
@@ -29,14 +29,14 @@ pub(super) fn check(segments: &[Summary], from: u64, synced: u64, on_record: u64
         }
         last = segment.sequence;
     }
-    // This start counts from the newest that is found or on record. The one on record may be lost, though a start found
-    // it and wrote down that it did.
+    // This start counts from the newest number found or on record. The segment on record may be lost, although an
+    // earlier start found it.
     let newest = segments.last().map_or(0, |segment| segment.sequence).max(on_record);
     let counts_from_last = newest.checked_sub(last).is_some_and(is_left_out_by_starts);
     Ok(any_lost || !counts_from_last)
 }
 
-/// Whether so many numbers in a row are what starts leave out.
+/// Whether `numbers` missing numbers in a row are what starts skip.
 fn is_left_out_by_starts(numbers: u64) -> bool {
     numbers.is_multiple_of(SEQUENCES_SKIPPED)
 }
@@ -83,7 +83,7 @@ mod tests {
             assert!(error.contains(&format!("segment {missing},")), "{damaged:?}: {error}");
             assert_eq!(check(damaged, missing - 1), Ok(true), "{damaged:?}: it was not synced");
         }
-        // The start that found segment 11 noted as synced what it left out, or knows of a segment more.
+        // The start that found segment 11 counted the numbers it skipped as synced, or knows one segment more.
         for left_out in [SKIP, 3 * SKIP] {
             assert_eq!(check(&[10, 11, 13 + left_out], 11 + left_out - 1), Ok(true));
             assert!(check(&[10, 11, 13 + left_out], 12 + left_out - 1).is_err());
@@ -94,7 +94,7 @@ mod tests {
         {
             assert_eq!(after(numbers, on_record), Ok(false), "{numbers:?}, {on_record}");
         }
-        // A segment that the start before found is lost, or the last one that the checkpoint has.
+        // A segment that the previous start found is lost, or the last one in the checkpoint.
         for (numbers, on_record) in [(&[10, 11][..], 12), (&[10, 11], 12 + SKIP), (&[], 11 + SKIP), (&[7], 7)]
         {
             assert_eq!(after(numbers, on_record), Ok(true), "{numbers:?}, {on_record}");

@@ -1,4 +1,4 @@
-//! A device that takes nothing while it is shut.
+//! A device whose writes wait while it is shut.
 
 use granary_volume::device::{Device, MemoryDevice};
 use std::io;
@@ -17,14 +17,14 @@ struct Gated {
 }
 
 impl GatedDevice {
-    /// An open one.
+    /// An open device.
     pub fn new(size: u64) -> Self {
         let inner = MemoryDevice::new(size);
         let (is_open, is_readable) = (Mutex::new(true), AtomicBool::new(true));
         Self(Arc::new(Gated { inner, is_open, is_readable, changed: Condvar::new() }))
     }
 
-    /// Whether reads are not refused.
+    /// Sets whether reads succeed.
     #[allow(dead_code, reason = "each test uses its part")]
     pub fn set_readable(&self, is_readable: bool) {
         self.0.is_readable.store(is_readable, Ordering::Release);

@@ -1,8 +1,8 @@
-//! Waits that come to an end.
+//! Waits with a time limit.
 
 use std::time::{Duration, Instant};
 
-/// Waits until something holds, a minute at most.
+/// Waits until `holds` is true, at most a minute.
 pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {

@@ -1,4 +1,4 @@
-//! Threads that help with large batches while the machine has cores with nothing to do, and room for such batches.
+//! Threads that help with large batches while the machine has idle cores, and scratch memory for such batches.
 
 mod threads;
 
@@ -11,20 +11,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use threads::Threads;
 
-/// Threads that help with large batches, as many as the machine has cores beside the one that asks. They are started
-/// when the first such batch comes. Caches share them: a process needs one of these.
+/// Threads that help with large batches: one for each core except the asking thread's. They start at the first such
+/// batch. Caches can share them: a process needs one `Helpers`.
 #[derive(Clone, Default)]
 pub struct Helpers(Arc<State>);
 
 #[derive(Default)]
 struct State {
     threads: Threads,
-    /// Threads that are at a large batch, on their own account or helping.
+    /// Threads that work on a large batch, their own or another's.
     busy: AtomicUsize,
     /// Threads of teams.
     in_teams: AtomicUsize,
-    /// Room of large batches is lent: it takes as much as there are such batches at the same time, not as there are
-    /// threads that ever had one. The last that came back goes first: it is in the processor's caches.
+    /// Workspaces of large batches, which are lent: their number grows with the batches at the same time, not with all
+    /// threads that ever had one. The last one returned is lent first: it is in the processor's caches.
     spare: Mutex<Vec<Box<Workspace>>>,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Debug for Helpers {
     }
 }
 
-/// A thread that is at a large batch: every one says so.
+/// Marks the calling thread as working on a large batch.
 pub(crate) struct Working<'a>(Busy<'a>);
 
 /// The right to one helping thread, for as long as it lives.
@@ -50,8 +50,8 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// The threads of something that looks up large batches, each its own, for as long as this lives. What each of them
-/// does beside its lookups keeps its core busy: help would only be in the way, but to wait for a device.
+/// Threads that each look up large batches of their own, while this lives. Their other work keeps their cores busy, so
+/// help would only compete with it, except for waiting for a device.
 #[derive(Debug)]
 pub struct Team {
     helpers: Helpers,
@@ -65,25 +65,25 @@ impl Drop for Team {
 }
 
 impl Helpers {
-    /// None of them has been started.
+    /// Helpers whose threads are not started.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says that so many threads look up large batches, each its own. One thread is no team.
+    /// Registers `threads` threads that each look up large batches of their own. One thread is no team.
     pub fn team(&self, threads: usize) -> Team {
         let threads = if threads > 1 { threads } else { 0 };
         self.0.in_teams.fetch_add(threads, Ordering::Relaxed);
         Team { helpers: self.clone(), threads }
     }
 
-    /// The calling thread is at a large batch.
+    /// Notes that the calling thread works on a large batch.
     pub(crate) fn begin(&self) -> Working<'_> {
         self.0.busy.fetch_add(1, Ordering::Relaxed);
         Working(Busy(&self.0))
     }
 
-    /// Room for the lookup of so many keys, none of which is resolved; out of `own` if they are few.
+    /// A workspace to look up `keys` keys, none of which is resolved; it is taken from `own` if they are few.
     pub(super) fn lend(&self, own: &mut Option<Box<Workspace>>, keys: usize) -> Box<Workspace> {
         assert!(u32::try_from(keys).is_ok(), "a batch has fewer than 2^32 keys");
         let found = if keys < LENT_ROOM_KEYS_MIN { own.take() } else { self.spare().pop() };
@@ -93,7 +93,7 @@ impl Helpers {
         workspace
     }
 
-    /// Takes it back when the lookup has ended.
+    /// Takes a workspace back when the lookup has ended.
     pub(super) fn take_back(&self, own: &mut Option<Box<Workspace>>, workspace: Box<Workspace>) {
         if workspace.resolved.len() < LENT_ROOM_KEYS_MIN {
             *own = Some(workspace);
@@ -111,16 +111,16 @@ impl Helpers {
 }
 
 impl<'a> Working<'a> {
-    /// Help that waits for a device now and then; `None`: all cores are at large batches already.
+    /// Help that also waits for a device; `None`: all cores work on large batches already.
     pub fn help(&self) -> Option<Help<'a>> {
         let state = self.0.0;
         let one_more = |busy| state.threads.has_idle(busy).then_some(busy + 1);
-        // Made only where it was counted: its end counts back.
+        // Made only if it was counted, as dropping it decrements the count.
         state.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
         Some(Help(Busy(state)))
     }
 
-    /// Help that computes all the time; `None` also where there are teams for all cores.
+    /// Help that only computes; `None` also if teams use all cores.
     pub fn help_to_compute(&self) -> Option<Help<'a>> {
         let state = self.0.0;
         if state.in_teams.load(Ordering::Relaxed) >= state.threads.cores() { None } else { self.help() }
@@ -128,7 +128,7 @@ impl<'a> Working<'a> {
 }
 
 impl Help<'_> {
-    /// Runs both, the second on the helping thread with its own [`Io`], and waits for them.
+    /// Runs `mine` here and `theirs` on the helping thread with its own [`Io`], and waits for both.
     pub fn both<A, B: Send>(
         &self,
         mine: impl FnOnce() -> A,
@@ -143,8 +143,8 @@ mod tests {
     use super::Helpers;
     use crate::skip::skipped;
 
-    /// Help that was refused leaves the count of busy threads as it was: with too few, everybody is helped; with
-    /// fewer than none, nobody is ever again.
+    /// Refused help leaves the count of busy threads unchanged: a lower one would grant too much help, and one that
+    /// wraps below 0 none ever again.
     #[test]
     fn help_is_there_again_after_it_was_refused() {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
@@ -166,7 +166,7 @@ mod tests {
         assert!(helpers.begin().help_to_compute().is_some());
     }
 
-    /// While a thread of a pool waited for help, it would take up what its pool has to do, with the locks that it holds.
+    /// A pool's thread that waits for help would run other work of its pool while it holds locks.
     #[test]
     fn a_thread_of_a_pool_is_not_helped() {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {

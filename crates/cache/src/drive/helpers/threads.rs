@@ -10,11 +10,11 @@ mod imp {
     use std::sync::OnceLock;
 
     thread_local! {
-        /// A helping thread's: rings belong to threads.
+        /// A helping thread's `Io`: rings belong to threads.
         static IO: RefCell<Io> = RefCell::new(Io::new());
     }
 
-    /// Lends `io`, or another one where it is lent already: a helping thread that asks for help while it delivers does the
+    /// Lends `io`, or a new one if it is lent already: a helping thread that asks for help while it delivers runs the
     /// other part itself.
     fn with_free<T>(io: &RefCell<Io>, work: impl FnOnce(&mut Io) -> T) -> T {
         match io.try_borrow_mut() {
@@ -23,7 +23,7 @@ mod imp {
         }
     }
 
-    /// As many as there are cores beside the one that asks for help; none where there is one core.
+    /// One thread for each core except the asking thread's.
     #[derive(Default)]
     pub struct Threads(OnceLock<Option<ThreadPool>>);
 
@@ -42,9 +42,9 @@ mod imp {
             self.pool().map_or(1, |pool| pool.current_num_threads() + 1)
         }
 
-        /// Whether a core has nothing to do while so many threads are busy, and this is no thread of a pool, ours or an
-        /// application's: while that waited for help, it would take up other work of its pool, which may wait for the locks
-        /// that it holds.
+        /// Whether a core is idle while `busy` threads work, and the calling thread is not of a pool, ours or an
+        /// application's: while such a thread waited for help, it would run other work of its pool, which may wait for
+        /// locks that it holds.
         pub fn has_idle(&self, busy: usize) -> bool {
             busy < self.cores() && rayon_core::current_thread_index().is_none()
         }
@@ -65,7 +65,7 @@ mod imp {
     }
 }
 
-/// A model checker's threads: there is help for every batch.
+/// For model checkers: every batch gets help.
 #[cfg(any(feature = "shuttle", miri))]
 mod imp {
     use crate::drive::io::Io;

@@ -1,4 +1,4 @@
-//! Which reads are begun when the first keys of a large batch have been planned, to go on while the others are.
+//! Chooses reads to begin once the first keys of a large batch are planned, while the other keys are being planned.
 
 use crate::drive::io::Io;
 use crate::flash::Flash;
@@ -6,18 +6,18 @@ use crate::limits::WANTED_DIVISOR;
 use crate::lookup::{BegunReads, Probe};
 use granary_log::limits::{READ_DEPTH, READ_FRAMES_MAX};
 
-/// Where a thread begins with its part of a batch.
+/// The end of the device at which a thread begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Low,
     High,
 }
 
-/// As many reads as one thread has in flight, if they are long.
+/// The number of the longest reads that one thread can have in flight.
 const WINDOWS_MAX: u64 = (READ_DEPTH / READ_FRAMES_MAX) as u64;
 
-/// Windows of the device, each as long as the longest read: those at one end of it of which the first keys of a batch
-/// want so many blocks that the others will want the rest; none beyond the block `middle`.
+/// Chooses windows of the device, each of one longest read, from one end up to block `middle`, in which the batch's
+/// first keys already need so many blocks that the other keys will need the rest.
 pub(super) fn choose(flash: &Flash, probes: &[Probe], end: End, middle: u64) -> BegunReads {
     let geometry = flash.log.geometry();
     let block_size = geometry.block_size();
@@ -52,7 +52,7 @@ mod tests {
     use crate::{Cache, Entry};
     use crate::{FlashOptions, Options};
 
-    /// Blocks of a window.
+    /// Blocks in a window.
     const BLOCKS: u64 = 32;
 
     fn probes(blocks: impl Iterator<Item = u64>) -> Vec<Probe> {
@@ -76,12 +76,12 @@ mod tests {
         let dense = probes((10..60).flat_map(half));
         assert_eq!(choose(&dense, End::Low, u64::MAX), Vec::from_iter(10..26));
         assert_eq!(choose(&dense, End::High, 0), Vec::from_iter(44..60));
-        // Not beyond the middle, whose window is both threads'.
+        // Not beyond the middle, whose window belongs to both threads.
         assert_eq!(choose(&dense, End::Low, 12 * BLOCKS + 5), [10, 11]);
         assert_eq!(choose(&dense, End::High, 57 * BLOCKS + 5), [58, 59]);
         let mixed = probes(half(1).chain(half(2).skip(1)).chain(half(3)));
         assert_eq!(choose(&mixed, End::Low, u64::MAX), [1, 3]);
-        // The last window is not whole.
+        // The last window is incomplete.
         assert_eq!(choose(&probes(half(61).chain(half(62).take(8))), End::High, 0), [61]);
         assert_eq!(choose(&[], End::Low, 0), Vec::<u64>::new());
     }

@@ -1,17 +1,17 @@
-//! Where the two threads of a batch hand each other what is the other's.
+//! Exchange of probes between the two threads of a batch.
 
 use crate::lookup::Probe;
 use granary_log::sync::sync::{Condvar, Mutex, MutexGuard};
 use std::mem::take;
 
-/// The two threads.
+/// One of the two threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Lower,
     Upper,
 }
 
-/// Lives as long as the batch.
+/// The exchange of one batch.
 #[derive(Default)]
 pub(super) struct Meeting {
     state: Mutex<State>,
@@ -20,11 +20,11 @@ pub(super) struct Meeting {
 
 #[derive(Default)]
 struct State {
-    /// Blocks below it are the lower thread's.
+    /// Blocks below it belong to the lower thread.
     middle: Option<u64>,
     /// Probes for each side.
     handed: [Option<Vec<Probe>>; 2],
-    /// A thread has ended, perhaps by a panic: it hands nothing over any more.
+    /// Sides whose thread has ended, perhaps by a panic, and hands over nothing more.
     has_left: [bool; 2],
 }
 
@@ -33,12 +33,13 @@ impl Meeting {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The block that divides the batch: what the first of the two that asks proposes.
+    /// The block that divides the batch: the proposal of the first thread that asks.
     pub fn middle(&self, proposed: u64) -> u64 {
         *self.state().middle.get_or_insert(proposed)
     }
 
-    /// Hands the other side its probes, and waits for those that the other has for this one; none, if it has left.
+    /// Hands the other side its probes, and waits for the probes that it has for this side; returns none if it has
+    /// ended.
     pub fn exchange(&self, side: Side, for_other: Vec<Probe>) -> Vec<Probe> {
         let (own, other) = (side as usize, 1 - side as usize);
         let mut state = self.state();
@@ -50,7 +51,7 @@ impl Meeting {
         take(&mut state.handed[own]).unwrap_or_default()
     }
 
-    /// Says at its end, however that comes, that this side hands nothing over any more.
+    /// Returns a guard whose drop, also in a panic, notes that this side hands over nothing more.
     pub fn attend(&self, side: Side) -> impl Drop + '_ {
         Attendance { meeting: self, side }
     }

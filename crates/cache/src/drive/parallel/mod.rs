@@ -1,8 +1,8 @@
-//! A large batch looked up by two threads: each plans half of the keys, then reads half of the blocks. It takes
-//! them half the time, and not a block is read twice.
+//! A large batch looked up by two threads: each plans half of the keys, then reads half of the blocks. It takes half
+//! the time, and no block is read twice.
 //!
-//! The blocks that they read are known when both have planned. They begin at the two ends of the file, with what
-//! the first keys want, so that the device has something to do meanwhile.
+//! The blocks to read are known when both have planned. Meanwhile each begins at one end of the file to read blocks
+//! that the first keys need, so that the device is busy.
 
 mod ahead;
 mod meeting;
@@ -37,7 +37,7 @@ pub(crate) fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
         theirs: Lookup::new(shared, keys, resolved, now, other_sink),
     };
     scratch.begin();
-    // Without a RAM tier everybody waits for the device, and the sooner it begins the better.
+    // Without a RAM tier all threads wait for the device, so reads should begin early.
     let waits = shared.memory_bytes == 0 && shared.flash.is_some();
     match if waits { working.help() } else { working.help_to_compute() } {
         Some(help) => pair.look_up(&help, io, scratch),
@@ -48,7 +48,7 @@ pub(crate) fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
     shared.helpers.take_back(&mut io.workspace, workspace);
 }
 
-/// One batch, as each of two threads sees it.
+/// One batch, as two lookups with a sink each.
 struct Pair<'a, S> {
     mine: Lookup<'a, S>,
     theirs: Lookup<'a, S>,
@@ -72,7 +72,7 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Pair<'_, S> {
         finish(mine, io, scratch, 2);
     }
 
-    /// Plans alone, and reads what is looked for together if that is much.
+    /// Plans alone, and reads with help if there are many probes.
     fn plan_alone(&mut self, working: &Working<'_>, io: &mut Io, scratch: &mut Scratch) {
         let Self { mine, theirs } = self;
         mine.plan(scratch, 0..mine.keys.len());
@@ -99,7 +99,7 @@ impl<S: FnMut(usize, Outcome<'_>) + Send> Pair<'_, S> {
     }
 }
 
-/// Plans half of the keys, and reads half of what both halves want.
+/// Plans half of the keys, and reads half of the blocks that both halves need.
 fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
     lookup: &mut Lookup<'_, S>,
     keys: Range<usize>,
@@ -127,7 +127,7 @@ fn look_half_up<S: FnMut(usize, Outcome<'_>)>(
     fetch_long(lookup, flash, io, scratch);
 }
 
-/// Lets a helping thread look up in its own room; gives the blocks that did not hold their keys.
+/// Has a helping thread look up in its own workspace; returns the false positives.
 fn in_own_room(io: &mut Io, look_up: impl FnOnce(&mut Io, &mut Scratch)) -> Vec<FalsePositive> {
     let mut workspace = io.workspace.take().unwrap_or_default();
     workspace.scratch.begin();

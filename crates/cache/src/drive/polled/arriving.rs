@@ -1,7 +1,7 @@
-//! What reads bring to keys that wait for them.
+//! Delivers completed reads to the keys that wait for them.
 
 use super::opening::open_reads;
-use super::waiting::{Read, Tables, Waiting};
+use super::waiting::{PendingKey, Read, Tables};
 use crate::drive::blocking::fetch_long;
 use crate::drive::io::Io;
 use crate::flash::Flash;
@@ -13,7 +13,7 @@ use crate::shared::Shared;
 use granary_log::Extent;
 use granary_log::sync::sync::atomic::AtomicBool;
 
-/// Keys whose reads have come.
+/// Handles completed reads of one partition.
 pub(super) struct Arriving<'a> {
     shared: &'a Shared,
     flash: &'a Flash,
@@ -24,13 +24,13 @@ pub(super) struct Arriving<'a> {
 }
 
 impl<'a> Arriving<'a> {
-    /// Of one partition.
+    /// For the partition of `shared`.
     pub fn new(shared: &'a Shared, now: u32, tables: &'a mut Tables, opened: &'a mut Vec<u32>) -> Self {
         let flash = shared.flash.as_ref().expect("what is read is on flash");
         Self { shared, flash, now, tables, opened }
     }
 
-    /// Delivers what a read has brought, all but the blocks at these offsets.
+    /// Delivers the blocks of a completed read, except those at the `unread` offsets.
     pub fn arrive(
         &mut self,
         io: &mut Io,
@@ -59,7 +59,7 @@ impl<'a> Arriving<'a> {
         self.tables.close(id, read);
     }
 
-    /// A read has come that these keys waited for.
+    /// Notes for the keys of `probes` that a read of theirs has completed.
     fn has_come(&mut self, scratch: &mut Scratch, probes: &[Probe], sink: &mut dyn FnMut(u64, Outcome<'_>)) {
         for probe in probes {
             let waiting = &mut self.tables.waiting[probe.key as usize];
@@ -72,7 +72,7 @@ impl<'a> Arriving<'a> {
         }
     }
 
-    /// Delivers what a block has of some keys that wait.
+    /// Delivers a block's entries of some waiting keys.
     fn arrive_block(
         &mut self,
         io: &mut Io,
@@ -100,7 +100,7 @@ impl<'a> Arriving<'a> {
             |entry: &mut LongEntry| blocks_spanned(geometry, entry.len) * geometry.block_size() <= longest;
         let long = scratch.long.extract_if(.., fits);
         let begun: Vec<LongEntry> = long.filter(|entry| !lookup.is_resolved(entry.probe.key)).collect();
-        // What is longer than any read is waited for.
+        // Entries longer than any read are waited for.
         fetch_long(&mut lookup, self.flash, io, scratch);
         lookup.count();
         for LongEntry { probe, sequence, len } in begun {
@@ -123,7 +123,7 @@ impl<'a> Arriving<'a> {
         }
     }
 
-    /// Delivers an entry over several blocks, all of which have come.
+    /// Delivers an entry over several blocks, all of which were read.
     fn arrive_record(
         &mut self,
         scratch: &mut Scratch,
@@ -157,10 +157,10 @@ impl<'a> Arriving<'a> {
         waiting.false_positives.append(&mut scratch.false_positives);
     }
 
-    /// Plans a key again that was not where it should be.
+    /// Plans a key again that was not found where the index pointed.
     fn look_again(&mut self, scratch: &mut Scratch, id: u32, sink: &mut dyn FnMut(u64, Outcome<'_>)) {
-        // Out of the table while it is planned, for it may begin to wait again.
-        let Waiting { ticket, bytes, hash, round, false_positives, .. } = self.tables.lift(id);
+        // Taken out of the table while it is planned, for it may begin to wait again.
+        let PendingKey { ticket, bytes, hash, round, false_positives, .. } = self.tables.lift(id);
         scratch.begin();
         scratch.false_positives.extend_from_slice(&false_positives);
         let keys = [Key::hashed(hash, &bytes)];

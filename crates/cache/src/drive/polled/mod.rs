@@ -1,7 +1,7 @@
-//! Lookups that go on while their thread does other things: what is in RAM is answered at once, reads of the
-//! rest are begun, and each is delivered when it has come.
+//! Lookups in the background of their thread: keys in RAM are answered at once, reads of the others are begun, and each
+//! is delivered when it has completed.
 //!
-//! A key on its way is planned, checked and delivered by the steps of every other lookup, as a batch of its own.
+//! A waiting key is planned, checked and delivered by the same steps as in any other lookup, as a batch of its own.
 
 mod arriving;
 mod opening;
@@ -19,10 +19,10 @@ use opening::open_reads;
 use std::os::fd::BorrowedFd;
 use waiting::Tables;
 
-/// The lookups of one thread that wait for the device. Dropping it waits for reads in flight, and forgets
-/// what they were for.
+/// The lookups of one thread that wait for the device. Dropping it waits for reads in flight, and cancels their
+/// lookups.
 pub struct Pending {
-    /// For entries that are longer than a read, which are waited for, and room to plan in.
+    /// For entries longer than a read, which are waited for, and for its workspace.
     io: Io,
     /// `None`: everything is in RAM.
     flights: Option<Flights>,
@@ -32,15 +32,15 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// For a cache with this flash part; with this engine, or the next best.
+    /// For a cache with flash part `flash`, with `engine` or the next best.
     pub(crate) fn over(flash: Option<&Flash>, engine: Engine) -> Self {
         let block_size = flash.map(|flash| flash.log.geometry().block_size());
         let flights = block_size.map(|size| Flights::new(engine, Io::extent_bytes_max(size)));
         Self { io: Io::with_engine(engine), flights, tables: Tables::default(), opened: Vec::new() }
     }
 
-    /// Readable after reads have come that [`Cache::go_on`](crate::Cache::go_on) delivers: to be watched for changes
-    /// (edges), not to be read. It may tell of nothing. `None`: nothing is ever waited for.
+    /// Readable after reads have completed that [`Cache::go_on`](crate::Cache::go_on) delivers. Watch it
+    /// edge-triggered, and do not read it. It may be spurious. `None`: no lookup ever waits.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.flights.as_ref()?.event()
     }

@@ -6,8 +6,7 @@ use crate::flash::Flash;
 use crate::limits::LOOKUP_ROUNDS_MAX;
 use crate::lookup::{BegunReads, FalsePositive, Lookup, Outcome, Probe, Reach, Scratch};
 
-/// Answers what lies in write buffers, and opens reads of what lies on the device, for keys that begin to
-/// wait (`admit`).
+/// Answers keys from write buffers, and opens reads for the keys on the device, which begin to wait (`admit`).
 pub(super) fn open_reads<S: FnMut(usize, Outcome<'_>)>(
     lookup: &mut Lookup<'_, S>,
     flash: &Flash,
@@ -42,7 +41,7 @@ pub(super) fn open_reads<S: FnMut(usize, Outcome<'_>)>(
                 tables.reads[opening as usize].probes.push(Probe { key: id, ..*probe });
             }
         }
-        // Those that wait are planned again when their reads have come; the others now.
+        // Waiting keys are planned again when their reads have completed, the others now.
         scratch.false_positives.retain(|false_positive| match ids[false_positive.key as usize] {
             Some(id) => {
                 let waiting = &mut tables.waiting[id as usize];

@@ -1,26 +1,26 @@
-//! Keys that wait for reads, and reads that keys wait for: two tables whose places are used again.
+//! Keys that wait for reads, and reads that keys wait for: two tables whose slots are reused.
 
 use crate::key::{Key, KeyHash};
 use crate::lookup::{FalsePositive, Probe, ReadBlocks};
 use granary_log::Extent;
 
-/// A key whose lookup goes on.
+/// A key that waits for reads.
 #[derive(Default)]
-pub(super) struct Waiting {
-    /// What its asker calls it.
+pub(super) struct PendingKey {
+    /// The caller's identifier.
     pub ticket: u64,
     pub bytes: Vec<u8>,
     pub hash: KeyHash,
-    /// Reads that may bring it. It is planned again when all have come and none did.
+    /// Pending reads that may have its entry. It is planned again if none of them had it.
     pub reads: u32,
-    /// How often it was planned.
+    /// How often the key was planned.
     pub round: usize,
-    /// It has its outcome.
+    /// The outcome was delivered.
     pub answered: bool,
     pub false_positives: Vec<FalsePositive>,
 }
 
-impl Waiting {
+impl PendingKey {
     pub fn key(&self) -> Key<'_> {
         Key::hashed(self.hash, &self.bytes)
     }
@@ -32,17 +32,17 @@ pub(super) struct Read {
     pub extent: Extent,
     pub sequence: u64,
     pub instance: u64,
-    /// What becomes of its blocks.
+    /// What the RAM tier does with its blocks.
     pub blocks: ReadBlocks,
-    /// By place; their keys are numbers of [`Waiting`].
+    /// In order of their blocks; their keys are indexes of [`PendingKey`].
     pub probes: Vec<Probe>,
-    /// It is of all blocks of one entry, whose record has so many bytes.
+    /// The length of the record in bytes, if the read is of all blocks of one entry.
     pub record_len: Option<usize>,
 }
 
 #[derive(Default)]
 pub(super) struct Tables {
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<PendingKey>,
     waiting_free: Vec<u32>,
     pub reads: Vec<Read>,
     reads_free: Vec<u32>,
@@ -54,10 +54,10 @@ impl Tables {
         self.waiting.len() - self.waiting_free.len()
     }
 
-    /// A key begins to wait.
+    /// Adds a waiting key.
     pub fn admit(&mut self, key: Key<'_>, ticket: u64) -> u32 {
         let id = self.waiting_free.pop().unwrap_or_else(|| {
-            self.waiting.push(Waiting::default());
+            self.waiting.push(PendingKey::default());
             self.waiting.len() as u32 - 1
         });
         let waiting = &mut self.waiting[id as usize];
@@ -69,12 +69,12 @@ impl Tables {
         id
     }
 
-    /// A key whose reads have all come is taken out, to be planned again under the same number.
-    pub fn lift(&mut self, id: u32) -> Waiting {
+    /// Takes out a key whose reads have all completed, to be planned again under the same number.
+    pub fn lift(&mut self, id: u32) -> PendingKey {
         std::mem::take(&mut self.waiting[id as usize])
     }
 
-    /// A key that was lifted is back: it waits for other reads now, or has its outcome.
+    /// Puts back a key that was lifted: it waits for other reads now, or has its outcome.
     pub fn put_back(&mut self, id: u32, ticket: u64, bytes: Vec<u8>, hash: KeyHash) {
         let waiting = &mut self.waiting[id as usize];
         (waiting.ticket, waiting.bytes, waiting.hash) = (ticket, bytes, hash);
@@ -83,12 +83,12 @@ impl Tables {
         }
     }
 
-    /// A key has its outcome, and no read of it is under way.
+    /// Removes a key that has its outcome and no read in flight.
     pub fn dismiss(&mut self, id: u32) {
         self.waiting_free.push(id);
     }
 
-    /// A read of neighbouring blocks.
+    /// Adds a read of neighbouring blocks.
     pub fn open(&mut self, extent: Extent, sequence: u64, instance: u64) -> u32 {
         let id = self.reads_free.pop().unwrap_or_else(|| {
             self.reads.push(Read::default());
@@ -101,7 +101,7 @@ impl Tables {
         id
     }
 
-    /// A read has come; it goes back by [`close`](Self::close).
+    /// Takes out a completed read; [`close`](Self::close) puts it back.
     pub fn take(&mut self, id: u32) -> Read {
         std::mem::take(&mut self.reads[id as usize])
     }

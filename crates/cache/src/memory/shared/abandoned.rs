@@ -1,4 +1,4 @@
-//! Removes the files of caches that are gone: nobody else would, and they take RAM.
+//! Removes the files of caches that are gone, which nothing else would remove, and which take RAM.
 
 use super::file::{NAME_START, is_ours, named};
 use super::header::parse_path;
@@ -10,8 +10,8 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Removes all files in the folder whose cache has no state file any more: what is in them could not be taken over. Those
-/// that are in use, another user's or not whole are left.
+/// Removes all files in the folder whose cache has no state file any more: their content cannot be taken over. Files
+/// that are in use, another user's or incomplete are left.
 pub(super) fn remove_abandoned(folder: &Path) {
     let Ok(found) = std::fs::read_dir(folder) else { return };
     for path in found.flatten().map(|file| file.path()) {
@@ -19,7 +19,7 @@ pub(super) fn remove_abandoned(folder: &Path) {
         if !name.starts_with(NAME_START.as_bytes()) {
             continue;
         }
-        // Locked until it is removed: nobody begins to use it.
+        // It is locked until it is removed, so no process begins to use it.
         let Some(_file) = abandoned(folder, &path) else { continue };
         match std::fs::remove_file(&path) {
             Ok(()) => {
@@ -43,7 +43,7 @@ fn abandoned(folder: &Path, path: &Path) -> Option<File> {
     let mut page = Vec::new();
     (&file).take(SHARED_MEMORY_PAGE_BYTES).read_to_end(&mut page).ok()?;
     let owner = parse_path(&page)?;
-    // The name has the path's hash: the path is whole.
+    // The name has the path's hash, so the path is complete.
     if !(0..PARTITIONS_MAX).any(|partition| named(folder, owner, partition) == path) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The units of the file, given out to chunks. Lowest first: the file takes no more pages than were in use at once.
+//! Allocates the units of the file to chunks, lowest first: the file takes no more pages than were in use at once.
 
 use super::directory::{DirectoryEntry, ENTRY_SIZE, Slot};
 use super::file::{Claim, boot_id};
@@ -22,11 +22,11 @@ pub(crate) struct Arena {
     pub(super) mapping: Arc<Mapping>,
     pub(super) layout: Layout,
     checksum_seed: u64,
-    /// The first segment of the change that the process before was killed at, or 0.
+    /// The first segment of the change during which the last process was killed, or 0.
     under_way_from: u64,
     /// Lock order: after a shard's.
     free: Mutex<Free>,
-    /// The write buffers that nobody has.
+    /// The free write buffers.
     pub(super) free_buffers: Mutex<BTreeSet<u64>>,
     /// Bytes of the file that have pages.
     reserved: AtomicU64,
@@ -35,12 +35,12 @@ pub(crate) struct Arena {
     pub(super) before_store: Mutex<Option<Box<dyn FnMut() + Send>>>,
 }
 
-/// Units that no chunk has: where they begin, and how many.
+/// Free ranges of units: first unit and length.
 struct Free {
     ranges: BTreeMap<u32, u32>,
 }
 
-/// Some units of an arena, which nobody else has. Dropped, it stays in the directory for the next process;
+/// Units of an arena, exclusive to this extent. If dropped, it stays in the directory for the next process;
 /// [`give_back`](Arena::give_back) ends it.
 pub(crate) struct Extent {
     arena: Arc<Arena>,
@@ -75,7 +75,7 @@ impl DerefMut for Extent {
     }
 }
 
-/// A chunk of the process before.
+/// A chunk of the last process.
 pub(crate) struct FoundChunk {
     pub sequence: u64,
     pub len: usize,
@@ -83,8 +83,8 @@ pub(crate) struct FoundChunk {
 }
 
 impl Arena {
-    /// Maps a file, with what is in it if that belongs to the content with this number and salt. Gives the chunks
-    /// found, by shard. `None`: it cannot be, and the log says why; what was in the file is void.
+    /// Maps a file, with its content if that belongs to this number and salt. Returns the chunks found, by shard.
+    /// `None`: mapping failed, which is logged, and the file's content is void.
     pub fn open(claim: Claim, memory_id: u64, salt: u64) -> Option<(Arc<Self>, Vec<Vec<FoundChunk>>)> {
         let layout = *claim.layout();
         let Opened { mapping, checksum_seed, entries, reserved } = match Opened::new(&claim, memory_id, salt)
@@ -120,8 +120,8 @@ impl Arena {
         Some((arena, chunks))
     }
 
-    /// The first segment that may have records of what the process before was killed at putting or deleting; a start that
-    /// was killed before it had taken that over counts for nothing. `None`: it was at nothing.
+    /// The first segment that may have records of the put or deletion during which the last process was killed (not
+    /// counting starts that were killed while taking over). `None`: none was under way.
     pub fn under_way_from(&self) -> Option<u64> {
         (self.under_way_from > 0).then_some(self.under_way_from)
     }
@@ -135,12 +135,12 @@ impl Arena {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// Removes the file: what is in it is given up, or lies elsewhere.
+    /// Removes the file: its content is given up, or saved elsewhere.
     pub fn remove(&self) {
         self.claim.remove();
     }
 
-    /// Gives room for a chunk of at least so many bytes, or `None` if there is none.
+    /// Allocates an extent of at least `bytes` bytes, or `None` if there is no room.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Extent> {
         let units = u32::try_from((bytes as u64).div_ceil(self.layout.unit_bytes)).ok()?;
         let mut free = self.free.lock().expect("no panic under the lock");
@@ -192,7 +192,7 @@ impl Arena {
         Slot { owner, extent }
     }
 
-    /// Something that a recovery sees is about to change.
+    /// Called before each store that a recovery can see, for tests.
     #[inline]
     pub fn before_store(&self) {
         #[cfg(test)]
@@ -202,7 +202,7 @@ impl Arena {
     }
 }
 
-/// A file that is mapped, and the chunks in it.
+/// A mapped file, and the chunks in it.
 struct Opened {
     mapping: Mapping,
     checksum_seed: u64,
@@ -223,7 +223,7 @@ impl Opened {
         let reserved = entries.last().map_or(layout.units_at(), |(unit, entry)| {
             layout.units_at() + (u64::from(*unit) + u64::from(entry.units)) * layout.unit_bytes
         });
-        // The process before did so, too: then there is nothing to do.
+        // If the last process reserved them already, this does nothing.
         claim.reserve(0..reserved)?;
         Ok(Self { mapping, checksum_seed, entries, reserved })
     }
@@ -269,9 +269,9 @@ impl Free {
     }
 }
 
-/// The chunks in the directory, in the order of their units. What cannot be, or overlaps another, is none.
+/// The chunks in the directory, in the order of their units. Invalid or overlapping ones are skipped.
 fn read_directory(claim: &Claim, layout: &Layout) -> io::Result<Vec<(u32, DirectoryEntry)>> {
-    // Reading a page of the mapping that has none would take one.
+    // Read by the file, for touching unallocated pages of the mapping would allocate them.
     let mut bytes = vec![0; layout.units as usize * ENTRY_SIZE];
     claim.file().read_exact_at(&mut bytes, layout.directory_at())?;
     let mut found = Vec::new();

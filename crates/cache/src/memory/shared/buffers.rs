@@ -1,6 +1,6 @@
-//! Write buffers in the file: what is in them outlives the process. The directory has for each the sequence number of the
-//! segment that it holds, or 0, in the first 8 of its 16 bytes. Behind it stands, so too, the first segment that a change
-//! which is under way may be in.
+//! Write buffers in the file, which outlive the process. Their directory has 16 bytes for each: first 8 bytes with the
+//! sequence number of its segment, or 0. Behind it, in the same format, is the first segment that a change under way
+//! may be in.
 
 use super::arena::Arena;
 use super::directory::ENTRY_SIZE;
@@ -8,7 +8,7 @@ use granary_log::{AlignedBuffer, BufferOwner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// A change that is under way, until it is dropped: segments may have it, and RAM what was before it.
+/// A change that is under way, until this is dropped: segments may have it while RAM has the older state.
 pub(crate) struct UnderWay<'a>(&'a Arena);
 
 impl Drop for UnderWay<'_> {
@@ -17,14 +17,15 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// A write buffer that is in use. Dropped, it is free again unless it holds a segment: then the next process finds it.
+/// A write buffer in use. When dropped, it is free again unless it holds a segment: then the next process finds it.
 struct Buffer {
     arena: Arc<Arena>,
     number: u64,
 }
 
 impl Arena {
-    /// Notes that a change is under way whose records go to this segment and later ones. There is one at a time.
+    /// Notes that a change is under way whose records go to segment `first_sequence` and later ones. There is one at a
+    /// time.
     pub fn begin_change(&self, first_sequence: u64) -> UnderWay<'_> {
         self.under_way().store(first_sequence.to_le(), Ordering::Release);
         // Before anything of the change is in a write buffer.
@@ -32,7 +33,7 @@ impl Arena {
         UnderWay(self)
     }
 
-    /// What the process before left is taken over.
+    /// Notes that everything the last process left was taken over.
     pub fn end_taking_over(&self) {
         self.under_way().store(0, Ordering::Release);
     }
@@ -41,7 +42,7 @@ impl Arena {
         self.mapping.words(self.layout.under_way_at() as usize)[0]
     }
 
-    /// Gives a zeroed write buffer of so many bytes, or `None` if there is no room for one.
+    /// Takes a zeroed write buffer of `bytes` bytes, or `None` if none is free.
     pub fn take_buffer(self: &Arc<Self>, bytes: usize) -> Option<AlignedBuffer> {
         if bytes as u64 != self.layout.buffers.bytes {
             return None;
@@ -60,13 +61,13 @@ impl Arena {
         }
     }
 
-    /// The write buffers of the process before, with the sequence numbers of the segments that they hold. The pages of
-    /// the others are given back.
+    /// The write buffers of the last process, with the sequence numbers of their segments. The pages of the others are
+    /// given back.
     pub fn found_buffers(self: &Arc<Self>) -> Vec<(u64, AlignedBuffer)> {
         let mut found = Vec::new();
         for number in 0..self.layout.buffers.number {
             let sequence = u64::from_le(self.sequence(number).load(Ordering::Acquire));
-            // The process before has reserved them.
+            // The last process has reserved these pages.
             if sequence != 0 && self.claim.reserve(self.bytes_of_buffer(number)).is_ok() {
                 self.free_buffers.lock().expect("no panic under the lock").remove(&number);
                 found.push((sequence, self.buffer(number)));
@@ -109,7 +110,7 @@ impl BufferOwner for Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let Self { arena, number } = self;
-        // The next one to have it gets zeros.
+        // The next user of the buffer gets zeros.
         if arena.sequence(*number).load(Ordering::Acquire) == 0
             && arena.claim.release(arena.bytes_of_buffer(*number)).is_ok()
         {

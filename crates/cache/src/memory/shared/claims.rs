@@ -1,5 +1,5 @@
-//! The files of all partitions' RAM tiers, claimed before the log is opened: the state file says from then on that they
-//! count, or that they do not.
+//! The files of all partitions' RAM tiers, claimed before the log is opened: from then on its state file tells whether
+//! they are valid.
 
 use super::abandoned::remove_abandoned;
 use super::file::{Claim, remove_all};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Another process has the cache open.
 pub(crate) struct InUse;
 
-/// A file for each partition, or none where there cannot be one for all.
+/// A file for each partition, or no files if not all can have one.
 pub(crate) struct Claims {
     folder: PathBuf,
     state_path: PathBuf,
@@ -22,11 +22,11 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Claims a file of this layout for each of so many partitions of the cache with this state path. Where that cannot
-    /// be, the log says why, and there are none.
+    /// Claims a file of this layout for each of `partitions` partitions of the cache at `state_path`. If that fails,
+    /// there are none, and the reason is logged.
     ///
     /// # Errors
-    /// A process has the cache: its RAM tier must not be given up for that.
+    /// Another process has the cache open: its RAM tier must not be given up.
     pub fn new(folder: &Path, state_path: &Path, partitions: u64, layout: Layout) -> Result<Self, InUse> {
         remove_abandoned(folder);
         let claim = |partition| Claim::new(folder, state_path, partition, layout);
@@ -36,7 +36,7 @@ impl Claims {
                 if is_any_open(state_path, partitions).is_ok_and(|is_open| is_open) {
                     return Err(InUse);
                 }
-                // A process that was killed may just have let go of all of it.
+                // A killed process may have released its files meanwhile.
                 claim_all()
             }
             claims => claims,
@@ -62,7 +62,7 @@ impl Claims {
         Ok(Self { folder: folder.to_owned(), state_path: state_path.to_owned(), shared_memory })
     }
 
-    /// No files. Those that the cache had in the usual folder are removed when the log is open.
+    /// No files. Earlier ones of the cache in the default folder are removed once the log is open.
     pub fn none(state_path: &Path) -> Self {
         Self {
             folder: DEFAULT_MEMORY_FOLDER.into(),
@@ -71,7 +71,7 @@ impl Claims {
         }
     }
 
-    /// The files, for the log to say whether what was found in them is right.
+    /// The files, for the log to decide whether their content is valid.
     pub fn shared_memory(&self) -> Vec<Arc<dyn SharedMemory>> {
         self.shared_memory.iter().map(|memory| Arc::clone(memory) as Arc<dyn SharedMemory>).collect()
     }
@@ -81,15 +81,15 @@ impl Claims {
         self.shared_memory.iter().for_each(|memory| memory.abandon());
     }
 
-    /// The log is open: gives the files, and removes those of partitions that the cache does not have.
+    /// Returns the files once the log is open, and removes those of partitions that the cache does not have.
     pub fn into_files(self) -> impl Iterator<Item = Option<Arc<PartitionMemory>>> {
         remove_all(&self.folder, &self.state_path, self.shared_memory.len() as u64..PARTITIONS_MAX);
         self.shared_memory.into_iter().map(Some).chain(std::iter::repeat_with(|| None))
     }
 }
 
-/// Whether the folder has room for files of so many bytes, those that they take among them. One that was found is kept
-/// with the room that there is.
+/// Checks that the folder has room for new files of `bytes` bytes each, counting what they take already. A file with
+/// content is kept with the room that there is.
 fn has_room(claims: &[Claim], bytes: u64) -> io::Result<()> {
     let (mut wanted, mut taken, mut free) = (0, 0, 0);
     for claim in claims.iter().filter(|claim| claim.memory_id() == 0) {

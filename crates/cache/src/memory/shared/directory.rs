@@ -1,5 +1,4 @@
-//! The directory: for each unit of the file 16 bytes, which say of a chunk that begins there whose it is and how much
-//! of it counts.
+//! The directory: 16 bytes for each unit of the file, with the owner and the valid length of a chunk that begins there.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -7,8 +6,8 @@
 //! | 8..12 | bytes of the chunk that hold entries |
 //! | 12..16 | units of the chunk |
 //!
-//! Each half is stored at once. A chunk's second half is written before its first; entries are whole before the number
-//! of bytes that counts includes them.
+//! Each half is stored atomically. A chunk's second half is written before its first; entries are complete before the
+//! valid length includes them.
 
 use crate::limits::SHARDS;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,18 +17,18 @@ pub(crate) const ENTRY_SIZE: usize = 16;
 /// Greatest number of a chunk.
 pub(crate) const SEQUENCE_MAX: u64 = (1 << 56) - 1;
 
-/// A chunk as the directory has it.
+/// A chunk's entry in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DirectoryEntry {
     pub shard: usize,
-    /// Its number in the shard: later ones hold later entries.
+    /// The chunk's number in the shard: higher ones hold later entries.
     pub sequence: u64,
     pub len: u32,
     pub units: u32,
 }
 
 impl DirectoryEntry {
-    /// Returns what the bytes say, or `None` if no chunk begins at this unit.
+    /// Parses an entry; `None`: no chunk begins at this unit.
     pub fn parse(bytes: &[u8; ENTRY_SIZE]) -> Option<Self> {
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
         let (owner, extent) = (u64_at(0), u64_at(8));
@@ -46,7 +45,7 @@ pub(crate) struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Makes the chunk part of a shard; from here on a recovery finds it. It is empty.
+    /// Makes an empty chunk part of a shard; from here on a recovery finds it.
     pub fn begin(&self, shard: usize, sequence: u64, units: u32) {
         self.extent.store((u64::from(units) << 32).to_le(), Ordering::Release);
         self.renumber(shard, sequence);
@@ -58,13 +57,13 @@ impl Slot<'_> {
         self.owner.store((sequence << 8 | shard as u64).to_le(), Ordering::Release);
     }
 
-    /// So many bytes count: all entries in them are whole.
+    /// Sets the valid length to `len`: all entries in it are complete.
     #[inline]
     pub fn commit(&self, len: u32, units: u32) {
         self.extent.store((u64::from(units) << 32 | u64::from(len)).to_le(), Ordering::Release);
     }
 
-    /// The chunk is nobody's.
+    /// Ends the chunk: no recovery finds it.
     pub fn end(&self) {
         self.owner.store(0, Ordering::Release);
     }

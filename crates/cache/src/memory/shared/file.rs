@@ -11,19 +11,19 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
-/// What `statfs` says of a tmpfs.
+/// The number that `statfs` returns for a tmpfs.
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
-/// What the files' names begin with.
+/// The prefix of the files' names.
 pub(super) const NAME_START: &str = "granary-";
 
-/// Where the RAM tier of partition `partition` of the cache with this state path lies. The name says nothing of the path
-/// to those who may list the folder.
+/// The file of the RAM tier of partition `partition` of the cache at `state_path`. Its name does not reveal that path
+/// to users who may list the folder.
 pub(crate) fn path_of(folder: &Path, state_path: &Path, partition: u64) -> PathBuf {
     named(folder, absolute(state_path).as_os_str().as_bytes(), partition)
 }
 
-/// The path without links and dots in the folder's name.
+/// The path with its folder canonicalised.
 fn absolute(state_path: &Path) -> PathBuf {
     let parent = granary_log::folder_of(state_path);
     let parent = std::fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
@@ -35,8 +35,8 @@ pub(super) fn named(folder: &Path, path: &[u8], partition: u64) -> PathBuf {
     folder.join(format!("{NAME_START}{:016x}.{partition}", XxHash3_64::oneshot(path)))
 }
 
-/// Removes what a cache with this state path has in the folder from partition `first` on. Nobody has the cache open
-/// but the caller.
+/// Removes the files that the cache at `state_path` has in the folder for `partitions`. Only the caller has the cache
+/// open.
 pub(crate) fn remove_all(folder: &Path, state_path: &Path, partitions: std::ops::Range<u64>) {
     for partition in partitions {
         let path = path_of(folder, state_path, partition);
@@ -50,21 +50,21 @@ pub(super) fn is_ours(found: &Metadata) -> bool {
     found.is_file() && found.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// A file that is locked: nobody else has the RAM tier.
+/// The locked file of a RAM tier.
 pub(crate) struct Claim {
     file: File,
     path: PathBuf,
     state_path: PathBuf,
     layout: Layout,
-    /// What a process before left in it.
+    /// The header that an earlier process left in it.
     found: Option<Header>,
 }
 
 impl Claim {
-    /// Opens and locks the file, and makes it if it is not there. Nothing in it changes.
+    /// Opens and locks the file, and creates it if it is missing. Its content is not changed.
     ///
     /// # Errors
-    /// The folder is no tmpfs, may not be written or is full, or the file is in use or another user's.
+    /// The folder is no tmpfs, is not writable or is full; or the file is in use, or another user's.
     pub fn new(folder: &Path, state_path: &Path, partition: u64, layout: Layout) -> io::Result<Self> {
         let path = path_of(folder, state_path, partition);
         let file = open_locked(&path)?;
@@ -82,7 +82,7 @@ impl Claim {
         Ok(Self { file, path, state_path: absolute(state_path), layout, found })
     }
 
-    /// The number that the state file must have for what was found to count; 0: nothing was found.
+    /// The number that the state file must have for the found content to be valid; 0: nothing was found.
     pub fn memory_id(&self) -> u64 {
         self.found.map_or(0, |header| header.memory_id)
     }
@@ -99,18 +99,18 @@ impl Claim {
         &self.file
     }
 
-    /// Bytes that its pages take, and bytes that the folder has room for beside all files.
+    /// Bytes of the file's pages, and free bytes in the folder.
     pub fn room(&self) -> io::Result<(u64, u64)> {
         let free = fstatvfs(&self.file)?;
         Ok((self.file.metadata()?.blocks() * 512, free.f_bavail * free.f_frsize))
     }
 
-    /// Returns the header of what was found if it belongs to the content with this number and salt.
+    /// Returns the found header if it has this number and salt.
     pub fn take_over(&self, memory_id: u64, salt: u64) -> Option<Header> {
         self.found.filter(|header| header.memory_id == memory_id && header.salt == salt && memory_id != 0)
     }
 
-    /// Starts over: an empty file of full length with a reserved directory and this header, which is written last.
+    /// Starts over: an empty file of full length with a reserved directory and `header`, which is written last.
     pub fn start_over(&self, header: &Header) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.set_len(self.layout.file_bytes())?;
@@ -119,7 +119,7 @@ impl Claim {
         self.file.write_all_at(&header.encode(), 0)
     }
 
-    /// Has the kernel set pages aside: touching them cannot fail any more.
+    /// Has the kernel reserve pages, so that touching them cannot fail.
     pub fn reserve(&self, bytes: std::ops::Range<u64>) -> io::Result<()> {
         loop {
             match fallocate(&self.file, FallocateFlags::empty(), bytes.start, bytes.end - bytes.start) {
@@ -129,13 +129,13 @@ impl Claim {
         }
     }
 
-    /// Gives pages back: their bytes are zero.
+    /// Gives pages back; their bytes are zero then.
     pub fn release(&self, bytes: std::ops::Range<u64>) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         Ok(fallocate(&self.file, flags, bytes.start, bytes.end - bytes.start)?)
     }
 
-    /// Makes what is in the file void, and removes it.
+    /// Makes the file's content void, and removes the file.
     pub fn invalidate(&self) {
         if let Err(error) = self.file.set_len(0) {
             tracing::warn!(%error, path = %self.path.display(), "the file of the RAM tier cannot be emptied");
@@ -143,7 +143,7 @@ impl Claim {
         self.remove();
     }
 
-    /// Removes the file: the RAM goes back when it is closed.
+    /// Removes the file; its RAM is freed when it is closed.
     pub fn remove(&self) {
         if let Err(error) = std::fs::remove_file(&self.path)
             && error.kind() != ErrorKind::NotFound
@@ -153,7 +153,7 @@ impl Claim {
     }
 }
 
-/// Opens a file that this user alone may read, and locks it.
+/// Opens and locks a file that only this user may read.
 fn open_locked(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     loop {
@@ -163,7 +163,7 @@ fn open_locked(path: &Path) -> io::Result<File> {
         }
         match lock_file(&file)? {
             Lock::InUse => return Err(io::Error::new(ErrorKind::ResourceBusy, "another process has it")),
-            // Whoever held the lock may have removed the file.
+            // The previous holder of the lock may have removed the file.
             Lock::Taken if file.metadata()?.nlink() == 0 => {}
             Lock::Taken => return Ok(file),
         }

@@ -32,7 +32,7 @@ pub(crate) fn encode_path(path: &[u8]) -> Vec<u8> {
     [&(path.len() as u16).to_le_bytes()[..], path].concat()
 }
 
-/// Returns the path in the page, or `None` if there is no page of this version, or no path.
+/// The path in the page; `None`: the page is not of this version, or has no path.
 pub(crate) fn parse_path(page: &[u8]) -> Option<&[u8]> {
     let (start, rest) = page.split_at_checked(SIZE)?;
     let (len, path) = rest.split_at_checked(PATH_AT - SIZE)?;
@@ -40,7 +40,8 @@ pub(crate) fn parse_path(page: &[u8]) -> Option<&[u8]> {
     (start[..8] == MAGIC && !path.is_empty()).then_some(path)
 }
 
-/// How a file is divided: the header's page, the directories of units and of write buffers, the units, the write buffers.
+/// The layout of a file: the header's page, the directories of units and of write buffers, the units, the write
+/// buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub unit_bytes: u64,
@@ -48,7 +49,7 @@ pub(crate) struct Layout {
     pub buffers: WriteBuffers,
 }
 
-/// The write buffers that there may be at once. What none of them takes of the file takes no RAM.
+/// The most write buffers at once. Parts of the file that no buffer uses take no RAM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WriteBuffers {
     pub number: u64,
@@ -56,14 +57,14 @@ pub(crate) struct WriteBuffers {
 }
 
 impl Layout {
-    /// The file of a RAM tier of so many bytes in units of so many. It has an eighth more: shards exceed the tier a little
-    /// before others give way, and room is lost between long chunks.
+    /// The file of a RAM tier of `memory_bytes` bytes in units of `unit_bytes`. It has an eighth more: shards exceed
+    /// the tier a little before others give way, and room is lost between long chunks.
     pub fn new(memory_bytes: u64, unit_bytes: u64) -> Self {
         let bytes = memory_bytes + memory_bytes / 8 + SHARED_MEMORY_PAGE_BYTES;
         Self { unit_bytes, units: bytes.div_ceil(unit_bytes), buffers: WriteBuffers::default() }
     }
 
-    /// The same with write buffers.
+    /// The layout with write buffers.
     pub fn with_buffers(self, buffers: WriteBuffers) -> Self {
         Self { buffers, ..self }
     }
@@ -73,7 +74,7 @@ impl Layout {
         self.units * self.unit_bytes / 9 * 8
     }
 
-    /// Bytes of the write buffers that there are most of the time.
+    /// Bytes of the usual number of write buffers.
     pub fn usual_buffer_bytes(&self) -> u64 {
         self.buffers.number.min(WRITE_BUFFERS_USUAL) * self.buffers.bytes
     }
@@ -82,23 +83,24 @@ impl Layout {
         SHARED_MEMORY_PAGE_BYTES
     }
 
-    /// Where the directory of the write buffers begins: as many bytes for each as for a unit.
+    /// The offset of the write buffers' directory, whose entries are as long as a unit's.
     pub fn buffer_directory_at(&self) -> u64 {
         self.directory_at() + self.units * super::directory::ENTRY_SIZE as u64
     }
 
-    /// Where it stands from which segment on a change is under way: as many bytes, behind the write buffers' directory.
+    /// The offset of the first segment of the change under way: an entry of the same length, behind the write buffers'
+    /// directory.
     pub fn under_way_at(&self) -> u64 {
         self.buffer_directory_at() + self.buffers.number * super::directory::ENTRY_SIZE as u64
     }
 
-    /// Where the units begin.
+    /// The offset of the units.
     pub fn units_at(&self) -> u64 {
         let end = self.under_way_at() + super::directory::ENTRY_SIZE as u64;
         end.next_multiple_of(SHARED_MEMORY_PAGE_BYTES)
     }
 
-    /// Where a write buffer begins: at a page of its own.
+    /// The offset of a write buffer, which begins at a page.
     pub fn buffer_at(&self, buffer: u64) -> u64 {
         let units_end = self.units_at() + self.units * self.unit_bytes;
         let stride = self.buffers.bytes.next_multiple_of(SHARED_MEMORY_PAGE_BYTES);
@@ -110,7 +112,7 @@ impl Layout {
     }
 }
 
-/// What the file says of itself.
+/// The decoded header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub memory_id: u64,
@@ -139,7 +141,7 @@ impl Header {
         bytes
     }
 
-    /// Returns what the bytes say, or `None` if they are no header of this version, or not whole.
+    /// Parses a header; `None`: it is not of this version, or damaged.
     pub fn parse(bytes: &[u8; SIZE]) -> Option<Self> {
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
         let is_whole = bytes[..8] == MAGIC && u64_at(8) == XxHash3_64::oneshot(&bytes[16..]);

@@ -1,9 +1,9 @@
 //! The mapped file: the one place with unsafe code in the RAM tier.
 //!
 //! Invariants:
-//! 1. The mapping is as long as the file, whose pages that are touched are reserved before: no access faults.
-//! 2. Nobody else writes to the file: it is locked, and other users may not open it.
-//! 3. The bytes of an [`MappedBytes`] or a write buffer belong to it alone. The [arena](super::Arena) gives units and
+//! 1. The mapping is as long as the file, and pages are reserved before they are touched: no access faults.
+//! 2. No other process writes to the file: it is locked, and other users may not open it.
+//! 3. The bytes of a [`MappedBytes`] or a write buffer are exclusive to it. The [arena](super::Arena) gives units and
 //!    buffers out once.
 
 use granary_log::{AlignedBuffer, BufferOwner};
@@ -15,13 +15,13 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// A file in memory, shared with the kernel: what is written stays when the process dies.
+/// A mapped file on tmpfs: what is written stays when the process dies.
 pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: it is memory without ties to a thread; who writes where is the arena's to say (invariant 3).
+// SAFETY: it is memory without ties to a thread; the arena decides who writes where (invariant 3).
 unsafe impl Send for Mapping {}
 // SAFETY: through a shared reference only atomic words are reached.
 unsafe impl Sync for Mapping {}
@@ -50,8 +50,8 @@ impl Mapping {
     /// write buffers: there must be no other buffer of these bytes.
     pub fn buffer(&self, offset: usize, len: usize, owner: Box<dyn BufferOwner>) -> AlignedBuffer {
         let start = self.pointer(offset, len);
-        // SAFETY: in the mapping, which the owner holds; initialised by the kernel, and nobody else's: the owner gives
-        // the buffer's number back only when it is dropped.
+        // SAFETY: in the mapping, which the owner holds; initialised by the kernel, and exclusive: the owner gives the
+        // buffer's number back only when it is dropped.
         unsafe { AlignedBuffer::of(start, len, owner) }
     }
 
@@ -72,15 +72,15 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: whoever reaches into the mapping holds it.
+        // SAFETY: every reference into the mapping holds an `Arc` of it.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
         debug_assert!(unmapped.is_ok());
     }
 }
 
-/// A part of the mapping that nobody else has.
+/// An exclusive part of the mapping.
 pub(super) struct MappedBytes {
-    /// Whatever is mapped stays so as long as this lives.
+    /// Keeps the bytes mapped.
     _mapping: Arc<Mapping>,
     bytes: NonNull<u8>,
     len: usize,
@@ -111,12 +111,12 @@ impl Deref for MappedBytes {
 impl DerefMut for MappedBytes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and nobody else has a reference.
+        // SAFETY: as above, and `&mut self` is the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.len) }
     }
 }
 
-/// Stores a byte at once, behind everything that was written before.
+/// Stores a byte atomically, after everything that was written before.
 #[inline]
 pub(crate) fn store_released(byte: &mut u8, value: u8) {
     // SAFETY: the reference is the only one.

@@ -1,8 +1,9 @@
 //! The RAM tier's chunks in a file on tmpfs that outlives the process. See docs/format.md, "The RAM tier".
 //!
-//! `abandoned` removes the files of caches that are gone, `claims` has the files of all partitions, `file` opens, locks and removes one, `header` says what it is, `directory` which chunk lies where, `arena`
-//! gives room to chunks, `buffers` to write buffers, `partition_memory` shows both to the log, `mapping` is the only place that touches the mapped bytes unsafely. What is in a chunk is
-//! `memory/entry.rs`; `memory/recover.rs` takes it over.
+//! `abandoned` removes the files of caches that are gone, `claims` holds the files of all partitions, `file` opens,
+//! locks and removes one, `header` is its first page, `directory` tells which chunk lies where, `arena` allocates
+//! chunks, `buffers` write buffers, `partition_memory` is the log's view of both, `mapping` is the only place with
+//! unsafe accesses to the mapped bytes. `memory/entry.rs` has the content of chunks; `memory/recover.rs` takes it over.
 
 mod abandoned;
 mod arena;

@@ -1,4 +1,5 @@
-//! The file of a partition's RAM tier, as the log knows it: bound to its content, and with room for its write buffers.
+//! The log's view of the file of a partition's RAM tier: it is bound to the log's content, and has room for its write
+//! buffers.
 
 use super::arena::{Arena, FoundChunk};
 use super::file::Claim;
@@ -24,7 +25,7 @@ impl PartitionMemory {
         Self { found: claim.memory_id(), state: Mutex::new(State::Claimed(claim)) }
     }
 
-    /// Ends the claim, as the log was not opened. A file that was found stays for the next attempt, another is removed.
+    /// Ends the claim, as the log was not opened. A file with content stays for the next attempt; a new one is removed.
     pub fn abandon(&self) {
         match &*self.state.lock().expect("no panic under the lock") {
             State::Claimed(claim) if self.found == 0 => claim.remove(),
@@ -33,8 +34,8 @@ impl PartitionMemory {
         }
     }
 
-    /// Returns the file and the chunks that were found in it, once, or `None` if it cannot be used. To be called when the
-    /// log is open.
+    /// Returns the file and, once, the chunks found in it, or `None` if it cannot be used. Call it when the log is
+    /// open.
     pub fn take_found(&self) -> Option<(Arc<Arena>, Vec<Vec<FoundChunk>>)> {
         match &mut *self.state.lock().expect("no panic under the lock") {
             State::Opened(arena, chunks) => Some((Arc::clone(arena), std::mem::take(chunks))),

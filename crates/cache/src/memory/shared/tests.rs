@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 const SALT: u64 = 5;
 const MEMORY_ID: u64 = 77;
 
-/// A folder on tmpfs, or `None` where there is none: then what lies on one cannot be tried.
+/// A folder on tmpfs, or `None` if there is none: the test is skipped then.
 fn folder() -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir_in(crate::limits::DEFAULT_MEMORY_FOLDER).ok();
     if folder.is_none() {
@@ -51,7 +51,7 @@ fn state(memory: &Memory) -> State {
     state
 }
 
-/// What is in the file now, for another process.
+/// The state that another process would recover from the file's present bytes.
 fn recovered(bytes: &[u8], memory_bytes: u64, copies: &Path, path: &Path) -> State {
     use std::io::Write;
     let path = copies.join(path.file_name().unwrap());
@@ -69,7 +69,7 @@ fn random(state: &mut u64) -> u64 {
     *state >> 8
 }
 
-/// After a kill at any store there is of each key what was there before the operation or what is there after it.
+/// After a kill at any store each key has its state before the operation or after it.
 #[test]
 fn a_kill_at_any_store_leaves_the_state_before_an_operation_or_after_it() {
     for (seed, memory_bytes, values) in
@@ -99,7 +99,7 @@ fn a_kill_at_any_store_leaves_the_state_before_an_operation_or_after_it() {
                 0..3 => _ = memory.remove(key),
                 3..11 => {
                     memory.insert(key, Some(StoredValue::raw(&value)), step, EntryState::Dirty, 0);
-                    // As the evictor does: what exceeds the tier may lie in memory of the process's own.
+                    // As the evictor does: chunks beyond the tier's size may lie in private memory.
                     memory.shrink(aim, 0, |_| Eviction::Drop);
                 }
                 11 => _ = memory.insert(key, None, step, EntryState::Clean, 0),
@@ -167,7 +167,7 @@ fn a_file_that_does_not_belong_to_the_cache_is_begun_anew() {
     assert!(Claim::new(Path::new("/proc"), Path::new("d"), 0, pool(1 << 20).layout(u64::MAX)).is_err());
 }
 
-/// What is damaged is dropped: nothing panics, and what is found was once put.
+/// Damaged entries are dropped: nothing panics, and every entry found was once put.
 #[test]
 fn a_damaged_file_costs_entries_only() {
     let (Some(folder), Some(copies)) = (folder(), folder()) else { return };
@@ -202,7 +202,7 @@ fn a_damaged_file_costs_entries_only() {
     assert!(lost > 0, "some of the damage was seen");
 }
 
-/// A file goes with its cache, unless it is in use or does not say whose it is.
+/// A file is removed with its cache, unless it is in use or does not name its cache.
 #[test]
 fn the_files_of_caches_that_are_gone_are_removed() {
     let (Some(folder), Ok(caches)) = (folder(), tempfile::tempdir()) else { return };

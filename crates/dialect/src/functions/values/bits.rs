@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::functions::numbers::array_bits;
 use crate::types::is_address;
 
-/// Of two integers, in the wider type; signed if one of them is.
+/// A function of two integers, in the wider type; signed if one of them is.
 macro_rules! both {
     ($name:literal, $of:expr) => {
         Function {
@@ -40,7 +40,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         name: "bitShiftRight",
         arguments: 2..=2,
         field: shifted,
-        // The sign comes in from the left.
+        // A signed number is extended by its sign.
         answer: |given, field| match within(given, field).map(|()| field.data_type())? {
             DataType::UInt64 => zip(given, field, |bits, by| if by < 64 { bits >> by } else { 0 }),
             _ => zip(given, field, |bits, by| (bits as i64 >> by.min(63)) as u64),
@@ -80,13 +80,13 @@ fn is_whole(field: &FieldRef) -> bool {
     field.data_type().is_integer() && !is_address(field)
 }
 
-/// An integer that is shifted keeps its type; it has no room for larger distances.
+/// A shifted integer keeps its type; a distance of a wider type is refused.
 fn shifted(given: &[FieldRef]) -> Option<Field> {
     let (value, by) = (given[0].data_type(), given[1].data_type());
     (is_whole(&given[0]) && is_whole(&given[1]) && width(by) <= width(value)).then(|| of(value.clone()))
 }
 
-/// Refuses distances that are not within the bits of a type.
+/// Refuses distances beyond the bits of a type.
 fn within(given: &[ArrayRef], wanted: &Field) -> Result<()> {
     let bits = 8 * width(wanted.data_type()) as u64;
     let distances = self::bits(&given[1])?;
@@ -101,12 +101,12 @@ fn width(data_type: &DataType) -> usize {
     data_type.primitive_width().unwrap_or(8)
 }
 
-/// The bits that a type has.
+/// The mask of a type's bits.
 fn mask(data_type: &DataType) -> u64 {
     u64::MAX >> (64 - 8 * width(data_type))
 }
 
-/// The integer that both fit into, as far as 64 bits go.
+/// The integer type that holds both, up to 64 bits.
 pub(super) fn wider(left: &FieldRef, right: &FieldRef) -> Option<DataType> {
     if !is_whole(left) || !is_whole(right) {
         return None;

@@ -1,4 +1,4 @@
-//! Parts of dates and times, and what they are rounded down to.
+//! Parts of dates and times, and rounding of these to units.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::functions::clamped;
 use crate::functions::numbers::{array_bits, from_bits};
 use crate::types::is_bounded;
 
-/// A part of what calendar and clock show.
+/// A part of a date or time.
 macro_rules! part {
     ($name:literal, $type:ident, $part:expr) => {
         Function {
@@ -26,7 +26,7 @@ macro_rules! part {
     };
 }
 
-/// A part of what a clock shows, which a date has not.
+/// A part of a time of day, which a date does not have.
 macro_rules! clock {
     ($name:literal, $type:ident, $part:expr) => {
         Function {
@@ -38,7 +38,7 @@ macro_rules! clock {
     };
 }
 
-/// The first day of something.
+/// The first day of a unit.
 macro_rules! first_day {
     ($name:literal, $first:expr) => {
         Function {
@@ -50,7 +50,7 @@ macro_rules! first_day {
     };
 }
 
-/// A time rounded down to so many seconds.
+/// A time rounded down to a number of seconds.
 macro_rules! start {
     ($name:literal, $seconds:expr) => {
         Function {
@@ -63,7 +63,7 @@ macro_rules! start {
 }
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    // What dateTrunc takes; of others it gives types that the functions here do not have.
+    // The arguments of dateTrunc; for others its result types are missing here.
     Function {
         name: "dateTrunc/time",
         arguments: 1..=1,
@@ -103,7 +103,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let mode = given.get(1).is_none_or(|mode| mode.data_type().is_integer());
             (is_moment(&given[0]) && mode).then(|| of(DataType::Date32))
         },
-        // A week of an odd mode begins on Monday, others on Sunday.
+        // In odd modes a week begins on Monday, in others on Sunday.
         answer: |given, field| {
             let sunday =
                 |day: NaiveDate| day.checked_sub_days(Days::new(day.weekday().num_days_from_sunday().into()));
@@ -150,7 +150,7 @@ fn monday(day: NaiveDate) -> Option<NaiveDate> {
     day.checked_sub_days(Days::new(day.weekday().num_days_from_monday().into()))
 }
 
-/// A DateTime in the zone of another time; of a date, without one.
+/// A DateTime in the zone of another time; without a zone for a date.
 fn seconds_like(data_type: &DataType) -> Field {
     of(DataType::Timestamp(TimeUnit::Second, zone_of(data_type)))
 }
@@ -165,7 +165,7 @@ fn parts(moments: &ArrayRef, field: &Field, part: fn(NaiveDateTime) -> u64) -> R
     numbers((0..moments.len()).map(|row| part(moments.shown(row))).collect(), field)
 }
 
-/// The first day of what each moment is in, within what a Date can be.
+/// The first day of the unit that each moment is in, within Date's range.
 fn first_days(
     moments: &ArrayRef,
     field: &Field,
@@ -186,7 +186,7 @@ fn first_days(
 fn starts(moments: &ArrayRef, field: &Field, seconds: i64) -> Result<ArrayRef> {
     let moments = Moments::of(moments)?;
     let start = |row: usize| match seconds {
-        // Hours are counted since the day began: clocks may be set by half an hour.
+        // Hours are counted from the beginning of the day: clocks may change by half an hour.
         3600 => (moments.seconds[row] - moments.since_midnight(row).rem_euclid(seconds)) as u64,
         minutes => moments.rounded_down(row, minutes) as u64,
     };

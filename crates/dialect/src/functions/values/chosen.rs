@@ -1,4 +1,4 @@
-//! Arrays and what a lambda said of their items: those that are wanted, where they are, their order. See
+//! Functions of arrays and of a lambda's results for their items: the selected items, their places, their order. See
 //! `rewrite/lambdas.rs`.
 
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::lists::{item_of, nans, ordered, picked, range_of};
 use super::{Function, of};
 use crate::functions::default_value::default_value;
 
-/// A question about the flags of each row: of the places where they are, and whether one is set.
+/// A question about each row's flags, given their places and whether a place is set.
 macro_rules! asked {
     ($name:literal, $type:ident, $array:ident, $answer:expr) => {
         Function {
@@ -34,7 +34,7 @@ macro_rules! asked {
     };
 }
 
-/// A function that returns one of the items that are wanted.
+/// A function that returns one of the selected items.
 macro_rules! one {
     ($name:literal, $nullable:literal, $which:expr) => {
         Function {
@@ -107,7 +107,7 @@ fn is_flags(field: &FieldRef) -> bool {
     item_of(field).is_some_and(is_flag)
 }
 
-/// Which items are wanted.
+/// The lambda's results: which items are selected.
 struct Flags(BooleanArray);
 
 impl Flags {
@@ -116,7 +116,7 @@ impl Flags {
         Ok(Flags(flags.as_boolean().clone()))
     }
 
-    /// NULL is no.
+    /// NULL counts as false.
     fn is_set(&self, at: u32) -> bool {
         let at = at as usize;
         self.0.is_valid(at) && self.0.value(at)
@@ -131,7 +131,7 @@ impl Flags {
     }
 }
 
-/// The item of each row that stands where `which` says among the flags; without one NULL or the type's default.
+/// By row, the item at the place that `which` returns; without a place, NULL or the type's default.
 fn one(given: &[ArrayRef], nullable: bool, which: impl Fn(usize) -> Option<u32>) -> Result<ArrayRef> {
     let (items, flags) = (given[0].as_list::<i32>(), given[1].as_list::<i32>());
     let place = |row| {
@@ -147,7 +147,7 @@ fn one(given: &[ArrayRef], nullable: bool, which: impl Fn(usize) -> Option<u32>)
     Ok(zip(&is_null(&places)?, &Scalar::new(zero), &found)?)
 }
 
-/// The items in the order of what stands beside them; of themselves, if nothing does.
+/// The items sorted by the values beside them, or by themselves if there are none.
 fn sorted(given: &[ArrayRef], field: &Field, descending: bool) -> Result<ArrayRef> {
     let by = given[given.len() - 1].as_list::<i32>();
     let order = ordered(by.values(), SortOptions { descending, nulls_first: false })?;
@@ -155,7 +155,7 @@ fn sorted(given: &[ArrayRef], field: &Field, descending: bool) -> Result<ArrayRe
     let nan = nans(by.values())?;
     picked(&given[0], field, |row, items| {
         let mut both: Vec<(u32, u32)> = items.zip(range_of(by, row)).collect();
-        // NULL is behind NaN.
+        // NULL comes after NaN.
         let key = |by: u32| (by_null(by), nan[by as usize], order.row(by as usize));
         both.sort_by_key(|(_, by)| key(*by));
         both.into_iter().map(|(item, _)| item).collect()

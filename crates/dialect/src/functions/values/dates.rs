@@ -1,4 +1,4 @@
-//! How far apart two moments are, and moments as text.
+//! Distances between moments, and moments as text.
 
 use std::fmt::Write;
 
@@ -47,7 +47,7 @@ const FORMAT: Function = Function {
     },
 };
 
-/// How many boundaries of a unit lie between two moments.
+/// The number of a unit's boundaries between two moments.
 fn difference(given: &[ArrayRef]) -> Result<ArrayRef> {
     let units = cast(&given[0], &DataType::Utf8)?;
     let units = units.as_string::<i32>();
@@ -63,13 +63,13 @@ fn difference(given: &[ArrayRef]) -> Result<ArrayRef> {
     Ok(std::sync::Arc::new(Int64Array::from(numbers)))
 }
 
-/// How many of a unit have begun before a moment, from some beginning on.
+/// The number of units begun before a moment, from a fixed origin on.
 fn boundaries(unit: &str, moments: &Moments, row: usize) -> Result<i64> {
     let shown = || moments.shown(row);
     let days = || moments.local(row).div_euclid(DAY);
     let months = || i64::from(shown().year()) * 12 + i64::from(shown().month0());
     let unit = unit.to_ascii_lowercase();
-    // A Date becomes a DateTime there, which ends in 2106.
+    // A Date is converted to DateTime there, which ends in 2106.
     let is_short = ["s", "n", "h"].iter().any(|letter| unit.starts_with(letter)) || unit.starts_with("mi");
     if is_short && moments.is_date && moments.seconds[row] > u32::MAX.into() {
         return Err(
@@ -82,7 +82,7 @@ fn boundaries(unit: &str, moments: &Moments, row: usize) -> Result<i64> {
     Ok(match unit.as_str() {
         "second" | "seconds" | "ss" | "s" => moments.seconds[row],
         "minute" | "minutes" | "mi" | "n" => moments.seconds[row].div_euclid(60),
-        // Clocks that are set make no hour; whole hours are counted as they were in 1970.
+        // A clock change makes no hour; whole hours are counted with the offset of 1970.
         "hour" | "hours" | "hh" | "h" => (moments.seconds[row] + moments.offset(0)).div_euclid(60 * 60),
         "day" | "days" | "dd" | "d" => days(),
         // 1970 began on a Thursday.
@@ -99,7 +99,7 @@ fn boundaries(unit: &str, moments: &Moments, row: usize) -> Result<i64> {
     })
 }
 
-/// By MySQL's letters, as ClickHouse takes them.
+/// Formats by MySQL's letters, as ClickHouse does.
 fn formatted(shown: NaiveDateTime, form: &str, is_whole: bool) -> Result<String> {
     let mut text = String::new();
     let mut letters = form.chars();

@@ -1,5 +1,5 @@
-//! `toStartOfInterval(t, INTERVAL n unit)`: a time rounded down to so many of a unit. `crate::rewrite` calls one function
-//! for each unit, whose names nobody can write.
+//! `toStartOfInterval(t, INTERVAL n unit)`: a time rounded down to a number of units. `crate::rewrite` calls one
+//! function per unit, with names that no query can write.
 
 use chrono::{Datelike, NaiveDate};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::functions::clamped;
 use crate::types::is_bounded;
 
-/// A unit: the type of the answers, and the answer for a moment and a number of units.
+/// A unit: the type of the result, and the result for a moment and a number of units.
 macro_rules! unit {
     ($name:literal, $field:expr, $start:expr) => {
         Function {
@@ -41,7 +41,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     unit!("toStartOfInterval/Year", of_dates, |at, count| at.year(count)),
 ];
 
-/// The units that there are.
+/// The names of the units.
 pub fn units() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().filter_map(|function| function.name.split_once('/')).map(|(_, unit)| unit)
 }
@@ -60,14 +60,14 @@ fn of_dates(moment: &FieldRef) -> Option<Field> {
     takes.then(|| of(DataType::Date32))
 }
 
-/// A moment of a column.
+/// A moment in a column.
 struct At<'a> {
     moments: &'a Moments,
     row: usize,
 }
 
 impl At<'_> {
-    /// Days since the beginning of 1970, where the moment is.
+    /// The local day of the moment, in days since 1970.
     fn day(&self) -> i64 {
         self.moments.local(self.row).div_euclid(DAY)
     }
@@ -81,8 +81,8 @@ impl At<'_> {
         self.moments.rounded_down(self.row, seconds)
     }
 
-    /// The moment rounded down to so many hours since midnight, as clocks count them: on a day on which they are set, hours
-    /// after that are counted from where they would have been.
+    /// The moment rounded down to `count` hours since midnight, by the clock: on a day on which clocks change, hours
+    /// after the change are counted as if there were none.
     fn hour(&self, count: i64) -> i64 {
         let midnight = self.midnight(self.day());
         let passed = self.moments.seconds[self.row] - midnight;
@@ -95,10 +95,10 @@ impl At<'_> {
         midnight + if shown >= set_at { (shown - set_by).max(set_at) } else { shown }
     }
 
-    /// How long after midnight clocks are set that day, and by how many seconds; (0, 0) if they are not.
+    /// How long after midnight clocks change that day, and by how many seconds; (0, 0) if they do not.
     fn set(&self, midnight: i64) -> (i64, i64) {
         let offset = |passed: i64| self.moments.offset(midnight + passed);
-        // A day may begin later than with midnight.
+        // A day may begin after midnight.
         let missing = midnight + offset(0) - self.day() * DAY;
         if missing > 0 {
             return (0, missing);
@@ -114,21 +114,21 @@ impl At<'_> {
         if set_by == 0 { (0, 0) } else { (high, set_by) }
     }
 
-    /// The first day of so many months since 1900.
+    /// The first day of the interval of `count` months since 1900.
     fn month(&self, count: i64) -> i64 {
         let shown = self.moments.shown(self.row);
         let months = i64::from(shown.year() - 1900) * 12 + i64::from(shown.month0());
         first_day(months.div_euclid(count) * count - 70 * 12)
     }
 
-    /// The first day of so many years since the year 0.
+    /// The first day of the interval of `count` years since the year 0.
     fn year(&self, count: i64) -> i64 {
         let year = i64::from(self.moments.shown(self.row).year());
         first_day((year.div_euclid(count) * count - 1970) * 12)
     }
 }
 
-/// The day with which a month begins, counted as months are since 1970.
+/// The first day of a month, given in months since 1970.
 fn first_day(months: i64) -> i64 {
     let year = i32::try_from(1970 + months.div_euclid(12)).unwrap_or(i32::MIN);
     let first = NaiveDate::from_ymd_opt(year, months.rem_euclid(12) as u32 + 1, 1);
@@ -137,10 +137,10 @@ fn first_day(months: i64) -> i64 {
 
 const HOUR: i64 = 60 * 60;
 
-/// As many hours as an interval may have: they are counted from midnight.
+/// Maximum hours of an interval: they are counted from midnight.
 const HOURS_MAX: i64 = 24;
 
-/// As many units as an interval may have.
+/// Maximum number of units of an interval.
 const COUNT_MAX: i64 = 1 << 31;
 
 fn starts(given: &[ArrayRef], field: &Field, start: impl Fn(&At<'_>, i64) -> i64) -> Result<ArrayRef> {

@@ -22,7 +22,7 @@ use crate::functions::default_value::default_value;
 use crate::functions::numbers::{array_bits, wrapped};
 use crate::functions::{supertype, type_of};
 
-/// Some of the items of an array, in some order.
+/// A function that picks items of an array, in some order.
 macro_rules! picked {
     ($name:literal, $pick:expr) => {
         Function {
@@ -37,7 +37,7 @@ macro_rules! picked {
     };
 }
 
-/// The first of the items in an order.
+/// The first item in an order.
 macro_rules! extreme {
     ($name:literal, $descending:literal) => {
         Function {
@@ -117,7 +117,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// The items of an array.
+/// The field of an array's items.
 pub(super) fn item_of(field: &FieldRef) -> Option<&FieldRef> {
     match field.data_type() {
         DataType::List(item) => Some(item),
@@ -129,18 +129,18 @@ fn of_item(data_type: DataType) -> Field {
     Field::new("item", data_type, false)
 }
 
-/// An array of such items.
+/// The field of an array of these items.
 pub(super) fn list_field(item: Field) -> Field {
     of(DataType::List(Arc::new(item)))
 }
 
-/// Places of a row's items among all; of NULL, none.
+/// The range of a row's items among all; empty for NULL.
 pub(super) fn range_of(list: &ListArray, row: usize) -> Range<u32> {
     let (start, end) = (list.value_offsets()[row] as u32, list.value_offsets()[row + 1] as u32);
     if list.is_null(row) { start..start } else { start..end }
 }
 
-/// An array of a field's type, with so many of the items in each row.
+/// An array of the field's type, with the given number of items in each row.
 pub(super) fn list_of(
     field: &Field,
     lengths: impl Iterator<Item = usize>,
@@ -157,7 +157,7 @@ pub(super) fn list_of(
     Ok(Arc::new(ListArray::try_new(item, OffsetBuffer::from_lengths(lengths), items, None)?))
 }
 
-/// Arrays of texts, those of each row as `of_row` adds them.
+/// An array of texts; `of_row` adds those of each row.
 pub(super) fn list_of_texts(
     field: &Field,
     rows: usize,
@@ -172,14 +172,14 @@ pub(super) fn list_of_texts(
     list_of(field, lengths.into_iter(), Arc::new(StringArray::from(texts)))
 }
 
-/// Values as bytes that are ordered as these are.
+/// Values as order-preserving bytes.
 pub(super) fn ordered(values: &ArrayRef, options: SortOptions) -> Result<Rows> {
     let converter =
         RowConverter::new(vec![SortField::new_with_options(values.data_type().clone(), options)])?;
     Ok(converter.convert_columns(std::slice::from_ref(values))?)
 }
 
-/// Which values are NaN; it is behind all others, whichever way these go.
+/// Which values are NaN; NaN comes last in either order.
 pub fn nans(values: &ArrayRef) -> Result<Vec<bool>> {
     if !values.data_type().is_floating() {
         return Ok(vec![false; values.len()]);
@@ -189,7 +189,7 @@ pub fn nans(values: &ArrayRef) -> Result<Vec<bool>> {
     Ok((0..floats.len()).map(|at| floats.is_valid(at) && floats.value(at).is_nan()).collect())
 }
 
-/// The items that `pick` chooses of each row's places.
+/// The items at the places that `pick` chooses among each row's.
 pub(super) fn picked(
     list: &ArrayRef,
     field: &Field,
@@ -206,7 +206,7 @@ pub(super) fn picked(
     list_of(field, lengths.into_iter(), take(list.values(), &UInt32Array::from(places), None)?)
 }
 
-/// From an offset, which counts from 1, or from -1 backwards, so many items; a length below 0 leaves so many out at
+/// A number of items from an offset, which counts from 1, or backwards from -1; a negative length excludes that many at
 /// the end.
 fn slice(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
     let numbers: Vec<Int64Array> = given[1..].iter().map(wrapped).collect();
@@ -223,7 +223,7 @@ fn slice(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
             offset if offset > 0 => (offset - 1).min(count),
             offset => (count + offset.max(-count)).max(0),
         };
-        // What lies before the first item takes of the length.
+        // Items before the first one count towards the length.
         let before = number(0, row).map_or(0, |offset| offset.saturating_neg().saturating_sub(count).max(0));
         let end = match number(1, row) {
             None => count,
@@ -250,7 +250,7 @@ fn extreme(list: &ListArray, options: SortOptions) -> Result<ArrayRef> {
     Ok(zip(&is_null(&places)?, &Scalar::new(zero), &found)?)
 }
 
-/// Items that one block of rows may get from `range`.
+/// Maximum number of items of one block of `range`.
 const RANGE_ITEMS_MAX: usize = 1 << 24;
 
 /// `range(end)`, `range(start, end)`, `range(start, end, step)`.
@@ -289,7 +289,7 @@ fn range(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
     list_of(field, lengths.into_iter(), numbers(items, item)?)
 }
 
-/// Integers of any type as the numbers that they are.
+/// Integers of any type, by value.
 struct Wholes {
     bits: ScalarBuffer<u64>,
     is_signed: bool,

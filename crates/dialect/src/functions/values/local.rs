@@ -1,4 +1,4 @@
-//! Dates and times as calendars and clocks show them.
+//! Local dates and times of moments.
 
 use std::cell::OnceCell;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use crate::functions::local_time::unix_seconds;
 
 pub const DAY: i64 = 24 * 60 * 60;
 
-/// Fortnights from 1970 to the years behind which nothing is known of clocks.
+/// Fortnights from 1970 to the year after which clock changes are unknown.
 const FORTNIGHTS: i64 = 68 * 26;
 
 fn gcd(one: u64, other: u64) -> u64 {
@@ -38,7 +38,7 @@ pub fn is_time(field: &FieldRef) -> bool {
     matches!(field.data_type(), DataType::Timestamp(..))
 }
 
-/// The zone that times of a type are shown in; dates have none.
+/// The zone of a time type; dates have none.
 pub fn zone_of(data_type: &DataType) -> Option<Arc<str>> {
     match data_type {
         DataType::Timestamp(_, zone) => zone.clone(),
@@ -46,7 +46,7 @@ pub fn zone_of(data_type: &DataType) -> Option<Arc<str>> {
     }
 }
 
-/// How many units of a time's type make a second.
+/// Ticks per second of a time type.
 pub fn ticks_per_second(data_type: &DataType) -> i64 {
     match data_type {
         DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000,
@@ -58,13 +58,13 @@ pub fn ticks_per_second(data_type: &DataType) -> i64 {
 
 /// The moments of a column.
 pub struct Moments {
-    /// Unix seconds, of dates those of midnight in UTC.
+    /// Unix seconds; for dates, those of midnight in UTC.
     pub seconds: Vec<i64>,
-    /// Days, or the units of the time.
+    /// Days, or ticks of the time's type.
     pub ticks: ScalarBuffer<i64>,
-    /// Whether they are days.
+    /// Whether the column holds dates.
     pub is_date: bool,
-    /// Whether they are of a DateTime, which begins in 1970.
+    /// Whether the column holds DateTime, which begins in 1970.
     is_bounded: bool,
     zone: Option<(Tz, Arc<str>)>,
     /// See [`Moments::offset_unit`].
@@ -75,7 +75,7 @@ impl Moments {
     pub fn of(array: &ArrayRef) -> Result<Moments> {
         let per_second = ticks_per_second(array.data_type());
         let ticks = match array.data_type() {
-            // There is no cast of days to numbers of 64 bits.
+            // There is no cast from days to 64-bit integers.
             DataType::Date32 => cast(&cast(array, &DataType::Int32)?, &DataType::Int64)?,
             _ => cast(array, &DataType::Int64)?,
         };
@@ -95,25 +95,25 @@ impl Moments {
         })
     }
 
-    /// What the clocks show, in seconds since they showed the beginning of 1970.
+    /// Local time, in seconds since the local beginning of 1970.
     pub fn local(&self, row: usize) -> i64 {
         let seconds = self.seconds[row];
         seconds + self.offset(seconds)
     }
 
-    /// By how many seconds the clocks are before those of UTC at a Unix time.
+    /// The offset of local time from UTC at a Unix time, in seconds.
     pub fn offset(&self, seconds: i64) -> i64 {
         self.zone.as_ref().map_or(0, |(zone, _)| offset_at(zone, seconds))
     }
 
-    /// Of how many seconds, an hour at most, all offsets since 1970 are multiples.
+    /// The greatest number of seconds, up to an hour, that divides all offsets since 1970.
     fn offset_unit(&self) -> i64 {
         let offset = |fortnight: i64| self.offset(fortnight * 14 * DAY).unsigned_abs();
         *self.offset_unit.get_or_init(|| (0..FORTNIGHTS).map(offset).fold(3600, gcd) as i64)
     }
 
-    /// A moment rounded down to so many seconds since 1970. Where clocks are, or once were, not whole hours before those
-    /// of UTC, seconds are counted since the day began, and minutes where they were not whole minutes.
+    /// A moment rounded down to a multiple of `seconds` since 1970. In zones whose offsets are, or were, not whole
+    /// hours, the seconds are counted from the beginning of the day; minutes are, where offsets were not whole minutes.
     pub fn rounded_down(&self, row: usize, seconds: i64) -> i64 {
         let unit = if seconds % 60 == 0 { 60 } else { 3600 };
         let passed = match self.offset_unit() % unit {
@@ -123,7 +123,7 @@ impl Moments {
         self.seconds[row] - passed.rem_euclid(seconds)
     }
 
-    /// How many seconds before a moment its day has begun.
+    /// Seconds since the beginning of the moment's day.
     pub fn since_midnight(&self, row: usize) -> i64 {
         match &self.zone {
             Some(_) => self.seconds[row] - self.unix(self.local(row).div_euclid(DAY) * DAY, Missing::Later),
@@ -131,8 +131,8 @@ impl Moments {
         }
     }
 
-    /// The Unix time at which a day begins. Of a DateTime, in place of one that lies before its first moment it is the
-    /// first midnight behind that, as in ClickHouse.
+    /// The Unix time at which a day begins. For a DateTime, a day that begins before 1970 is replaced by the first
+    /// midnight after that, as in ClickHouse.
     pub fn day_start(&self, day: i64) -> i64 {
         let start = |day: i64| self.unix(day * DAY, Missing::Later);
         match start(day) {
@@ -147,12 +147,12 @@ impl Moments {
         }
     }
 
-    /// The same with a calendar.
+    /// Local time as a calendar date and time.
     pub fn shown(&self, row: usize) -> NaiveDateTime {
         DateTime::from_timestamp(self.local(row), 0).unwrap_or_default().naive_utc()
     }
 
-    /// The Unix time at which clocks show this; `missing` says when, if they never do.
+    /// The Unix time of a local time; `missing` says which one, if the local time is skipped.
     pub fn unix(&self, local: i64, missing: Missing) -> i64 {
         match &self.zone {
             Some((_, name)) => unix_seconds(local, name, missing).unwrap_or(local),

@@ -1,4 +1,4 @@
-//! Numbers: signs, bounds, roots of squares; and numbers of bytes for people.
+//! Numbers: signs, bounds, roots of squares; and byte sizes for people.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::functions::numbers::array_bits;
 use crate::functions::{is_plain, supertype, type_of};
 use crate::types::{is_address, is_wide};
 
-/// Of floating-point numbers, or such of others.
+/// A function of floats, or of other numbers converted to them.
 macro_rules! float {
     ($name:literal, $arguments:literal, $of:expr) => {
         Function {
@@ -55,7 +55,7 @@ macro_rules! question {
     };
 }
 
-/// A time as ticks of so many a second since 1970.
+/// A time as ticks of this unit since 1970.
 macro_rules! ticks {
     ($name:literal, $unit:ident) => {
         Function {
@@ -113,7 +113,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         answer: |given, _| {
             let (bases, exponents) = (floats(&given[0])?, floats(&given[1])?);
             let power = |row: usize| match exponents.value(row) {
-                // ClickHouse's own function goes astray there.
+                // ClickHouse's own function fails there.
                 exponent if exponent.is_finite() && exponent.abs() > EXPONENT_MAX => {
                     let what = format!("The exponent of function pow must not be beyond {EXPONENT_MAX}");
                     Err(Error::argument_out_of_bound(what).into())
@@ -147,7 +147,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         arguments: 1..=1,
         field: |given| all_numbers(given).then(|| of(DataType::Int8)),
         answer: |given, _| {
-            // NaN has that of what is above 0.
+            // NaN has the sign of positive numbers.
             let sign = |number: &f64| i8::from(*number != 0.0) - 2 * i8::from(*number < 0.0);
             let numbers = floats(&given[0])?;
             Ok(Arc::new(Int8Array::from_iter_values(numbers.values().iter().map(sign))))
@@ -168,10 +168,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// As far as powers are computed.
+/// Maximum exponent of powers.
 const EXPONENT_MAX: f64 = 1e9;
 
-/// Of integers an unsigned one, which the least of them has, too.
+/// The absolute value; for integers unsigned, so that the least one has one, too.
 fn absolute(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
     Ok(match given[0].data_type() {
         whole if whole.is_unsigned_integer() => Arc::clone(&given[0]),

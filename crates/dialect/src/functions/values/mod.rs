@@ -1,5 +1,5 @@
-//! Functions whose answer in a row follows from its arguments alone, and is NULL if one of these is: a table for each
-//! kind of them.
+//! Functions whose result in a row depends on its arguments alone, and is NULL if one of them is: a table for each
+//! kind.
 
 mod bits;
 mod calendar;
@@ -40,16 +40,16 @@ pub use lists::nans;
 /// One function.
 pub struct Function {
     name: &'static str,
-    /// How many arguments it takes.
+    /// The number of arguments.
     arguments: RangeInclusive<usize>,
-    /// The answer's field by those of the arguments, none of which is NULL itself; `None`: it does not take these. Its
-    /// name does not count, and it may be NULL where an argument may.
+    /// The result's field, given those of the arguments, none of which is the NULL type; `None`: such arguments are
+    /// refused. Its name does not matter, and it becomes Nullable if an argument is.
     field: fn(&[FieldRef]) -> Option<Field>,
-    /// The answers. Where an argument is NULL, they may be anything.
+    /// Computes the results. They may be anything where an argument is NULL.
     answer: fn(&[ArrayRef], &Field) -> Result<ArrayRef>,
 }
 
-/// All of them.
+/// All functions.
 pub fn all() -> impl Iterator<Item = &'static Function> {
     let tables: [&'static [Function]; 13] = [
         bits::FUNCTIONS,
@@ -69,7 +69,7 @@ pub fn all() -> impl Iterator<Item = &'static Function> {
     tables.into_iter().flatten()
 }
 
-/// The functions of a time alone that say what calendars and clocks show.
+/// The functions of a time alone that show a local date or time.
 pub fn in_calendars() -> impl Iterator<Item = &'static Function> {
     calendar::FUNCTIONS
         .iter()
@@ -82,15 +82,15 @@ impl Function {
     }
 }
 
-/// A field of which only the type counts.
+/// A field of this type, whose name does not matter.
 fn of(data_type: DataType) -> Field {
     Field::new("", data_type, false)
 }
 
-/// Functions whose answer is not NULL in ClickHouse where an argument is.
+/// Functions whose result in ClickHouse is not NULL for a NULL argument.
 const TAKE_NO_NULL: &[&str] = &["arrayPushBack", "arrayPushFront", "countEqual", "indexOf"];
 
-/// A function that answers for NULL by itself.
+/// A function that handles NULL itself.
 const TAKES_NULL: &str = "ifNotFinite";
 
 /// A function, as DataFusion knows it.
@@ -183,7 +183,7 @@ impl ValueFunction {
             .iter()
             .fold(None, |nulls, array| NullBuffer::union(nulls.as_ref(), array.logical_nulls().as_ref()));
         let answer = match nulls {
-            // ClickHouse has no NULL in the place of an array, and each function another value.
+            // ClickHouse has no NULL in place of an array; what it returns differs from function to function.
             Some(nulls) if nulls.null_count() > 0 && answer.data_type().is_nested() => {
                 return Err(Error::bad_arguments(format!(
                     "Illegal (null) value of an argument of function {}: an array cannot be NULL; give the argument \
@@ -201,7 +201,7 @@ impl ValueFunction {
     }
 }
 
-/// NULL as one of the type of another argument.
+/// An argument of the NULL type gets the Nullable type of another one.
 fn typed(field: &FieldRef, known: &FieldRef) -> FieldRef {
     match field.data_type().is_null() {
         true => Arc::new(known.as_ref().clone().with_nullable(true)),

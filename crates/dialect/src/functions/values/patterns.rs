@@ -61,7 +61,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
                 let (mut all, mut found, mut at) = (Vec::new(), pattern.create_captures(), 0);
                 loop {
                     pattern.captures(Input::new(text).range(at..), &mut found);
-                    // A match of nothing is the end of them.
+                    // An empty match ends the search.
                     let Some(whole) = found.get_match().filter(|whole| !whole.is_empty()) else { break };
                     at = whole.end();
                     all.extend(wanted(&found).map(|span| text[span].to_owned()));
@@ -84,13 +84,13 @@ const fn replacement(name: &'static str, answer: fn(&[ArrayRef], &Field) -> Resu
     Function { name, arguments: 3..=3, field, answer }
 }
 
-/// What is extracted: the first group, or all of it if there is none.
+/// The span to extract: the first group, or the whole match if there is none.
 fn wanted(found: &Captures) -> Option<std::ops::Range<usize>> {
     let group = usize::from(found.group_len() > 1);
     found.is_match().then(|| found.get_group(group)).flatten().map(|span| span.range())
 }
 
-/// Calls `answer` with each text, its pattern, and the row. A pattern that follows itself is read once.
+/// Calls `answer` with each text, its pattern, and the row. A pattern repeated in consecutive rows is compiled once.
 fn each<T>(given: &[ArrayRef], mut answer: impl FnMut(&str, &Regex, usize) -> Result<T>) -> Result<Vec<T>> {
     let (texts, patterns) = (Texts::of(&given[0])?, Texts::of(&given[1])?);
     let mut last: Option<(String, Regex)> = None;
@@ -106,10 +106,10 @@ fn each<T>(given: &[ArrayRef], mut answer: impl FnMut(&str, &Regex, usize) -> Re
     Ok(answers)
 }
 
-/// As much as one expression may take, in bytes.
+/// Maximum bytes of a compiled expression.
 const REGEX_BYTES_MAX: usize = 8 << 20;
 
-/// A dot is any letter, a line break too, as in ClickHouse.
+/// Compiles a pattern. A dot matches any letter, line breaks too, as in ClickHouse.
 fn regex(pattern: &str) -> Result<Regex> {
     let syntax = syntax::Config::new().dot_matches_new_line(true);
     let config = Config::new().nfa_size_limit(Some(REGEX_BYTES_MAX));
@@ -122,12 +122,12 @@ fn regex(pattern: &str) -> Result<Regex> {
     })
 }
 
-/// The texts with the first matches replaced: `\0` to `\9` are what groups found.
+/// The texts with up to `most` matches replaced; `\0` to `\9` insert groups.
 fn replaced(given: &[ArrayRef], most: usize) -> Result<ArrayRef> {
     let (patterns, by) = (Texts::of(&given[1])?, Texts::of(&given[2])?);
     let mut bytes = 0;
     let replaced = |text: &str, pattern: &Regex, row| {
-        // Nothing is found everywhere, and nothing is replaced then.
+        // An empty pattern matches everywhere, and replaces nothing.
         if patterns.at(row).is_empty() {
             return Ok(text.to_owned());
         }
@@ -159,7 +159,7 @@ fn replaced(given: &[ArrayRef], most: usize) -> Result<ArrayRef> {
                     Some(other) => made.push(other),
                 }
             }
-            // Behind a match of nothing, the next one is looked for behind the next byte.
+            // After an empty match, the search continues after the next byte.
             if all.is_empty() && most > 1 {
                 match text[copied..].chars().next() {
                     Some(letter) if letter.is_ascii() => made.push(letter),

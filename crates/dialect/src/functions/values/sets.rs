@@ -128,24 +128,24 @@ fn flags(rows: usize, is: impl Fn(usize) -> bool) -> ArrayRef {
     Arc::new(UInt8Array::from_iter_values((0..rows).map(|row| u8::from(is(row)))))
 }
 
-/// The type that the items of all these arrays can have.
+/// The common type of the items of all these arrays.
 fn common(given: &[FieldRef]) -> Option<Field> {
     let items = given.iter().map(item_of).collect::<Option<Vec<_>>>()?;
     resolved(&items)
 }
 
-/// The type of an array's items and of an item beside it, which is never NULL.
+/// The common type of an array's items and a single item, which must not be Nullable.
 fn with_item(given: &[FieldRef]) -> Option<Field> {
     if given[1].is_nullable() { None } else { resolved(&[item_of(&given[0])?, &given[1]]) }
 }
 
-/// The same of arrays whose items are compared with each other: equal items are equal bytes.
+/// The common type of arrays whose items are compared: equal items are equal bytes.
 fn compared(given: &[FieldRef]) -> Option<Field> {
     let is_plain = |field: &FieldRef| item_of(field).is_some_and(|item| !item.is_nullable());
     common(given).filter(|_| given.iter().all(is_plain))
 }
 
-/// An item beside an array, of which NaN is none.
+/// The common type of an array's items and a single one, unless these are floats: NaN is not equal to itself.
 fn looked_for(given: &[FieldRef]) -> Option<Field> {
     with_item(given).filter(|item| !item.data_type().is_floating())
 }
@@ -171,19 +171,19 @@ fn resolved(items: &[&FieldRef]) -> Option<Field> {
     Some(Field::new("item", data_type, nullable).with_metadata(metadata))
 }
 
-/// An array and one with the item that stands beside it.
+/// An array, and an array of the single item beside it.
 fn wrapped(given: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
     let item = Field::new("item", given[1].data_type().clone(), true);
     let lengths = std::iter::repeat_n(1, given[1].len());
     Ok(vec![Arc::clone(&given[0]), list_of(&list_field(item), lengths, Arc::clone(&given[1]))?])
 }
 
-/// Two columns of arrays, whose items can be compared.
+/// Two columns of arrays with comparable items.
 struct Both {
     lists: [datafusion::arrow::array::ListArray; 2],
-    /// Of the first, then of the second.
+    /// Those of the first, then those of the second.
     items: Rows,
-    /// Which of these are NaN, and equal to nothing.
+    /// Which items are NaN, and thus equal to nothing.
     nan: Vec<bool>,
 }
 
@@ -194,7 +194,7 @@ impl Both {
         let wanted = resolved(&items.each_ref()).map_or(DataType::Null, |item| item.data_type().clone());
         let items = lists.iter().map(|list| cast(list.values(), &wanted)).collect::<Result<Vec<_>, _>>()?;
         let all = concat(&[items[0].as_ref(), items[1].as_ref()])?;
-        // Which makes 0 of -0.
+        // Adding 0 turns -0 into 0.
         let all = if all.data_type().is_floating() { add(&all, &new_zero(all.data_type())?)? } else { all };
         let nan = nans(&all)?;
         Ok(Both { lists, items: ordered(&all, SortOptions::default())?, nan })
@@ -219,7 +219,7 @@ fn new_zero(data_type: &DataType) -> Result<Scalar<ArrayRef>> {
     Ok(Scalar::new(ScalarValue::new_zero(data_type)?.to_array()?))
 }
 
-/// The arrays of each row, one after the other.
+/// Concatenates the arrays of each row.
 fn joined(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
     let DataType::List(item) = field.data_type() else { return Ok(Arc::clone(&given[0])) };
     let lists: Vec<_> = given.iter().map(|list| list.as_list::<i32>()).collect();

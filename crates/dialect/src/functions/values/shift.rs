@@ -1,5 +1,5 @@
-//! Dates and times so much later or earlier: `addDays(t, n)`, `subtractMonths(t, n)`, of which `t + INTERVAL n DAY` is
-//! made. Days and longer are what calendars show, in the zone of the time; hours and shorter are so many seconds.
+//! Shifted dates and times: `addDays(t, n)`, `subtractMonths(t, n)`, which `t + INTERVAL n DAY` is rewritten to. Days
+//! and longer units follow the calendar in the time's zone; hours and shorter ones are seconds.
 
 use chrono::{DateTime, Months};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array};
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::functions::as_type::MOMENTS;
 use crate::types::{is_bounded, type_name};
 
-/// What is counted.
+/// The unit of a shift.
 #[derive(Clone, Copy)]
 enum Unit {
     Seconds(i64),
@@ -48,7 +48,7 @@ const ALL: [[Function; 2]; 8] = [
 
 pub(super) const FUNCTIONS: &[Function] = ALL.as_flattened();
 
-/// The type of the time itself; a date moved by hours is a time.
+/// The type of the time itself; a date shifted by hours becomes a time.
 fn shifted_type(given: &[FieldRef], unit: Unit) -> Option<Field> {
     let count = given[1].data_type();
     if !is_moment(&given[0]) || !(count.is_integer() || count.is_floating()) {
@@ -102,13 +102,13 @@ fn shifted(given: &[ArrayRef], field: &Field, unit: Unit, sign: i64) -> Result<A
     };
     let numbers = Int64Array::from((0..moments.len()).map(of_row).collect::<Result<Vec<i64>>>()?);
     Ok(match field.data_type() {
-        // There is no cast of 64 bits to days.
+        // There is no cast from 64-bit integers to days.
         DataType::Date32 => cast(&cast(&numbers, &DataType::Int32)?, field.data_type())?,
         time => cast(&numbers, time)?,
     })
 }
 
-/// The same day of another month, or its last one if it has no such day.
+/// The same day of another month, or the month's last day if it has no such day.
 fn months_later(local: i64, months: i64) -> i64 {
     let count = Months::new(u32::try_from(months.unsigned_abs()).unwrap_or(u32::MAX));
     let shown = DateTime::from_timestamp(local, 0).unwrap_or_default();

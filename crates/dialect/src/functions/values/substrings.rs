@@ -1,5 +1,5 @@
-//! Parts of texts: where they are, and what is cut out, in bytes or (-UTF8) in letters. Texts are UTF-8 here, so that no
-//! letter can be cut into halves.
+//! Substrings: their positions and their text, in bytes or (-UTF8) in letters. Texts are UTF-8 here, so a letter cannot
+//! be cut in two.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::functions::numbers::wrapped;
 use crate::types::fixed_bytes;
 
-/// Where one text is in another: from 1, 0 if it is not. It may be said from which byte on it is looked for.
+/// The position of one text in another, from 1; 0 if it is not found. An argument may give the first byte to search at.
 macro_rules! position {
     ($name:literal, $find:expr) => {
         Function {
@@ -31,7 +31,7 @@ macro_rules! position {
                     if wanted.is_empty() {
                         return if skipped <= text.len() { skipped as u64 + 1 } else { 0 };
                     }
-                    // A text that is found begins where a letter does.
+                    // A match begins at the start of a letter.
                     let skipped =
                         (skipped.min(text.len())..).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
                     find(&text[skipped..], wanted).map_or(0, |at| (skipped + at) as u64 + 1)
@@ -42,7 +42,8 @@ macro_rules! position {
     };
 }
 
-/// From an offset, which counts from 1 or from the end backwards, so many; a length below 0 leaves so many out.
+/// A number of units from an offset, which counts from 1, or backwards from the end; a negative length excludes that
+/// many at the end.
 macro_rules! substring {
     ($name:literal, $unit:expr) => {
         Function {
@@ -72,7 +73,7 @@ macro_rules! substring {
     };
 }
 
-/// So many at one end, or all but so many at the other.
+/// A number of units at one end; a negative number excludes them at the other.
 macro_rules! end {
     ($name:literal, $unit:expr, $part:expr) => {
         Function {
@@ -152,7 +153,7 @@ fn unsigned(given: &[FieldRef]) -> bool {
     given.iter().all(|field| field.data_type().is_unsigned_integer())
 }
 
-/// Numbers of 64 bits; one of 2^63 or more counts from the end, as in ClickHouse.
+/// 64-bit integers; 2^63 and more count from the end, as in ClickHouse.
 fn whole_numbers(array: &ArrayRef) -> Result<Int64Array> {
     let numbers = wrapped(array);
     if numbers.iter().flatten().any(|number| number == i64::MIN) {
@@ -163,14 +164,14 @@ fn whole_numbers(array: &ArrayRef) -> Result<Int64Array> {
     Ok(numbers)
 }
 
-/// What is said where bytes would be cut out of a letter.
+/// The error for a cut within a letter.
 pub(super) fn broken_letters(name: &str, text: &str) -> Error {
     Error::incorrect_data(format!(
         "Function {name} would take a letter of '{text}' apart, and texts are UTF-8"
     ))
 }
 
-/// What is between the places that `part` says by the row and the text's length.
+/// The part between the positions that `part` returns for the row and the text's length.
 fn cut(texts: &ArrayRef, unit: Unit, part: impl Fn(usize, i128) -> (i128, i128)) -> Result<ArrayRef> {
     let rows = texts.len();
     let texts = Texts::of(texts)?;
@@ -198,8 +199,7 @@ fn cut(texts: &ArrayRef, unit: Unit, part: impl Fn(usize, i128) -> (i128, i128))
     Ok(Arc::new(StringArray::from((0..rows).map(cut).collect::<Result<Vec<&str>>>()?)))
 }
 
-/// As often as a text may be repeated, and as long as all of a block may get by it, in bytes: what ClickHouse allows,
-/// and less than Arrow does.
+/// Maximum repetitions of a text, and maximum bytes of a block of them: as in ClickHouse, and less than Arrow's limit.
 const TIMES_MAX: i64 = 1_000_000;
 const REPEATED_BYTES_MAX: usize = 1 << 30;
 

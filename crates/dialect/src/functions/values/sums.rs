@@ -1,4 +1,4 @@
-//! Sums and the like over the items of arrays.
+//! Sums and other aggregates over the items of arrays.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
             let mean = |row| {
                 let found = || range_of(&list, row).filter(|at| items.is_valid(*at as usize));
                 match found().count() {
-                    // Of nothing it is 0.
+                    // 0 without items.
                     0 => 0.0,
                     count => found().map(|at| items.value(at as usize)).sum::<f64>() / count as f64,
                 }
@@ -39,7 +39,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         answer: |given, _| {
             let (list, items) = floats(&given[0])?;
             let found = |row| range_of(&list, row).filter(|at| items.is_valid(*at as usize));
-            // That of nothing is 0.
+            // 0 without items.
             let product =
                 |row| found(row).map(|at| items.value(at as usize)).reduce(|product, item| product * item);
             let product = |row| product(row).unwrap_or(0.0);
@@ -54,7 +54,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// What the sum of an array's numbers is.
+/// The type of the sum of an array's numbers.
 fn sum_type(given: &[FieldRef]) -> Option<DataType> {
     Some(match item_of(&given[0]).filter(|item| !item.is_nullable())?.data_type() {
         whole if whole.is_unsigned_integer() => DataType::UInt64,
@@ -84,7 +84,7 @@ fn floats(list: &ArrayRef) -> Result<(ListArray, Float64Array)> {
     Ok((list.clone(), items.as_primitive::<Float64Type>().clone()))
 }
 
-/// The sums up to each item. NULL adds nothing.
+/// The running sums. NULL adds nothing.
 fn running(given: &[ArrayRef], field: &Field) -> Result<ArrayRef> {
     let list = given[0].as_list::<i32>();
     let DataType::List(item) = field.data_type() else { return Ok(Arc::clone(&given[0])) };

@@ -17,7 +17,7 @@ use crate::functions::numbers::{array_bits, wrapped};
 use crate::limits::BATCH_BYTES_MAX;
 use crate::types::fixed_bytes;
 
-/// What each text becomes.
+/// A function that maps each text.
 macro_rules! mapped {
     ($name:literal, $of:expr) => {
         Function {
@@ -33,7 +33,7 @@ macro_rules! mapped {
     };
 }
 
-/// Whether a text has another one somewhere.
+/// Whether a text contains another one.
 macro_rules! has {
     ($name:literal, $has:expr) => {
         Function {
@@ -50,7 +50,7 @@ macro_rules! has {
     };
 }
 
-/// A text without the letters of another, or without blanks, at its ends.
+/// A text with the letters of another one, or blanks, removed at its ends.
 macro_rules! trimmed {
     ($name:literal, $trim:expr) => {
         Function {
@@ -71,7 +71,7 @@ macro_rules! trimmed {
     };
 }
 
-/// A text in which one part stands for another.
+/// A text with parts replaced.
 macro_rules! replaced {
     ($name:literal, $replace:expr) => {
         Function {
@@ -96,7 +96,7 @@ macro_rules! replaced {
     };
 }
 
-/// A text filled up with another one to a length in bytes, or cut to it.
+/// A text padded with another one to a length in bytes, or cut to it.
 macro_rules! padded {
     ($name:literal, $joined:expr) => {
         Function {
@@ -111,7 +111,7 @@ macro_rules! padded {
     };
 }
 
-/// The parts of a text between others.
+/// The parts of a text between separators.
 macro_rules! split {
     ($name:literal, $check:expr) => {
         Function {
@@ -173,7 +173,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
         field: |given| all_texts(given).then(|| of(DataType::Utf8)),
         answer: |given, _| {
             let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-            // Of an odd number the first digit stands alone.
+            // If their number is odd, the first digit stands alone.
             decoded(&given[0], "unhex", |text| {
                 let digits = if text.len() % 2 == 0 { text.to_owned() } else { format!("0{text}") };
                 digits.as_bytes().chunks(2).map(byte).collect()
@@ -218,7 +218,7 @@ pub(super) fn all_texts(given: &[FieldRef]) -> bool {
     given.iter().all(|field| field.data_type().is_string())
 }
 
-/// A column of texts; NULL is an empty one.
+/// A column of texts; NULL is read as an empty one.
 pub(super) struct Texts(StringArray);
 
 impl Texts {
@@ -231,7 +231,7 @@ impl Texts {
     }
 }
 
-/// Texts that were encoded; texts are UTF-8 here.
+/// Decodes texts; the results must be UTF-8.
 fn decoded(array: &ArrayRef, name: &str, decode: impl Fn(&str) -> Option<Vec<u8>>) -> Result<ArrayRef> {
     let texts = Texts::of(array)?;
     let decode = |row| {
@@ -244,7 +244,7 @@ fn decoded(array: &ArrayRef, name: &str, decode: impl Fn(&str) -> Option<Vec<u8>
     Ok(Arc::new(StringArray::from(decoded)))
 }
 
-/// Bytes of a text, two digits each; of a number, without the bytes in front that are 0.
+/// The bytes of a text, two digits each; for a number, without leading zero bytes.
 fn hex(array: &ArrayRef) -> Result<ArrayRef> {
     let Some(bits) = array_bits(array) else {
         let texts = Texts::of(array)?;
@@ -264,10 +264,10 @@ fn whole_letters(text: &str, length: usize) -> Result<&str> {
     text.get(..length).ok_or_else(|| broken_letters("leftPad or rightPad", text).into())
 }
 
-/// Counts the bytes of texts that a function makes for a batch.
+/// Adds to the bytes of the texts that a function makes for a batch.
 ///
 /// # Errors
-/// TOO_LARGE_STRING_SIZE: they are too many.
+/// TOO_LARGE_STRING_SIZE if they exceed [`BATCH_BYTES_MAX`].
 pub(super) fn add_bytes(bytes: &mut usize, more: usize) -> Result<()> {
     *bytes = bytes.saturating_add(more);
     match *bytes <= BATCH_BYTES_MAX {
@@ -279,7 +279,7 @@ pub(super) fn add_bytes(bytes: &mut usize, more: usize) -> Result<()> {
     }
 }
 
-/// As long as a padded text may get, in bytes: what ClickHouse allows.
+/// Maximum bytes of a padded text, as in ClickHouse.
 const PADDED_BYTES_MAX: i64 = 1 << 24;
 
 fn pad(given: &[ArrayRef], join: impl Fn(&str, &str) -> String) -> Result<ArrayRef> {

@@ -1,4 +1,4 @@
-//! Aggregates of floats, of which NaN is neither the greatest nor the least, and of what may be NULL.
+//! Aggregates of floats, for which NaN is neither the greatest nor the least, and of Nullable arguments.
 
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
@@ -19,17 +19,17 @@ use crate::plan::nan_last::in_order;
 use crate::rewrite::clickhouse_name;
 use crate::types::{is_wide, type_name};
 
-/// The statistics of two columns, which are NULL where one of the two may be.
+/// Statistics of two columns, which are NULL if one of the two is Nullable.
 const OF_PAIRS: &[&str] = &["corr", "covar_pop", "covar_samp"];
 
-/// Aggregates of one column that are a Float32 of Float32 in ClickHouse.
+/// Aggregates that return Float32 for Float32 in ClickHouse.
 const STATISTICS: &[&str] = &["stddev", "stddev_pop", "var", "var_pop"];
 
-/// Changes an aggregate over a window as one of a group, and sorts NaN behind all numbers in the order of its rows.
+/// Changes a window aggregate like a group's, and sorts NaN after all numbers in its row order.
 pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let by = &mut call.params.order_by;
     let mut changed = false;
-    // A distance is one from a number.
+    // A bound at a distance, which is a number.
     let has_distance = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => !distance.is_null(),
         WindowFrameBound::CurrentRow => false,
@@ -45,7 +45,7 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
         let what = "A RANGE that reaches some way is one of numbers here: order by toUnixTimestamp(t), or toInt32(day)";
         return Err(Error::not_implemented(what).into());
     }
-    // What is before 0 is no number to an unsigned one.
+    // An unsigned number cannot go below 0 by the distance.
     if is_near {
         for by in by.iter_mut().filter(|by| is_unsigned(&by.expr, schema)) {
             by.expr = Expr::Cast(Cast::new(Box::new(by.expr.clone()), DataType::Int64));
@@ -83,7 +83,7 @@ fn is_unsigned(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_unsigned_integer())
 }
 
-/// Decimals as they are summed, with all digits that their width has, and floats for their mean.
+/// The type for summing decimals, with all digits of their width; a float for their mean.
 fn widened(name: &str, value: &Expr, schema: &DFSchema) -> Result<Option<DataType>> {
     let (_, field) = value.to_field(schema)?;
     Ok(match (name, field.data_type()) {
@@ -98,13 +98,13 @@ fn cast_to(value: &mut Expr, data_type: DataType) {
     *value = Expr::Cast(Cast::new(Box::new(std::mem::take(value)), data_type));
 }
 
-/// Lets NaN be what `max` or `min` takes where there is nothing else.
+/// Orders NaN so that `max` or `min` takes it only if there is nothing else.
 fn nan_last(name: &str, value: &mut Expr) {
     let last = if name == "max" { NanFirst::least() } else { NanFirst::greatest() };
     *value = ScalarUDF::from(last).call(vec![std::mem::take(value)]);
 }
 
-/// Whether arrays or tuples may have NULL within, of which `max` and `min` know another order than comparisons do.
+/// Whether arrays or tuples may have NULL within, which `max` and `min` order differently from comparisons.
 fn has_null_within(data_type: &DataType) -> bool {
     let within = |field: &Field| field.is_nullable() || has_null_within(field.data_type());
     match data_type {
@@ -158,7 +158,7 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
             return Ok(Transformed::yes(Expr::AggregateFunction(call)));
         }
         (quantile, [value, ..]) if ANSWERS.iter().any(|answer| answer.name() == quantile) => {
-            // What is looked at was made a Float64.
+            // The argument was converted to Float64.
             if let Expr::ScalarFunction(number) = value
                 && let [given] = number.args.as_slice()
                 && !is_plain(&given.get_type(schema)?)

@@ -1,4 +1,4 @@
-//! Choices between values: `CASE`, `if`, `coalesce`. All that may be chosen is of one type.
+//! Choices between values: `CASE`, `if`, `coalesce`. All branches get one type.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::functions::{ToNullable, common_type, is_plain, type_of};
 use crate::plan::listed_numbers::{Listed, float_among_decimals, is_constant};
 use crate::types::{fixed_bytes, type_name};
 
-/// `CASE x WHEN 1 ..` compares, and all branches are of one type, which is Nullable if one of them is or there is no ELSE.
+/// `CASE x WHEN 1 ..` compares; all branches get one type, which is Nullable if one of theirs is or there is no ELSE.
 pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
     let Case { expr, mut when_then_expr, mut else_expr } = case;
     let is_null = |when: &Expr| when.get_type(schema).is_ok_and(|data_type| data_type.is_null());
@@ -50,7 +50,7 @@ pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
         }
         Some(operand) if has_null || when_then_expr.iter().any(|(when, _)| is_compared(&operand, when)) => {
             for (when, _) in &mut when_then_expr {
-                // NULL is found where it is looked for.
+                // NULL matches NULL.
                 let op = match may_be_null(&operand) && may_be_null(when) {
                     true => Operator::IsNotDistinctFrom,
                     false => Operator::Eq,
@@ -93,8 +93,8 @@ pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
     Ok(if is_known { ScalarUDF::from(ToNullable::default()).call(vec![case]) } else { case })
 }
 
-/// Whether decimals are chosen by constants of which one is a float: these are cut as those of IN are, unless what is
-/// chosen is no constant, or an array.
+/// Whether decimals are matched with constants of which one is a float: they are cut like those of IN, unless the
+/// chosen value is no constant, or an array.
 fn are_floats_among_decimals(
     operand: &Expr,
     branches: &[(Box<Expr>, Box<Expr>)],
@@ -127,7 +127,7 @@ fn is_nullable(field: &Field) -> bool {
     field.is_nullable() || field.data_type().is_null()
 }
 
-/// `coalesce(a, b, ..)`: what stands behind a value that is never NULL is not looked at.
+/// `coalesce(a, b, ..)`: arguments after one that is never NULL are dropped.
 pub fn first_known(call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut looked_at = Vec::new();
     for value in call.args {
@@ -159,7 +159,7 @@ pub fn first_known(call: ScalarFunction, schema: &DFSchema) -> Result<Transforme
     }))
 }
 
-/// The name of the type that fields of several types have in common; `None` if all have one.
+/// The common type of several fields; `None` if they have the same.
 pub fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     if let Some(fixed) = fields.iter().find(|field| fixed_bytes(field).is_some()) {
         let what = format!("{} is not chosen here: toString makes a String of it", type_name(fixed));
@@ -184,7 +184,7 @@ pub fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     }
 }
 
-/// Whether a type is that of arrays of which no item has a type.
+/// Whether the type is an array, at any depth, of items without a type.
 fn is_of_nothing(field: &Field) -> bool {
     match field.data_type() {
         DataType::List(item) => item.data_type().is_null() || is_of_nothing(item),
@@ -192,18 +192,18 @@ fn is_of_nothing(field: &Field) -> bool {
     }
 }
 
-/// Whether times in arrays and the like are shown in other zones than those of what they would become.
+/// Whether times within arrays and the like have other zones than in their common type.
 pub fn differ_within(fields: &[&Field], common: &ClickHouseType) -> bool {
     let common = common.to_arrow();
     common.is_nested() && fields.iter().any(|field| comparisons::differ_in_zone(field.data_type(), &common))
 }
 
-/// Casts NULL to the Nullable of a type.
+/// Casts NULL to the Nullable type.
 pub fn null_of_type(expr: Expr, data_type: &ClickHouseType) -> Expr {
     ScalarUDF::from(AsType::default()).call(vec![expr, lit(format!("Nullable({data_type})"))])
 }
 
-/// An expression made of a type.
+/// An expression converted to a type.
 pub fn of_type(expr: Expr, common: &ClickHouseType, schema: &DFSchema) -> Result<Expr> {
     let (_, field) = expr.to_field(schema)?;
     let own = type_of(&field);

@@ -1,6 +1,5 @@
-//! Columns that stand for those of several queries or tables (of a UNION, an INTERSECT, an EXCEPT, and those that USING
-//! names) are of the one type that holds all values, by ClickHouse's rules. DataFusion has rules of its own, and what is
-//! above such a node knows the first type only.
+//! Columns that combine those of several queries or tables (of UNION, INTERSECT, EXCEPT, and USING) get the one type
+//! that holds all values, by ClickHouse's rules. DataFusion has other rules, and nodes above know the first type only.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ pub fn has_common(node: &LogicalPlan) -> bool {
     }
 }
 
-/// Makes such columns of all inputs of one type.
+/// Gives such columns of all inputs one type.
 ///
 /// # Errors
 /// NO_COMMON_TYPE.
@@ -49,7 +48,7 @@ fn is_using(join: &Join) -> bool {
     join.join_constraint == JoinConstraint::Using
 }
 
-/// Makes several UNION ALL one: the type of a column is that of all queries at once.
+/// Merges nested UNION ALLs: a column's type is the common one of all queries at once.
 pub fn flattened(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_union = |input: &Arc<LogicalPlan>| matches!(input.as_ref(), LogicalPlan::Union(_));
     let is_nested =
@@ -113,7 +112,7 @@ fn compared(mut join: Join) -> Result<LogicalPlan> {
     LogicalPlan::Join(join).recompute_schema()
 }
 
-/// The rows with columns that are Nullable where the other query's are.
+/// The input with columns made Nullable where the other query's are.
 fn nullable(input: Arc<LogicalPlan>, wanted: &[bool]) -> Result<Arc<LogicalPlan>> {
     let schema = Arc::clone(input.schema());
     let mut changed = false;
@@ -133,8 +132,8 @@ fn nullable(input: Arc<LogicalPlan>, wanted: &[bool]) -> Result<Arc<LogicalPlan>
     }
 }
 
-/// Of a right or a full join, whose column has values of both sides, both are made what holds them. Of others the right
-/// side is only looked for, and stays what it is: it may be a dictionary.
+/// In a right or a full join, whose column has values of both sides, both sides get the common type. In others the
+/// right side is only looked up, and keeps its type: it may be a dictionary.
 fn joined(mut join: Join) -> Result<LogicalPlan> {
     let shows_right = matches!(join.join_type, JoinType::Right | JoinType::Full);
     let mut wanted =
@@ -173,8 +172,8 @@ fn joined(mut join: Join) -> Result<LogicalPlan> {
     with_left_keys(&shown.collect(), LogicalPlan::Join(join).recompute_schema()?)
 }
 
-/// Shows the left side's keys in the place of the right side's, where these are of another type: `*` shows the column of the
-/// table whose name comes first.
+/// Shows the left side's keys in place of the right side's if their types differ: `*` shows the column of the table
+/// whose name comes first.
 fn with_left_keys(keys: &HashMap<Column, Column>, join: LogicalPlan) -> Result<LogicalPlan> {
     let schema = Arc::clone(join.schema());
     let mut changed = false;
@@ -195,7 +194,7 @@ fn with_left_keys(keys: &HashMap<Column, Column>, join: LogicalPlan) -> Result<L
     }
 }
 
-/// The type of fields that are of several, `None` if they are of one; or else the names of their types.
+/// The common type of fields; `None` if they have the same. The error is the names of their types.
 fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>, String> {
     let said = |field: &&Field| !field.data_type().is_null() && !is_empty(field.data_type());
     let known: Vec<&Field> = fields.iter().copied().filter(said).collect();
@@ -208,13 +207,13 @@ fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>, String> {
     }
     match common_type(fields) {
         Some(common) if !differ_within(&known, &common) => Ok(Some(common)),
-        // NULL beside what is no type of a column is left to DataFusion.
+        // NULL and a type without a common one are left to DataFusion.
         _ if is_one => Ok(None),
         _ => Err(known.iter().map(|field| plain_field_name(field)).collect::<Vec<_>>().join(", ")),
     }
 }
 
-/// Whether a type is that of `[]`, whatever else it is in.
+/// Whether a type is that of `[]`, at any depth.
 fn is_empty(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(item) => {
@@ -224,7 +223,7 @@ fn is_empty(data_type: &DataType) -> bool {
     }
 }
 
-/// The rows with columns of such types.
+/// The input with columns converted to these types.
 fn aligned(input: Arc<LogicalPlan>, wanted: &[Option<ClickHouseType>]) -> Result<Arc<LogicalPlan>> {
     let schema = Arc::clone(input.schema());
     let mut changed = false;

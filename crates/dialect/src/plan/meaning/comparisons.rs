@@ -1,5 +1,5 @@
-//! Comparisons of floats as IEEE 754 says, of tuples element by element, of times as moments, and of numbers with texts of
-//! some.
+//! Comparisons of floats as in IEEE 754, of tuples element by element, of times as moments, and of numbers with texts
+//! of numbers.
 
 use std::cmp::Ordering;
 
@@ -21,7 +21,7 @@ pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
 }
 
-/// Whether an expression's values are UUIDs, which have an order of their own.
+/// Whether an expression's values are UUIDs, which have their own order.
 pub fn is_of_uuids(expr: &Expr, schema: &DFSchema) -> bool {
     expr.to_field(schema).is_ok_and(|(_, field)| is_uuid(&field))
 }
@@ -30,8 +30,8 @@ fn is_of_arrays(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| has_own_order(&data_type))
 }
 
-/// Whether DataFusion would compare two types by what clocks show: one is of times in a zone, and the other of times
-/// that no zone is said of, or of days.
+/// Whether DataFusion would compare two types by local time: one has times in a zone, the other times without one, or
+/// days.
 pub fn differ_in_zone(one: &DataType, other: &DataType) -> bool {
     match (one, other) {
         (DataType::Timestamp(_, one), DataType::Timestamp(_, other)) => one.is_some() != other.is_some(),
@@ -47,13 +47,13 @@ pub fn differ_in_zone(one: &DataType, other: &DataType) -> bool {
     }
 }
 
-/// Whether DataFusion would compare two expressions by what clocks show: their types [differ in zone](differ_in_zone).
+/// Whether DataFusion would compare two expressions by local time: their types [differ in zone](differ_in_zone).
 pub fn are_apart(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
     let types = (one.get_type(schema), other.get_type(schema));
     matches!(types, (Ok(one), Ok(other)) if differ_in_zone(&one, &other))
 }
 
-/// Two sides of a comparison, with their types. Where these differ in zone, both are said to be in the one that there is.
+/// The two sides of a comparison. If their types differ in zone, both get the one zone.
 pub fn in_one_zone(left: (Expr, DataType), right: (Expr, DataType)) -> Result<(Expr, Expr)> {
     if !differ_in_zone(&left.1, &right.1) {
         return Ok((left.0, right.0));
@@ -78,7 +78,7 @@ pub fn in_one_zone(left: (Expr, DataType), right: (Expr, DataType)) -> Result<(E
     Ok((in_zone(left), in_zone(right)))
 }
 
-/// The error for arrays, maps and tuples whose times differ in zone.
+/// The error for arrays, maps and tuples with times in different zones.
 pub fn zones_within() -> Error {
     Error::not_implemented(
         "Arrays, maps and tuples with times in different zones are not brought to one type here: make all of one type, \
@@ -86,10 +86,10 @@ pub fn zones_within() -> Error {
     )
 }
 
-/// Brings both sides of a comparison to the one zone that there is; tuples are compared element by element later.
+/// Brings both sides of a comparison to the one zone; tuples are compared element by element later.
 pub fn at_one_zone(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
     let is_tuple = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Struct(_)));
-    // Tuples are compared element by element.
+    // Handled element by element.
     if is_tuple(&compared.left) || !are_apart(&compared.left, &compared.right, schema) {
         return Ok(compared);
     }
@@ -98,8 +98,8 @@ pub fn at_one_zone(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr
     Ok(BinaryExpr::new(Box::new(left), compared.op, Box::new(right)))
 }
 
-/// Two sides of a comparison, where a text beside a time is one, read by the rules of CAST, and of two times the one
-/// with fewer digits has those of the other: DataFusion would cut what a constant has beyond a column's digits.
+/// The two sides of a comparison: a text beside a time becomes one, by the rules of CAST, and of two times the one with
+/// fewer digits gets those of the other. DataFusion would cut a constant's excess digits.
 fn of_times(compared: BinaryExpr, schema: &DFSchema) -> BinaryExpr {
     let BinaryExpr { left, op, right } = compared;
     let (left, right) = match (time_of(&left, schema), time_of(&right, schema)) {
@@ -119,7 +119,7 @@ fn is_truth(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Boolean))
 }
 
-/// Two sides of a comparison, where a text or a condition beside a number is one, and a text beside a day.
+/// The two sides of a comparison: a text or a condition beside a number becomes one, and a text beside a day a day.
 fn of_numbers(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
     let BinaryExpr { left, op, right } = compared;
     let as_number = |truth: Box<Expr>| Box::new(Expr::Cast(Cast::new(truth, DataType::UInt8)));
@@ -136,20 +136,20 @@ fn of_numbers(compared: BinaryExpr, schema: &DFSchema) -> Result<BinaryExpr> {
     Ok(BinaryExpr::new(left, op, right))
 }
 
-/// The field of an expression, if texts beside it are read as values of it, whole: numbers that Arrow has, and days.
+/// The field of an expression if a text beside it is read, whole, as its type: Arrow's numbers, and days.
 fn read_type(expr: &Expr, schema: &DFSchema) -> Option<FieldRef> {
     let (_, field) = expr.to_field(schema).ok()?;
     let is_number = field.data_type().is_numeric() && declared(&field).is_none();
     (is_number || field.data_type() == &DataType::Date32).then_some(field)
 }
 
-/// Whether one of two is a number or a day, and the other a text of one.
+/// Whether one of two is a number or a day, and the other a text that is read as one.
 pub fn are_read(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
     read_type(one, schema).is_some() && is_text(other, schema)
         || is_text(one, schema) && read_type(other, schema).is_some()
 }
 
-/// The digits behind the point of a time's seconds.
+/// Fraction digits of a time type.
 fn digits(time: &ClickHouseType) -> u8 {
     match time {
         ClickHouseType::DateTime64 { precision, .. } => *precision,
@@ -157,7 +157,7 @@ fn digits(time: &ClickHouseType) -> u8 {
     }
 }
 
-/// A time with so many digits, in its zone.
+/// A time with `precision` digits, in its zone.
 fn with_digits(time: Expr, given: &ClickHouseType, precision: u8) -> Expr {
     let (ClickHouseType::DateTime { tz } | ClickHouseType::DateTime64 { tz, .. }) = given else {
         return time;
@@ -166,7 +166,7 @@ fn with_digits(time: Expr, given: &ClickHouseType, precision: u8) -> Expr {
     AsType::exact(time, wanted)
 }
 
-/// The type of an expression of times; `None`: it is of something else.
+/// The type of an expression of times; `None` for other types.
 fn time_of(expr: &Expr, schema: &DFSchema) -> Option<ClickHouseType> {
     let (_, field) = expr.to_field(schema).ok()?;
     let is_time = matches!(field.data_type(), DataType::Timestamp(..));
@@ -179,7 +179,7 @@ fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_string())
 }
 
-/// Whether a text is compared with a time, or a time with one of more digits.
+/// Whether a text is compared with a time, or two times differ in digits.
 fn are_unlike_times(one: &Expr, other: &Expr, schema: &DFSchema) -> bool {
     match (time_of(one, schema), time_of(other, schema)) {
         (Some(one), Some(other)) => digits(&one) != digits(&other),
@@ -236,7 +236,7 @@ pub fn compared(compared: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     Ok(Transformed::yes(function.call(vec![*compared.left, *compared.right])))
 }
 
-/// Two NULLs are the same, and the answer is never NULL.
+/// NULL equals NULL, and the result is never NULL.
 fn distinct(
     compared: BinaryExpr,
     left: &Field,
@@ -259,7 +259,7 @@ fn distinct(
     Ok(Transformed::yes(known(if negated { Expr::Not(Box::new(same)) } else { same })))
 }
 
-/// `x BETWEEN low AND high`, of which `NOT` is `x < low OR x > high`.
+/// `x BETWEEN low AND high`; with `NOT` it is `x < low OR x > high`.
 pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let sides = [&between.expr, &between.low, &between.high];
     let is_apart = |side: &Expr| {
@@ -283,8 +283,8 @@ pub fn between(between: Between, schema: &DFSchema) -> Result<Transformed<Expr>>
     }))
 }
 
-/// `tuple IN (..)` where the elements of the tuple have names, as those of dictGet, or may be NULL: it is one of the
-/// others, which have no names. A tuple with NULL in it is none of them.
+/// `tuple IN (..)` where the tuple's elements have names, like those of dictGet, or are Nullable: each listed tuple,
+/// without names, is compared. A tuple with NULL in it equals none.
 pub fn listed(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let by_elements = match list.expr.get_type(schema)? {
         DataType::Struct(fields) => {
@@ -303,7 +303,7 @@ pub fn listed(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(any)) } else { any }))
 }
 
-/// Whether one of these holds. Many are no deeper than they have to be.
+/// OR of the conditions, as a balanced tree.
 fn any(mut conditions: Vec<Expr>) -> Expr {
     match conditions.len() {
         0 => lit(false),
@@ -315,7 +315,7 @@ fn any(mut conditions: Vec<Expr>) -> Expr {
     }
 }
 
-/// Tuples are equal if all their elements are, and the first that differs says which one is less.
+/// Tuples are equal if all their elements are; otherwise the first differing element decides.
 fn tuples(compared: &BinaryExpr, left: &Fields, right: &Fields, schema: &DFSchema) -> Result<Expr> {
     if left.len() != right.len() || left.is_empty() {
         let types = [left, right].map(|fields| plain_name(&DataType::Struct(fields.clone())));
@@ -326,7 +326,7 @@ fn tuples(compared: &BinaryExpr, left: &Fields, right: &Fields, schema: &DFSchem
     let is_constant =
         |at| [&compared.left, &compared.right].iter().all(|side| is_written_out(&element(side, at)));
     let is_ordered = !matches!(compared.op, Operator::Eq | Operator::NotEq);
-    // With a NULL that has no type there is no order, and constants are not equal or different, whatever the others are.
+    // An untyped NULL has no order; among constants, equality is unknown, too.
     let has_null = left.iter().chain(right.iter()).any(|field| field.data_type().is_null());
     if has_null && (is_ordered || places.clone().all(is_constant)) {
         return Ok(lit(ScalarValue::Boolean(None)));
@@ -356,7 +356,7 @@ fn tuples(compared: &BinaryExpr, left: &Fields, right: &Fields, schema: &DFSchem
     Ok(order)
 }
 
-/// Whether an expression is a constant of the query's text.
+/// Whether an expression is a literal, perhaps cast.
 fn is_written_out(expr: &Expr) -> bool {
     match expr {
         Expr::Cast(cast) => is_written_out(&cast.expr),
@@ -364,7 +364,7 @@ fn is_written_out(expr: &Expr) -> bool {
     }
 }
 
-/// An element of a tuple; of one that is made on the spot, what it is made of.
+/// An element of a tuple; if the tuple is constructed here, its argument.
 pub fn element(tuple: &Expr, at: usize) -> Expr {
     match tuple {
         Expr::ScalarFunction(call) if call.name() == TUPLE && at < call.args.len() => call.args[at].clone(),

@@ -1,5 +1,5 @@
-//! Choices between values of a type that Arrow does not have are of that type, too: of `if(c, ip, other_ip)` and
-//! `coalesce(ip, other_ip)` DataFusion knows only that they are numbers.
+//! Choices between values of a type unknown to Arrow keep that type: for `if(c, ip, other_ip)` and `coalesce(ip,
+//! other_ip)`, DataFusion knows only that they are numbers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::functions::as_type::AsType;
 use crate::functions::supertype;
 use crate::types::{CLICKHOUSE_TYPE, plain_name};
 
-/// Says of a choice between `branches`, which have one Arrow type, what its type is.
+/// Declares the type of a choice between `branches`, which have one Arrow type.
 pub fn declare(choice: Expr, branches: &[Expr], schema: &DFSchema) -> Result<Expr> {
     let known = branches.iter().filter(|branch| !is_null(branch));
     let types: Option<Vec<ClickHouseType>> = known.map(|branch| declared(branch, schema)).collect();
@@ -33,7 +33,7 @@ fn is_null(expr: &Expr) -> bool {
     }
 }
 
-/// What an expression is declared to be, if it still is that: a cast keeps what was said of its argument.
+/// The declared type of an expression, if it still holds: a cast keeps its argument's metadata.
 fn declared(expr: &Expr, schema: &DFSchema) -> Option<ClickHouseType> {
     let (_, field) = expr.to_field(schema).ok()?;
     let found = ClickHouseType::parse(field.metadata().get(CLICKHOUSE_TYPE)?).ok()?.inner().clone();
@@ -47,7 +47,7 @@ fn is_of(field: &Arc<Field>, found: &ClickHouseType) -> bool {
     }
 }
 
-/// The type of which all are; times have as many digits as the longest of them.
+/// The type that all are of; times get the most digits among them.
 fn common(types: Vec<ClickHouseType>) -> Option<ClickHouseType> {
     let is_time = |data_type: &ClickHouseType| matches!(data_type, ClickHouseType::DateTime64 { .. });
     let (first, others) = types.split_first()?;

@@ -1,5 +1,5 @@
-//! The items of arrays and maps: those that `[a, b]` and `map(a, b)` are made of are of one type, and those that
-//! `arrayJoin(array)` gives have the type that they have in the array.
+//! The items of arrays and maps: arguments of `[a, b]` and `map(a, b)` get one type, and the results of
+//! `arrayJoin(array)` have the items' type.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::functions::as_type::AsType;
 use crate::functions::{AssumeNotNull, type_of};
 use crate::types::{CLICKHOUSE_TYPE, fixed_bytes, is_time, is_wide, plain_field_name, plain_name, type_name};
 
-/// The items of arrays that hold no NULL are not Nullable; DataFusion's plan says they are.
+/// Items of an array that cannot hold NULL are not Nullable; DataFusion's plan says they are.
 pub fn known(unnest: Unnest) -> Result<LogicalPlan> {
     if !unnest.struct_type_columns.is_empty() {
         return Err(
@@ -58,7 +58,7 @@ pub fn known(unnest: Unnest) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
 }
 
-/// `arrayMap(x -> .., array)`: an array of the type that its items are declared to be, of which DataFusion keeps Arrow's.
+/// `arrayMap(x -> .., array)`: an array of the lambda's declared type, of which DataFusion keeps only Arrow's.
 pub fn of_lambda(call: HigherOrderFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let body = call.args.iter().find_map(|argument| match argument {
         Expr::Lambda(lambda) => Some(lambda.body.as_ref()),
@@ -71,15 +71,15 @@ pub fn of_lambda(call: HigherOrderFunction, schema: &DFSchema) -> Result<Transfo
     };
     let call = Expr::HigherOrderFunction(call);
     let item = item.filter(|item| item.metadata().contains_key(CLICKHOUSE_TYPE)).map(|item| type_name(&item));
-    // Of others nothing can be made.
+    // Other metadata names no type.
     match item.filter(|item| ClickHouseType::parse(item).is_ok()) {
         None => Ok(Transformed::no(call)),
         Some(item) => Ok(Transformed::yes(AsType::exact(call, format!("Array({item})")))),
     }
 }
 
-/// `[a, b, ..]` and, with `apart` of 2, `map(key, value, ..)`: all are of the type that holds all of them. Of most types
-/// DataFusion knows what ClickHouse does; what it would make another value of is refused.
+/// `[a, b, ..]` and, with `apart` of 2, `map(key, value, ..)`: all get the type that holds all of them. For most types
+/// DataFusion's rule is ClickHouse's; where it would change values, the call is refused.
 ///
 /// # Errors
 /// NO_COMMON_TYPE.
@@ -116,7 +116,7 @@ pub fn brought_to_one_type(
     Ok(Transformed::new_transformed(Expr::ScalarFunction(ScalarFunction { func: call.func, args }), changed))
 }
 
-/// Returns the type of items among which there is NULL, if Arrow has no such type: NULL is to be of it, too.
+/// The type of items with NULL among them, if Arrow has no such type: NULL gets it, too.
 fn beside_null(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     let known: Vec<&Field> = fields.iter().copied().filter(|field| !field.data_type().is_null()).collect();
     check_alike(&known)?;
@@ -136,7 +136,7 @@ fn beside_null(fields: &[&Field]) -> Result<Option<ClickHouseType>> {
     }
 }
 
-/// Refuses items of types that are brought to one here as nowhere else.
+/// Refuses mixtures of types that DataFusion would unite, and that have no common type in ClickHouse.
 fn check_alike(known: &[&Field]) -> Result<()> {
     let any = |is_such: fn(&Field) -> bool| known.iter().any(|field| is_such(field));
     let of_floats = any(|field| field.data_type().is_floating());
@@ -164,15 +164,15 @@ fn no_common_type(known: &[&Field], hint: &str) -> Error {
     Error::no_common_type(format!("There is no supertype for types {}{hint}", names.join(", ")))
 }
 
-/// Whether there are integers, and floats or decimals, perhaps within arrays and tuples: DataFusion has other types for
-/// these.
+/// Whether integers are mixed with floats or decimals, also within arrays and tuples: DataFusion has other common types
+/// for these.
 fn are_numbers_mixed(fields: &[&Field]) -> bool {
     let has =
         |wanted: fn(&DataType) -> bool| fields.iter().any(|field| has_within(field.data_type(), wanted));
     has(DataType::is_integer) && has(|number| number.is_floating() || number.is_decimal())
 }
 
-/// Whether arrays have no items whose type is known.
+/// Whether an array, at any depth, has items without a type.
 fn has_nothing(data_type: &DataType) -> bool {
     has_within(data_type, DataType::is_null)
 }
@@ -185,7 +185,7 @@ fn has_within(data_type: &DataType, wanted: fn(&DataType) -> bool) -> bool {
     }
 }
 
-/// Whether a type is one of times, or of something that has some.
+/// Whether a type is a time, or contains one.
 fn has_time(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(item) => has_time(item.data_type()),

@@ -1,4 +1,4 @@
-//! `x IN (a, b)`: NULL is in no list (`transform_null_in = 0`), and neither is what `x` cannot be.
+//! `x IN (a, b)`: NULL matches nothing (`transform_null_in = 0`), nor do values that `x` cannot have.
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -9,7 +9,7 @@ use super::comparisons;
 use crate::functions::{AssumeNotNull, ToNullable};
 use crate::plan::in_lists::of_one_type;
 
-/// What a list says by ClickHouse's rules.
+/// A list by ClickHouse's rules.
 pub fn listed(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut list = of_one_type(list, schema)?;
     let mut of_columns = Vec::new();
@@ -29,7 +29,7 @@ pub fn listed(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
     };
     let found = ScalarUDF::from(AssumeNotNull::unchecked()).call(vec![found]);
     let found = if negated { Expr::Not(Box::new(found)) } else { found };
-    // Of a NULL nobody knows what it is in. Where a column's values are listed that may be NULL, the type is Nullable.
+    // For a NULL `x` the result is unknown. If a Nullable column is listed, the type is Nullable.
     Ok(Transformed::yes(if value.nullable(schema)? {
         when(value.is_null(), lit(ScalarValue::Boolean(None))).otherwise(found)?
     } else if of_columns.contains(&true) {

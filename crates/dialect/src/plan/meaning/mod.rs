@@ -1,6 +1,6 @@
-//! What ClickHouse means by expressions of which DataFusion would make something else, once their types are known:
-//! floats compare as IEEE 754 says, choices and columns of several queries have the smallest type that holds all that may be chosen, and the items of
-//! an array are NULL only if they are Nullable.
+//! ClickHouse's meaning of expressions that DataFusion would evaluate differently, applied once types are known: floats
+//! compare as in IEEE 754, choices and columns of several queries have the smallest type that holds all values, and the
+//! items of an array are NULL only if they are Nullable.
 
 mod aggregates;
 mod choices;
@@ -21,7 +21,7 @@ use super::{has_expression, has_node, map_named_expressions, schema_below};
 
 pub use comparisons::{differ_in_zone, element, in_one_zone};
 
-/// Makes the expressions of a plan what ClickHouse means by them. It runs before DataFusion looks for common types.
+/// Gives the expressions of a plan ClickHouse's meaning. Runs before type coercion.
 pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
     let is_node = |node: &LogicalPlan| {
         let is_one = matches!(node, LogicalPlan::Unnest(_)) || has_common(node);
@@ -33,21 +33,21 @@ pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = flattened(plan)?;
     let is_above_outer_join = has_node(&plan, |node| Ok(is_outer(node)))?;
     plan.transform_up_with_subqueries(|node| {
-        // What is above knows these by a name that cannot be kept.
+        // Nodes above refer to these by names that cannot be kept.
         if node.inputs().is_empty()
             || node.expressions().iter().any(|expr| matches!(expr, Expr::GroupingSet(_)))
         {
             return Ok(Transformed::no(node));
         }
-        // The equalities of a join find rows by their hashes, as ClickHouse's joins do: bit by bit. Those with a constant are
-        // conditions.
+        // The equalities of a join match rows by hashes, as ClickHouse's joins do: bit by bit. Those with a constant
+        // are conditions.
         let known = Node { is_join: matches!(node, LogicalPlan::Join(_)), is_above_outer_join };
         let schema = schema_below(&node);
         let node = match has_expression(&node, is_concerned)? {
             true => map_named_expressions(node, |expr| changed(expr, &schema, known))?.data,
             false => node,
         };
-        // What is below may have got other types.
+        // The inputs may have new types.
         let node = node.recompute_schema()?;
         Ok(Transformed::yes(match node {
             LogicalPlan::Unnest(unnest) => items::known(unnest)?,
@@ -88,7 +88,7 @@ fn has_constant(compared: &BinaryExpr) -> bool {
     !compared.left.any_column_refs() || !compared.right.any_column_refs()
 }
 
-/// What there is to know of the node that an expression is in.
+/// What an expression's rewriting must know of its node.
 #[derive(Clone, Copy)]
 struct Node {
     is_join: bool,
@@ -109,7 +109,7 @@ fn changed(expr: Expr, schema: &DFSchema, node: Node) -> Result<Transformed<Expr
         Expr::ScalarFunction(call) if CHOICES.contains(&call.name()) => choices::first_known(call, schema),
         Expr::ScalarFunction(call) if call.name() == ARRAY => items::brought_to_one_type(call, 1, schema),
         Expr::ScalarFunction(call) if call.name() == MAP => items::brought_to_one_type(call, 2, schema),
-        // What an outer join lacks has no values yet.
+        // An outer join's missing values are filled in later.
         Expr::ScalarFunction(_) if !node.is_above_outer_join => type_named(expr, schema),
         Expr::HigherOrderFunction(call) => items::of_lambda(call, schema),
         Expr::AggregateFunction(call) => aggregates::changed(call, schema),

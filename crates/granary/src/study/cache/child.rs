@@ -13,7 +13,7 @@ pub struct StoreProcess {
 }
 
 impl StoreProcess {
-    /// Does it, and prints a line of JSON.
+    /// Carries out the request, and prints a line of JSON.
     pub fn run(&self) -> Result<()> {
         // As the server does.
         let _ = rustix::thread::disable_transparent_huge_pages(true);

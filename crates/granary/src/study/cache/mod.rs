@@ -1,4 +1,4 @@
-//! `granary study cache`: what a cache in front of an on-disk store is worth, beside LevelDB and RocksDB.
+//! `granary study cache`: the value of a cache in front of an on-disk store, against LevelDB and RocksDB.
 
 mod child;
 
@@ -53,10 +53,10 @@ fn part(name: &str) -> std::result::Result<Part, String> {
     found.ok_or_else(|| format!("the parts are {}", names()))
 }
 
-/// Whether a process can be held to some RAM here.
+/// Bytes of a limit that is tried, to find out whether a process can be limited here.
 const SOME_RAM_BYTES: u64 = 1 << 30;
 
-/// Runs what is asked for and writes the page.
+/// Runs the parts asked for and writes the page.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let size = match arguments.quick {
         true => Size::quick(),
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let findings = study.run(&|line| say!("{line}"))?;
     let place = |name: &str| arguments.out.join(name);
     let write = |name: &str, text: String| std::fs::write(place(name), text).map_err(at(&place(name)));
-    // What `--only` leaves out stays.
+    // Parts that `--only` leaves out stay as they were.
     let before = |name: &str| std::fs::read_to_string(place(name)).unwrap_or_default();
     write("cache.md", findings.text(&notes, &before("cache.md")))?;
     write("cache.csv", findings.csv(&before("cache.csv")))?;
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// This very program, even if its file was replaced meanwhile, and the driver of the peers if it is there.
+/// This program, even if its file was replaced meanwhile, and the driver of the peers if it is there.
 fn programs(rivals: &Path) -> Programs {
     let this = format!("/proc/{}/exe", std::process::id());
     let peers = rivals.join("stores/stores");

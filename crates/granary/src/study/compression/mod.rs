@@ -51,7 +51,7 @@ pub struct Arguments {
 const OPERATIONS: u64 = 20_000;
 const OPERATIONS_QUICK: u64 = 2_000;
 
-/// The values that keys of the trace get.
+/// The values for keys of the trace.
 const TRACE_VALUES: [&str; 2] = ["mdn.values", "crates.values"];
 
 /// Runs all of it and writes the page.

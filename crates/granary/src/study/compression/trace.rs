@@ -1,4 +1,4 @@
-//! A memcached server with and without compression on a trace, in the same RAM and flash, beside what the model predicts.
+//! A memcached server with and without compression on a trace, with the same RAM and flash, against the model.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const TEXT: &str = include_str!("trace.md");
 
 const POLICIES: [&str; 2] = ["flashield", "reuse"];
 
-/// Hits of all reads: as the model predicts, and on the server.
+/// Hit ratios of reads: predicted by the model, and measured on the server.
 #[derive(Clone, Copy)]
 struct Hits {
     model: f64,
@@ -33,10 +33,10 @@ struct Line {
     zstd: Hits,
 }
 
-/// What came of it.
+/// Results of the replays.
 #[derive(Default)]
 pub struct Findings {
-    /// Of each kind of values: the workload with them, and the server's space.
+    /// By kind of values: a description of the workload with them, and the server's space.
     workloads: Vec<(String, Budget)>,
     lines: Vec<Line>,
 }
@@ -111,7 +111,7 @@ impl Findings {
         self.table().text()
     }
 
-    /// Its section of the page.
+    /// The section of the page.
     pub fn text(&self) -> String {
         let workload = |(description, budget): &(String, Budget)| {
             let [dram, flash] = [budget.dram_bytes, budget.flash_bytes].map(|bytes| bytes as f64 / 1e6);

@@ -1,4 +1,4 @@
-//! The engines, asked alike.
+//! The engines, behind one trait.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use granary_sql::Executables;
 use crate::client::Client;
 use crate::failure::Result;
 
-/// Something that runs SQL and says how long it took.
+/// An engine that runs SQL and measures the time.
 pub trait Engine {
-    /// Seconds and the answer as TabSeparated.
+    /// The seconds, and the answer as TabSeparated.
     fn run(&mut self, sql: &str) -> Result<(f64, String)>;
 }
 
@@ -20,10 +20,10 @@ impl Engine for ClickHouse {
     }
 }
 
-/// Granary in this process, as ClickHouse is in its driver's.
+/// Granary, in this process; ClickHouse runs in its driver's.
 pub struct Granary {
     client: Client,
-    /// The program that answers keys.
+    /// The program that answers keys, as the source.
     pub source: String,
 }
 
@@ -41,7 +41,7 @@ impl Engine for Granary {
     }
 }
 
-/// Drops the dictionary and makes it with another layout: empty.
+/// Drops the dictionary and creates it with another layout, empty.
 pub fn create(engine: &mut dyn Engine, layout: &str, source: &str) -> Result<()> {
     engine.run("DROP DICTIONARY IF EXISTS dict")?;
     engine.run(&format!(
@@ -65,7 +65,7 @@ pub fn read_query(keys: u64, lookups: u64) -> String {
     )
 }
 
-/// How many keys have the value that the source gives.
+/// Counts the keys with the source's value.
 pub fn check_query(keys: u64) -> String {
     format!("SELECT countIf(dictGetString('dict','str',number) = 'testtesttest') FROM numbers({keys})")
 }

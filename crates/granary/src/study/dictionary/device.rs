@@ -13,22 +13,22 @@ use super::size::Size;
 use crate::failure::{Failure, Result, at};
 use crate::study::figure::{bytes, count, reached};
 
-/// Reads that one of Granary's threads keeps in flight; fio's are as many.
+/// Reads that each of Granary's threads keeps in flight; fio does the same.
 const DEPTH: usize = 64;
 const BLOCK: usize = 4096;
-/// Of fio's reads a second.
+/// Wanted part of fio's reads a second.
 const SHARE_WANTED: f64 = 0.9;
 const CLEAN_SECONDS_WANTED: f64 = 2.0;
 const KILLED_SECONDS_WANTED: f64 = 5.0;
-/// How long the process that is killed may write first.
+/// How long the process writes before it is killed.
 const WRITING: Duration = Duration::from_millis(300);
 
-/// What came of it.
+/// Results of both parts.
 pub struct Device {
     file: u64,
-    /// Reads of the device a second.
+    /// Granary's reads of the device a second.
     pub granary: Samples,
-    /// The same of fio; empty without it.
+    /// fio's; empty without fio.
     pub fio: Samples,
     pub fio_version: Option<String>,
     /// Blocks read for each key found.
@@ -65,13 +65,13 @@ pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Device> {
 }
 
 fn remove(path: &Path) {
-    // What is left goes with the whole folder.
+    // Files that remain are removed with the whole folder.
     let _ = std::fs::remove_file(path.with_extension("bin"));
 }
 
 /// Lets another process write to the cache and kills it with SIGKILL.
 fn kill_a_writer(path: &Path, entries: u64) -> Result<()> {
-    // This very program, even if its file was replaced meanwhile.
+    // This program, even if its file was replaced meanwhile.
     let program = PathBuf::from("/proc/self/exe");
     let mut child = Command::new(&program)
         .args(["study", "write-until-killed", "--entries", &entries.to_string(), "--path"])
@@ -97,7 +97,7 @@ pub struct WriteUntilKilled {
 }
 
 impl WriteUntilKilled {
-    /// Opens the cache, says `ready`, and writes.
+    /// Opens the cache, prints `ready`, and writes.
     pub fn run(&self) -> Result<()> {
         Ok(write_until_killed(&self.path, self.entries, || say!("ready"))?)
     }

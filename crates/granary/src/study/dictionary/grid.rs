@@ -1,4 +1,4 @@
-//! Block size against buffer size, which the seed left open.
+//! Block size against write buffer size, which the seed left open.
 
 use granary_lab::{Report, Samples};
 

@@ -1,4 +1,4 @@
-//! The page and the table of figures that a study leaves behind.
+//! The page and the table of figures of the study.
 
 use granary_lab::Samples;
 
@@ -11,7 +11,7 @@ use crate::study::figure::{bytes, count};
 /// Everything that was measured.
 pub struct Page<'a> {
     pub size: &'a Size,
-    /// Machine, versions.
+    /// Machine and versions.
     pub notes: &'a [String],
     pub seed: &'a Seed,
     pub grid: &'a Grid,
@@ -103,7 +103,7 @@ writes to it, and is killed meanwhile; then it is opened again.
         )
     }
 
-    /// A line for each figure: what, who, median, least, most, unit.
+    /// A line for each figure: part, line, contender, median, least, most, unit.
     pub fn csv(&self) -> String {
         let mut text = String::from("part,line,contender,median,min,max,unit\n");
         let mut add = |part: &str, line: &str, contender: &str, samples: &Samples, unit: &str| {

@@ -18,23 +18,23 @@ pub const CONTENDERS: [&str; 3] = ["ClickHouse", "Granary, RAM tier off", "Grana
 
 const MAX_STORED_KEYS: u64 = 2_097_152;
 const BLOCK_SIZE: u64 = 4096;
-/// What ClickHouse needs to read any record back: the square of BLOCK_SIZE (its issue 117991).
+/// The value with which ClickHouse can read any record back: the square of BLOCK_SIZE (its issue 117991).
 const READ_BUFFER_SIZE: u64 = BLOCK_SIZE * BLOCK_SIZE;
 
-/// A read counts as the best of so many, as in the experiment that introduced these dictionaries.
+/// A read's time is the best of this many, as in the experiment that introduced these dictionaries.
 const READS_BEST_OF: usize = 3;
 
 /// One line of the table.
 pub struct Line {
     pub layout: String,
     pub measure: String,
-    /// Of each contender; seconds.
+    /// Seconds, by contender.
     pub samples: [Samples; 3],
-    /// How many times faster than ClickHouse Granary is to be: with the RAM tier off, and with defaults.
+    /// Wanted speed of Granary as a multiple of ClickHouse's: with the RAM tier off, and with defaults.
     pub targets: [Option<f64>; 2],
 }
 
-/// All of them.
+/// All lines.
 pub struct Seed {
     pub lines: Vec<Line>,
 }
@@ -46,7 +46,7 @@ enum Measure {
     OneKey,
 }
 
-/// The program that both engines ask: the one that is set up with ClickHouse, or one compiled here.
+/// The program that both engines use as source: the one installed with ClickHouse, or one compiled here.
 pub fn source_program(rivals: &Path, scratch: &Path) -> Result<PathBuf> {
     let there = rivals.join("clickhouse/source");
     if there.exists() {
@@ -113,7 +113,7 @@ fn granary_layout(size: &Size, write_buffer: Option<u64>, contender: usize) -> S
     }
 }
 
-/// What is measured of a layout, with the ratios to reach.
+/// The measures of a layout, with the wanted ratios.
 fn measures(size: &Size, write_buffer: Option<u64>) -> Vec<(Measure, [Option<f64>; 2])> {
     let [short, middle, long] = size.reads;
     let [small, .., one_mib, all] = size.write_buffers;
@@ -150,7 +150,7 @@ fn run_one(engine: &mut dyn Engine, size: &Size, measure: Measure, round: usize)
             Ok(best)
         }
         Measure::OneKey => {
-            // Of the half that was written first: the write buffer has left them. Other ones each round.
+            // Keys of the half written first, which have left the write buffer; other ones each round.
             let step = (size.keys / 2 / size.single_keys).max(1);
             let mut samples = Samples::default();
             for i in 0..size.single_keys {
@@ -188,7 +188,7 @@ pub fn run(
                 let engine: &mut dyn Engine = match (contender, &mut clickhouse) {
                     (0, Some(clickhouse)) if round < size.clickhouse_runs(write_buffer) => *clickhouse,
                     (0, _) => continue,
-                    // CACHE is RAM and nothing else: there is no tier to switch off.
+                    // CACHE is RAM only: there is no tier to switch off.
                     (1, _) if write_buffer.is_none() => continue,
                     _ => granary,
                 };
@@ -219,7 +219,7 @@ pub fn run(
     Ok(Seed { lines })
 }
 
-/// Wrong values make a fast engine worthless.
+/// Checks the values: a fast engine with wrong ones is worthless.
 fn check(engine: &mut dyn Engine, size: &Size, who: &str) -> Result<()> {
     let (_, right) = engine.run(&check_query(size.keys))?;
     if right.trim() == size.keys.to_string() {
@@ -261,7 +261,7 @@ impl Seed {
     pub fn bars(&self, size: &Size) -> (Vec<&'static str>, Vec<(String, Vec<f64>)>) {
         let shown = [name(Measure::Fill, size), name(Measure::Read(size.reads[1]), size)];
         let groups = self.lines.iter().filter(|line| shown.contains(&line.measure)).map(|line| {
-            // Ten names stand side by side under the axis.
+            // Ten names must fit side by side under the axis.
             let layout = line.layout.trim_start_matches("SSD_CACHE, ").trim_end_matches(" (everything)");
             let measure = line.measure.split(' ').next().unwrap_or_default();
             // A contender without runs has no bar.

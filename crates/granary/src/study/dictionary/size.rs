@@ -1,33 +1,33 @@
-//! How much of everything a study does.
+//! The scale of the study.
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
 /// Counts and sizes; bytes unless the name says otherwise.
 pub struct Size {
-    /// Whether the figures mean something.
+    /// Whether the figures are meaningful.
     pub kind: Kind,
     pub repetitions: usize,
     /// Keys of the seed's experiment.
     pub keys: u64,
-    /// Lookups of the seed's experiment; the last one is beyond it.
+    /// Lookups of the seed's experiment; the last count goes beyond it.
     pub reads: [u64; 3],
-    /// Queries for one key, a run's figure being their median.
+    /// Queries for one key each; a run's figure is their median.
     pub single_keys: u64,
-    /// Of SSD_CACHE's four write buffers; the last one holds everything.
+    /// The four write buffers of SSD_CACHE; the last one holds everything.
     pub write_buffers: [u64; 4],
     pub file_size: u64,
     pub grid_blocks: Vec<u64>,
     pub grid_buffers: Vec<u64>,
-    /// File for one wanted key a block.
+    /// File size of the part with one wanted key per block.
     pub block_file: u64,
-    /// Lookups in it.
+    /// Lookups of that part.
     pub block_lookups: u64,
     pub fio_seconds: u32,
     pub reopened_entries: u64,
 }
 
-/// What a study is for.
+/// The purpose of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Full,
@@ -54,7 +54,7 @@ impl Size {
         }
     }
 
-    /// Enough to run through every line.
+    /// Enough to execute every line.
     pub fn quick() -> Size {
         Size {
             kind: Kind::Smoke,
@@ -73,7 +73,7 @@ impl Size {
         }
     }
 
-    /// How often a layout is run on ClickHouse: with one block a write it waits for minutes.
+    /// Runs of a layout on ClickHouse: with a write buffer of one block it takes minutes.
     pub fn clickhouse_runs(&self, write_buffer: Option<u64>) -> usize {
         if write_buffer == Some(self.write_buffers[0]) { 1 } else { self.repetitions }
     }

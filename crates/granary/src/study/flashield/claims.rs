@@ -1,4 +1,4 @@
-//! What the paper says, what we want, and whether it is so here.
+//! The paper's claims and our goals, and whether they hold here.
 
 use granary_lab::Report;
 use granary_lab::model::Tally;
@@ -41,7 +41,7 @@ pub fn report(runs: &Runs) -> Report {
     report
 }
 
-/// What we want of our own policy, a line for each workload.
+/// The goals of our own policy, a line for each workload.
 pub fn goals(runs: &Runs) -> Report {
     let mut report = Report::new(&[
         "workload",
@@ -77,7 +77,7 @@ fn hits(tally: &Tally) -> f64 {
     tally.hit_ratio() * 100.0
 }
 
-/// Whether a figure does not rise from one run to the next, but for noise.
+/// Whether a figure does not rise from run to run, within noise.
 fn falls(tallies: &[Tally], figure: impl Fn(&Tally) -> f64) -> bool {
     let figures: Vec<f64> = tallies.iter().map(figure).collect();
     figures.windows(2).all(|pair| pair[1] <= pair[0] * 1.01 + 0.001)

@@ -26,11 +26,11 @@ const FILES: [&str; 7] = [
     "graph_cache_leader_fbobj",
 ];
 
-/// Twitter's table, and clusters of it in which objects live long enough for a cache to matter, with different
-/// popularity, sizes and operations.
+/// Twitter's table, and clusters in it whose objects live long enough for a cache to matter, with different popularity,
+/// sizes and operations.
 const CLUSTERS: (&str, [u32; 6]) = ("twitter_clusters_2020Mar.md", [14, 19, 29, 45, 48, 52]);
 
-/// The inputs whose files are there.
+/// The inputs whose files exist.
 pub fn find(folder: &Path) -> Vec<Input> {
     let files = FILES.map(|name| (name, None));
     let clusters = CLUSTERS.1.map(|number| (CLUSTERS.0, Some(number)));

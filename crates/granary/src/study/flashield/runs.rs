@@ -8,15 +8,15 @@ use crate::failure::Result;
 use crate::progress::bar;
 use crate::replay::{describe, sizes};
 
-/// How much is replayed.
+/// The scale of the replays.
 pub struct Scope {
-    /// Requests that are drawn from statistics.
+    /// Requests drawn from statistics.
     pub requests: u64,
-    /// Most requests of a trace.
+    /// Maximum requests of a trace.
     pub limit: usize,
 }
 
-/// Compared on every workload, at [`PART`] and [`RATIO`].
+/// Policies compared on every workload, at [`PART`] and [`RATIO`].
 pub const POLICIES: [&str; 13] = [
     "reuse",
     "flashield",
@@ -33,33 +33,33 @@ pub const POLICIES: [&str; 13] = [
     "belady",
 ];
 
-/// The first of [`POLICIES`]: ours, those of the paper, and what all of them are measured by.
+/// How many of the first [`POLICIES`] are in the paper's tables: ours, the paper's, and the baseline of all.
 pub const PAPER: usize = 5;
 
-/// DRAM and flash together, of the working set.
+/// DRAM and flash together, as a part of the working set.
 pub const PART: f64 = 0.15;
 
-/// Flash to DRAM.
+/// Ratio of flash to DRAM.
 pub const RATIO: u64 = 7;
 
-/// Reads to expect.
+/// Thresholds of expected reads.
 pub const THRESHOLDS: [u8; 5] = [1, 2, 3, 5, 8];
 
-/// Flash to DRAM, varied.
+/// Ratios of flash to DRAM that are compared.
 pub const RATIOS: [u64; 3] = [3, 7, 15];
 
-/// Parts of the working set, varied.
+/// Parts of the working set that are compared.
 pub const PARTS: [f64; 3] = [0.05, 0.15, 0.4];
 
-/// One workload's.
+/// The results of one workload.
 pub struct Line {
     pub name: String,
     pub label: String,
     pub description: String,
-    /// In the order of [`POLICIES`].
+    /// By policy, in the order of [`POLICIES`].
     pub policies: Vec<Tally>,
     pub thresholds: Vec<Tally>,
-    /// In the order of [`RATIOS`], of our policy and of the paper's.
+    /// In the order of [`RATIOS`], for our policy and for the paper's.
     pub ratios: Vec<Tally>,
     pub paper_ratios: Vec<Tally>,
     /// In the order of [`PARTS`]: ours, and FIFO.
@@ -74,7 +74,7 @@ impl Line {
     }
 }
 
-/// All of them.
+/// The results of all workloads.
 pub struct Runs {
     pub lines: Vec<Line>,
 }
@@ -250,12 +250,12 @@ impl Runs {
     }
 }
 
-/// A name that fits under its bars.
+/// A name short enough to fit under its bars.
 fn short(name: &str) -> String {
     name.split('_').next().unwrap_or_default().chars().take(11).collect()
 }
 
-/// The middle one (the mean of the two in the middle).
+/// The median (the mean of the two in the middle).
 pub fn median(values: &[f64]) -> f64 {
     let mut samples = granary_lab::Samples::default();
     values.iter().for_each(|value| samples.push(*value));

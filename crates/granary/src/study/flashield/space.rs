@@ -1,4 +1,4 @@
-//! Space use of a segment and reads of flash, by the sizes of blocks and objects: the cache itself on a disk.
+//! Space use of a segment and reads of flash, by sizes of blocks and objects: measured on the cache itself, on a disk.
 
 use std::path::Path;
 
@@ -11,22 +11,22 @@ use crate::scratch::Scratch;
 /// Bytes of a block.
 const BLOCKS: [u64; 4] = [4 << 10, 8 << 10, 16 << 10, 64 << 10];
 
-/// Bytes of the file of a run, and of one that is only to be seen to work.
+/// Bytes of a run's file, and of a quick run's.
 const FILE_BYTES: u64 = 64 << 20;
 const QUICK_FILE_BYTES: u64 = 32 << 20;
 
-/// What the paper has, and what we want.
+/// The paper's figure, and the wanted one.
 const PAPER: f64 = 0.99;
 const WANTED: f64 = 0.97;
 
-/// Of each of [`OBJECT_SIZES`], in the order of [`BLOCKS`].
+/// By [`OBJECT_SIZES`] and, within, by [`BLOCKS`].
 pub struct Space {
     file_bytes: u64,
     runs: Vec<[SpaceUse; BLOCKS.len()]>,
 }
 
 impl Space {
-    /// Measures it all, in a folder of its own inside `folder`.
+    /// Runs all measurements, in a new folder inside `folder`.
     pub fn measure(folder: &Path, quick: bool) -> Result<Self> {
         let scratch = Scratch::new(folder)?;
         let file_bytes = if quick { QUICK_FILE_BYTES } else { FILE_BYTES };
@@ -38,7 +38,7 @@ impl Space {
             for block in BLOCKS {
                 let path = scratch.path.join("space");
                 of_size.push(space_use(&path, file_bytes, block, size)?);
-                // Another block size does not open it; a file less to be looked at.
+                // It cannot be reopened with another block size; removing it keeps the folder small.
                 for suffix in ["bin", "state", "journal.0", "journal.1"] {
                     let _ = std::fs::remove_file(path.with_extension(suffix));
                 }
@@ -50,7 +50,7 @@ impl Space {
         Ok(Self { file_bytes, runs })
     }
 
-    /// A line for each of the sizes of objects, a column for each size of blocks.
+    /// A line for each size of objects, a column for each size of blocks.
     fn table(&self, figure: impl Fn(&SpaceUse) -> String) -> Report {
         let columns = BLOCKS.map(|block| format!("{} KiB", block >> 10));
         let headings: Vec<&str> = ["objects"].into_iter().chain(columns.iter().map(String::as_str)).collect();

@@ -1,4 +1,4 @@
-//! Items that are four times as large as the RAM given, so that most are on the device.
+//! Items four times as large as the given RAM, so that most are on the device.
 
 use std::path::Path;
 
@@ -21,36 +21,35 @@ const LOADS: [(usize, Asking); 7] = [
     (8, Asking::KeepingUp(16)),
 ];
 pub const VALUE_BYTES: usize = 1000;
-/// How much faster than extstore hits on the device are to be.
+/// Wanted speed of hits on the device, as a multiple of extstore's.
 const WANTED: f64 = 2.0;
-/// Of fio's reads a second, and of its 99th percentile.
+/// Wanted part of fio's reads a second, and multiple of its 99th percentile.
 const FIO_SHARE_WANTED: f64 = 0.8;
 const FIO_P99_WANTED: f64 = 1.5;
-/// Faster, and memcached drops items: it makes room for them too slowly.
+/// If filled faster, memcached drops items: it makes room for them too slowly.
 const FILL_BYTES_PER_SECOND: f64 = 20e6;
-/// memcached's own RAM beside that for items: threads, buffers for pages and writes. What it does not use is
-/// page cache.
+/// memcached's own RAM beside that for items: threads, buffers for pages and writes. The unused rest is page cache.
 pub const BESIDE_ITEMS_BYTES: u64 = 64 << 20;
-/// What Granary reads at a time, with so much RAM and flash.
+/// Bytes of a read of Granary with this much RAM and flash.
 const BLOCK: usize = BLOCK_BYTES as usize;
 
 /// Runs of a contender under one load.
 #[derive(Default)]
 pub struct OnFlash {
     pub all: Runs,
-    /// Hits from the device, a second.
+    /// Hits from the device a second.
     pub hits: Samples,
-    /// Reads from the device for each of these.
+    /// Reads of the device per such hit.
     pub reads_per_hit: Samples,
 }
 
-/// Of each load: Granary, extstore, fio.
+/// By load: Granary, extstore, fio.
 pub struct Flash {
     pub runs: Vec<([OnFlash; 2], Vec<Fio>)>,
     pub is_limited: bool,
 }
 
-/// What a server says of its hits on the device, and of the reads that they took.
+/// A server's statistics: hits on the device, and reads for these.
 fn on_flash(contender: usize, server: &Server) -> Result<[u64; 2]> {
     let group = ["granary", ""][contender];
     let statistics = server.statistics(group)?;
@@ -58,14 +57,14 @@ fn on_flash(contender: usize, server: &Server) -> Result<[u64; 2]> {
     Ok(names.map(|name| statistics.get(name).copied().unwrap_or(0)))
 }
 
-/// Runs it.
+/// Runs the measurements.
 pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Flash> {
     let items = Items { keys: size.flash_keys, value_bytes: VALUE_BYTES };
     let given = Given { memory_bytes: size.flash_memory_bytes, flash_bytes: size.flash_bytes, threads: 4 };
     let limit = MemoryLimit::new(given.memory_bytes + BESIDE_ITEMS_BYTES).ok();
     let is_limited = limit.is_some();
     let folder = scratch.join("flash");
-    // What leaves RAM goes to the device, as in extstore.
+    // All items that leave RAM go to the device, as with extstore.
     let servers =
         [servers::granary(&folder, given, "probability:1")?, servers::memcached(scratch, given, limit)?];
     let failed = |error| Failure::File("load".to_owned(), error);

@@ -1,4 +1,4 @@
-//! Items that are all in RAM.
+//! Items that all fit into RAM.
 
 use std::path::Path;
 
@@ -9,22 +9,22 @@ use super::servers::{self, Given};
 use super::{Runs, Size};
 use crate::failure::{Failure, Result};
 
-/// How a connection asks, and how much faster than memcached that is to be.
+/// How a connection asks, and the wanted speed as a multiple of memcached's.
 pub const LOADS: [(Asking, f64); 3] =
     [(Asking::InTurns(1), 1.0), (Asking::InTurns(32), 1.5), (Asking::Together(32), 1.5)];
 pub const CONNECTIONS: usize = 50;
 pub const VALUE_BYTES: usize = 300;
 const GIVEN: Given = Given { memory_bytes: 256 << 20, flash_bytes: 0, threads: 1 };
 
-/// Of each load: Granary, memcached.
+/// By load: Granary, memcached.
 pub struct Memory {
     pub runs: Vec<[Runs; 2]>,
 }
 
-/// Runs it.
+/// Runs the measurements.
 pub fn run(size: &Size, scratch: &Path) -> Result<Memory> {
     let items = Items { keys: size.memory_keys, value_bytes: VALUE_BYTES };
-    // As it comes, with space on the device, of which nothing is wanted here.
+    // With the default configuration, including space on the device, which is not used here.
     let with_flash = Given { flash_bytes: size.flash_bytes, ..GIVEN };
     let granary = servers::granary(&scratch.join("memory"), with_flash, "flashield")?;
     let memcached = servers::memcached(scratch, GIVEN, None)?;

@@ -1,5 +1,5 @@
-//! `granary study memcached`: items in RAM beside memcached's, items on the device beside its extstore's and
-//! beside fio.
+//! `granary study memcached`: items in RAM against memcached's, items on the device against its extstore's and against
+//! fio.
 
 mod flash;
 mod memory;
@@ -42,14 +42,14 @@ pub struct Arguments {
 
 const INSTALL: &str = "scripts/install-rivals.sh installs it";
 
-/// How much is measured.
+/// The scale of the study.
 pub struct Size {
     pub quick: bool,
     pub repetitions: usize,
     pub time: Duration,
     /// Keys of the items in RAM.
     pub memory_keys: u64,
-    /// Keys of the items that are four times as large as RAM.
+    /// Keys of items four times as large as RAM.
     pub flash_keys: u64,
     pub flash_memory_bytes: u64,
     pub flash_bytes: u64,

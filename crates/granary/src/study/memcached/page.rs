@@ -1,4 +1,4 @@
-//! The page that the study leaves behind.
+//! The page of the study.
 
 use granary_lab::{Asking, Samples};
 
@@ -10,23 +10,23 @@ use super::servers;
 /// Everything that was measured.
 pub struct Page<'a> {
     pub size: &'a Size,
-    /// Machine, versions.
+    /// Machine and versions.
     pub notes: &'a [String],
     pub memory: &'a Memory,
     pub flash: &'a Flash,
 }
 
-/// How often `theirs` is in `ours`.
+/// The ratio of `ours` to `theirs`.
 pub fn ratio(ours: &Samples, theirs: &Samples) -> f64 {
     ours.median() / theirs.median()
 }
 
-/// Whether it was.
+/// Whether a goal was reached, as a word.
 pub fn reached(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
 
-/// How keys are asked for, after their number.
+/// How keys are asked for, as shown after their number.
 pub fn form(asking: Asking) -> &'static str {
     match asking {
         Asking::InTurns(1) => "",
@@ -36,8 +36,8 @@ pub fn form(asking: Asking) -> &'static str {
     }
 }
 
-/// Which of the loads are judged: of those with as many keys under way on as many connections the one in whose form
-/// memcached is fastest. Of each load: connections and keys, and memcached's figure.
+/// Which loads are judged: among those with the same number of connections and of keys in flight, the form in which
+/// memcached is fastest. `loads`: (connections, keys), and memcached's figure.
 pub fn judged(loads: &[((usize, usize), f64)]) -> Vec<bool> {
     let best = |of: &((usize, usize), f64)| {
         loads.iter().filter(|other| other.0 == of.0).all(|other| other.1 <= of.1)

@@ -1,4 +1,4 @@
-//! The servers that are compared, each a process of its own.
+//! The compared servers, each in its own process.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use granary_lab::MemoryLimit;
 
 use crate::failure::{Failure, Result};
 
-/// What a server is given.
+/// The resources of a server.
 #[derive(Clone, Copy)]
 pub struct Given {
     /// RAM for items.
@@ -21,11 +21,11 @@ pub struct Given {
     pub threads: usize,
 }
 
-/// A server that runs; it ends when this is dropped.
+/// A running server, ended on drop.
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
-    /// Goes after its process.
+    /// Dropped after its process has ended.
     limit: Option<MemoryLimit>,
 }
 
@@ -34,7 +34,7 @@ const MIB: u64 = 1 << 20;
 /// Granary's memcached server, as `granary server` runs it.
 pub fn granary(folder: &Path, given: Given, admission: &str) -> Result<Server> {
     let address = free_address()?;
-    // This very program, even if its file was replaced meanwhile.
+    // This program, even if its file was replaced meanwhile.
     let mut command = Command::new("/proc/self/exe");
     command.arg("server").arg("--path").arg(folder).args(["--http", "127.0.0.1:0"]);
     command.args(["--memcached", &address.to_string(), "--memcached-admission", admission]);
@@ -44,8 +44,8 @@ pub fn granary(folder: &Path, given: Given, admission: &str) -> Result<Server> {
     Server::start(command, address)
 }
 
-/// A real memcached; with space on the device, its extstore in a file of `folder`. `limit`: RAM in all, the
-/// page cache among it.
+/// A real memcached; with space on the device, its extstore in a file of `folder`. `limit`: RAM in total, including the
+/// page cache.
 pub fn memcached(folder: &Path, given: Given, limit: Option<MemoryLimit>) -> Result<Server> {
     let address = free_address()?;
     let mut command = match &limit {
@@ -62,8 +62,8 @@ pub fn memcached(folder: &Path, given: Given, limit: Option<MemoryLimit>) -> Res
     Ok(server)
 }
 
-/// Its options: small pages for a small store, as many threads for reads as it has any use for, and room for
-/// what it keeps in RAM of each item on the device made in time.
+/// extstore's options: small pages for a small store, as many threads for reads as it can use, and room made in time
+/// for what it keeps in RAM per item on the device.
 pub fn extstore(folder: &Path, flash_bytes: u64) -> String {
     let file = folder.join("extstore");
     format!(
@@ -95,7 +95,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The numbers of `stats` and a group of them.
+    /// The numbers of `stats` and one of its groups.
     pub fn statistics(&self, group: &str) -> Result<HashMap<String, u64>> {
         self.ask_statistics(group).map_err(|error| Failure::File("statistics".to_owned(), error))
     }
@@ -117,14 +117,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Its data goes with the folder: there is nothing to be gentle with.
+        // Its data are removed with the folder, so it can be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
         self.limit = None;
     }
 }
 
-/// What memcached says of itself.
+/// memcached's version.
 pub fn version() -> Result<String> {
     let said = Command::new("memcached").arg("-V").output();
     let said =

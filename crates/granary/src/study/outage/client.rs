@@ -1,4 +1,4 @@
-//! One connection: a request after the other until the time is over, every answer checked.
+//! One connection: one request after another until the end, with every answer checked.
 
 use std::time::Instant;
 
@@ -8,24 +8,24 @@ use super::kind::{KINDS, Kind};
 use super::tally::Request;
 use crate::study::served::{agent, post};
 
-/// What it speaks.
+/// The protocol of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Speech {
-    /// Keys and rows, as ClickHouse does.
+    /// Keys and rows, as ClickHouse asks.
     Rows,
     Sql,
 }
 
-/// Keys that one statement names.
+/// Maximum number of keys in a statement.
 const SQL_KEYS_MAX: u64 = 8;
 
-/// Keys of each kind, and how many rows the table has.
+/// Keys of each kind, and the number of rows in the table.
 pub struct Keys {
     pub of: [Vec<u64>; KINDS.len()],
     pub rows: u64,
 }
 
-/// Asks until `end`.
+/// Sends requests until `end`.
 pub fn ask(url: &str, speech: Speech, keys: &Keys, seed: u64, end: Instant) -> Vec<Request> {
     let (agent, mut random) = (agent(), Rng::with_seed(seed));
     let mut requests = Vec::new();
@@ -77,7 +77,7 @@ fn bytes(keys: &[u64]) -> Vec<u8> {
     keys.iter().flat_map(|key| key.to_le_bytes()).collect()
 }
 
-/// The answer in RowBinary.
+/// The expected answer in RowBinary.
 fn rows(keys: &[u64], rows: u64) -> Vec<u8> {
     let mut answer = Vec::new();
     for key in keys.iter().filter(|key| **key < rows) {
@@ -96,7 +96,7 @@ fn statement(kind: Kind, keys: &[u64]) -> Vec<u8> {
     format!("SELECT {}", keys.iter().map(one).collect::<Vec<_>>().join(" + ")).into_bytes()
 }
 
-/// The answer in TabSeparated.
+/// The expected answer in TabSeparated.
 fn sum(keys: &[u64], rows: u64) -> Vec<u8> {
     let sum: u64 = keys.iter().filter(|key| **key < rows).map(|key| key * 7).sum();
     format!("{sum}\n").into_bytes()

@@ -1,4 +1,4 @@
-//! PostgreSQL is stopped or paused, and comes back.
+//! Stops or pauses PostgreSQL, and brings it back.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -8,21 +8,21 @@ use crate::failure::Result;
 use crate::study::postgres::Postgres;
 use crate::study::served::Served;
 
-/// A time without the source.
+/// A period without the source.
 pub struct Window {
     pub fault: Fault,
     pub failed: Instant,
     pub returned: Instant,
-    /// Until when Granary may leave the source alone after its failures.
+    /// Until when Granary may stay in back-off after its failures.
     pub may_fail_until: Instant,
-    /// Requests to the source that Granary has made in this time.
+    /// Granary's requests to the source in this period.
     pub requests: u64,
 }
 
-/// Beyond what is scheduled: requests that were under way, and the clock's whole seconds.
+/// Tolerance for requests under way, and for the clock's whole seconds.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// Lets all faults happen, at their times after `start`. `is_there` says whether the source may be asked.
+/// Triggers all faults, at their times after `start`. `is_there` tells others whether the source may be asked.
 pub fn happen(
     size: &Size,
     start: Instant,
@@ -51,8 +51,9 @@ pub fn happen(
         let returned = Instant::now();
         drop(postgres);
         is_there(true);
-        // After failure n ClickHouse waits 5 s and at most 2^(n-1) more; one more may be under way.
-        // DIRECT has no back-off: it fails as often as it is asked.
+        // After failure n Granary waits, like ClickHouse, 5 s and at most 2^(n-1) more; one more failure may be under
+        // way.
+        // DIRECT has no back-off: each request fails.
         let failures = number(served, "max(if(type LIKE '%Direct', 0, error_count))")?;
         let wait = Duration::from_secs(5 + (1 << failures.min(9)));
         windows.push(Window { fault, failed, returned, may_fail_until: returned + wait + MARGIN, requests });
@@ -61,7 +62,7 @@ pub fn happen(
     Ok(windows)
 }
 
-/// A number of `system.dictionaries`.
+/// A number from `system.dictionaries`.
 pub fn number(served: &Served, what: &str) -> Result<u64> {
     let text = served.ask(&format!("SELECT {what} FROM system.dictionaries"))?;
     text.parse().map_err(|_| crate::failure::Failure::Answer(text))

@@ -1,4 +1,4 @@
-//! The dictionaries that are asked, and what may be expected of each while its source is away.
+//! The dictionaries of the study, and what is expected of each while its source is away.
 
 use crate::failure::{Failure, Result};
 use crate::study::postgres::Postgres;
@@ -9,25 +9,25 @@ use super::size::Size;
 /// A dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Cached before anything fails, for longer than it all takes: answered all the time.
+    /// Cached before the first fault, for longer than the study: always answered.
     Warm,
-    /// Entries of a few seconds that may be answered when they have expired: answered all the time.
+    /// Entries that live for seconds, and may be answered when expired: always answered.
     Stale,
-    /// Entries of a few seconds: answered while the source is there.
+    /// Entries that live for seconds: answered while the source is there.
     Fresh,
-    /// More keys than it may keep: answered while the source is there.
+    /// More keys than it can keep: answered while the source is there.
     Cold,
-    /// Nothing is kept: answered while the source is there.
+    /// Nothing is cached: answered while the source is there.
     Direct,
 }
 
 pub const KINDS: [Kind; 5] = [Kind::Warm, Kind::Stale, Kind::Fresh, Kind::Cold, Kind::Direct];
 
-/// Connections to the source that each may have.
+/// Connections to the source per dictionary.
 pub const THREADS: u64 = 4;
-/// How long a lookup waits for the source; 60 s unless it is said.
+/// How long a lookup waits for the source; the default is 60 s.
 const WAIT_MS: u64 = 2000;
-/// The same of the quick form, which may run beside anything.
+/// The same for a quick run, which may run beside other load.
 const QUICK_WAIT_MS: u64 = 15_000;
 
 impl Kind {
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// Of a hundred requests.
+    /// Percent of the requests.
     pub fn share(self) -> u64 {
         match self {
             Kind::Warm => 50,
@@ -52,12 +52,12 @@ impl Kind {
         }
     }
 
-    /// Whether an error is a fault, whatever the source does.
+    /// Whether every error is a fault, whatever the source does.
     pub fn is_always_answered(self) -> bool {
         matches!(self, Kind::Warm | Kind::Stale)
     }
 
-    /// Keys of one request at most: those that are asked of the source each time are fewer.
+    /// Maximum keys of a request: fewer for keys that are asked of the source each time.
     pub fn batch_max(self) -> u64 {
         match self {
             Kind::Warm | Kind::Stale => 5000,
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// Makes the dictionary and gives the keys that will be asked for: all those of `warm` and `stale` are cached.
+    /// Creates the dictionary and returns the keys to ask for: all those of `warm` and `stale` are cached.
     pub fn prepare(self, size: &Size, served: &Served, postgres: &Postgres) -> Result<Vec<u64>> {
         let (name, source, layout) = (self.name(), postgres.source("users"), self.layout(size));
         served.ask(&format!(
@@ -97,7 +97,7 @@ impl Kind {
         let keys: Vec<u64> = match self {
             Kind::Warm => (0..size.warm).collect(),
             Kind::Stale | Kind::Fresh => (0..size.short).collect(),
-            // One in eleven is not there.
+            // One in eleven is missing.
             Kind::Cold | Kind::Direct => (0..size.rows + size.rows / 10).collect(),
         };
         if !self.is_always_answered() {
@@ -105,7 +105,7 @@ impl Kind {
         }
         let bytes: Vec<u8> = keys.iter().flat_map(|key| key.to_le_bytes()).collect();
         served.post(&format!("/dictionary/{name}"), &bytes)?;
-        // A few keys look alike to the index, and one of each pair has driven the other out.
+        // A few keys look alike to the index, and one of each pair has evicted the other.
         let resident = served.ask(&format!("SELECT id FROM {name}"))?;
         let resident: Vec<u64> = resident.lines().filter_map(|line| line.parse().ok()).collect();
         match resident.len() as u64 * 100 >= keys.len() as u64 * 99 {

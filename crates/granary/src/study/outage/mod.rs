@@ -53,7 +53,7 @@ pub struct Arguments {
     data: PathBuf,
 }
 
-/// Runs it, writes the page, and fails if there was an error that nobody asked for.
+/// Runs the study, writes the page, and fails if there was an unexpected error.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let connections = arguments.connections as usize;
     let size = match arguments.quick {

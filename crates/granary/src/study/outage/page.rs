@@ -1,4 +1,4 @@
-//! The page that the study leaves behind.
+//! The page of the study.
 
 use std::time::Instant;
 
@@ -11,15 +11,15 @@ use super::tally::{Tallies, percentile_ms};
 use super::watch::Sample;
 use crate::study::figure::count;
 
-/// The course of things is shown in so many parts.
+/// Number of parts in the course over time.
 const PARTS: usize = 10;
-/// By how much RAM may grow from the second part to the last.
+/// Maximum growth of RAM from the second part to the last.
 const GROWTH_WANTED: f64 = 1.1;
 
 /// Everything that was measured.
 pub struct Page<'a> {
     pub size: &'a Size,
-    /// Machine, versions.
+    /// Machine and versions.
     pub notes: &'a [String],
     pub start: Instant,
     pub windows: &'a [Window],
@@ -31,7 +31,7 @@ fn ms(value: f64) -> String {
     if value.is_nan() { "-".to_owned() } else { format!("{value:.1}") }
 }
 
-/// Of some of the samples: median RAM in bytes, most connections, requests to the source a second.
+/// A part of the samples: median RAM in bytes, maximum connections, requests to the source a second.
 struct Part {
     resident: f64,
     connections: Option<u64>,
@@ -71,7 +71,7 @@ impl Page<'_> {
         report
     }
 
-    /// A line for each time without the source.
+    /// A line for each period without the source.
     pub fn outages(&self) -> Report {
         let mut report = Report::new(&[
             "PostgreSQL was",
@@ -126,7 +126,7 @@ impl Page<'_> {
         report
     }
 
-    /// What was to be reached.
+    /// The goals.
     fn targets(&self) -> Report {
         let mut report = Report::new(&["", "measured", "wanted", "reached"]);
         let mut row = |what: &str, measured: String, wanted: String, is: bool| {

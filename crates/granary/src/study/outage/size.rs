@@ -1,17 +1,17 @@
-//! How much of everything the study does.
+//! The scale of the study.
 
 use std::time::Duration;
 
-/// How long the source is away, and in which way.
+/// How the source is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Its process ends and its connections break; then it is started again.
+    /// Its process ends and its connections break; later it is started again.
     Stopped,
-    /// It takes requests and answers none; then it goes on.
+    /// It accepts requests and answers none; later it resumes.
     Paused,
 }
 
-/// When the source fails, and when it comes back, as parts of the whole time.
+/// When the source fails and when it returns, as parts of the whole time.
 pub const FAULTS: [(Fault, f64, f64); 4] = [
     (Fault::Stopped, 0.10, 0.15),
     (Fault::Paused, 0.30, 0.33),
@@ -21,7 +21,7 @@ pub const FAULTS: [(Fault, f64, f64); 4] = [
 
 /// Counts.
 pub struct Size {
-    /// Whether the figures mean nothing.
+    /// Whether the figures are meaningless.
     pub is_quick: bool,
     pub time: Duration,
     /// Connections, half of which speak SQL.
@@ -46,7 +46,7 @@ impl Size {
         }
     }
 
-    /// Enough to see every kind of fault.
+    /// Enough for every kind of fault.
     pub fn quick(connections: usize) -> Self {
         Self {
             is_quick: true,

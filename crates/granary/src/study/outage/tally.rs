@@ -1,4 +1,4 @@
-//! What was answered, and which errors nobody asked for.
+//! Counts answers, and unexpected errors.
 
 use std::time::Instant;
 
@@ -16,17 +16,17 @@ pub struct Request {
 /// Requests of one kind.
 #[derive(Default)]
 pub struct Tally {
-    /// Answered while the source was there, and while it was away.
+    /// Answers while the source was there, and while it was away.
     pub answered: [u64; 2],
-    /// Errors while the source was away, or was left alone after that.
+    /// Errors while the source was away, or in back-off after that.
     pub errors: u64,
-    /// Errors that nobody asked for.
+    /// Unexpected errors.
     pub faults: u64,
     /// Microseconds of answers while the source was there, and while it was away; sorted.
     pub latencies: [Vec<u32>; 2],
 }
 
-/// All of them.
+/// The counts of all kinds.
 pub struct Tallies {
     pub of: [Tally; KINDS.len()],
     /// Texts of the first faults.
@@ -39,7 +39,7 @@ pub struct Tallies {
 
 const EXAMPLES: usize = 5;
 
-/// Judges all requests.
+/// Classifies all requests.
 pub fn judge(requests: &[Request], windows: &[Window]) -> Tallies {
     let mut of = <[Tally; KINDS.len()]>::default();
     let mut examples = Vec::new();
@@ -55,7 +55,7 @@ pub fn judge(requests: &[Request], windows: &[Window]) -> Tallies {
             tally.latencies[usize::from(is_away)].push(u32::try_from(micros).unwrap_or(u32::MAX));
             continue;
         };
-        // What failed in a later one is not an earlier one's, however long that may be felt.
+        // An error in a later window does not count for an earlier one, however long that has effects.
         let window = windows
             .iter()
             .rposition(|window| request.ended >= window.failed && request.started <= window.may_fail_until);
@@ -89,13 +89,13 @@ fn seconds_after(time: Instant, start: Instant) -> f64 {
 }
 
 impl Tallies {
-    /// Errors that nobody asked for.
+    /// Number of unexpected errors.
     pub fn faults(&self) -> u64 {
         self.of.iter().map(|tally| tally.faults).sum()
     }
 }
 
-/// Milliseconds below which so many of sorted latencies are.
+/// The quantile `share` of sorted latencies, in milliseconds.
 pub fn percentile_ms(sorted: &[u32], share: f64) -> f64 {
     let place = (sorted.len() as f64 * share) as usize;
     sorted.get(place.min(sorted.len().saturating_sub(1))).map_or(f64::NAN, |micros| f64::from(*micros) / 1e3)

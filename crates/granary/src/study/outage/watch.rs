@@ -1,4 +1,4 @@
-//! What is seen from outside, once a second: RAM, connections to the source, requests to it.
+//! Samples once a second: RAM, connections to the source, requests to it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use super::size::Size;
 use crate::study::postgres::Postgres;
 use crate::study::served::Served;
 
-/// One look.
+/// One sample.
 pub struct Sample {
     /// Seconds since the start.
     pub seconds: f64,
@@ -22,7 +22,7 @@ pub struct Sample {
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Looks until the time is over.
+/// Takes samples until the end.
 pub fn watch(
     size: &Size,
     start: Instant,
@@ -34,7 +34,7 @@ pub fn watch(
     while start.elapsed() < size.time {
         let clients = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' \
                        AND pid <> pg_backend_pid()";
-        // Whoever lets it fail waits for this: a paused server would hold us.
+        // The lock is held while a fault is triggered; a paused server would block us.
         let connections = match postgres.try_lock() {
             Ok(postgres) if is_there.load(Ordering::SeqCst) => postgres.number(clients).ok(),
             _ => None,

@@ -1,4 +1,4 @@
-//! What stands between a query and PostgreSQL.
+//! What stands between a query and PostgreSQL, by contender.
 
 use super::size::Size;
 
@@ -9,10 +9,10 @@ pub enum Contender {
     Cache,
     SsdCache,
     Direct,
-    /// ClickHouse's layouts on a Granary that has an SSD_CACHE on PostgreSQL.
+    /// ClickHouse's layouts over a Granary that has an SSD_CACHE over PostgreSQL.
     DirectOnGranary,
     CacheOnGranary,
-    /// No ClickHouse: the requests that it would send.
+    /// No ClickHouse: only the requests that it would send.
     Requests,
 }
 
@@ -27,9 +27,9 @@ pub const CONTENDERS: [Contender; 6] = [
 
 /// The columns of the table and of every dictionary.
 pub const COLUMNS: &str = "id UInt64, name String, city String, balance Int64";
-/// What is asked for: one request for all of them.
+/// The attributes asked for, in one request.
 pub const ATTRIBUTES: &str = "('name', 'city', 'balance')";
-/// How ClickHouse and Granary talk to each other.
+/// The format between ClickHouse and Granary.
 pub const FORMAT: &str = "Native";
 const LIFETIME: &str = "LIFETIME(MIN 100000 MAX 100000)";
 
@@ -53,7 +53,7 @@ impl Contender {
         self != Contender::Requests
     }
 
-    /// ClickHouse's dictionary `users`. `postgres` and `granary` are the `SOURCE(...)` of either.
+    /// ClickHouse's dictionary `users`. `postgres` and `granary` are the `SOURCE(...)` for either.
     pub fn statement(self, size: &Size, postgres: &str, granary: &str) -> String {
         let source = if self.has_granary() { granary } else { postgres };
         let layout = match self {
@@ -65,8 +65,8 @@ impl Contender {
     }
 }
 
-/// With a write buffer that it does not wait for all the time, a read buffer with which it can read records
-/// back (its issue 117991), and one partition, with which it gives no wrong values.
+/// With a write buffer that it does not wait for all the time, a read buffer with which it can read records back (its
+/// issue 117991), and one partition, with which it returns no wrong values.
 pub fn clickhouse_ssd_cache(size: &Size) -> String {
     format!(
         "SSD_CACHE(BLOCK_SIZE 4096 WRITE_BUFFER_SIZE 1048576 READ_BUFFER_SIZE 16777216 FILE_SIZE {} \
@@ -75,7 +75,7 @@ pub fn clickhouse_ssd_cache(size: &Size) -> String {
     )
 }
 
-/// Granary's: what is not said is as it comes.
+/// Granary's layout, otherwise with defaults.
 pub fn granary_ssd_cache(size: &Size) -> String {
     format!("SSD_CACHE(WRITE_BUFFER_SIZE 1048576 FILE_SIZE {} PATH 'users')", size.file_size)
 }

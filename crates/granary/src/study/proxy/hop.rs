@@ -1,5 +1,5 @@
-//! What it costs that keys lie in another process: the time of a query whose dictionary is DIRECT on Granary,
-//! less that of the same query with all keys in ClickHouse's own RAM.
+//! The cost of keys in another process: the time of a query whose dictionary is DIRECT on Granary, minus that of the
+//! same query with all keys in ClickHouse's own RAM.
 
 use std::path::Path;
 use std::time::Instant;
@@ -17,23 +17,23 @@ use crate::study::served::Served;
 
 /// Formats of keys and rows on the wire.
 pub const FORMATS: [&str; 3] = ["Native", "RowBinary", "TabSeparated"];
-/// The most that a hop may take with one key, and with a block of them: milliseconds.
+/// Maximum milliseconds of a hop: with one key, and with a block of them.
 const WANTED_MS: [f64; 2] = [1.5, 20.0];
 
-/// Milliseconds of one number of keys.
+/// Milliseconds for one number of keys.
 #[derive(Default)]
 pub struct Line {
     pub keys: usize,
-    /// ClickHouse's CACHE, all of it resident.
+    /// ClickHouse's CACHE, with all keys resident.
     pub in_ram: Samples,
-    /// DIRECT on Granary, which has all of it, in each format.
+    /// DIRECT on Granary, which has all keys, by format.
     pub direct: [Samples; FORMATS.len()],
-    /// The requests themselves, without ClickHouse.
+    /// The requests alone, without ClickHouse, by format.
     pub requests: [Samples; FORMATS.len()],
 }
 
 impl Line {
-    /// Milliseconds that the hop adds, in each format.
+    /// Milliseconds that the hop adds, by format.
     pub fn hops(&self) -> [f64; FORMATS.len()] {
         [0, 1, 2].map(|format: usize| self.direct[format].median() - self.in_ram.median())
     }
@@ -44,7 +44,7 @@ pub struct Hop {
     pub lines: [Line; 2],
 }
 
-/// Measures it.
+/// Runs the measurements.
 pub fn run(
     size: &Size,
     scratch: &Path,
@@ -89,7 +89,7 @@ pub fn run(
     Ok(Hop { lines })
 }
 
-/// One round: everybody is asked the same.
+/// One round: all are asked the same.
 fn measure(
     line: &mut Line,
     clickhouse: Option<&mut ClickHouse>,
@@ -98,7 +98,7 @@ fn measure(
     query: impl Fn(&str) -> String,
 ) -> Result<()> {
     if let Some(clickhouse) = clickhouse {
-        // The keys that are to be in RAM are so after the first of these.
+        // This first query brings the keys into RAM.
         let right = clickhouse.run(&query("ram"))?.1;
         let mut ask = |dictionary: &str, samples: &mut Samples| {
             let (seconds, answer) = clickhouse.run(&query(dictionary))?;
@@ -127,7 +127,7 @@ fn measure(
     Ok(())
 }
 
-/// A block of ClickHouse's with one column.
+/// A Native block with one column.
 fn native(keys: &[u64]) -> Vec<u8> {
     let mut block = vec![1];
     let mut length = keys.len();

@@ -1,4 +1,4 @@
-//! Each contender from empty, again, after a restart with the same keys, after another with new ones.
+//! Each contender from empty, once more, after a restart with the same keys, and after another with new ones.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,32 +13,32 @@ use crate::study::postgres::Postgres;
 use crate::study::process::{free_port, resident_bytes};
 use crate::study::served::Served;
 
-/// What is measured: (name, life that it belongs to, stream).
+/// The passes: name, the life that it belongs to, and its stream.
 pub const PASSES: [(&str, usize, usize); 4] =
     [("from empty", 0, 0), ("again", 0, 0), ("restarted, again", 1, 0), ("restarted, new draws", 2, 1)];
-/// Starts of everything but PostgreSQL.
+/// Starts of everything except PostgreSQL.
 pub const LIVES: usize = 3;
-/// How long PostgreSQL may take to notice that its clients have gone.
+/// How long PostgreSQL may take to notice disconnected clients.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs of one contender.
 #[derive(Default)]
 pub struct Runs {
-    /// Of each pass.
+    /// By pass.
     pub seconds: [Samples; PASSES.len()],
     /// Rows that PostgreSQL read in each life.
     pub rows: [Samples; LIVES],
-    /// The same of the first life, as Granary counts what it is answered.
+    /// Rows in the first life, counted by Granary from the answers it got.
     pub rows_told: Samples,
-    /// RAM at the end of the first life: by how much ClickHouse's process has grown, and all of Granary's.
+    /// RAM at the end of the first life: the growth of ClickHouse's process, and all of Granary's.
     pub clickhouse_bytes: Samples,
     pub granary_bytes: Samples,
-    /// Batches that were answered with an error, and the first of these.
+    /// Batches that failed, and the first error.
     pub failed: u64,
     pub error: Option<String>,
 }
 
-/// What all of them share.
+/// What all contenders share.
 pub struct Stage<'a> {
     pub size: &'a Size,
     pub scratch: &'a Path,
@@ -76,7 +76,7 @@ impl Stage<'_> {
             self.live(contender, life, &folder, port, runs)?;
             runs.rows[life].push((self.rows()? - before) as f64);
         }
-        // The next one is to be as empty.
+        // The next contender must start as empty.
         std::fs::remove_dir_all(&folder).map_err(crate::failure::at(&folder))
     }
 
@@ -115,7 +115,7 @@ impl Stage<'_> {
             for batch in &self.streams[*stream].batches {
                 match self.look_up(batch, clickhouse.as_mut(), served.as_ref()) {
                     Ok(taken) => seconds += taken,
-                    // What ClickHouse cannot answer is counted; wrong values end the study.
+                    // Errors of ClickHouse are counted; wrong values end the study.
                     Err(Failure::Peer(error)) => {
                         runs.failed += 1;
                         runs.error.get_or_insert_with(|| error.to_string());
@@ -139,7 +139,7 @@ impl Stage<'_> {
         served.map_or(Ok(()), Served::stop)
     }
 
-    /// The seconds that a batch takes. Its values are checked after that.
+    /// The seconds of a batch. Its values are checked afterwards.
     fn look_up(
         &self,
         batch: &Batch,
@@ -166,7 +166,8 @@ impl Stage<'_> {
         }
     }
 
-    /// Rows of the table that PostgreSQL has read so far, however. Its connections tell when they end.
+    /// Rows of the table that PostgreSQL has read so far, by index or scan. Connections report their counts when they
+    /// end.
     fn rows(&self) -> Result<u64> {
         let deadline = Instant::now() + PATIENCE;
         let clients = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' \
@@ -177,7 +178,7 @@ impl Stage<'_> {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        // They go from the list first, and tell then.
+        // They leave the list before they report.
         std::thread::sleep(Duration::from_millis(200));
         self.postgres.number(
             "SELECT coalesce(sum(idx_tup_fetch), 0) + coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables",

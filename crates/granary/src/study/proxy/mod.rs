@@ -1,4 +1,4 @@
-//! `granary study proxy`: a real ClickHouse, a real PostgreSQL, and Granary between them or not.
+//! `granary study proxy`: a real ClickHouse and a real PostgreSQL, with and without Granary between them.
 
 mod contender;
 mod hop;

@@ -1,4 +1,4 @@
-//! The page that the study leaves behind.
+//! The page of the study.
 
 use granary_lab::{Report, Samples};
 
@@ -9,16 +9,16 @@ use super::size::Size;
 use super::stream::Stream;
 use crate::study::figure::{count, ratio, reached, seconds, times};
 
-/// How often ClickHouse's SSD_CACHE is to take the time, and to ask for the rows, of DIRECT on Granary.
+/// Wanted ratios of ClickHouse's SSD_CACHE to DIRECT on Granary: time, and rows asked for.
 const FASTER_WANTED: f64 = 3.0;
 const FEWER_WANTED: f64 = 10.0;
-/// The pass and the life that this is said of.
+/// The pass and the life that these are measured in.
 const AFTER_RESTART: (usize, usize) = (2, 1);
 
 /// Everything that was measured.
 pub struct Page<'a> {
     pub size: &'a Size,
-    /// Machine, versions.
+    /// Machine and versions.
     pub notes: &'a [String],
     pub streams: &'a [Stream; 2],
     pub runs: &'a [Runs; CONTENDERS.len()],
@@ -30,7 +30,7 @@ fn of(runs: &[Runs; CONTENDERS.len()], contender: Contender) -> &Runs {
     &runs[place.expect("all are listed")]
 }
 
-/// How many times fewer rows ours are, and whether that is as wanted. No row at all is no multiple of any.
+/// How many times fewer rows ours are, and whether that is as wanted. No ratio can be given for no rows.
 fn fewer_rows(theirs: &Samples, ours: &Samples) -> (String, String) {
     match (theirs.median(), ours.median()) {
         (theirs, 0.0) if theirs > 0.0 => ("0 rows".to_owned(), "yes".to_owned()),
@@ -41,7 +41,7 @@ fn fewer_rows(theirs: &Samples, ours: &Samples) -> (String, String) {
     }
 }
 
-/// Thousands apart; `-` without runs.
+/// A number with thousands separated; `-` without runs.
 fn number(samples: &Samples) -> String {
     let median = samples.median();
     if median.is_nan() { "-".to_owned() } else { count(median.round() as u64) }
@@ -87,7 +87,7 @@ impl Page<'_> {
         report
     }
 
-    /// What was to be reached.
+    /// The goals.
     fn targets(&self) -> Report {
         let mut report = Report::new(&["after a restart, the same keys again", "ratio", "wanted", "reached"]);
         let theirs = of(self.runs, Contender::SsdCache);
@@ -148,7 +148,7 @@ impl Page<'_> {
             .replace("{hop}", &hop.report().markdown())
     }
 
-    /// A line for each figure: what, who, median, least, most, unit.
+    /// A line for each figure: part, line, contender, median, least, most, unit.
     pub fn csv(&self) -> String {
         let mut text = String::from("part,line,contender,median,min,max,unit\n");
         let mut add = |part: &str, line: &str, contender: &str, samples: &Samples, unit: &str| {

@@ -1,13 +1,13 @@
-//! How much of everything the study does.
+//! The scale of the study.
 
 /// Counts.
 pub struct Size {
-    /// Whether the figures mean nothing.
+    /// Whether the figures are meaningless.
     pub is_quick: bool,
     pub repetitions: usize,
-    /// Rows of the table: keys below have one.
+    /// Rows of the table: keys below this have one.
     pub rows: u64,
-    /// Keys that are asked for: some have no row.
+    /// Keys asked for: some have no row.
     pub keys: u64,
     /// Keys of a batch.
     pub batch: usize,
@@ -17,7 +17,7 @@ pub struct Size {
     pub cells: u64,
     /// FILE_SIZE of SSD_CACHE layouts, bytes.
     pub file_size: u64,
-    /// Queries for one key, and queries for a batch, whose medians are the price of the hop.
+    /// Queries for one key, and queries for a batch; their medians give the cost of the hop.
     pub single_queries: usize,
     pub batch_queries: usize,
 }
@@ -39,7 +39,7 @@ impl Size {
         }
     }
 
-    /// Enough to run through every line.
+    /// Enough to execute every line.
     pub fn quick() -> Self {
         Self {
             is_quick: true,

@@ -1,4 +1,4 @@
-//! The keys that are asked for, and what has to be answered.
+//! The keys asked for, and the expected answers.
 
 use std::path::Path;
 
@@ -11,20 +11,20 @@ use crate::study::postgres::Postgres;
 
 /// Keys that are looked up together.
 pub struct Batch {
-    /// Of the file with its keys.
+    /// Name of the file with its keys.
     pub file: String,
     pub keys: Vec<u64>,
-    /// What `query` answers to right values; empty without a ClickHouse to say.
+    /// The answer of `query` to right values; empty without ClickHouse to compute it.
     pub checksum: String,
 }
 
-/// Batches of keys, skewed as Zipf's law has it.
+/// Batches of keys, with Zipf's popularity.
 pub struct Stream {
     pub batches: Vec<Batch>,
 }
 
 impl Stream {
-    /// Draws it. Streams of another name are of other draws.
+    /// Draws a stream; `seed` selects the keys.
     pub fn draw(size: &Size, name: &str, seed: u64) -> Self {
         let mut keys = Skewed::new(size.keys, 1.0, seed);
         let batches = (0..size.batches).map(|i| Batch {
@@ -35,7 +35,7 @@ impl Stream {
         Self { batches: batches.collect() }
     }
 
-    /// How many different keys it has.
+    /// Number of different keys.
     pub fn distinct(&self) -> usize {
         let mut keys: Vec<u64> = self.batches.iter().flat_map(|batch| batch.keys.iter().copied()).collect();
         keys.sort_unstable();
@@ -43,7 +43,7 @@ impl Stream {
         keys.len()
     }
 
-    /// Puts its keys where a ClickHouse reads them.
+    /// Writes its keys where ClickHouse reads them.
     pub fn write(&self, folder: &Path) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(at(folder))?;
         for batch in &self.batches {
@@ -53,7 +53,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Lets a ClickHouse say what the right values make, from the rule that the table was made by.
+    /// Lets ClickHouse compute the expected checksums, from the rule that the table was made by.
     pub fn check_in(&mut self, clickhouse: &mut ClickHouse, size: &Size) -> Result<()> {
         let rows = size.rows;
         for batch in &mut self.batches {
@@ -70,12 +70,12 @@ impl Stream {
 }
 
 impl Batch {
-    /// RowBinary, as ClickHouse sends keys.
+    /// The keys in RowBinary, as ClickHouse sends them.
     pub fn bytes(&self) -> Vec<u8> {
         self.keys.iter().flat_map(|key| key.to_le_bytes()).collect()
     }
 
-    /// Every value that a dictionary gives for them, in one number.
+    /// A query for a checksum of every value that a dictionary returns for the keys.
     pub fn query(&self, dictionary: &str) -> String {
         format!(
             "SELECT sum(cityHash64(dictGet('{dictionary}', {ATTRIBUTES}, key))) \
@@ -84,14 +84,14 @@ impl Batch {
         )
     }
 
-    /// Whether rows in RowBinary are those of its keys: one for each key that has a row, and with its values.
+    /// Checks that rows in RowBinary are those of its keys: one for each key that has a row, with its values.
     pub fn check(&self, size: &Size, rows: &[u8]) -> Result<()> {
         let wanted: Vec<u64> = self.keys.iter().copied().filter(|key| *key < size.rows).collect();
         let mut right = Vec::with_capacity(rows.len());
         for key in wanted {
             right.extend_from_slice(&key.to_le_bytes());
             for text in [format!("user {key}"), format!("city {}", key % 10007)] {
-                // Shorter than 128 bytes: its length is one byte.
+                // Shorter than 128 bytes, so the length takes one byte.
                 right.push(text.len() as u8);
                 right.extend_from_slice(text.as_bytes());
             }

@@ -1,4 +1,4 @@
-//! The workloads of the study, large enough for a server that does not write less than 4 MiB at once.
+//! The workloads of the study, large enough for a server that writes at least 4 MiB at once.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use crate::replay::object_bytes_max;
 pub struct Input {
     path: PathBuf,
     requests: u64,
-    /// How often it is replayed side by side.
+    /// Number of copies replayed side by side.
     pub copies: u32,
 }
 
-/// Name, requests of one copy at most, copies.
+/// Name, maximum requests of one copy, copies.
 const INPUTS: [(&str, u64, u32); 5] = [
     ("cloudPhysicsIO.csv.gz", u64::MAX, 1),
     ("web07.trace.xz", u64::MAX, 64),
@@ -26,17 +26,17 @@ const INPUTS: [(&str, u64, u32); 5] = [
     ("kvcache_reg", 500_000, 8),
 ];
 
-/// Of which a quick run takes one part in so many.
+/// A quick run takes 1/QUICK_PARTS of the requests.
 const QUICK_PARTS: u64 = 100;
 
-/// The inputs whose files are there.
+/// The inputs whose files exist.
 pub fn find(folder: &Path) -> Vec<Input> {
     let all = INPUTS.map(|(name, requests, copies)| Input { path: folder.join(name), requests, copies });
     all.into_iter().filter(|input| input.path.exists()).collect()
 }
 
 impl Input {
-    /// The requests, and how many were left out because the server does not take their objects.
+    /// The requests, and the number of those left out because their objects are too large for the server.
     pub fn load(&self, quick: bool) -> Result<(Workload, usize)> {
         let parts = if quick { QUICK_PARTS } else { 1 };
         let scale = Scale { requests: self.requests / parts, keys: None, seed: 1 };

@@ -34,17 +34,17 @@ pub struct Arguments {
     quick: bool,
 }
 
-/// Policies that model and server have.
+/// Policies that both the model and the server have.
 const POLICIES: [&str; 3] = ["reuse", "flashield", "probability:1"];
 
-/// DRAM and flash together, of the working set; flash to DRAM.
+/// DRAM and flash together, as a part of the working set; ratio of flash to DRAM.
 const PART: f64 = 0.15;
 const RATIO: u64 = 7;
 
-/// The least that a server is started with here.
+/// The smallest space that a server is started with here.
 const LEAST: Budget = Budget { dram_bytes: 4 << 20, flash_bytes: 16 << 20, segment_bytes: 4 << 20 };
 
-/// One policy on one workload: the model of the studies, the one with all costs, the server.
+/// One policy on one workload: on the model of the studies, on the model with all costs, and on the server.
 struct Run {
     policy: &'static str,
     model: Tally,
@@ -83,13 +83,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The space of a server that this workload is for: a part of its working set.
+/// The space of the server for this workload: a part of its working set.
 pub fn budget(workload: &Workload) -> Budget {
     let wanted = sizes(workload.working_set_bytes(), PART, RATIO);
     budget_of_server(wanted.dram_bytes, wanted.flash_bytes, None)
 }
 
-/// Servers in a folder, and how they are asked.
+/// Servers in a folder, and the load on them.
 pub fn on_disk(folder: &Path) -> OnDisk {
     OnDisk { folder: folder.to_owned(), connections: 8, pipeline: 32 }
 }

@@ -1,4 +1,4 @@
-//! What cleaning writes, by how full the log is.
+//! Write amplification by cleaning, by utilisation.
 
 use fastrand::Rng;
 use granary_lab::{Report, bars};
@@ -10,17 +10,17 @@ use super::null::NullDevice;
 use super::{Context, Findings};
 use crate::failure::{Result, at};
 
-/// How full the volume is, in percent.
+/// Utilisation of the volume, in percent.
 const FULL: [u64; 6] = [50, 60, 70, 80, 90, 100];
-/// How often everything is overwritten before it is measured, and while it is.
+/// How often everything is overwritten before the measurement, and during it.
 const SETTLING: u64 = 3;
 const MEASURED: u64 = 2;
-/// The bytes of a segment: so small that there are many.
+/// Bytes of a segment: small, so that there are many.
 const SEGMENT_BYTES: u64 = 512 << 10;
-/// How far the figure may be from the model.
+/// Maximum relative difference from the model.
 const TOLERANCE: f64 = 0.1;
 
-/// Runs it.
+/// Runs the measurements.
 pub fn run(context: &Context<'_>) -> Result<Findings> {
     let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::new(context.size.amplification_volume) };
     let per_segment = config.blocks_per_segment()? as f64;

@@ -1,11 +1,11 @@
-//! What is compared in process: the device, the device with checksums, and volumes with each map on the device.
+//! The contenders in process: the device, the device with checksums, and volumes with each map on the device.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use granary_volume::checksums::content_hash;
 use granary_volume::device::Device;
-use granary_volume::{Extent, Found, Io, Stored, Verdict, Volume};
+use granary_volume::{BlockCheck, Extent, Io, Located, Stored, Volume};
 
 use super::null::NullDevice;
 
@@ -14,9 +14,9 @@ pub const BLOCK: usize = 4096;
 
 /// A device or a volume on it.
 pub enum Contender {
-    /// The device, where each block has its place.
+    /// The device, with each block in its fixed place.
     Bare(NullDevice),
-    /// The device, and in RAM a checksum of each block, which reads compare.
+    /// The device, with a checksum of each block in RAM that reads compare.
     Checked(NullDevice, Box<[AtomicU64]>),
     /// A volume on the device.
     Mapped(Volume),
@@ -35,8 +35,8 @@ fn damaged() -> io::Error {
 }
 
 impl Contender {
-    /// Does all requests, each of so many bytes: the writes one after the other, then the reads at once. What is written
-    /// is what `buffer` holds, zeroes; what is read goes there.
+    /// Carries out all requests, each of `bytes` bytes: the writes one after the other, then the reads at once. Writes
+    /// write `buffer`, which holds zeroes; reads read into it.
     pub fn turn(&self, io: &mut Io, requests: &[Request], bytes: usize, buffer: &mut [u8]) -> io::Result<()> {
         for Request { block, .. } in requests.iter().filter(|request| !request.is_read) {
             self.write(io, *block, &buffer[..bytes])?;
@@ -68,7 +68,7 @@ impl Contender {
     }
 }
 
-/// Reads blocks in their places, and compares them with their checksums.
+/// Reads blocks from their fixed places, and compares their checksums if there are any.
 fn read_many<'a>(
     device: &NullDevice,
     sums: Option<&[AtomicU64]>,
@@ -102,7 +102,7 @@ fn read_many<'a>(
     result
 }
 
-/// Reads single blocks of a volume at once, as its NBD server does.
+/// Reads single blocks of a volume at once, like its NBD server.
 fn read_many_mapped<'a>(
     volume: &Volume,
     io: &mut Io,
@@ -111,7 +111,7 @@ fn read_many_mapped<'a>(
 ) -> io::Result<()> {
     let mut found: Vec<(u64, Stored)> = Vec::new();
     for (Request { block, .. }, out) in reads.zip(buffer.chunks_exact_mut(BLOCK)) {
-        if let Found::OnDevice(stored) = volume.find(*block, out) {
+        if let Located::OnDevice(stored) = volume.find(*block, out) {
             found.push((*block, stored));
         }
     }
@@ -120,12 +120,12 @@ fn read_many_mapped<'a>(
     io.read_many(volume.device(), &extents, |i, read| {
         let (block, stored) = found[i];
         match read {
-            Ok(read) if volume.check(block, stored, read) == Verdict::Right => {
+            Ok(read) if volume.check(block, stored, read) == BlockCheck::Valid => {
                 buffer[i * BLOCK..(i + 1) * BLOCK].copy_from_slice(read);
             }
             _ => again.push(block),
         }
     });
-    // They were moved meanwhile.
+    // These were moved meanwhile.
     again.into_iter().try_for_each(|block| volume.read(io, block * BLOCK as u64, &mut buffer[..BLOCK]))
 }

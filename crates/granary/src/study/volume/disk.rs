@@ -1,4 +1,4 @@
-//! Servers beside each other on the device: what the log brings.
+//! Servers on the device: the benefit of the log.
 
 use granary_lab::{FioFigures, FioTarget, Report, bars};
 
@@ -9,17 +9,17 @@ use super::{Context, Findings};
 use crate::failure::{Result, at};
 
 const KINDS: [Kind; 3] = [Kind::Granary(VOLUME_TIMES), Kind::NbdkitFile, Kind::QemuDirect];
-/// How many times as large as what is used of it the volume is.
+/// The volume's size as a multiple of its used part.
 const VOLUME_TIMES: u64 = 8;
 const DEPTH: usize = 32;
 const INSIDE: &str = "granary volume, in process";
 const RAW: &str = "fio on a file, direct I/O";
-/// What granary's writes are to be of those of servers that write in place.
+/// Wanted writes of Granary as a multiple of those of servers that write in place.
 const WRITES_WANTED: f64 = 3.0;
-/// What reads of a volume are to be of fio's, both in process.
+/// Wanted reads of a volume as a part of fio's, both in process.
 const READS_WANTED: f64 = 0.9;
 
-/// What granary's median is to be of another's: those of the server for servers, those in process for fio.
+/// Wanted ratio of Granary's median to another's: the server's for servers, the in-process one's for fio.
 fn wanted(name: &str, reads_percent: u32) -> Option<f64> {
     match reads_percent {
         0 if [Kind::NbdkitFile, Kind::QemuDirect].map(Kind::name).contains(&name) => Some(WRITES_WANTED),
@@ -34,7 +34,7 @@ fn push(runs: &mut Runs, figures: FioFigures) {
     runs.p99_us.push(figures.latency_us_p99);
 }
 
-/// Runs it.
+/// Runs the measurements.
 pub fn run(context: &Context<'_>) -> Result<Findings> {
     let (size, folder) = (context.size.served, context.data.path.join("disk"));
     std::fs::create_dir_all(&folder).map_err(at(&folder))?;

@@ -1,4 +1,4 @@
-//! A full volume that is overwritten for a long time.
+//! A full volume, overwritten for a long time.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::study::process::resident_bytes;
 
 const DEPTH: usize = 16;
 
-/// What one window showed.
+/// Figures of one window.
 struct Window {
     iops: f64,
     mean_us: f64,
@@ -20,7 +20,7 @@ struct Window {
     resident: u64,
 }
 
-/// Runs it.
+/// Runs the measurements.
 pub fn run(context: &Context<'_>) -> Result<Findings> {
     let volume = context.size.endurance_volume;
     let folder = context.data.path.join("endurance");
@@ -62,7 +62,7 @@ overwritten in 4 KiB anywhere for {minutes:.0} minutes, {DEPTH} writes at once o
     Ok(Findings { text, reports: vec![report] })
 }
 
-/// Twelve lines: each of as many windows.
+/// Twelve lines, each for the same number of windows.
 fn table(windows: &[Window], window: Duration) -> Report {
     let mut report = Report::new(&[
         "minutes",

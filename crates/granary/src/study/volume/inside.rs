@@ -1,16 +1,16 @@
-//! Random reads and writes of a volume on the device by this very process: what fio does to a file, without a server.
+//! Random reads and writes of a volume on the device within this process: like fio on a file, without a server.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use granary_lab::FioFigures;
-use granary_volume::{Config, Engine, Flights, Found, Io, Stored, Verdict, Volume};
+use granary_volume::{BlockCheck, Config, Engine, Flights, Io, Located, Stored, Volume};
 
 use super::contender::BLOCK;
 use crate::failure::{Failure, Result, at};
 
-/// A volume of which the first bytes are written.
+/// A volume whose first `used` bytes are written.
 pub struct Inside {
     volume: Volume,
     used: u64,
@@ -24,7 +24,7 @@ struct Pending {
 }
 
 impl Inside {
-    /// A volume of `size` bytes in `folder`, the first `used` of which are written.
+    /// A volume of `size` bytes in `folder`, whose first `used` bytes are written.
     pub fn new(folder: &Path, size: u64, used: u64) -> Result<Self> {
         Volume::create(folder, "inside", &Config::new(size))?;
         let volume = Volume::open(folder, "inside", &mut |_, _| {})?;
@@ -36,7 +36,7 @@ impl Inside {
         Ok(Self { volume, used })
     }
 
-    /// Reads anywhere for so long, `depth` blocks at a time. Each is compared with its checksum.
+    /// Reads at random for `seconds`, `depth` blocks at a time. Each is compared with its checksum.
     pub fn read(&self, depth: usize, seconds: f64) -> Result<FioFigures> {
         let volume = &self.volume;
         let (mut random, mut io, mut block) = (Rng::with_seed(5), Io::new(), vec![0; BLOCK]);
@@ -49,8 +49,8 @@ impl Inside {
         let mut next = |block: &mut [u8], times: &mut Vec<Duration>| loop {
             let (lba, began) = (random.u64(..self.used / BLOCK as u64), Instant::now());
             match volume.find(lba, block) {
-                Found::Copied => times.push(began.elapsed()),
-                Found::OnDevice(stored) => break Pending { block: lba, stored, began },
+                Located::Copied => times.push(began.elapsed()),
+                Located::OnDevice(stored) => break Pending { block: lba, stored, began },
             }
         };
         for (read, number) in pending.iter_mut().zip(0..) {
@@ -63,7 +63,7 @@ impl Inside {
                 let read = pending[number as usize].take().expect("a read that is under way is known");
                 let right = bytes.is_ok_and(|bytes| {
                     block.copy_from_slice(bytes);
-                    volume.check(read.block, read.stored, bytes) == Verdict::Right
+                    volume.check(read.block, read.stored, bytes) == BlockCheck::Valid
                 });
                 if !right && result.is_ok() {
                     // It was moved meanwhile.
@@ -79,7 +79,7 @@ impl Inside {
         Ok(figures(times, began.elapsed()))
     }
 
-    /// Writes anywhere for so long, and makes all of it durable, which counts.
+    /// Writes at random for `seconds`, and syncs at the end, which counts.
     pub fn write(&self, seconds: f64) -> Result<FioFigures> {
         let (mut random, mut io, block) = (Rng::with_seed(6), Io::new(), [2; BLOCK]);
         let mut times = Vec::new();

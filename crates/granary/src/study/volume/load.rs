@@ -1,4 +1,4 @@
-//! The load of a contender in process: threads that do one turn of requests after the other.
+//! The load on a contender in process: threads that do one turn of requests after the other.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,19 +11,19 @@ use super::contender::{BLOCK, Contender, Request};
 /// A load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// The bytes of a request.
+    /// Bytes of a request.
     pub bytes: usize,
-    /// Of a hundred requests, those that read.
+    /// Percent of requests that are reads.
     pub reads_percent: u32,
     /// Threads.
     pub jobs: usize,
-    /// The requests of a turn.
+    /// Requests per turn.
     pub depth: usize,
-    /// Whether requests follow each other, or go anywhere.
+    /// Whether requests are sequential rather than random.
     pub is_sequential: bool,
 }
 
-/// What came of it.
+/// Results of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
     /// Requests a second.
@@ -35,7 +35,7 @@ pub struct Figures {
 }
 
 impl Load {
-    /// Puts it on a contender, over its first `used` bytes.
+    /// Runs the load on a contender, over its first `used` bytes.
     pub fn run(&self, contender: &Contender, used: u64, time: Duration) -> io::Result<Figures> {
         let began = Instant::now();
         let turns: io::Result<Vec<Vec<u32>>> = std::thread::scope(|scope| {
@@ -55,7 +55,7 @@ impl Load {
         })
     }
 
-    /// One thread's turns until the end, in nanoseconds each.
+    /// Runs one thread's turns until `end`; returns the nanoseconds of each.
     fn job(&self, contender: &Contender, used: u64, end: Instant, seed: u64) -> io::Result<Vec<u32>> {
         let mut random = Rng::with_seed(seed);
         let mut io = Io::new();

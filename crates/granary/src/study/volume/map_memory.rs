@@ -1,4 +1,4 @@
-//! What maps take of RAM, and what they take of time by themselves.
+//! RAM of the maps, and the time of their operations alone.
 
 use std::time::Instant;
 
@@ -11,10 +11,10 @@ use crate::failure::{Failure, Result};
 use crate::study::figure::count;
 
 const OPERATIONS: u64 = 2_000_000;
-/// One in so many blocks is in use.
+/// One in this many blocks is in use.
 const SHARES: [u64; 3] = [1, 4, 64];
 
-/// Runs it.
+/// Runs the measurements.
 pub fn run(context: &Context<'_>) -> Result<Findings> {
     let blocks = context.size.memory_blocks;
     let operations = if context.size.quick { 10_000 } else { OPERATIONS };

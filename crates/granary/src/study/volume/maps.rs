@@ -1,4 +1,4 @@
-//! The seed's experiment, in process: maps on a device that does nothing, beside the device itself.
+//! The seed's experiment, in process: maps on a device that does nothing, against the device itself.
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +21,7 @@ const MIXES: [u32; 3] = [0, 65, 100];
 const JOBS: [usize; 4] = [1, 2, 4, 8];
 const DEPTHS: [usize; 4] = [1, 4, 16, 32];
 const NAMES: [&str; 5] = ["device", "device, checksums", "flat", "hash", "skip list"];
-/// What mapped operations are to be of those of the device.
+/// Wanted operations of mapped volumes as a part of the device's.
 const WANTED: f64 = 0.9;
 
 /// The map `kind` on a device that does nothing, with the first `used` bytes written.
@@ -29,7 +29,7 @@ fn mapped(context: &Context<'_>, kind: MapKind, used: u64) -> Result<Contender> 
     let config = Config { map: kind, ..Config::new(context.size.map_volume) };
     let device = NullDevice::new(config.geometry()?.file_bytes())?;
     let folder = context.memory.path.join(format!("maps-{kind}-{used}"));
-    // That of a former run.
+    // Left by an earlier run.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).map_err(at(&folder))?;
     let volume = Volume::open_on(&folder, "volume", &config, Box::new(device))?;
@@ -41,7 +41,7 @@ fn mapped(context: &Context<'_>, kind: MapKind, used: u64) -> Result<Contender> 
     Ok(Contender::Mapped(volume))
 }
 
-/// All contenders; volumes are warm where `used` is not 0.
+/// All contenders; volumes are warm unless `used` is 0.
 fn contenders(context: &Context<'_>, used: u64) -> Result<Vec<Contender>> {
     let size = context.size.map_volume;
     let zeroes = content_hash(&[0; BLOCK]);
@@ -81,7 +81,7 @@ fn measure(context: &Context<'_>, all: &[Contender], load: Load) -> Result<Vec<R
     Ok(runs)
 }
 
-/// What the flat map's operations are of the device's, and of those of the device with checksums.
+/// Ratios of the flat map's operations to the device's, and to those of the device with checksums.
 struct Reached(f64, f64);
 
 impl Reached {
@@ -101,7 +101,7 @@ fn headings(first: &[&'static str]) -> Report {
     Report::new(&[first, &NAMES, &["flat : device", "flat : device, checksums"]].concat())
 }
 
-/// A line of operations a second, and of what the flat map's are of the device's.
+/// A line of operations a second, and of the ratio of the flat map's to the device's.
 fn line(report: &mut Report, first: &[String], runs: &[Runs], scale: f64, digits: usize) {
     let medians: Vec<f64> = runs.iter().map(|runs| runs.iops.median()).collect();
     let figures = medians.iter().map(|median| format!("{:.digits$}", median * scale));
@@ -109,7 +109,7 @@ fn line(report: &mut Report, first: &[String], runs: &[Runs], scale: f64, digits
     report.row(first.iter().cloned().chain(figures).chain(ratios));
 }
 
-/// Runs it.
+/// Runs the measurements.
 pub fn run(context: &Context<'_>) -> Result<Findings> {
     let used = context.size.map_used;
     let warm = contenders(context, used)?;
@@ -157,7 +157,7 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
     drop(warm);
     let mut cold = headings(&["4 KiB, cold", "reads, %"]);
     for reads_percent in MIXES {
-        // What a run writes is warm for the next one.
+        // The blocks that a run writes are warm for the next one, so each run has new contenders.
         let mut runs = vec![Runs::default(); NAMES.len()];
         for _ in 0..context.size.repetitions {
             let contenders = contenders(context, 0)?;

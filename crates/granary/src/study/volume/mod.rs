@@ -1,4 +1,4 @@
-//! `granary study volume`: what a map costs, what serving costs, what the log brings, and what cleaning takes.
+//! `granary study volume`: the costs of maps and of serving, the benefit of the log, and the cost of cleaning.
 
 mod amplification;
 mod contender;
@@ -76,22 +76,22 @@ pub enum Part {
     Endurance,
 }
 
-/// What a part leaves behind.
+/// Results of a part.
 pub struct Findings {
-    /// What the page says of it, in Markdown.
+    /// Its section of the page, in Markdown.
     pub text: String,
     /// Its tables.
     pub reports: Vec<Report>,
 }
 
-/// What all parts are given.
+/// The context of all parts.
 pub struct Context<'a> {
     pub size: Size,
-    /// On the device.
+    /// A folder on the device.
     pub data: &'a Scratch,
-    /// In RAM.
+    /// A folder in RAM.
     pub memory: &'a Scratch,
-    /// Where plots go.
+    /// The folder for plots.
     pub out: &'a std::path::Path,
 }
 

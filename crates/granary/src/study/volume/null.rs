@@ -1,4 +1,4 @@
-//! A device that does nothing but what the kernel does for any I/O, and remembers what a log says of itself.
+//! A device that only costs the kernel's part of any I/O, and keeps the metadata of a log.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,16 +12,17 @@ use granary_volume::device::Device;
 use crate::failure::{Result, at};
 
 const BLOCK: usize = 4096;
-/// Where a block of a volume's log that is no content says so.
+/// Offset of the magic number in blocks of a volume's log that are no content.
 const MAGIC_AT: usize = 40;
 const MAGIC: &[u8] = b"GRVOLUME";
 
-/// Whether a block is a header, a footer or a summary. Studies write zeroes as content, which is none of these.
+/// Whether a block is a header, a footer or a summary. Studies write zeroes as content.
 pub fn is_metadata(block: &[u8]) -> bool {
     block[MAGIC_AT..].starts_with(MAGIC)
 }
 
-/// A device of zeroes: `/dev/zero` is read, `/dev/null` written. Headers, footers and summaries are kept in RAM.
+/// A device of zeroes: reads are from `/dev/zero`, writes to `/dev/null`. Headers, footers and summaries are kept in
+/// RAM.
 pub struct NullDevice {
     size: u64,
     zero: File,
@@ -30,7 +31,7 @@ pub struct NullDevice {
 }
 
 impl NullDevice {
-    /// A device of so many bytes.
+    /// A device of `size` bytes.
     pub fn new(size: u64) -> Result<Self> {
         let [zero, null] = ["/dev/zero", "/dev/null"].map(Path::new);
         Ok(Self {

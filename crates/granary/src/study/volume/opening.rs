@@ -1,4 +1,4 @@
-//! How long a volume takes to open after a kill.
+//! The time to open a volume after a kill.
 
 use std::io;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::study::figure;
 const BLOCK: usize = 4096;
 const SECONDS_WANTED: f64 = 2.0;
 
-/// A thin file that keeps headers, footers and summaries; content, all zeroes, are its holes.
+/// A sparse file that keeps headers, footers and summaries; content, all zeroes, becomes holes.
 struct ThinDevice(FileDevice);
 
 impl Device for ThinDevice {
@@ -43,16 +43,16 @@ impl Device for ThinDevice {
     }
 }
 
-/// When the volume is left.
+/// The state that the volume is left in.
 #[derive(Clone, Copy)]
 enum Left {
     /// Right after a checkpoint.
     Closed,
-    /// As it is after it was written once, and killed.
+    /// As after it was written once, and killed.
     Killed,
 }
 
-/// Runs it.
+/// Runs the measurements.
 pub fn run(context: &Context<'_>) -> Result<Findings> {
     let size = context.size.opened;
     let folder = context.data.path.join("opening");
@@ -75,8 +75,8 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
         for _ in 0..context.size.repetitions {
             let copy = folder.with_extension("state");
             save(&folder, &copy)?;
-            // Not of the machine's page cache, where we may say so. Copying read and wrote what is opened, and what is
-            // yet to be written stays.
+            // Clears the page cache, if we may: copying has read and written the file that is opened, and dirty pages
+            // are not dropped.
             let command = "sync && echo 3 > /proc/sys/vm/drop_caches";
             let dropped = Command::new("sh").args(["-c", command]).status();
             is_cold = is_cold && dropped.is_ok_and(|status| status.success());
@@ -86,7 +86,7 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
             if volume.stats().blocks_mapped != config.blocks() {
                 return Err(Failure::Answer(format!("{} blocks", volume.stats().blocks_mapped)));
             }
-            // The next opening finds what this one found.
+            // The next opening must find the same state as this one.
             drop(volume);
             save(&copy, &folder)?;
         }
@@ -115,7 +115,7 @@ this does not measure.
     Ok(Findings { text, reports: vec![report] })
 }
 
-/// Writes everything once, and gives the segments that a start reads whole.
+/// Writes everything once, and returns the number of segments that a start reads whole.
 fn write(folder: &std::path::Path, config: &Config, left: Left) -> Result<u64> {
     let path = folder.join("volume.log");
     let bytes = config.geometry()?.file_bytes();

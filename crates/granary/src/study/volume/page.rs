@@ -1,4 +1,4 @@
-//! The page that the study leaves behind. Parts that were not measured stay as they are.
+//! The page of the study. Parts that were not measured stay as they are.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ impl Part {
 }
 
 impl Page {
-    /// The page as it is, or an empty one.
+    /// The existing page, or an empty one.
     pub fn read(folder: &Path, quick: bool) -> Result<Self> {
         let path = folder.join("volume.md");
         let text = match path.exists() {
@@ -55,7 +55,7 @@ impl Page {
         Ok(Self { folder: folder.to_owned(), quick, parts })
     }
 
-    /// Puts what was found in the place of what was there of it.
+    /// Replaces a part's section by its new results.
     pub fn put(&mut self, part: Part, findings: &Findings) -> Result<()> {
         self.parts.retain(|(other, _)| *other != part);
         self.parts.push((part, findings.text.clone()));
@@ -64,7 +64,7 @@ impl Page {
         std::fs::write(&path, tables.join("\n")).map_err(at(&path))
     }
 
-    /// Writes it.
+    /// Writes the page.
     pub fn write(&self, notes: &[String]) -> Result<()> {
         let warning = match self.quick {
             false => "",

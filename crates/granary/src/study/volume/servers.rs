@@ -1,4 +1,4 @@
-//! NBD servers that are compared, each a process of its own on a Unix socket.
+//! The compared NBD servers, each in its own process on a Unix socket.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -12,21 +12,21 @@ use crate::failure::{Failure, Result, at};
 use crate::study::process::signal;
 
 const INSTALL: &str = "scripts/install-test-servers.sh installs it";
-/// Requests that qemu-nbd takes connections for.
+/// The number of connections that qemu-nbd accepts.
 const QEMU_CONNECTIONS: &str = "16";
 const VOLUME: &str = "bench";
 
-/// What serves.
+/// The kinds of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A volume, so many times as large as what is used of it.
+    /// A volume this many times as large as its used part.
     Granary(u64),
     NbdkitNull,
     NbdkitMemory,
     NbdkitFile,
-    /// With the page cache.
+    /// Through the page cache.
     Qemu,
-    /// Past the page cache.
+    /// Bypassing the page cache.
     QemuDirect,
 }
 
@@ -44,14 +44,14 @@ impl Kind {
     }
 }
 
-/// A server that runs; it ends when this is dropped.
+/// A running server, ended on drop.
 pub struct Server {
     child: Child,
     uri: String,
 }
 
 impl Server {
-    /// Serves so many bytes, which lie in `folder` where they lie in files.
+    /// Serves `bytes` bytes, in files of `folder` if the kind uses files.
     pub fn start(kind: Kind, folder: &Path, bytes: u64) -> Result<Self> {
         let name = kind.name().replace([' ', ',', '/'], "-");
         let (socket, file) = (folder.join(format!("{name}.sock")), folder.join(format!("{name}.raw")));
@@ -61,7 +61,7 @@ impl Server {
                 export = VOLUME;
                 let home = folder.join(&name);
                 Volume::create(&home.join("volumes"), VOLUME, &Config::new(bytes * times))?;
-                // This very program, even if its file was replaced meanwhile.
+                // This program, even if its file was replaced meanwhile.
                 let mut command = Command::new("/proc/self/exe");
                 command.arg("server").arg("--path").arg(&home).args(["--http", "127.0.0.1:0"]);
                 command.arg("--nbd-socket").arg(&socket);
@@ -110,20 +110,20 @@ impl Server {
         Ok(())
     }
 
-    /// What it serves, for fio.
+    /// The export, for fio.
     pub fn target(&self) -> FioTarget {
         FioTarget::Nbd(self.uri.clone())
     }
 
-    /// Its process.
+    /// Id of its process.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Seconds of CPU that it has had.
+    /// Seconds of CPU time that it has used.
     pub fn cpu_seconds(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        // The name before it may have anything in it.
+        // The name before it may contain anything.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
         let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
         ticks.sum::<f64>() / rustix::param::clock_ticks_per_second() as f64
@@ -133,7 +133,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         signal("TERM", self.child.id());
-        // Whatever became of it, its data goes with the folder.
+        // However it ended, its data are removed with the folder.
         let _ = self.child.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! How much is measured.
+//! The scale of the study.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const MIB: u64 = 1 << 20;
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Whether the figures mean nothing.
+    /// Whether the figures are meaningless.
     pub quick: bool,
     /// The runs of each measurement.
     pub repetitions: usize,
@@ -18,13 +18,13 @@ pub struct Size {
     pub fio_seconds: f64,
     /// The size of the volumes whose maps are measured.
     pub map_volume: u64,
-    /// What of it is used.
+    /// The used part of it.
     pub map_used: u64,
     /// The logical blocks of the maps whose memory is measured.
     pub memory_blocks: u64,
-    /// What clients of servers read and write, on the device.
+    /// Bytes that clients of servers read and write on the device.
     pub served: u64,
-    /// The same in RAM.
+    /// Bytes that clients of servers read and write in RAM.
     pub served_in_memory: u64,
     /// The size of the volume whose write amplification is measured.
     pub amplification_volume: u64,
@@ -32,14 +32,14 @@ pub struct Size {
     pub opened: u64,
     /// The size of the volume that is overwritten for a long time.
     pub endurance_volume: u64,
-    /// For how long it is overwritten.
+    /// How long it is overwritten.
     pub endurance: Duration,
-    /// Of which each piece is measured by itself.
+    /// Duration of each window that is measured.
     pub endurance_window: Duration,
 }
 
 impl Size {
-    /// The sizes of a quick run or of a whole one.
+    /// The sizes of a quick run or of a full one.
     pub fn new(quick: bool, repetitions: u64, minutes: f64) -> Self {
         if quick {
             return Self {

@@ -1,4 +1,4 @@
-//! Servers beside each other with their data in RAM: what serving costs.
+//! Servers with their data in RAM: the cost of serving.
 
 use granary_lab::{FioJob, FioPattern, FioTarget, Report, Samples, bars};
 
@@ -6,15 +6,15 @@ use super::servers::{Kind, Server};
 use super::{Context, Findings};
 use crate::failure::Result;
 
-/// A volume of which a part is used: what cleaning costs is told elsewhere.
+/// A partly used volume: the cost of cleaning is measured elsewhere.
 const KINDS: [Kind; 5] =
     [Kind::Granary(VOLUME_TIMES), Kind::NbdkitNull, Kind::NbdkitMemory, Kind::NbdkitFile, Kind::Qemu];
-/// How many times as large as what is used of it the volume is.
+/// The volume's size as a multiple of its used part.
 const VOLUME_TIMES: u64 = 4;
 const CONNECTIONS: [usize; 2] = [1, 4];
 const MIXES: [u32; 3] = [0, 65, 100];
 const DEPTH: usize = 16;
-/// How many times as many operations granary is to have, of whom: a second, and a CPU second of the server.
+/// Wanted operations of Granary as a multiple of another server's: a second, and per CPU second of the server.
 const WANTED: [(Kind, f64); 2] = [(Kind::NbdkitMemory, 1.0), (Kind::Qemu, 2.0)];
 
 /// The runs of one server under one load.
@@ -53,23 +53,23 @@ pub fn random(context: &Context<'_>, target: FioTarget, reads_percent: u32, dept
     }
 }
 
-/// Everything written once.
+/// Everything, written once.
 pub fn fill(context: &Context<'_>, target: FioTarget) -> FioJob {
     FioJob { pattern: FioPattern::Fill, block: 128 << 10, depth: 8, ..random(context, target, 0, DEPTH) }
 }
 
-/// Whether a ratio is as wanted; nothing where nothing is wanted.
+/// Whether a ratio is as wanted; empty if no ratio is wanted.
 fn reached(ratio: f64, wanted: Option<f64>) -> String {
     wanted.map_or("", |wanted| if ratio >= wanted { "yes" } else { "no" }).to_owned()
 }
 
-/// Runs it.
+/// Runs the measurements.
 pub fn run(context: &Context<'_>) -> Result<Findings> {
     let size = context.size.served_in_memory;
     let start = |kind: Kind| Server::start(kind, &context.memory.path, size);
     let servers = KINDS.into_iter().map(start).collect::<Result<Vec<_>>>()?;
     for server in &servers {
-        // A volume's log is written from end to end, so that all of them have the RAM that they lie in.
+        // A volume's log is written from end to end, so that all servers have their RAM allocated.
         for _ in 0..=VOLUME_TIMES {
             FioJob { size, ..fill(context, server.target()) }.run()?;
         }

@@ -1,5 +1,5 @@
-//! Streams as CacheLib's CacheBench draws them: `config.json` (operations), `pop.json` (popularity) and
-//! `sizes.json` (sizes of values) of a folder.
+//! Streams as CacheLib's CacheBench draws them, from `config.json` (operations), `pop.json` (popularity) and
+//! `sizes.json` (sizes of values) in a folder.
 
 use super::Scale;
 use super::popularity::Popularity;
@@ -10,17 +10,17 @@ use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 use std::path::Path;
 
-/// Requests a second: the statistics have no time.
+/// Requests a second: the statistics have no times.
 const RATE: u64 = 1000;
 
 /// Largest file of statistics that is read.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// Keys above this are asked for once and never again.
+/// Keys from here on are requested once only.
 const LONE_KEYS: u64 = 1 << 62;
 
-/// Sizes and how often each occurs, as CacheBench reads them: as many probabilities as sizes, or one fewer
-/// where they are of the ranges between the sizes.
+/// Sizes and their probabilities, as CacheBench reads them: as many as sizes, or one fewer if they belong to the ranges
+/// between the sizes.
 struct Sizes {
     bounds: Vec<f64>,
     up_to: Vec<f64>,
@@ -110,7 +110,7 @@ pub(in crate::trace) fn draw(
     Ok(Trace::new(name, Label::Synthetic, requests))
 }
 
-/// Which operation is how likely.
+/// Cumulative probabilities of the operations.
 struct Mix {
     up_to: [f64; 4],
 }
@@ -125,7 +125,7 @@ impl Mix {
         (sum > 0.0 && sum.is_finite()).then_some(Self { up_to })
     }
 
-    /// The operation, and whether it is for a key that nobody asks for again.
+    /// The operation, and whether its key is requested this once only.
     fn draw(&self, random: &mut SmallRng) -> (Operation, bool) {
         let place = random.random::<f64>() * self.up_to[3];
         match self.up_to.iter().position(|sum| place < *sum) {

@@ -4,7 +4,7 @@ use crate::trace::read::twitter::operation;
 use crate::trace::{Operation, TraceError};
 use std::path::Path;
 
-/// What is known of one cluster.
+/// The statistics of one cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
     /// Its number.
@@ -15,11 +15,11 @@ pub struct Cluster {
     pub value_bytes: f64,
     /// Requests for each object, in the week that was traced.
     pub requests_an_object: f64,
-    /// Seconds and share.
+    /// Lifetimes in seconds, and their shares.
     pub ttls: Vec<(u32, f64)>,
-    /// Operations and share.
+    /// Operations, and their shares.
     pub operations: Vec<(Operation, f64)>,
-    /// Exponent of the Zipf law that popularity follows.
+    /// Exponent of the popularity's Zipf law.
     pub zipf: f64,
 }
 
@@ -29,7 +29,7 @@ pub fn read(path: &Path, number: u32) -> Result<Cluster, TraceError> {
     find(path, &text, number)
 }
 
-/// Finds the row of a cluster in a table. The path is for errors.
+/// Finds the row of a cluster in a table. `path` is for errors.
 pub(in crate::trace) fn find(path: &Path, text: &str, number: u32) -> Result<Cluster, TraceError> {
     let wanted = format!("cluster{number}");
     for (line, row) in text.lines().enumerate() {
@@ -73,7 +73,7 @@ fn parse(number: u32, cells: &[&str]) -> Result<Cluster, String> {
     Ok(cluster)
 }
 
-/// `a:0.5, b:0.5`, or with spaces only.
+/// Splits `a:0.5, b:0.5`, or the same with spaces only.
 fn shares(text: &str) -> impl Iterator<Item = Result<(&str, f64), String>> {
     text.split([',', ' ']).filter(|pair| !pair.is_empty()).map(|pair| {
         let wrong = || format!("{pair:?} is not a name, a colon and a share");

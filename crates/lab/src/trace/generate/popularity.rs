@@ -1,12 +1,12 @@
-//! Popularity by buckets: so many objects share so much of the requests.
+//! Popularity by buckets: a number of objects and their share of the requests.
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
-/// A distribution over `0..keys` whose shape is that of the buckets, most popular first, whatever `keys` is.
+/// A distribution over `0..keys` with the shape of the buckets, most popular first, for any number of keys.
 #[derive(Debug)]
 pub(super) struct Popularity {
-    /// Objects and weight of all buckets up to and with this one.
+    /// Objects and weight of all buckets up to and including this one.
     up_to: Vec<(f64, f64)>,
     keys: u64,
 }
@@ -24,7 +24,7 @@ impl Popularity {
             .then_some(Self { up_to, keys })
     }
 
-    /// Draws a key: a place on the axis of weights, and what part of the axis of objects lies there.
+    /// Draws a key: a random point on the axis of weights, mapped to the axis of objects.
     pub(super) fn draw(&self, random: &mut SmallRng) -> u64 {
         let (objects, weight) = *self.up_to.last().expect("not empty");
         let place = random.random::<f64>() * weight;

@@ -1,7 +1,7 @@
 //! Streams with the published statistics of one of Twitter's caches.
 //!
-//! The week that was traced, with fewer keys: each is asked for as often as in the trace, so that lifetimes
-//! mean what they meant. Sizes are distributed exponentially around the published mean.
+//! They cover the traced week with fewer keys: each is requested as often as in the trace, so that lifetimes keep their
+//! meaning. Sizes are distributed exponentially around the published mean.
 
 use super::Scale;
 use super::clusters::Cluster;
@@ -34,7 +34,7 @@ pub fn open(cluster: Cluster, scale: Scale) -> Trace {
     Trace::new(name, Label::Synthetic, requests)
 }
 
-/// The value at `place` (0 to 1) of shares, which need not add up to 1.
+/// The value at `place` (0 to 1) in a list of shares, which need not add up to 1.
 fn pick<T: Copy>(shares: &[(T, f64)], place: f64) -> Option<T> {
     let mut left = place * shares.iter().map(|(_, share)| share).sum::<f64>();
     let found = shares.iter().find(|(_, share)| {

@@ -3,10 +3,10 @@
 use crate::trace::sizes::{ASSIGNED_KEY_BYTES, etc_value_bytes};
 use crate::trace::{Operation, Request};
 
-/// Requests a second: some rate is needed for what looks at time, and the trace has none.
+/// Requests a second: the trace has no times, and some policies need them.
 const RATE: u64 = 1000;
 
-/// Makes requests of records.
+/// Turns records into requests.
 pub(in crate::trace) fn parser() -> impl FnMut(&[u8; 4]) -> Result<Request, String> + Send {
     let mut position = 0;
     move |record| {

@@ -8,7 +8,7 @@ use crate::trace::{Operation, Request};
 /// The first line.
 pub(in crate::trace) const HEADING: &str = "version,time,op,size,lbn";
 
-/// Makes a request of a line.
+/// Turns a line into a request.
 pub(in crate::trace) fn parse(line: &str) -> Result<Line, String> {
     if line == HEADING {
         return Ok(Line::Nothing);

@@ -5,7 +5,7 @@
 use crate::trace::lines::{Line, field, key, number, seconds};
 use crate::trace::{Operation, Request};
 
-/// Most requests that a line may stand for.
+/// Maximum number of requests that a line may stand for.
 const COUNT_MAX: u32 = 1 << 20;
 
 /// Columns that are used; the last may be missing.
@@ -17,7 +17,7 @@ pub(in crate::trace) fn is_heading(line: &str) -> bool {
     COLUMNS[..COLUMNS.len() - 1].iter().all(|column| names.contains(column))
 }
 
-/// Makes requests of lines; the first one is the heading.
+/// Turns lines into requests; the first one is the heading.
 pub(in crate::trace) fn parser() -> impl FnMut(&str) -> Result<Line, String> + Send {
     let mut places: Option<[Option<usize>; COLUMNS.len()]> = None;
     move |line| match &places {

@@ -1,4 +1,4 @@
-//! The formats of recorded traces, one a file: a function that makes requests of a line or a record.
+//! The formats of recorded traces, a module each: a function that turns a line or a record into requests.
 
 pub(super) mod cache2k;
 pub(super) mod cloud_physics;

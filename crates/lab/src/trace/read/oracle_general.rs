@@ -1,13 +1,13 @@
 //! libCacheSim's `oracleGeneral`: little-endian u32 time, u64 id, u32 size, i64 position of the next access.
 //!
-//! The last field is not used: what is replayed may be a part of the trace.
+//! The last field is not used: the replay may cover a part of the trace.
 
 use crate::trace::{Operation, Request};
 
 /// Bytes of a record.
 pub(in crate::trace) const RECORD: usize = 24;
 
-/// Makes a request of a record.
+/// Turns a record into a request.
 pub(in crate::trace) fn parse(record: &[u8; RECORD]) -> Result<Request, String> {
     let u32_at = |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"));
     let u64_at = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"));

@@ -1,6 +1,6 @@
 //! Twitter's traces: `time,key,key size,value size,client,operation,TTL`, no heading.
 //!
-//! Whatever changes a value stores it whole here; `add` stores what is not there.
+//! Operations that change a value store it whole here; `add` stores it if the key is absent.
 
 use crate::trace::lines::{Line, field, key, number, seconds};
 use crate::trace::{Operation, Request};
@@ -8,7 +8,7 @@ use crate::trace::{Operation, Request};
 /// Fields of a line.
 const FIELDS: usize = 7;
 
-/// Makes a request of a line.
+/// Turns a line into a request.
 pub(in crate::trace) fn parse(line: &str) -> Result<Line, String> {
     // Keys are anonymised and may hold commas: the other fields are counted from the end.
     let mut fields = line.rsplitn(FIELDS - 1, ',');

@@ -3,7 +3,7 @@
 use crate::trace::lines::{Line, field, key, number, seconds};
 use crate::trace::{Operation, Request};
 
-/// Makes a request of a line.
+/// Turns a line into a request.
 pub(in crate::trace) fn parse(line: &str) -> Result<Line, String> {
     let mut fields = line.split_ascii_whitespace();
     let time = seconds(fields.next(), "time")?;

@@ -1,4 +1,4 @@
-//! Figures of the last hour, so that whoever opens the page sees what was before.
+//! Figures of the last hour, for a page that is opened later.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use crate::limits::{HISTORY_FAILURES, HISTORY_SECONDS};
 
 type Figure = (&'static str, fn(&Status) -> u64);
 
-/// What is kept of each dictionary, by the names that `system.dictionaries` has for it.
+/// The figures kept of each dictionary, by their names in `system.dictionaries`.
 const FIGURES: &[Figure] = &[
     ("keys_requested", |s| s.keys_requested),
     ("keys_hit", |s| s.keys_hit),
@@ -39,7 +39,7 @@ const FIGURES: &[Figure] = &[
     ("buffer_bytes", |s| s.buffer_bytes),
 ];
 
-/// The samples of one dictionary, and what its source failed with.
+/// The samples of one dictionary, and the failures of its source.
 #[derive(Default)]
 struct DictionaryTrack {
     series: Series,
@@ -49,7 +49,7 @@ struct DictionaryTrack {
     failures: VecDeque<Failure>,
 }
 
-/// What a source failed with, and from when to when it was seen.
+/// A failure of a source, and when it was first and last seen.
 struct Failure {
     first: u64,
     last: u64,
@@ -67,7 +67,7 @@ impl DictionaryTrack {
         self.series.push(unix_seconds, figures.chain(latencies));
     }
 
-    /// One that goes on since the sample before is not another.
+    /// A failure that the previous sample had, too, is the same one.
     fn note_failure(&mut self, text: &str, unix_seconds: u64) {
         let before = self.series.newest();
         match self.failures.back_mut() {
@@ -131,7 +131,7 @@ impl History {
         Self { neighbours, tracks: Mutex::default() }
     }
 
-    /// Looks at all dictionaries, at memcached and at volumes.
+    /// Samples all dictionaries, memcached and volumes.
     fn sample(&self, session: &Session) {
         let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
         let dictionaries = session.dictionaries();
@@ -152,7 +152,7 @@ impl History {
         }
     }
 
-    /// Samples for ever.
+    /// Takes samples for ever.
     pub async fn watch(self: Arc<Self>, session: Arc<Session>) {
         let mut ticks = tokio::time::interval(Duration::from_secs(HISTORY_SECONDS));
         loop {
@@ -162,8 +162,8 @@ impl History {
     }
 
     /// `{"dictionaries": {"database.name": {"series": .., "failures": [..]}}, "memcached": {"address": .., "series":
-    /// ..}, "volumes": {"address": .., "series": {"name": ..}}}`, of what was sampled since a moment. Whoever may not read
-    /// all dictionaries sees those that he may read, and neither memcached nor volumes.
+    /// ..}, "volumes": {"address": .., "series": {"name": ..}}}`, of samples taken after `since`. A user who may not
+    /// read all dictionaries sees those that he may read, and neither memcached nor volumes.
     pub fn read(&self, rights: &Rights, since: u64) -> Value {
         let tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
         let visible = tracks.dictionaries.iter().filter(|(name, _)| rights.may_read(name));
@@ -216,7 +216,7 @@ mod tests {
             track.since(unix_seconds - 1)["series"]["lookup_us_p99"].clone()
         };
         assert_eq!(look(10, 3, 5), json!([8]));
-        // Nobody asked meanwhile.
+        // No lookups meanwhile.
         assert_eq!(look(20, 3, 5), json!([0]));
         assert_eq!(look(30, 3, 6), json!([8]));
         // Another dictionary of that name.

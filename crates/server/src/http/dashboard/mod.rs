@@ -1,4 +1,4 @@
-//! The page at `/`, for people: every dictionary, memcached and volumes at a glance and over time, and a box for queries.
+//! The page at `/`, for people: all dictionaries, memcached and volumes, now and over time, and a box for queries.
 
 mod history;
 mod series;
@@ -17,11 +17,11 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// All that the page needs comes from this server, and nothing runs that is not in its script.
+/// Everything the page needs comes from this server, and only its own script runs.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Whether a browser asks, and not a program that wants ClickHouse's greeting.
+/// Whether a browser asks, and not a program that expects ClickHouse's greeting.
 pub fn is_wanted(headers: &HeaderMap) -> bool {
     headers
         .get(ACCEPT)
@@ -34,22 +34,22 @@ pub async fn page(_: Caller) -> Response {
     ([(CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)).into_response()
 }
 
-/// GET `/dashboard/style.css`. It tells nothing, and is for everybody.
+/// GET `/dashboard/style.css`. It has no secrets, and needs no login.
 pub async fn style() -> Response {
     file("text/css; charset=utf-8", STYLE)
 }
 
-/// GET `/dashboard/script.js`, for everybody, too.
+/// GET `/dashboard/script.js`, without login, too.
 pub async fn script() -> Response {
     file("text/javascript; charset=utf-8", SCRIPT)
 }
 
-/// The browser asks again each time: after an upgrade the parts of the page are of one version.
+/// A file that browsers revalidate each time: after an upgrade all parts of the page are of one version.
 fn file(content_type: &'static str, text: &'static str) -> Response {
     ([(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache")], text).into_response()
 }
 
-/// GET `/dashboard/history`: what the page draws over time, behind the Unix second `since`.
+/// GET `/dashboard/history`: the figures that the page draws, after the Unix second `since`.
 pub async fn history(
     caller: Caller,
     UrlParameters(parameters): UrlParameters,

@@ -459,7 +459,7 @@ function dictionaryPage(name) {
   head.append(element("h2", name));
   // One whose file names no database is in none for SQL, and found from all.
   const quoted = text => `\`${text.replaceAll("\\", "\\\\").replaceAll("`", "\\`")}\``;
-  let layout;
+  let layout, asked;
   async function ask(d) {
     const full = d.database ? `${quoted(d.database)}.${quoted(d.name)}` : quoted(d.name);
     try {
@@ -475,9 +475,11 @@ function dictionaryPage(name) {
       return;
     }
     // One that is opened only now has no layout before.
+    const shown = JSON.stringify([d.type, d.source, d.comment]);
+    if (asked !== shown) ask(d);
+    asked = shown;
     if (layout !== d.type) {
       layout = d.type;
-      ask(d);
       charts.splice(0, charts.length, ...chartsOf(d));
       drawn.replaceChildren(...charts.map(chart => chart.root));
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::limits::HISTORY_SAMPLES;
 
-/// Samples by column, the oldest first. All columns are as long as that of times.
+/// Samples by column, oldest first. All columns are as long as `times`.
 #[derive(Default)]
 pub struct Series {
     times: VecDeque<u64>,
@@ -15,7 +15,7 @@ pub struct Series {
 }
 
 impl Series {
-    /// Adds a sample, of the same figures each time; the oldest makes room.
+    /// Adds a sample, which has the same figures each time; the oldest one is dropped.
     pub fn push<N: Into<Cow<'static, str>>>(
         &mut self,
         unix_seconds: u64,
@@ -27,12 +27,12 @@ impl Series {
         }
     }
 
-    /// When the newest sample was taken.
+    /// Time of the newest sample.
     pub fn newest(&self) -> Option<u64> {
         self.times.back().copied()
     }
 
-    /// `{"time": [...], "keys_hit": [...], ...}`, of the samples that were taken later.
+    /// `{"time": [...], "keys_hit": [...], ...}`, of the samples taken after `unix_seconds`.
     pub fn since(&self, unix_seconds: u64) -> Value {
         let known = self.times.partition_point(|time| *time <= unix_seconds);
         let rest = |column: &VecDeque<u64>| Value::from(column.range(known..).copied().collect::<Vec<u64>>());

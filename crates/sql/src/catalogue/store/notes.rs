@@ -1,7 +1,7 @@
-//! Notes of dictionaries that are made or that leave: their files are nobody's if no statement is there that has them.
+//! Notes of dictionaries that are being made or dropped: their files belong to nobody unless a statement owns them.
 //!
-//! A note lies beside the statements from before the first file is made, or lost, until behind the last one. The next
-//! start finds those that a kill has left, and removes the files that they tell of.
+//! A note lies beside the statements from before the first file is made, or removed, until after the last one. The next
+//! start finds the notes that a kill left, and removes the files that they name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use granary_dict::{Definition, parse_create};
 use super::{Store, UNFINISHED, beside, failed, put, remove, sorted, sync_folders};
 use crate::catalogue::{DEFAULT_DATABASE, FullName};
 
-/// What the name of a folder ends with whose database was dropped: all in it are notes.
+/// Suffix of the folder of a dropped database: all files in it are notes.
 pub(super) const DROPPED: &str = ".dropped";
 
-/// What a dictionary is about to do.
+/// Why a dictionary's files may belong to nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is made.
+    /// It is being made.
     Making,
-    /// It was dropped, or makes way for another one.
+    /// It was dropped, or is being replaced.
     Leaving,
 }
 
-/// A dictionary that was about to do so.
+/// A note: the definition of a dictionary that was being made or dropped.
 pub struct Note {
     file: PathBuf,
     pub definition: Result<Definition>,
@@ -51,7 +51,7 @@ impl Store {
     /// Makes a dictionary's statement a note, in one step: it is dropped.
     ///
     /// # Errors
-    /// It stays.
+    /// The dictionary stays.
     pub fn drop_dictionary(&self, (database, name): &FullName) -> Result<()> {
         let path = self.path(database, name);
         if !path.exists() {
@@ -64,7 +64,7 @@ impl Store {
     /// Makes the statements of a database notes, in one step: it is dropped.
     ///
     /// # Errors
-    /// It stays; one is that there are files in its folder that are none of these.
+    /// The database stays; files in its folder that are not Granary's are one such error.
     pub fn drop_database(&self, name: &str) -> Result<()> {
         let folder = self.folder(name);
         if !folder.exists() {
@@ -102,11 +102,11 @@ impl Store {
         Ok(notes)
     }
 
-    /// Forgets a note, whose files are gone or somebody's.
+    /// Forgets a note once its files are removed, or owned by another dictionary.
     pub fn forget(&self, note: &Note) -> Result<()> {
         remove(&note.file)?;
         if let Some(folder) = note.file.parent().filter(|folder| is_dropped(folder)) {
-            // Other notes keep it.
+            // Fails while other notes are in it.
             let _ = fs::remove_dir(folder);
         }
         Ok(())
@@ -137,7 +137,7 @@ fn notes_in(folder: &Path) -> Result<Vec<Note>> {
     };
     let notes = sorted(folder)?.into_iter().filter(is_note).map(Note::read).collect();
     if is_dropped(folder) {
-        // If there is none.
+        // If no note is left.
         let _ = fs::remove_dir(folder);
     }
     Ok(notes)
@@ -147,7 +147,7 @@ fn is_dropped(folder: &Path) -> bool {
     folder.to_string_lossy().ends_with(DROPPED)
 }
 
-/// Whether a file in the folder of a database is one that is made there.
+/// Whether a file in a database's folder is one that Granary makes there.
 fn is_ours(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     [".sql", ".sql.detached", ".sql.making", ".sql.dropped", UNFINISHED].iter().any(|end| name.ends_with(end))

@@ -1,4 +1,4 @@
-//! `dictGetAll`: all values that a text gets from the regular expressions that are found in it.
+//! `dictGetAll`: all values that a text gets from the regular expressions that match it.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::keys::keys;
 use crate::catalogue::Catalogue;
 
 pub const NAME: &str = "dictGetAll";
-/// Where the text stands among the arguments, and behind it how many values are wanted.
+/// Places of the text among the arguments, and of the number of values wanted.
 const KEY: usize = 2;
 const MOST: usize = 3;
 
@@ -50,7 +50,7 @@ impl AllFunction {
         Self { name, catalogue, signature: arguments::any(volatility) }
     }
 
-    /// What is asked for.
+    /// Checks a call's arguments against the dictionary.
     fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
         if !(KEY + 1..=MOST + 1).contains(&constants.len()) {
             let wanted = constants.len().clamp(KEY + 1, MOST + 1);
@@ -66,8 +66,7 @@ impl AllFunction {
     }
 }
 
-/// How many values are wanted, which is known only when the call is made: a number below 0 is a large one, as in
-/// ClickHouse.
+/// The number of values wanted, known only when the call is made: a negative number is a large one, as in ClickHouse.
 fn most(constants: &[Option<&ScalarValue>]) -> Result<usize> {
     let Some(given) = constants.get(MOST) else { return Ok(usize::MAX) };
     let Some(scalar) = given else {

@@ -76,8 +76,8 @@ impl Call {
         Ok(Call { dictionary, attributes: places, shape })
     }
 
-    /// Refuses keys that are NULL if several attributes are asked for. A type says too little: a column of an outer join
-    /// is said to have NULL, and has defaults instead.
+    /// Refuses NULL keys if several attributes are asked for. The type says too little: a column of an outer join is
+    /// declared Nullable, and has defaults instead.
     pub fn check_key(&self, function: &str, key: &ColumnarValue) -> Result<()> {
         let has_null = match key {
             ColumnarValue::Array(array) => array.logical_null_count() > 0,
@@ -92,7 +92,7 @@ impl Call {
         }
     }
 
-    /// Refuses an array or a map that could be NULL.
+    /// Refuses an answer of arrays or maps that could be NULL.
     pub fn check_nullable(&self, kind: Kind, key_arguments: &[FieldRef]) -> Result<()> {
         if kind != Kind::GetOrNull && !may_be_null(key_arguments) {
             return Ok(());
@@ -108,7 +108,7 @@ impl Call {
         }
     }
 
-    /// The field of the answer, by those of what is looked up.
+    /// The field of the answer, given those of the key arguments.
     pub fn field(&self, function: &str, kind: Kind, key_arguments: &[FieldRef]) -> FieldRef {
         let may_be_null = may_be_null(key_arguments);
         if kind == Kind::Has {
@@ -128,8 +128,7 @@ impl Call {
         }
     }
 
-    /// Whether the answers are of the types that a query was planned with, but for NULL: another dictionary may have taken
-    /// the name since.
+    /// Whether the answers have the planned types, nullability aside: another dictionary may have taken the name since.
     pub fn is_as_planned(&self, planned: &Field) -> bool {
         let is_same = |(place, planned): (usize, &Field)| {
             let own = self.attribute(place);
@@ -145,23 +144,23 @@ impl Call {
         }
     }
 
-    /// Whether the attribute asked for at a place may be NULL.
+    /// Whether the `place`-th attribute asked for may be NULL.
     pub fn is_nullable(&self, place: usize) -> bool {
         self.dictionary.definition().attribute(self.attributes[place]).data_type.is_nullable()
     }
 
-    /// The field of the attribute asked for at a place.
+    /// The field of the `place`-th attribute asked for.
     pub fn attribute(&self, place: usize) -> Field {
         let attribute = self.dictionary.definition().attribute(self.attributes[place]);
         attribute.data_type.to_field(&attribute.name)
     }
 
-    /// Whether texts are looked up, each of which gets attributes from several rows.
+    /// Whether texts are looked up; each takes its attributes from several rows.
     pub fn is_of_texts(&self) -> bool {
         self.dictionary.definition().layout.lookup_key() == LookupKey::Text
     }
 
-    /// How many arguments say what is looked up: the key, and a value in the range of its rows where they have one.
+    /// The number of arguments that are looked up: the key, and for rows with ranges a value in the range.
     pub fn key_argument_count(&self) -> usize {
         match self.dictionary.definition().layout.lookup_key() {
             LookupKey::Key | LookupKey::Address | LookupKey::Point | LookupKey::Text => 1,

@@ -1,4 +1,4 @@
-//! Keys and defaults in the type that a dictionary has them in: ClickHouse is stricter there than elsewhere.
+//! Conversion of keys and defaults to the dictionary's types: ClickHouse is stricter there than elsewhere.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use granary_dialect::types::{
 };
 use granary_dict::{DataType as ClickHouseType, digits_of};
 
-/// The same values in the type of another field. The zeros behind a FixedString are not of its text.
+/// Converts values to the type of `to`. The zeros that pad a FixedString are not part of its text.
 pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     let is_special = is_address(to) || matches!(to.data_type(), DataType::FixedSizeBinary(_));
     let are_bytes = matches!(array.data_type(), DataType::FixedSizeBinary(_));
@@ -51,17 +51,17 @@ pub fn converted(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef
     })
 }
 
-/// Converts as [`converted`] does, but for a text that is no value of the type: it becomes NULL, as in ClickHouse's casts to
-/// a type that is Nullable.
+/// Converts like [`converted`], except that a text that is no value of the type becomes NULL, as in ClickHouse's casts
+/// to a Nullable type.
 pub fn converted_or_null(field: &Field, array: &ArrayRef, to: &Field) -> Result<ArrayRef> {
     let is_text = array.data_type().is_string() && fixed_bytes(field).is_none();
-    // Of an empty text ClickHouse makes the beginning of 1970.
+    // ClickHouse reads an empty text as the beginning of 1970.
     if is_text && is_time(to.data_type()) && !is_bounded(to) && has_empty(array)? {
         return Err(Error::cannot_parse_datetime("Cannot parse DateTime64 from an empty text").into());
     }
     match converted(field, array, to) {
         Err(_) if is_text => {
-            // Most often all are one text.
+            // Most often all rows have the same text.
             let texts = cast(array, &DataType::Utf8)?;
             let texts = texts.as_string::<i32>();
             let mut last: Option<(&str, bool)> = None;
@@ -82,8 +82,8 @@ pub fn converted_or_null(field: &Field, array: &ArrayRef, to: &Field) -> Result<
     }
 }
 
-/// Refuses what an integer of more than 64 bits, or a time, would lose as an integer, a time or a float, and what a float
-/// would lose as such an integer; and texts of a number that ClickHouse does not take for a moment.
+/// Refuses conversions that lose something: integers of more than 64 bits or times to integers, times or floats, and
+/// floats to such integers; also texts of digits that ClickHouse does not read as a moment.
 fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
     let lossy = || unsafe_conversion(&plain_field_name(field), &plain_field_name(to));
     let target = to.data_type();
@@ -153,8 +153,8 @@ fn check_kept(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
     }
 }
 
-/// Moments in parts of a second as what a Decimal, which has the parts, or an integer of more than 64 bits counts; `None`:
-/// there is neither.
+/// Moments with parts of a second, for a Decimal (with those parts) or an integer of more than 64 bits (whole seconds);
+/// `None` for other types.
 fn in_seconds(array: &ArrayRef, to: &Field) -> Result<Option<ArrayRef>> {
     let DataType::Timestamp(unit, _) = *array.data_type() else { return Ok(None) };
     if unit == TimeUnit::Second || !to.data_type().is_decimal() {
@@ -176,15 +176,15 @@ fn has_empty(texts: &ArrayRef) -> Result<bool> {
     Ok(texts.as_string::<i32>().iter().flatten().any(str::is_empty))
 }
 
-/// Whether numbers are days that a Date32 has; greater ones are seconds.
+/// Whether all numbers are days that a Date32 can hold; greater ones are seconds.
 fn are_days(array: &ArrayRef) -> Result<bool> {
     const DAYS_MAX: i128 = 120_529;
     let days = cast(array, &DataType::Decimal128(38, 0))?;
     Ok(days.as_primitive::<Decimal128Type>().iter().flatten().all(|days| days <= DAYS_MAX))
 }
 
-/// Refuses a UInt8 that is neither truth value: ClickHouse takes it for a Bool as it is, which is found nowhere, and makes
-/// `true` of other numbers.
+/// Refuses a UInt8 other than 0 and 1: ClickHouse compares it unchanged with a Bool, which finds nothing. Numbers of
+/// other types become `true`.
 pub fn check_truth(field: &Field, array: &ArrayRef, to: &Field) -> Result<()> {
     if to.data_type() != &DataType::Boolean || array.data_type() != &DataType::UInt8 {
         return Ok(());
@@ -203,7 +203,7 @@ fn unsafe_conversion(from: &str, to: &str) -> Error {
     Error::cannot_convert_type(format!("Value in column {from} cannot be safely converted into type {to}"))
 }
 
-/// Whether an integer is a float of so many binary digits, and of such an exponent at most.
+/// Whether a float with `digits` binary digits and exponents up to `exponent_max` can hold the integer exactly.
 fn is_exact(number: i256, digits: u32, exponent_max: i32) -> bool {
     let magnitude = number.wrapping_abs();
     let length = 256 - magnitude.leading_zeros();
@@ -214,7 +214,7 @@ fn is_address(field: &Field) -> bool {
     declared(field).is_some_and(|declared| declared.inner() == &ClickHouseType::Ipv4)
 }
 
-/// Whether numbers are not all what a time can be counted in.
+/// Whether some numbers cannot count time: floats, and negative integers.
 fn is_unsafe(array: &ArrayRef) -> Result<bool> {
     Ok(match array.data_type() {
         DataType::Float32 | DataType::Float64 => array.null_count() < array.len(),

@@ -36,22 +36,22 @@ pub enum Kind {
     GetOrDefault,
     /// NULL.
     GetOrNull,
-    /// Whether it has it.
+    /// Whether the source has the key.
     Has,
 }
 
 impl Kind {
-    /// Where the key stands among the arguments.
+    /// Place of the key among the arguments.
     fn key(self) -> usize {
         if self == Kind::Has { 1 } else { 2 }
     }
 
-    /// How many arguments a call has.
+    /// The number of arguments of a call.
     fn arguments(self, call: &Call) -> usize {
         self.key() + call.key_argument_count() + usize::from(self == Kind::GetOrDefault)
     }
 
-    /// Where what is looked up stands.
+    /// Places of the arguments that are looked up.
     fn key_arguments(self, call: &Call) -> Range<usize> {
         self.key()..self.key() + call.key_argument_count()
     }
@@ -92,14 +92,14 @@ impl DictionaryFunction {
         Self { name, kind, demanded, catalogue, signature: arguments::any(volatility) }
     }
 
-    /// The name as it was written in the query.
+    /// The name as written in the query.
     fn shown(&self) -> &str {
         self.name.trim_end_matches(CONSTANT_SUFFIX)
     }
 
     fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<Call> {
         let shown = self.shown();
-        // What the key is and whether there is more, the dictionary says.
+        // Whether there are further arguments depends on the dictionary.
         let least = self.kind.key() + 1;
         if constants.len() < least {
             return Err(wrong_count(shown, constants.len(), least).into());
@@ -119,7 +119,7 @@ impl DictionaryFunction {
     }
 }
 
-/// Refuses a call of another number of arguments than the dictionary's layout wants.
+/// Refuses a number of arguments other than the dictionary's layout wants.
 pub(super) fn check_count(call: &Call, kind: Kind, given: usize, function: &str) -> Result<(), Error> {
     match kind.arguments(call) {
         wanted if wanted == given => Ok(()),
@@ -138,7 +138,7 @@ pub(super) fn call_of(
     Ok(Call::resolve(catalogue, dictionary, Some(attributes), None, function)?)
 }
 
-/// The text of an argument that has to be a constant.
+/// The text of an argument that must be a constant.
 pub(super) fn constant<'a>(
     constants: &[Option<&'a ScalarValue>],
     place: usize,
@@ -205,7 +205,7 @@ impl ScalarUDFImpl for DictionaryFunction {
                 self.columns(&call, answer, default, &args.return_field)?
             }
         };
-        // What dictGetDateTime gives is in no zone.
+        // dictGetDateTime returns times without a zone.
         let array = match (array.data_type(), args.return_field.data_type()) {
             (DataType::Timestamp(_, Some(_)), moment @ DataType::Timestamp(_, None)) => {
                 make_array(array.to_data().into_builder().data_type(moment.clone()).build()?)
@@ -216,23 +216,23 @@ impl ScalarUDFImpl for DictionaryFunction {
     }
 }
 
-/// An answer for all rows of a batch, those with a NULL key too.
+/// The answer for all rows of a batch, including those with a NULL key.
 pub(super) struct Rows {
     pub columns: Vec<ArrayRef>,
     pub found: BooleanArray,
-    /// Of each column, where they are found each by itself.
+    /// By column, which rows have its value; empty if `found` holds for all columns.
     found_each: Vec<BooleanArray>,
     pub nulls: Option<NullBuffer>,
 }
 
 impl Rows {
-    /// Which rows have the attribute asked for at a place.
+    /// Which rows have the attribute asked for at `place`.
     fn found_at(&self, place: usize) -> &BooleanArray {
         self.found_each.get(place).unwrap_or(&self.found)
     }
 }
 
-/// Asks for the keys that are not NULL and puts the answers back into the batch's rows.
+/// Looks up the keys that are not NULL, and puts the answers at the batch's rows.
 pub(super) fn look_up(call: &Call, keys: Keys) -> Result<Rows> {
     let get = |columns: &[ArrayRef]| -> Result<Answer> {
         if call.attributes.is_empty() {
@@ -282,7 +282,7 @@ pub(super) fn with_nulls(array: ArrayRef, nulls: &Option<NullBuffer>) -> Result<
 }
 
 impl DictionaryFunction {
-    /// The field of the answer, by those of what is looked up.
+    /// The field of the answer, given those of the key arguments.
     fn field(&self, call: &Call, key_arguments: &[FieldRef]) -> FieldRef {
         let field = call.field(self.shown(), self.kind, key_arguments);
         match (field.data_type(), self.demanded) {
@@ -325,14 +325,14 @@ pub(super) fn with_defaults(
     values: &ArrayRef,
 ) -> Result<Vec<ArrayRef>> {
     let column = |(place, column): (usize, &ArrayRef)| {
-        // A default that the attribute cannot hold is wrong even where nobody needs it.
+        // A default that the attribute cannot hold is an error even if no row needs it.
         let default = default_column(call, place, field, values)?;
         with_nulls(zip(answer.found_at(place), column, &default)?, &answer.nulls)
     };
     answer.columns.iter().enumerate().map(column).collect()
 }
 
-/// The columns of the attributes as the one answer: a tuple if several were asked for.
+/// The attributes' columns as one answer: a tuple if several were asked for.
 pub(super) fn as_answer(
     call: &Call,
     mut columns: Vec<ArrayRef>,
@@ -352,7 +352,7 @@ pub(super) fn default_columns(call: &Call, field: &FieldRef, values: &ArrayRef) 
     (0..call.attributes.len()).map(|place| default_column(call, place, field, values)).collect()
 }
 
-/// Refuses a default that has not one item for each of several attributes.
+/// Refuses a default without one item for each of several attributes.
 fn check_default(call: &Call, field: &Field) -> Result<()> {
     match (call.shape, field.data_type()) {
         (Shape::Single, _) => Ok(()),
@@ -370,7 +370,7 @@ fn check_default(call: &Call, field: &Field) -> Result<()> {
     }
 }
 
-/// Refuses a default that may be NULL where the function says the type: ClickHouse makes NULL of what is found, too.
+/// Refuses a default that may be NULL if the function's name gives the type: ClickHouse makes found values NULL, too.
 fn check_known(function: &str, default: &Field) -> Result<()> {
     match default.is_nullable() {
         true => Err(Error::not_implemented(format!(

@@ -1,4 +1,4 @@
-//! Keys as a query has them, made into keys as the dictionary wants them.
+//! Converts a query's keys to the dictionary's key columns.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use super::converted::{check_truth, converted};
 /// The key columns of a batch.
 pub struct Keys {
     pub columns: Vec<ArrayRef>,
-    /// Rows whose key is NULL where the dictionary's cannot be, or whose value in a range is: their answer is NULL.
+    /// Rows with a NULL key where the dictionary's cannot be NULL, or a NULL value in a range: their answer is NULL.
     pub nulls: Option<NullBuffer>,
 }
 
-/// Takes the arguments that say what is looked up apart and casts their parts. Columns that have the right type are
-/// passed on as they are.
+/// Splits the arguments that are looked up into parts and casts these. Columns of the right type are passed on as they
+/// are.
 pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows: usize) -> Result<Keys> {
     let definition = call.dictionary.definition();
     let wanted: Vec<Field> =
@@ -30,7 +30,7 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
     let key = arguments[0].to_array(rows)?;
     let (key_fields, parts): (Vec<FieldRef>, Vec<ArrayRef>) = match key.data_type() {
         DataType::Struct(fields) => (fields.to_vec(), key.as_struct().columns().to_vec()),
-        // NULL is no tuple, and no key of any dictionary.
+        // NULL is no tuple, and a key of no dictionary.
         DataType::Null => {
             let parts = wanted.len() + 1 - arguments.len();
             (vec![Arc::clone(&fields[0]); parts], vec![Arc::clone(&key); parts])
@@ -53,7 +53,7 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
         if tuple && !wanted.is_nullable() && part.logical_null_count() > 0 {
             return Err(null_part(part, &arguments[0], wanted));
         }
-        // Of NULL alone nobody knows which row is meant; within a tuple it is a value.
+        // A NULL alone names no row; within a tuple it is a value.
         if !tuple || !wanted.is_nullable() {
             nulls = NullBuffer::union(nulls.as_ref(), part.logical_nulls().as_ref());
         }
@@ -78,7 +78,7 @@ pub fn keys(call: &Call, fields: &[FieldRef], arguments: &[ColumnarValue], rows:
     Ok(Keys { columns, nulls: nulls.filter(|nulls| nulls.null_count() > 0) })
 }
 
-/// Addresses of either family as those of IPv6. Nothing else is converted, as in ClickHouse.
+/// Addresses of either family as IPv6. Nothing else is converted, as in ClickHouse.
 fn addresses(array: &ArrayRef) -> Result<ArrayRef> {
     match array.data_type() {
         DataType::FixedSizeBinary(16) => Ok(Arc::clone(array)),
@@ -95,7 +95,7 @@ fn addresses(array: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// The coordinates of points are finite.
+/// Refuses coordinates that are not finite.
 fn coordinates(array: ArrayRef) -> Result<ArrayRef> {
     let points = array.as_primitive::<Float64Type>();
     let is_wrong = |coordinate: &f64| !coordinate.is_finite();
@@ -108,7 +108,7 @@ fn coordinates(array: ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// NULL within a tuple, where the dictionary's key has none.
+/// The error for NULL within a tuple, where the dictionary's key has none.
 fn null_part(part: &ArrayRef, argument: &ColumnarValue, wanted: &Field) -> Error {
     let message =
         format!("Cannot convert NULL to a non-nullable type: {} of the key has none", wanted.name());
@@ -126,7 +126,7 @@ fn wrong_key(call: &Call, given: &DataType) -> Error {
         key.iter().map(|column| format!("{} {}", column.name, column.data_type)).collect();
     let (wanted_count, wanted) = (wanted.len(), wanted.join(", "));
     let message = format!("The key of dictionary {name} is ({wanted}), not {}", plain_name(given));
-    // A tuple of another length is ClickHouse's TYPE_MISMATCH, one with another type in it is not.
+    // A tuple of another length is ClickHouse's TYPE_MISMATCH, a wrong type within one is not.
     match given {
         DataType::Struct(items) if !call.has_simple_key() && items.len() != wanted_count => {
             Error::type_mismatch(message)

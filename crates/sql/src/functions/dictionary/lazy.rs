@@ -1,5 +1,5 @@
-//! `dictGetOrDefault` whose default has to be computed: it is, for the rows that need it and no others, as in
-//! ClickHouse. A function of DataFusion's gets all of its arguments; CASE evaluates only what it needs.
+//! `dictGetOrDefault` with a computed default: it is computed only for the rows that need it, as in ClickHouse. A
+//! DataFusion function gets all of its arguments evaluated; CASE evaluates only what it needs.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -26,7 +26,7 @@ use super::function::{
 use super::keys::keys;
 use crate::catalogue::Catalogue;
 
-/// The function that gives an attribute of any type.
+/// The function for attributes of any type.
 const GET_OR_DEFAULT: &str = "dictGetOrDefault";
 
 const VALUE: &str = "value";
@@ -55,18 +55,18 @@ impl AnalyzerRule for LazyDefaults {
     }
 }
 
-/// The function and the arguments of a call whose default, which is the last, has to be computed.
+/// The function and the arguments of a call whose default, the last one, must be computed.
 fn lazy(expr: &Expr) -> Option<(&str, &[Expr])> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let name = call.name();
     let is_default = name.starts_with("dictGet") && name.ends_with("OrDefault");
-    // What depends on no column is computed once.
+    // An expression without columns is computed once.
     let is_computed = |default: &Expr| default.any_column_refs() && !is_at_hand(default);
     let default = call.args.last().filter(|_| is_default && (4..=5).contains(&call.args.len()))?;
     is_computed(default).then_some((name, &call.args))
 }
 
-/// Whether a value is there, or costs nothing to make and cannot fail.
+/// Whether an expression is a value, or free to evaluate and cannot fail.
 fn is_at_hand(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) | Expr::Literal(..) => true,
@@ -83,7 +83,7 @@ impl LazyDefaults {
             return Transformed::no(expr);
         }
         let key_arguments = &arguments[2..arguments.len() - 1];
-        // A call of constants must not run while it is planned.
+        // A call with constants only must not run during planning.
         let volatility = if key_arguments.iter().any(Expr::any_column_refs) {
             Volatility::Stable
         } else {
@@ -99,15 +99,15 @@ impl LazyDefaults {
         let default = part(Part::Default, arguments);
         let when = vec![(Box::new(element(FOUND)), Box::new(element(VALUE)))];
         let chosen = Expr::Case(Case::new(None, when, Some(Box::new(default))));
-        // A CASE forgets what is said of its branches' types.
+        // A CASE drops the metadata of its branches' types.
         let answer = [&arguments[..arguments.len() - 1], &[chosen]].concat();
         Transformed::yes(part(Part::Answer, &answer))
     }
 }
 
 impl LazyDefaults {
-    /// Whether a default that may be NULL is to be looked at in all rows: the attribute cannot be, and the NULL of a row
-    /// that needs no default is an error as well. A function that names the type takes no such default at all.
+    /// Whether a nullable default must be evaluated for all rows: if the attribute is not Nullable, a NULL default is
+    /// an error even in rows that do not need it. A function that names the type takes no such default at all.
     fn is_wanted_everywhere(&self, function: &str, arguments: &[Expr], schema: &DFSchema) -> bool {
         let constant = |expr: &Expr| match expr {
             Expr::Literal(value, _) => Some(value.clone()),
@@ -125,7 +125,7 @@ impl LazyDefaults {
             Some(DataType::Struct(fields)) => fields.get(place).is_none_or(|field| field.is_nullable()),
             _ => may_be_null(default),
         };
-        // Without a key there is NULL, whatever the default is.
+        // With a NULL key the answer is NULL, whatever the default is.
         !keys.iter().any(may_be_null)
             && call_of(&self.catalogue, &names, GET_OR_DEFAULT).is_ok_and(|call| {
                 (0..call.attributes.len()).any(|place| !call.is_nullable(place) && default_may_be_null(place))
@@ -136,21 +136,21 @@ impl LazyDefaults {
 /// Which part of the answer a function gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Part {
-    /// What the dictionary has, and whether it has it; a row without a key has NULL.
+    /// The dictionary's value, and whether it has one; NULL for a row with a NULL key.
     Found,
     /// The default, of the attribute's type.
     Default,
-    /// The value that was chosen, the last argument, with the field of the whole answer.
+    /// The chosen value (the last argument), with the field of the whole answer.
     Answer,
 }
 
-/// A part of `dictGetOrDefault` whose default has to be computed.
+/// A part of `dictGetOrDefault` with a computed default.
 #[derive(Debug)]
 struct DefaultPart {
     part: Part,
     catalogue: Arc<Catalogue>,
     signature: Signature,
-    /// A constant key, and what the dictionary has for it, for as long as the query goes on.
+    /// A constant key and the dictionary's answer for it, for the duration of the query.
     constant: OnceLock<(Vec<ScalarValue>, ColumnarValue)>,
 }
 
@@ -189,8 +189,8 @@ impl DefaultPart {
         Arc::new(field.as_ref().clone().with_name(VALUE))
     }
 
-    /// What the dictionary has. A CASE asks twice, for its condition and for its value; the optimiser makes one call of
-    /// these, but not of calls that are volatile. A constant key is looked up once, and has that answer for all rows.
+    /// The dictionary's answer. A CASE asks twice, for its condition and for its value; the optimiser merges the two
+    /// calls, except volatile ones. A constant key is looked up once, and all rows get that answer.
     fn found(&self, call: &Call, answer: FieldRef, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arguments = &args.args[2..];
         let key = constants(arguments).into_iter().map(|value| value.cloned()).collect::<Option<Vec<_>>>();
@@ -199,13 +199,13 @@ impl DefaultPart {
             return Ok(found.clone());
         }
         let found = look_up_part(call, answer, args)?;
-        // Of threads that ask at a time one is first, and all go by its answer.
+        // If threads ask concurrently, all use the answer of the first.
         let (known, first) = self.constant.get_or_init(|| (key.clone(), found.clone()));
         Ok(if *known == key { first.clone() } else { found })
     }
 }
 
-/// What the dictionary has for all rows of a batch.
+/// The dictionary's answer for all rows of a batch.
 fn look_up_part(call: &Call, answer: FieldRef, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
     let arguments = &args.args[2..];
     call.check_key(GET_OR_DEFAULT, &arguments[0])?;
@@ -261,7 +261,7 @@ impl ScalarUDFImpl for DefaultPart {
             Part::Default => {
                 let last = args.args.len() - 1;
                 let (field, values) = (&args.arg_fields[last], args.args[last].to_array(rows)?);
-                // A text may have got some of its attributes.
+                // A text may have only some of its attributes.
                 let columns = if call.is_of_texts() {
                     let keys = keys(&call, &args.arg_fields[2..last], &args.args[2..last], rows)?;
                     with_defaults(&call, &look_up(&call, keys)?, field, &values)?

@@ -30,7 +30,7 @@ const TYPES: &[&str] = &[
     "DateTime", "UUID", "String", "IPv4", "IPv6",
 ];
 
-/// All names, with what they do and the type they demand.
+/// All names, with their kind and the type they demand.
 fn names() -> impl Iterator<Item = (String, Kind, Option<&'static str>)> {
     let plain = [
         ("dictGet", Kind::Get),
@@ -48,10 +48,10 @@ fn names() -> impl Iterator<Item = (String, Kind, Option<&'static str>)> {
     plain.chain(typed)
 }
 
-/// Registers each function twice. Within a query a dictionary answers the same question the same way, which is
-/// what Stable says, and lets equal calls be made once. But DataFusion evaluates a stable function of constants
-/// while it plans, again in each of its passes if that fails, and for EXPLAIN too; a source must not be asked
-/// then, so calls with constant arguments use a second form that is volatile.
+/// Registers each function twice. Within a query a dictionary answers the same question the same way: Stable says so,
+/// and lets equal calls be merged. But DataFusion evaluates a stable function of constants during planning, again in
+/// each pass if that fails, and for EXPLAIN too; a source must not be asked then, so calls with constant arguments use
+/// a second, volatile form.
 pub fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
     for (name, kind, demanded) in names() {
         for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {
@@ -79,7 +79,7 @@ pub fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
 mod tests {
     use crate::session::{Options, Session};
 
-    /// The dialect and this crate have the same functions of dictionaries.
+    /// The dialect and this crate have the same dictionary functions.
     #[test]
     fn what_can_be_called_is_there() {
         let session = Session::open(Options::default()).unwrap();

@@ -1,4 +1,4 @@
-//! `dictGetKeys`: the keys of the rows whose attribute has a value, the way back of `dictGet`.
+//! `dictGetKeys`: the keys of the rows in which an attribute has a value, the inverse of `dictGet`.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -26,7 +26,7 @@ use super::function::constant;
 use crate::catalogue::Catalogue;
 
 pub const NAME: &str = "dictGetKeys";
-/// Where the value stands among the arguments, which is the last one.
+/// Place of the value among the arguments, the last one.
 const VALUE: usize = 2;
 
 /// The function.
@@ -56,7 +56,7 @@ impl KeysFunction {
         Self { name, catalogue, signature: arguments::any(volatility) }
     }
 
-    /// What is asked for.
+    /// Checks a call's arguments against the dictionary.
     fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<Asked> {
         if constants.len() != VALUE + 1 {
             return Err(wrong_count(NAME, constants.len(), VALUE + 1).into());
@@ -80,7 +80,7 @@ impl KeysFunction {
     }
 }
 
-/// What a call asks for.
+/// A call's dictionary, attribute and key columns.
 struct Asked {
     dictionary: Arc<Dictionary>,
     attribute: Field,
@@ -88,7 +88,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// The field of the keys: of a key of several columns, tuples of them.
+    /// The field of the keys: a tuple if the key has several columns.
     fn key_field(&self) -> Field {
         if let [key] = self.keys.as_slice() {
             return key.clone().with_name("item");
@@ -127,8 +127,8 @@ impl ScalarUDFImpl for KeysFunction {
     }
 }
 
-/// The values as the attribute has them: a decimal is cut, as elsewhere. A UInt8 is a Bool as it is, and one that is neither
-/// truth value is NULL, which is found nowhere.
+/// Converts the values to the attribute's type: decimals are cut, as elsewhere. A UInt8 becomes a Bool unchanged; other
+/// numbers than 0 and 1 become NULL, which is not found.
 fn as_attribute(field: &FieldRef, values: &ArrayRef, attribute: &Field) -> Result<ArrayRef> {
     let made = converted(field, values, attribute)?;
     if made.data_type() != &DataType::Boolean || values.data_type() != &DataType::UInt8 {
@@ -138,10 +138,10 @@ fn as_attribute(field: &FieldRef, values: &ArrayRef, attribute: &Field) -> Resul
     comparable(&nullif(&made, &changed)?)
 }
 
-/// The values so that equal ones have equal bytes, and with NULL for NaN, which equals nothing.
+/// The values, with equal ones made equal in bytes, and NaN, which equals nothing, made NULL.
 fn comparable(values: &ArrayRef) -> Result<ArrayRef> {
     Ok(match values.data_type() {
-        // To add 0 makes -0 a 0.
+        // Adding 0 turns -0 into 0.
         DataType::Float32 => {
             let same = |number: f32| (!number.is_nan()).then_some(number + 0.0);
             Arc::new(values.as_primitive::<Float32Type>().unary_opt::<_, Float32Type>(same))
@@ -154,22 +154,22 @@ fn comparable(values: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// What is wanted, and the keys that have it.
+/// The values asked for, and the keys found for each.
 struct Wanted {
     converter: RowConverter,
     data_type: DataType,
-    /// The different values: which one it is.
+    /// Index of each different value.
     places: HashMap<OwnedRow, usize>,
-    /// Of each row that asks, the value; `None`: NULL.
+    /// Index of the value, by row that asks; `None`: NULL.
     asked: Vec<Option<usize>>,
-    /// Of each value, how many rows ask for it.
+    /// Number of rows that ask, by value.
     askers: Vec<u64>,
-    /// Of each value the keys found, by their place among all.
+    /// Keys found, by value: their positions in `keys`.
     found: Vec<Vec<u64>>,
     /// All keys found, in batches of key columns.
     keys: Vec<Vec<ArrayRef>>,
     count: u64,
-    /// What the answer has for all rows that ask: how many keys, and how many bytes of them.
+    /// Size of the answer over all rows that ask: number of keys, and their bytes.
     items: usize,
     bytes: u64,
 }
@@ -195,10 +195,10 @@ impl Wanted {
         Ok(Wanted { converter, data_type, places, asked, askers, found, keys, count: 0, items: 0, bytes: 0 })
     }
 
-    /// Goes through all rows that the dictionary has.
+    /// Searches all rows that the dictionary has.
     ///
     /// # Errors
-    /// MEMORY_LIMIT_EXCEEDED: the answer would be too large for one block.
+    /// MEMORY_LIMIT_EXCEEDED if the answer would be too large for one block.
     fn look_through(&mut self, asked: &Asked) -> Result<()> {
         for batch in asked.dictionary.resident().map_err(Error::from)? {
             let batch = batch.map_err(Error::from)?;
@@ -228,7 +228,7 @@ impl Wanted {
         Ok(())
     }
 
-    /// The keys of each row that asked.
+    /// The keys, by row that asks.
     fn answer(self, item: &Field) -> Result<ArrayRef> {
         let part = |at: usize| {
             let parts: Vec<&dyn Array> = self.keys.iter().map(|keys| keys[at].as_ref()).collect();
@@ -252,7 +252,7 @@ impl Wanted {
     }
 }
 
-/// The bytes that the place of a key takes while an answer is made.
+/// Bytes of a key's position while an answer is made.
 const PLACE_BYTES: u64 = size_of::<u64>() as u64;
 
 /// The bytes that a value takes in an answer.
@@ -261,7 +261,7 @@ fn bytes_of(values: &ArrayRef, row: usize) -> u64 {
     match values.data_type() {
         DataType::Utf8 => values.as_string::<i32>().value_length(row) as u64 + OFFSET_BYTES,
         DataType::List(_) => {
-            // A slice of a list has the values of all rows.
+            // A slice of a list keeps the values of all rows.
             let items = values.as_list::<i32>().value(row);
             (0..items.len()).map(|item| bytes_of(&items, item)).sum::<u64>() + OFFSET_BYTES
         }

@@ -1,5 +1,5 @@
-//! Rows of a dictionary by key, for joins: one function that finds them, and one that takes a column out of them. A
-//! query does not name them.
+//! Rows of a dictionary by key, for joins: a function that finds rows, and one that takes a column out of them. Queries
+//! cannot name them.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use granary_dialect::Error;
 use granary_dialect::functions::{rows, shaped};
 use granary_dict::Dictionary;
 
-/// Finds rows: NULL where the source has no such key, or it is NULL.
+/// Finds rows: NULL where the key is NULL, or the source lacks it.
 #[derive(Debug)]
 pub struct RowLookup {
     dictionary: Shown,
-    /// Places of the columns wanted in a row of the dictionary, its key first.
+    /// Places of the wanted columns in the dictionary's row, which begins with the key.
     places: Vec<usize>,
     row: Fields,
     signature: Signature,
@@ -50,10 +50,10 @@ impl Hash for RowLookup {
 }
 
 impl RowLookup {
-    /// Of columns at these places, with their fields.
+    /// Looks up the columns at these places, with their fields.
     pub fn new(dictionary: Arc<Dictionary>, places: Vec<usize>, fields: Vec<FieldRef>) -> Self {
         let row = fields.iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
-        // Volatile: it is not called while a query is planned, nor once more where its rows are filtered.
+        // Volatile: it must not run during planning, nor again where its rows are filtered.
         let signature = Signature::variadic_any(Volatility::Volatile);
         Self { dictionary: Shown(dictionary), places, row, signature }
     }
@@ -79,7 +79,7 @@ impl ScalarUDFImpl for RowLookup {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let (dictionary, rows) = (&self.dictionary.0, rows(&args.args, args.number_rows));
         let columns = dictionary.definition().lookup_columns();
-        // What is no number of the key's type is no key.
+        // A value that does not fit the key's type is no key.
         let options = CastOptions { safe: true, ..CastOptions::default() };
         let key = |(argument, field): (&ColumnarValue, &Field)| -> Result<ArrayRef> {
             Ok(cast_with_options(&argument.to_array(rows)?, field.data_type(), &options)?)
@@ -107,7 +107,7 @@ impl ScalarUDFImpl for RowLookup {
     }
 }
 
-/// A column of rows that were found.
+/// A column of the rows that were found.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct ColumnOfRow {
     place: usize,
@@ -116,7 +116,7 @@ pub struct ColumnOfRow {
 }
 
 impl ColumnOfRow {
-    /// The one at this place among those wanted, as this field.
+    /// The column at `place` among those wanted, as `field`.
     pub fn new(place: usize, field: FieldRef) -> Self {
         Self { place, field, signature: Signature::any(1, Volatility::Immutable) }
     }

@@ -1,4 +1,4 @@
-//! What type a value looks to be, as ClickHouse guesses it.
+//! Guesses a value's type from its text, as ClickHouse does.
 
 use datafusion::arrow::datatypes::{DataType as Arrow, Field as ArrowField, TimeUnit};
 use granary_dialect::types::CLICKHOUSE_TYPE;
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// The kind of a column that has both.
+    /// The kind of a column with values of both kinds.
     pub fn or(self, other: Kind) -> Kind {
         use Kind::*;
         match (self, other) {
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// The type by which the decoder reads it.
+    /// The type that the decoder reads it as.
     pub fn data_type(self) -> DataType {
         let plain = match self {
             Kind::Bool => DataType::Bool,
@@ -64,7 +64,7 @@ impl Kind {
         DataType::Nullable(Box::new(plain))
     }
 
-    /// The column in a table.
+    /// The table's column of this kind.
     pub fn field(self, name: &str) -> ArrowField {
         match self {
             Kind::DateTime64 => ArrowField::new(name, Arrow::Timestamp(TimeUnit::Nanosecond, None), true),

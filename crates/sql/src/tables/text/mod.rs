@@ -22,7 +22,7 @@ pub use reader::Compression;
 use reader::Reader;
 pub use sample::Header;
 
-/// The table: what is known of the file; its rows are read by each query anew.
+/// The table: its file's description; each query reads the rows anew.
 #[derive(Debug)]
 pub struct TextTable {
     file: Arc<TextFile>,
@@ -35,7 +35,7 @@ struct TextFile {
     path: PathBuf,
     format: TextFormat,
     compression: Compression,
-    /// By which the decoder reads them.
+    /// The types that the decoder reads.
     columns: Vec<(String, DataType)>,
     kinds: Vec<Kind>,
     header_bytes: usize,

@@ -17,10 +17,10 @@ use super::reader::{Compression, Reader};
 use super::{Kind, TextFile};
 use crate::limits::{TEXT_CHUNK_BYTES, TEXT_SPLIT_BYTES};
 
-/// Bytes of a file, unpacked, that begin with a row.
+/// A range of a file's unpacked bytes that begins with a row.
 pub type Range = std::ops::Range<u64>;
 
-/// Where to cut. Only a TabSeparated file has line ends that are known for row ends without what is before them.
+/// Where to cut. Only in a TabSeparated file can row ends be told without reading from its beginning.
 pub fn ranges(file: &TextFile, threads: usize) -> Result<Vec<Range>> {
     let splits = file.format == TextFormat::TabSeparated && file.compression == Compression::None;
     let failed = |error: std::io::Error| Error::cannot_open_file(format!("Cannot read: {error}"));
@@ -40,12 +40,12 @@ pub fn ranges(file: &TextFile, threads: usize) -> Result<Vec<Range>> {
     Ok(ranges)
 }
 
-/// The first row that begins behind `from`, if it is near.
+/// The first row that begins after `from`, if it is near.
 fn row_start(file: &File, from: u64) -> std::io::Result<Option<u64>> {
     let mut window = vec![0; TEXT_CHUNK_BYTES];
     let length = file.read_at(&mut window, from)?;
     let window = &window[..length];
-    // What is before the window may escape what it begins with: the first byte behind backslashes is in doubt.
+    // A backslash before the window may escape its first byte: the first byte after leading backslashes is in doubt.
     let doubtful = window.iter().take_while(|&&byte| byte == b'\\').count();
     let mut escaped = true;
     for (at, &byte) in window.iter().enumerate().skip(doubtful) {
@@ -63,9 +63,9 @@ fn row_start(file: &File, from: u64) -> std::io::Result<Option<u64>> {
 pub struct Piece {
     pub file: Arc<TextFile>,
     pub range: Range,
-    /// Which columns are wanted.
+    /// Places of the wanted columns.
     pub columns: Vec<usize>,
-    /// Of these columns.
+    /// Schema of these columns.
     pub schema: SchemaRef,
 }
 
@@ -130,7 +130,7 @@ impl Batches {
         }
         let Some(Some(reader)) = &mut self.reader else { return Ok(None) };
         let Some(text) = reader.next_rows()? else { return Ok(None) };
-        // Rows are counted by a column, whether one is wanted or not.
+        // Rows are counted by a column, even if none is wanted.
         let read = if self.columns.is_empty() { &[0][..] } else { &self.columns };
         let arrays = file.format.read(&file.columns, read, &text, self.rows)?;
         let rows = arrays[0].len();

@@ -22,7 +22,7 @@ pub enum Compression {
 pub struct Reader {
     input: Box<dyn Read + Send>,
     format: TextFormat,
-    /// What was read behind the last whole row.
+    /// Bytes read after the last whole row.
     rest: Vec<u8>,
 }
 

@@ -5,20 +5,20 @@ use granary_dict::{DictError, Field, FieldSink, TextFormat};
 
 use super::kind::Kind;
 
-/// Whether the first row names the columns.
+/// Whether the first row has the columns' names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// It does.
+    /// It has the names.
     Given,
-    /// It does if it has texts only and a column below has something else.
+    /// It has the names if it has texts only and a column below has something else.
     Guessed,
 }
 
-/// What was found.
+/// The guessed columns and header.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Guess {
     pub columns: Vec<(String, Kind)>,
-    /// Bytes of the first row, if that is a header.
+    /// Bytes of the first row, if it is a header.
     pub header_bytes: usize,
 }
 
@@ -61,7 +61,7 @@ impl FieldSink for Sample {
     }
 }
 
-/// Looks at whole rows from the beginning of a text.
+/// Guesses from whole rows at the beginning of a text.
 pub fn guess(format: TextFormat, header: Header, text: &[u8]) -> Result<Guess> {
     let start = TextFormat::start(text);
     let text = &text[start..];

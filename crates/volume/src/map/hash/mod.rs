@@ -1,4 +1,4 @@
-//! The hash map: tables of words, each of which is replaced by a larger or smaller one when it must.
+//! The hash map: tables of words, each of which is replaced by a larger or smaller one when necessary.
 
 mod permutation;
 mod table;
@@ -17,11 +17,10 @@ use table::{Refused, Table};
 
 /// A lock-free hash map.
 ///
-/// Each logical block belongs to one of many shards, which has a table. A table that is full is frozen, word
-/// by word, and copied to one of the size that its live entries need, which then takes its place; the last
-/// reader of the old one frees it. A thread that meets a frozen word does not wait for the one that freezes:
-/// it does the same, and the first to be done wins. So a write waits at most as long as it takes to copy one
-/// shard.
+/// Each logical block belongs to one of many shards, which has a table. A table that is full is frozen, word by word,
+/// and copied to one of the size that its live entries need, which then takes its place; the last reader of the old one
+/// frees it. A thread that meets a frozen word does not wait for the freezing thread: it freezes and copies, too, and
+/// the first to finish wins. So a write waits at most as long as it takes to copy one shard.
 ///
 /// Memory: slots of 8 bytes, of which at most three quarters are in use. As a map grows, that is 11 to 22
 /// bytes a mapped block; as blocks are unmapped, up to 64 before the table is made smaller. A table never has
@@ -78,7 +77,7 @@ impl HashMap {
         (&self.shards[(mixed >> self.key_bits) as usize], mixed & ((1 << self.key_bits) - 1))
     }
 
-    /// Gives `lba` the place that `change` makes of the one it has, and returns that.
+    /// Replaces the place of `lba` by what `change` returns for it; returns the old place.
     fn update(&self, lba: u64, change: impl Fn(Option<Place>) -> Option<Option<Place>>) -> Option<Place> {
         let (shard, key) = self.locate(lba);
         loop {
@@ -90,7 +89,7 @@ impl HashMap {
         }
     }
 
-    /// Replaces `table` by one without tombstones and of the right size, unless somebody else just has.
+    /// Replaces `table` by one without tombstones and of the right size, unless another thread just did.
     fn renew(&self, shard: &ArcSwap<Table>, table: &Arc<Table>, why: Refused) {
         if !Arc::ptr_eq(&shard.load(), table) {
             return;
@@ -167,7 +166,7 @@ impl Map for HashMap {
     }
 
     fn bytes_allocated(&self) -> u64 {
-        // Beside a table are the two counters of its references.
+        // A table is preceded by two reference counts.
         let table = |shard: &ArcSwap<Table>| shard.load().bytes_allocated() + 16;
         let tables: u64 = self.shards.iter().map(table).sum();
         tables + size_of_val(&*self.shards) as u64 + self.occupancy.bytes_allocated()

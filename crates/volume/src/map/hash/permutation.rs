@@ -1,4 +1,4 @@
-//! A keyed permutation of numbers of a few bits: a hash without collisions, from which the number can be told.
+//! A keyed permutation of numbers of a few bits: an invertible hash without collisions.
 
 /// A permutation of the numbers of `bits` bits. The key keeps clients from choosing blocks that crowd a table.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ impl Permutation {
         Self { mask: (1 << bits) - 1, shift: bits.div_ceil(2), addend, multipliers }
     }
 
-    /// The number that takes the place of `number`.
+    /// The number that `number` maps to.
     pub fn apply(&self, number: u64) -> u64 {
         debug_assert!(number <= self.mask);
         // Each step is one to one: adding and multiplying by an odd number modulo a power of two, and

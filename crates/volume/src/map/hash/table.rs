@@ -13,8 +13,8 @@
 //!
 //! Invariants:
 //! 1. A slot that has a key keeps it. Its place changes, by compare and exchange.
-//! 2. A key takes the first empty slot from its bucket on, and none before it was empty since. So it is in
-//!    one slot at most, and a search ends at the first empty slot.
+//! 2. A key takes the first empty slot from its bucket on, and no earlier slot has become empty since. So it is in one
+//!    slot at most, and a search ends at the first empty slot.
 //! 3. A frozen word does not change. A table is replaced once all of its words are frozen.
 
 use crate::limits::{HASH_DISTANCE_MAX, HASH_REMAINDER_BITS};
@@ -38,7 +38,7 @@ pub(super) struct Table {
     words: Box<[AtomicU64]>,
     /// Slots that have a key.
     used: AtomicU32,
-    /// Slots that have a place; those of a frozen table may be counted inexactly.
+    /// Slots that have a place; in a frozen table the count may be inexact.
     live: AtomicU32,
 }
 
@@ -72,7 +72,7 @@ impl Table {
         Self { key_bits, slot_bits, words, used: AtomicU32::new(0), live: AtomicU32::new(0) }
     }
 
-    /// Slots that may have a key: three of four, or all where each key has a bucket of its own.
+    /// The most slots with a key: three of four, or all if each key has a bucket of its own.
     fn used_max(&self) -> u32 {
         let slots = self.words.len() as u32;
         if self.slot_bits == self.key_bits { slots } else { slots / 4 * 3 }
@@ -102,7 +102,7 @@ impl Table {
         }
     }
 
-    /// Gives `key` the place that `change` makes of the one it has, and returns that. `change` returns `None`
+    /// Replaces the place of `key` by what `change` returns for it, and returns the old place. `change` returns `None`
     /// for no change.
     pub fn update(
         &self,
@@ -112,8 +112,8 @@ impl Table {
         loop {
             let found = self.find(key);
             let old = if let Slot::Taken(_, word) = found { place_of(word) } else { None };
-            // The table was current when this began. If it is not any more, it was frozen since, and what
-            // it says was true when it was replaced.
+            // The table was current when this began. If it no longer is, it was frozen since, and its content was true
+            // when it was replaced.
             let Some(new) = change(old) else { return Ok(old) };
             let (slot, word, from) = match found {
                 Slot::Taken(slot, word) => (slot, word, word),
@@ -143,15 +143,15 @@ impl Table {
         }
     }
 
-    /// Makes every word final. Any number of threads may do so at once.
+    /// Freezes every word. Any number of threads may do so at once.
     pub fn freeze(&self) {
         for word in &self.words {
             word.fetch_or(FROZEN, Ordering::AcqRel);
         }
     }
 
-    /// Returns a table with what this one holds and no tombstones, for which there is no room in this one.
-    /// It has at least `slot_bits_min` bits of slots, and at least two slots for each place.
+    /// Returns a copy of this table without tombstones. It has at least `slot_bits_min` bits of slots, and at least two
+    /// slots for each place.
     pub fn copy(&self, slot_bits_min: u32) -> Self {
         let words = || self.words.iter().map(|word| word.load(Ordering::Acquire));
         let live = words().filter(|word| place_of(*word).is_some()).count() as u64;
@@ -166,7 +166,7 @@ impl Table {
             if all {
                 return copy;
             }
-            // With a bucket for each key everything fits.
+            // With a bucket for each key all entries fit.
             slot_bits += 1;
         }
     }

@@ -1,4 +1,4 @@
-//! The way down, through the rows of a layout that holds them all.
+//! The way down, in a layout that holds all rows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,24 +13,24 @@ use crate::limits::HIERARCHY_DEPTH_MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     All,
-    /// The keys so many levels below it, at least 1.
+    /// The keys that many levels below it, at least 1.
     At(usize),
 }
 
 /// The descendants of each of some keys.
 #[derive(Default)]
 pub struct Below {
-    /// The descendants of each different key.
+    /// The descendants, by different key.
     walks: Vec<Vec<u64>>,
-    /// Of each key asked for, which walk it is; `None`: it is NULL.
+    /// The index in `walks`, by key asked for; `None`: the key is NULL.
     asked: Vec<Option<usize>>,
 }
 
 impl Below {
-    /// In ClickHouse's order. Keys that come again are walked once.
+    /// Descendants in ClickHouse's order. Repeated keys are walked once.
     ///
     /// # Errors
-    /// MEMORY_LIMIT_EXCEEDED: they are too many for one block.
+    /// MEMORY_LIMIT_EXCEEDED if the descendants are too many for one block.
     pub fn find(children: &Children, keys: &UInt64Array, level: Level) -> Result<Below> {
         let mut known: HashMap<u64, usize> = HashMap::new();
         let (mut below, mut items) = (Below::default(), 0);
@@ -48,13 +48,13 @@ impl Below {
         Ok(below)
     }
 
-    /// Of each key asked for.
+    /// The descendants, by key asked for.
     pub fn rows(&self) -> impl Iterator<Item = &[u64]> {
         self.asked.iter().map(|walk| walk.map_or(&[][..], |walk| self.walks[walk].as_slice()))
     }
 }
 
-/// A key that was passed before ends the walk: nobody is his own ancestor.
+/// Descendants of a key. A key seen before ends the walk: no key is its own ancestor.
 fn walk(children: &Children, key: u64, level: Level) -> Vec<u64> {
     let mut found = Vec::new();
     let mut passed = HashSet::new();

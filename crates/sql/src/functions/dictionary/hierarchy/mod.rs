@@ -1,5 +1,5 @@
-//! Over the attribute that is HIERARCHICAL: the way up (`dictGetHierarchy`, `dictIsIn`, `dictGetRoot`) and the way down
-//! (`dictGetChildren`, `dictGetDescendants`).
+//! Functions over the HIERARCHICAL attribute: the way up (`dictGetHierarchy`, `dictIsIn`, `dictGetRoot`) and the way
+//! down (`dictGetChildren`, `dictGetDescendants`).
 
 mod down;
 mod up;
@@ -34,13 +34,13 @@ use crate::catalogue::Catalogue;
 pub enum Question {
     /// All its ancestors, the key first.
     Ancestors,
-    /// The last of them.
+    /// Its last ancestor.
     Root,
-    /// Whether another key is one of them, or the key itself.
+    /// Whether another key is one of its ancestors, or the key itself.
     IsIn,
-    /// Whose parent it is.
+    /// Its direct children.
     Children,
-    /// Whose ancestor it is, or that so many levels up.
+    /// Its descendants, all or those at one level.
     Descendants,
 }
 
@@ -81,7 +81,7 @@ impl HierarchyFunction {
         Self { name, question, catalogue, signature: arguments::any(volatility) }
     }
 
-    /// Refuses a number of arguments that is wrong, and a level that is no number.
+    /// Refuses a wrong number of arguments, and a level that is no number.
     fn check(&self, given: &[FieldRef]) -> Result<()> {
         let shown = self.name.trim_end_matches(CONSTANT_SUFFIX);
         let wanted = match self.question {
@@ -127,7 +127,7 @@ impl HierarchyFunction {
                 format!("Dictionary {full_name} does not support hierarchy: no attribute is HIERARCHICAL");
             return Err(Error::unsupported_method(message).into());
         };
-        // No cache layout knows the way down: it would have to have all keys.
+        // No cache layout knows the way down, which needs all keys.
         let has_all = matches!(dictionary.definition().layout.kind, LayoutKind::FullLoad(_));
         if !has_all && matches!(self.question, Question::Children | Question::Descendants) {
             let message = format!("Function {shown}: hierarchical index is not supported for {full_name}");
@@ -136,7 +136,7 @@ impl HierarchyFunction {
         Ok((dictionary, parent))
     }
 
-    /// Which descendants a call asks for: its third argument says so, 0 are all of them.
+    /// The descendants that a call asks for, by its third argument; 0 is all.
     fn level(&self, constants: &[Option<&ScalarValue>]) -> Result<Level> {
         let given = match (self.question, constants.get(2)) {
             (Question::Children, _) => Some(1),
@@ -176,7 +176,7 @@ impl ScalarUDFImpl for HierarchyFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         self.check(args.arg_fields)?;
         self.resolve(args.scalar_arguments)?;
-        // Of NULL itself, all of them are NULL.
+        // For NULL itself as key, the whole answer is NULL.
         if args.arg_fields[1..].iter().any(|field| field.data_type().is_null()) {
             return Ok(Arc::new(Field::new(self.name.as_str(), DataType::Null, true)));
         }
@@ -202,7 +202,7 @@ impl ScalarUDFImpl for HierarchyFunction {
             Ok(array.as_primitive::<UInt64Type>().clone())
         };
         let mut asked = keys(1)?;
-        // No array is NULL: ClickHouse looks at the key that stands under the NULL.
+        // An array is never NULL: ClickHouse looks up the value under the NULL.
         if args.return_field.data_type().is_nested() && asked.null_count() > 0 {
             asked = UInt64Array::from_iter_values(asked.iter().map(Option::unwrap_or_default));
         }
@@ -222,7 +222,7 @@ impl ScalarUDFImpl for HierarchyFunction {
                 Arc::new(BooleanArray::new(found.collect::<Vec<_>>().into(), nulls))
             }
             Question::Root => {
-                // A key that the dictionary does not have has no root.
+                // A key that is not in the dictionary has no root.
                 let roots = ways.map(|way| way.last().copied().unwrap_or(0)).collect::<Vec<_>>();
                 Arc::new(UInt64Array::new(roots.into(), asked.nulls().cloned()))
             }
@@ -239,7 +239,7 @@ fn item() -> FieldRef {
 /// The rows' keys as lists.
 ///
 /// # Errors
-/// MEMORY_LIMIT_EXCEEDED: they are too many for one block.
+/// MEMORY_LIMIT_EXCEEDED if they are too many for one block.
 fn lists(rows: impl Iterator<Item = impl AsRef<[u64]>>) -> Result<ArrayRef> {
     let mut items = UInt64Builder::new();
     let mut lengths = Vec::new();

@@ -1,4 +1,4 @@
-//! The way up, each level of a batch by one lookup of the keys in it.
+//! The way up, with one lookup of a batch's keys per level.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use granary_dict::{Attribute, Dictionary, Literal};
 
 use crate::limits::HIERARCHY_DEPTH_MAX;
 
-/// The parents of some keys and of those above them.
+/// The parents of some keys and of their ancestors.
 pub struct Ways {
-    /// The parents of keys that the dictionary has; `None`: it is at the top.
+    /// The parent, by key that the dictionary has; `None`: the key is at the top.
     parents: HashMap<u64, Option<u64>>,
 }
 
 impl Ways {
-    /// Asks for the keys, then for their parents, level by level. Of a dictionary that holds all rows, all levels are of one
-    /// load.
+    /// Looks up the keys, then their parents, level by level. In a dictionary that holds all rows, all levels come from
+    /// one load.
     pub fn find(dictionary: &Dictionary, parent: usize, keys: &UInt64Array) -> Result<Self> {
         loop {
             let before = dictionary.shown_load();
@@ -56,8 +56,8 @@ impl Ways {
         Ok(Self { parents })
     }
 
-    /// A key and its ancestors, up to one at the top, one that the dictionary does not have, or the one before a key
-    /// that was passed. A key that it does not have itself has none.
+    /// A key and its ancestors, up to one at the top, one that the dictionary lacks, or the one before a key seen
+    /// already. Empty if the dictionary lacks the key itself.
     pub fn up(&self, key: Option<u64>) -> Vec<u64> {
         let mut way = Vec::new();
         let mut next = key.filter(|key| self.parents.contains_key(key));
@@ -72,7 +72,7 @@ impl Ways {
     }
 }
 
-/// What an attribute says of a key at the top, unless it is NULL: its DEFAULT.
+/// The parent that marks a key at the top, beside NULL: the attribute's DEFAULT.
 fn top(attribute: &Attribute) -> Option<u64> {
     match &attribute.default {
         Some(Literal::Bare(text) | Literal::Quoted(text)) => text.parse().ok(),

@@ -1,4 +1,4 @@
-//! What a volume does where the device does not give back what it was given.
+//! Volumes on a device with failing reads.
 
 #[path = "common/wait.rs"]
 mod wait;
@@ -24,7 +24,7 @@ fn device(config: &Config) -> Arc<VolatileDevice> {
     Arc::new(VolatileDevice::new(config.geometry().unwrap().file_bytes(), BLOCK as usize))
 }
 
-/// Whether a read of so many bytes at this offset is refused.
+/// Whether a read (offset, length) is refused.
 type Refuses = Box<dyn Fn(u64, u64) -> bool + Send + Sync>;
 
 /// A device that refuses some reads.
@@ -65,8 +65,8 @@ fn open(
     Volume::open_on(folder, "v", config, Box::new(device))
 }
 
-/// Summaries cannot be read for a while, though headers and content can: what is asked for meanwhile is an error or right,
-/// and right again as soon as the device is well.
+/// Summaries cannot be read for a while, though headers and content can: reads meanwhile fail or are right, and are
+/// right as soon as the device works again.
 #[test]
 fn a_summary_that_could_not_be_read_once_is_read_again() {
     let config = config(800, 16);
@@ -74,7 +74,7 @@ fn a_summary_that_could_not_be_read_once_is_read_again() {
         (tempfile::tempdir().unwrap(), device(&config), Arc::new(AtomicBool::new(false)));
     let open_refusing = || {
         let is_refusing = Arc::clone(&refuses);
-        // Whatever ends with a segment's last block, which is a summary's.
+        // Reads that end with a segment's last block, which is a summary's.
         let refused = move |offset: u64, len: u64| {
             offset % (16 * BLOCK) + len == 16 * BLOCK && is_refusing.load(Ordering::Acquire)
         };
@@ -117,7 +117,7 @@ fn a_whole_block_that_could_not_be_read_once_is_read_again() {
     let volume = open_refusing();
     for blocks in [1, 2, 5] {
         let mut found = vec![0; blocks * BLOCK as usize];
-        // From here on its checksums are in RAM: the next read of the device is one of content.
+        // The checksums are in RAM now: the next read of the device is one of content.
         volume.read(&mut io, BLOCK, &mut found).unwrap();
         found.fill(0);
         refuses_next.store(true, Ordering::Release);
@@ -129,8 +129,8 @@ fn a_whole_block_that_could_not_be_read_once_is_read_again() {
     volume.close().unwrap();
 }
 
-/// Some of every segment cannot be read for a while, and writes wait for room: as soon as the device is well, cleaning
-/// has the room to move what it now can read.
+/// A part of every segment is unreadable for a while, and writes wait for room: as soon as the device works again,
+/// cleaning has the room to go on.
 #[test]
 fn cleaning_that_was_held_up_goes_on() {
     const BLOCKS: u64 = 800;
@@ -174,7 +174,7 @@ fn cleaning_that_was_held_up_goes_on() {
     volume.close().unwrap();
 }
 
-/// Writes waited in vain, and room came when nobody waited: those that come later wait as long as the first did.
+/// Writes waited in vain, and room came when none waited: later writes wait as long as the first did.
 #[test]
 fn writes_wait_again_after_others_waited_in_vain() {
     const BLOCKS: u64 = 800;
@@ -214,8 +214,8 @@ fn writes_wait_again_after_others_waited_in_vain() {
     volume.close().unwrap();
 }
 
-/// What has no dead block is not moved, though it is all that can be read and room is wanted: nothing would be won, and the
-/// device written for it again and again.
+/// Segments without dead blocks are not moved, even if only they can be read and room is needed: moving gains nothing,
+/// and would be repeated for ever.
 #[test]
 fn segments_without_dead_blocks_are_not_moved() {
     const BLOCKS: u64 = 800;
@@ -242,8 +242,8 @@ fn segments_without_dead_blocks_are_not_moved() {
     volume.close().unwrap();
 }
 
-/// Some of a full volume's segments can never be emptied, so that as many free ones as are wanted cannot be had: cleaning
-/// comes to an end all the same, and does not write the device for nothing.
+/// Some of a full volume's segments cannot be emptied, so that the target of free segments cannot be reached: cleaning
+/// ends all the same, and does not write in vain.
 #[test]
 fn cleaning_ends_where_it_gains_nothing() {
     const BLOCKS: u64 = 800;
@@ -264,7 +264,7 @@ fn cleaning_ends_where_it_gains_nothing() {
     (0..BLOCKS).for_each(|lba| write(lba).unwrap());
     volume.commit().unwrap();
     refuses.store(true, Ordering::Release);
-    // Each of those keeps its third block: content is at the positions from 1 on, 13 blocks of it.
+    // Each of those segments keeps its third block: 13 blocks of content lie from position 1 on.
     let mut overwrite = |_| match random.u64(..BLOCKS) {
         lba if lba % 13 == 2 && lba < 13 * 12 => Ok(()),
         lba => write(lba),
@@ -280,10 +280,10 @@ fn cleaning_ends_where_it_gains_nothing() {
     volume.close().unwrap();
 }
 
-/// Whichever block cannot be read at a start: what was synced is there, or the start or the read is refused.
+/// For each block that is unreadable at a start: synced content is there, or the start or the read is refused.
 #[test]
 fn a_block_that_cannot_be_read_does_not_bring_old_content_back() {
-    // So many segments that no checkpoint is written meanwhile.
+    // Enough segments that no checkpoint is written meanwhile.
     let config = config(800, 16);
     let folder = tempfile::tempdir().unwrap();
     let good = device(&config);
@@ -320,7 +320,7 @@ fn a_block_that_cannot_be_read_does_not_bring_old_content_back() {
     }
     assert!(opened > 0, "a bad block where nothing lies is none of the volume's business");
     assert!(wrong.is_empty(), "bad block of the log, logical block, content: {wrong:?}");
-    // A bad block that is content costs its logical block and no more.
+    // A bad block of content costs only its logical block.
     let mut costs: Vec<u64> = failed.iter().map(|(_, lba)| *lba).collect();
     costs.sort_unstable();
     assert_eq!(costs, [0, 1, 2, 3], "bad block of the log, logical block that cannot be read: {failed:?}");

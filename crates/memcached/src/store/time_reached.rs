@@ -1,0 +1,95 @@
+//! How far time had come when items were last seen: a file with the Unix time, ten digits and a line end, written over in
+//! place once in a second of use. A clock that was set back between two processes must not bring expired items back.
+
+use crate::limits::CLOCK_SET_BACK_SECONDS_MAX;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// What the file says of the clock at a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// It goes on.
+    Onward,
+    /// It was set back by a few seconds: time has to go on from this one.
+    StartFrom(u32),
+    /// It was set back by that many seconds: items that have expired would be there again.
+    SetBack(u32),
+}
+
+/// The file. Shared by all threads.
+#[derive(Debug)]
+pub(super) struct TimeReached {
+    file: File,
+    /// What the file says.
+    seconds: AtomicU32,
+    /// Whether a write has failed and the log says so.
+    is_told: AtomicBool,
+}
+
+impl TimeReached {
+    /// Reads the file, or makes it. `now`: seconds of Unix time by the system's clock.
+    pub fn open(path: &Path, now: u32) -> io::Result<(Self, Clock)> {
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let mut text = String::new();
+        let read = (&mut file).take(16).read_to_string(&mut text);
+        let reached: u32 = match read {
+            Ok(_) => text.trim_end().parse().unwrap_or(0),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => 0,
+            Err(error) => return Err(error),
+        };
+        let clock = match reached.saturating_sub(now) {
+            0 => Clock::Onward,
+            ..=CLOCK_SET_BACK_SECONDS_MAX => Clock::StartFrom(reached),
+            seconds => Clock::SetBack(seconds),
+        };
+        let this = Self { file, seconds: AtomicU32::new(0), is_told: AtomicBool::new(false) };
+        if let Clock::Onward | Clock::StartFrom(_) = clock {
+            this.seconds.store(reached, Ordering::Relaxed);
+        }
+        Ok((this, clock))
+    }
+
+    /// Notes that it is `now`, before anything that this second ends is answered as gone.
+    pub fn note(&self, now: u32) {
+        let before = self.seconds.load(Ordering::Relaxed);
+        if now > before
+            && self.seconds.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            && let Err(error) = self.file.write_all_at(format!("{now:010}\n").as_bytes(), 0)
+            && !self.is_told.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(%error, "the time cannot be noted: if the clock is set back, expired items may come back");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("time");
+        let open = |now| TimeReached::open(&path, now).unwrap();
+        let (time, clock) = open(1_000_000);
+        assert_eq!(clock, Clock::Onward, "there was no file");
+        time.note(1_000_000);
+        time.note(1_000_100);
+        time.note(1_000_050);
+        assert_eq!(open(1_000_100).1, Clock::Onward);
+        assert_eq!(open(1_000_099).1, Clock::StartFrom(1_000_100));
+        assert_eq!(open(1_000_100 - CLOCK_SET_BACK_SECONDS_MAX).1, Clock::StartFrom(1_000_100));
+        let (time, clock) = open(900_000);
+        assert_eq!(clock, Clock::SetBack(100_100));
+        time.note(900_000);
+        assert_eq!(open(900_001).1, Clock::Onward, "that start has emptied the cache");
+        for damaged in ["", "\u{fffd}", "x", "99999999999999999"] {
+            std::fs::write(&path, damaged).unwrap();
+            assert_eq!(open(1).1, Clock::Onward, "{damaged}");
+        }
+    }
+}
