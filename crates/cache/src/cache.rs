@@ -236,13 +236,16 @@ impl Cache {
         self.encode(entries, |stored| {
             for (chunk, stored) in stored.chunks(PUT_CHUNK).enumerate() {
                 let first = chunk * PUT_CHUNK;
-                let deleted = self.flights.change(
+                let mut refusals = Vec::new();
+                let mut deleted = self.flights.change(
                     stored,
                     |entry| entry.key,
-                    |stored| self.put_stored(stored, &mut |i, why| refused(first + i, why)),
+                    |stored| self.put_stored(stored, &mut |i, why| refusals.push((i, why))),
                     |keys| self.delete_stored(keys),
                 );
-                deleted.into_iter().for_each(|i| refused(first + i, Refusal::Overtaken));
+                deleted.retain(|i| refusals.iter().all(|(refused, _)| refused != i));
+                refusals.extend(deleted.into_iter().map(|i| (i, Refusal::Overtaken)));
+                refusals.into_iter().for_each(|(i, why)| refused(first + i, why));
             }
         });
     }

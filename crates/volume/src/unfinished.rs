@@ -39,7 +39,9 @@ pub(crate) fn finish_resize(files: &Files) -> Result<Resize, Error> {
         && let Err(source) = lengthen(&files.data(), after.geometry()?.file_bytes())
     {
         let error = Error::io("make larger", &files.data())(source);
-        if is_shaped {
+        // A log that is longer already, or cannot be measured, belongs to the new shape: it is tried again.
+        let has = std::fs::metadata(files.data()).map_or(0, |data| data.len());
+        if is_shaped || has != before.geometry()?.file_bytes() {
             return Err(error);
         }
         // Earlier versions wrote the state file first.
@@ -57,12 +59,14 @@ pub(crate) fn finish_resize(files: &Files) -> Result<Resize, Error> {
 
 /// Makes a file that long at least, durably.
 fn lengthen(path: &Path, bytes: u64) -> io::Result<()> {
-    // Beyond the process's limit the kernel sends a signal that ends it.
-    if getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes > limit) {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
     let file = File::options().write(true).open(path)?;
-    file.set_len(file.metadata()?.len().max(bytes))?;
+    if file.metadata()?.len() < bytes {
+        // Beyond the process's limit the kernel sends a signal that ends it.
+        if getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes > limit) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        file.set_len(bytes)?;
+    }
     file.sync_all()
 }
 

@@ -1,6 +1,8 @@
 //! Joins with at most one partner (ANY, SEMI) or with none (ANTI), built from DataFusion's. Unlike DataFusion's own
 //! they have the columns of both sides.
 
+use std::collections::HashSet;
+
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Select, SetExpr,
     Statement, TableAlias, TableFactor, TableWithJoins,
@@ -128,6 +130,21 @@ pub fn name_of(side: &TableFactor) -> Option<Ident> {
 
 /// The columns of a side that a join compares.
 fn keys(side: &TableFactor, constraint: &JoinConstraint) -> Result<Vec<Expr>> {
+    let mut names = HashSet::new();
+    let mut keys = compared_columns(side, constraint)?;
+    // DISTINCT ON of one column twice would show the others in each other's places.
+    keys.retain(|key| match key {
+        Expr::Identifier(column) => names.insert(column.value.clone()),
+        Expr::CompoundIdentifier(parts) => {
+            parts.last().is_none_or(|column| names.insert(column.value.clone()))
+        }
+        _ => true,
+    });
+    Ok(keys)
+}
+
+/// The columns of a side as a join compares them, some perhaps twice.
+fn compared_columns(side: &TableFactor, constraint: &JoinConstraint) -> Result<Vec<Expr>> {
     let unclear = || {
         Error::not_implemented("ANY and SEMI need USING, or ON with = between columns that name their table")
     };
@@ -151,15 +168,7 @@ fn keys(side: &TableFactor, constraint: &JoinConstraint) -> Result<Vec<Expr>> {
             let key = |(left, right): (&Expr, &Expr)| {
                 [left, right].into_iter().find(is_ours).cloned().ok_or_else(unclear)
             };
-            let mut keys: Vec<Expr> = Vec::with_capacity(compared.len());
-            for compared in compared {
-                let key = key(compared)?;
-                // Compared twice, it is still one: DISTINCT ON would show its columns in other places.
-                if !keys.contains(&key) {
-                    keys.push(key);
-                }
-            }
-            Ok(keys)
+            compared.into_iter().map(key).collect()
         }
         JoinConstraint::Natural | JoinConstraint::None => Err(unclear()),
     }

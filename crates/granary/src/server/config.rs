@@ -101,6 +101,8 @@ pub enum ConfigError {
         "the filter of log lines '{0}' is none: a level is error, warn, info, debug, trace or off; a filter is as warn,granary_memcached=info"
     )]
     Log(String),
+    #[error("log lines cannot be written: {0}")]
+    NoLog(#[source] std::io::Error),
 }
 
 impl Config {

@@ -4,14 +4,11 @@ use std::io::IsTerminal;
 
 use clap::ValueEnum;
 use serde::Deserialize;
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::config::ConfigError;
-
-/// Lines that wait for standard error at most; those beyond are dropped.
-const LINES_WAITING_MAX: usize = 8192;
+use super::log_writer::{self, LogGuard};
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -29,10 +26,9 @@ pub enum LogFormat {
 ///
 /// # Errors
 /// A word that is no level, and what else is no filter.
-pub fn start(filter: &str, format: LogFormat) -> Result<WorkerGuard, ConfigError> {
+pub fn start(filter: &str, format: LogFormat) -> Result<LogGuard, ConfigError> {
     let filter = parse(filter).ok_or_else(|| ConfigError::Log(filter.to_owned()))?;
-    let (writer, guard) =
-        NonBlockingBuilder::default().buffered_lines_limit(LINES_WAITING_MAX).finish(std::io::stderr());
+    let (writer, guard) = log_writer::start().map_err(ConfigError::NoLog)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer)

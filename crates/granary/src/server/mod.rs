@@ -5,6 +5,7 @@ mod address;
 mod block_devices;
 mod config;
 mod figures;
+mod log_writer;
 pub mod logging;
 mod memcached;
 mod mode;

@@ -21,7 +21,7 @@ impl FileSystem {
     /// Not much more than the smallest that there can be.
     fn bytes(self) -> u64 {
         match self {
-            Self::Ext4 => 64 << 20,
+            Self::Ext4 => 96 << 20,
             Self::Xfs => 304 << 20,
             Self::Btrfs => 128 << 20,
         }

@@ -18,9 +18,10 @@ pub struct Items {
     stops: Vec<usize>,
 }
 
-/// Of a few hundred bytes, some of which are those of other values.
+/// A few KiB, which hardly compress: each life fills segments of flash.
 fn value(key: usize, operation: usize, random: &mut Rng) -> String {
-    format!("{key}:{operation}:").repeat(random.usize(20..200))
+    let rest = (0..random.usize(1000..3500)).map(|_| random.alphanumeric());
+    format!("{key}:{operation}:").chars().chain(rest).collect()
 }
 
 impl Items {
@@ -28,8 +29,25 @@ impl Items {
         Self { versions: vec![vec![(0, None)]; KEYS], numbers: vec![(0, 0)], stops: Vec::new() }
     }
 
+    /// The server is to be stopped by the next operation, after [`looked_at`](Self::looked_at).
     pub fn stopped(&mut self, operation: usize) {
         self.stops.push(operation);
+    }
+
+    /// The operations that were stops.
+    pub fn stops(&self) -> &[usize] {
+        &self.stops
+    }
+
+    /// Notes what is gone: a kill lost it, or it had to leave for others.
+    pub fn looked_at(&mut self, process: &Process, operation: usize) {
+        for (key, found) in find(process, 0..KEYS).into_iter().enumerate() {
+            let newest = &self.versions[key].last().expect("the first one").1;
+            match found {
+                None if newest.is_some() => self.versions[key].push((operation, None)),
+                _ => assert!(found == *newest, "k{key}: {:?}, not {:?}", short(&found), short(newest)),
+            }
+        }
     }
 
     pub fn change(&mut self, process: &Process, history: &mut History, random: &mut Rng) {

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 const READ: u16 = 0;
 const WRITE: u16 = 1;
@@ -19,6 +20,7 @@ impl Client {
     pub fn new(address: &str, volume: &str) -> Self {
         let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
         stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut greeting = [0; 18];
         stream.read_exact(&mut greeting).unwrap();
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");

@@ -67,6 +67,7 @@ impl Process {
         let http = behind("Granary listens on ");
         let memcached = TcpStream::connect(behind("serves memcached on ")).unwrap();
         memcached.set_nodelay(true).unwrap();
+        memcached.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let nbd = behind("nbd://");
         Self { child, http, memcached, nbd }
     }

@@ -73,7 +73,7 @@ impl Blocks {
         let operation = history.len() - 1;
         let content = content(client);
         for (block, found) in content.chunks(BLOCK as usize).enumerate() {
-            let shown = self.shown(block, found, operation - 1, operation);
+            let shown = self.shown(block, found, operation, operation);
             let versions = &mut self.versions[block];
             if versions.last().is_some_and(|newest| newest.written != shown) {
                 versions.push(Version { operation, written: shown, is_durable: false });

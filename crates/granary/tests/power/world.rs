@@ -45,7 +45,7 @@ impl World {
         let arguments = vec![
             "--memcached-sync-changes",
             "--memcached-memory=2MiB",
-            "--memcached-flash=16MiB",
+            "--memcached-flash=32MiB",
             "--memcached-max-item-size=8KiB",
             "--memcached-compression=zstd",
             "--memcached-admission",
@@ -82,6 +82,7 @@ impl World {
             let process = history.note(start, || Process::start(&self.path, None, memory, &self.arguments));
             let mut client = Client::new(process.nbd(), volume::NAME);
             self.blocks.restarted(&mut client, history);
+            self.items.looked_at(&process, history.len());
             if life == 0 {
                 self.watched.make(&self.path, &process, history);
             }
@@ -95,6 +96,7 @@ impl World {
             }
             drop(client);
             if end == End::Stop {
+                self.items.looked_at(&process, history.len());
                 self.items.stopped(history.len());
                 self.blocks.stopped(history.len());
                 history.note("a stop", || process.stop());
@@ -102,11 +104,16 @@ impl World {
         }
     }
 
-    /// Starts the server after a loss of power behind `done` operations, and looks at everything; gives how many entries
-    /// are there.
-    pub fn check(&mut self, mounted: &Mounted, done: usize, random: &mut Rng) -> usize {
+    /// Whether the server had not been stopped by then: what is there outlived kills alone.
+    pub fn is_before_stops(&self, done: usize) -> bool {
+        self.items.stops().iter().all(|stop| done <= *stop)
+    }
+
+    /// Starts the server after a loss of power behind `done` operations, and looks at everything; gives how many items and
+    /// how many rows of dictionaries are there.
+    pub fn check(&mut self, mounted: &Mounted, done: usize, random: &mut Rng) -> [usize; 2] {
         if done == 0 {
-            return 0;
+            return [0, 0];
         }
         let memory = memory();
         let path = mounted.path().join(FOLDER);
@@ -114,7 +121,7 @@ impl World {
         let process =
             Process::start(&path, Some((&self.boot_id, mounted.path())), memory.path(), &self.arguments);
         self.blocks.check(&process, done);
-        let there = self.items.check(&process, done) + self.dictionaries.check(&process, done);
+        let there = [self.items.check(&process, done), self.dictionaries.check(&process, done)];
         self.watched.check(&path, &process, done);
         there
     }

@@ -271,11 +271,11 @@ fn stores(request: &Request<'_>) -> bool {
         | Request::Arithmetic { .. }
         | Request::Touch { .. }
         | Request::Gat { .. }
-        | Request::MetaGet(_)
         | Request::MetaSet(..)
         | Request::MetaDelete(_)
         | Request::MetaArithmetic(..)
         | Request::TooLarge { .. } => true,
+        Request::MetaGet(meta) => !commands::is_plain(meta),
         Request::Get { .. }
         | Request::MetaDebug(_)
         | Request::Flush { .. }

@@ -133,6 +133,9 @@ pub enum ServerError {
 /// How long a stop waits for readers of the server's figures.
 const STATS_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long an abort waits for the log line that explains it.
+const ABORT_DELAY: Duration = Duration::from_millis(100);
+
 /// A thread that must not end before the server stops. If it did, by an error or a panic, its clients would wait for
 /// ever, and new ones would be dealt to it. The process is aborted then, so that its supervisor restarts it.
 struct EndsWithTheServer(Arc<AtomicBool>);
@@ -142,6 +145,8 @@ impl Drop for EndsWithTheServer {
         if !self.0.load(Ordering::Acquire) {
             let thread = thread::current().name().unwrap_or_default().to_owned();
             tracing::error!(thread, "a thread of the memcached server has ended: the process is aborted");
+            // A log that a thread of its own writes has it by then.
+            thread::sleep(ABORT_DELAY);
             std::process::abort();
         }
     }

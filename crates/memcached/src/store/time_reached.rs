@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What the file says of the clock at a start.
@@ -25,6 +26,8 @@ pub(super) struct TimeReached {
     file: File,
     /// What the file says.
     seconds: AtomicU32,
+    /// Held by the thread that writes it.
+    writing: Mutex<()>,
     /// Whether a write has failed and the log says so.
     is_told: AtomicBool,
 }
@@ -46,7 +49,12 @@ impl TimeReached {
             ..=CLOCK_SET_BACK_SECONDS_MAX => Clock::StartFrom(reached),
             seconds => Clock::SetBack(seconds),
         };
-        let this = Self { file, seconds: AtomicU32::new(0), is_told: AtomicBool::new(false) };
+        let this = Self {
+            file,
+            seconds: AtomicU32::new(0),
+            writing: Mutex::new(()),
+            is_told: AtomicBool::new(false),
+        };
         if let Clock::Onward | Clock::StartFrom(_) = clock {
             this.seconds.store(reached, Ordering::Relaxed);
         }
@@ -55,9 +63,11 @@ impl TimeReached {
 
     /// Notes that it is `now`, before anything that this second ends is answered as gone.
     pub fn note(&self, now: u32) {
-        let before = self.seconds.load(Ordering::Relaxed);
-        if now > before
-            && self.seconds.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        if now <= self.seconds.load(Ordering::Relaxed) {
+            return;
+        }
+        let _held = self.writing.lock().expect("no panic under the lock");
+        if self.seconds.fetch_max(now, Ordering::Relaxed) < now
             && let Err(error) = self.file.write_all_at(format!("{now:010}\n").as_bytes(), 0)
             && !self.is_told.swap(true, Ordering::Relaxed)
         {

@@ -161,6 +161,12 @@ impl Conversation {
 
     /// Answers what has arrived and completes what is ready.
     pub fn advance(&mut self) -> Need {
+        let need = self.advance_phase();
+        self.bytes_needed = self.bytes_needed.max(self.bytes_expected());
+        need
+    }
+
+    fn advance_phase(&mut self) -> Need {
         if let Phase::Handshake(handshake, output) = &mut self.phase {
             match handshake.advance(&mut self.input, output) {
                 Progress::Waiting => {
@@ -212,7 +218,6 @@ impl Conversation {
         if self.output().capacity() <= BUFFER_BYTES && self.lease.is_empty() {
             return;
         }
-        self.bytes_needed = self.bytes_needed.max(self.bytes_expected());
         self.rounds += 1;
         if self.rounds >= ROUNDS_LOOKED_BACK {
             self.shrink(self.bytes_needed);
