@@ -2,8 +2,8 @@
 //! changed while nobody looked is found then.
 
 use serde_json::{Value, json};
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The file. What changed before a watermark is synced before that is saved, so it says the same after any end.
 pub(crate) struct WatermarkFile {
@@ -31,16 +31,25 @@ impl WatermarkFile {
         let unfinished = self.unfinished();
         let written = fs::write(&unfinished, saved.to_string())
             .and_then(|()| fs::File::open(&unfinished)?.sync_all())
-            .and_then(|()| fs::rename(&unfinished, &self.path));
+            .and_then(|()| fs::rename(&unfinished, &self.path))
+            .and_then(|()| self.sync_folder());
         if written.is_err() {
-            let _ = fs::remove_file(&self.path);
+            self.remove();
         }
     }
 
     /// Removes the file: nothing is known at the next start.
     pub fn remove(&self) {
         let _ = fs::remove_file(self.unfinished());
-        let _ = fs::remove_file(&self.path);
+        // After a loss of power the one before must not be there: of a table that was restored since, it hides changes.
+        if fs::remove_file(&self.path).is_ok() {
+            let _ = self.sync_folder();
+        }
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
     fn unfinished(&self) -> PathBuf {

@@ -10,6 +10,7 @@ mod flags;
 mod formats;
 mod killed;
 mod logs;
+mod packaging;
 mod pages;
 mod replacing;
 mod requests;
