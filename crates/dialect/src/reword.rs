@@ -39,6 +39,11 @@ const PLAN: &[Text] = &[
         marks: &["column \"", "\" must appear in the GROUP BY clause"],
         error: |found| Some(loose(found[0])),
     },
+    Text { marks: &["require unique expression names", ""], error: |_| Some(repeated()) },
+    Text {
+        marks: &["Too many columns! The subquery should only return one column", ""],
+        error: |_| Some(rows_among_rows()),
+    },
 ];
 
 /// Words of other texts of `DataFusionError::Plan` about types of arguments.
@@ -125,8 +130,26 @@ fn schema_error(error: &SchemaError) -> Option<Error> {
             "Ambiguous identifier `{}`: more than one table has it",
             column_name(field)
         ))),
-        _ => None,
+        SchemaError::DuplicateQualifiedField { .. } | SchemaError::DuplicateUnqualifiedField { .. } => {
+            Some(repeated())
+        }
     }
+}
+
+/// The error for two columns of one name that could not be told apart.
+fn repeated() -> Error {
+    Error::not_implemented(
+        "Two columns of a SELECT have the same name, and one of them is of a `*`, a subquery or an aggregate: give one \
+         another name with AS, or leave one out with * EXCEPT",
+    )
+}
+
+/// The error for `(a, b) IN (SELECT a, b ..)`.
+fn rows_among_rows() -> Error {
+    Error::not_implemented(
+        "Several columns are not looked for with IN among those of a subquery: join with it, as with SEMI JOIN, or \
+         look for the tuple among tuples, as in (a, b) IN (SELECT (a, b) ..)",
+    )
 }
 
 fn arrow_error(error: &ArrowError) -> Option<Error> {
