@@ -34,6 +34,24 @@ const REFUSED: &[(&str, i32, &str)] = &[
     ),
     // "require unique expression names"
     ("SELECT *, * FROM (SELECT 1 AS a)", 48, REPEATED),
+    // "subquery can only be used in"
+    (
+        "SELECT number FROM numbers(2) ORDER BY number IN (SELECT 1)",
+        48,
+        "IN (SELECT ..) is not known in ORDER BY: make it a column of SELECT, and order by its alias",
+    ),
+    // "Cannot run range queries"
+    (
+        "SELECT sum(number) OVER (ORDER BY (number, 1)) FROM numbers(2)",
+        48,
+        "A window is not ordered by a tuple here, unless it has a frame of ROWS: ORDER BY its elements",
+    ),
+    // "Min/Max accumulator"
+    (
+        "SELECT max(map('a', number)) FROM numbers(2)",
+        48,
+        "min and max of maps are not known here: compare what they hold",
+    ),
     // "Too many columns!"
     (
         "SELECT (1, 2) IN (SELECT 1 AS a, 2 AS b)",
