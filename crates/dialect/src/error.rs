@@ -43,6 +43,7 @@ constructors! {
     cannot_parse_escape_sequence = 25 "CANNOT_PARSE_ESCAPE_SEQUENCE";
     cannot_parse_quoted_string = 26 "CANNOT_PARSE_QUOTED_STRING";
     cannot_parse_input = 27 "CANNOT_PARSE_INPUT_ASSERTION_FAILED";
+    incorrect_subquery = 125 "INCORRECT_RESULT_OF_SCALAR_SUBQUERY";
     cannot_read_array = 130 "CANNOT_READ_ARRAY_FROM_TEXT";
     no_parameters_of_aggregate = 133 "AGGREGATE_FUNCTION_DOESNT_ALLOW_PARAMETERS";
     no_parameters = 309 "FUNCTION_CANNOT_HAVE_PARAMETERS";

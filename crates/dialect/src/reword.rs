@@ -1,7 +1,7 @@
 //! Rewords DataFusion's errors as ClickHouse's.
 //!
-//! Errors of columns, casts and memory have their own variants. Other errors of a query are texts only: [`PLAN`] and
-//! [`CAST`] are all the texts that are recognised, as DataFusion 55.2 and Arrow 59 write them.
+//! Errors of columns, casts and memory have their own variants. Other errors of a query are texts only: [`PLAN`],
+//! [`INTERNAL`] and [`CAST`] are all the texts that are recognised, as DataFusion 55.2 and Arrow 59 write them.
 //! `sql/tests/sql/errors.rs` has a query for each, and fails when one is written differently. An unknown text keeps its
 //! own words.
 
@@ -38,6 +38,37 @@ const PLAN: &[Text] = &[
     Text {
         marks: &["column \"", "\" must appear in the GROUP BY clause"],
         error: |found| Some(loose(found[0])),
+    },
+    Text {
+        marks: &["subquery can only be used in Projection", ""],
+        error: |_| {
+            Some(Error::not_implemented(
+                "IN (SELECT ..) is not known in ORDER BY: make it a column of SELECT, and order by its alias",
+            ))
+        },
+    },
+    Text { marks: &["require unique expression names", ""], error: |_| Some(repeated()) },
+    Text {
+        marks: &["Too many columns! The subquery should only return one column", ""],
+        error: |_| Some(rows_among_rows()),
+    },
+];
+
+/// Texts of `DataFusionError::Internal`.
+const INTERNAL: &[Text] = &[
+    Text {
+        marks: &["Cannot run range queries on datatype: Struct", ""],
+        error: |_| {
+            Some(Error::not_implemented(
+                "A window is not ordered by a tuple here, unless it has a frame of ROWS: ORDER BY its elements",
+            ))
+        },
+    },
+    Text {
+        marks: &["Min/Max accumulator not implemented for type Map", ""],
+        error: |_| {
+            Some(Error::not_implemented("min and max of maps are not known here: compare what they hold"))
+        },
     },
 ];
 
@@ -85,7 +116,10 @@ pub fn reworded(error: &DataFusionError) -> Error {
             "arrayJoin is known among the columns of SELECT and in GROUP BY: put it into a subquery, and the rest around it",
         ),
         DataFusionError::NotImplemented(_) => Error::not_implemented(message),
-        DataFusionError::Internal(_) => Error::logical_error(message),
+        DataFusionError::Internal(text) => match INTERNAL.iter().find_map(|known| known.read(text)) {
+            Some(error) => error,
+            None => Error::logical_error(message),
+        },
         DataFusionError::Plan(text) => match PLAN.iter().find_map(|known| known.read(text)) {
             Some(error) => error,
             None if ABOUT_TYPES.iter().any(|word| text.contains(word)) => Error::illegal_type(message),
@@ -125,8 +159,26 @@ fn schema_error(error: &SchemaError) -> Option<Error> {
             "Ambiguous identifier `{}`: more than one table has it",
             column_name(field)
         ))),
-        _ => None,
+        SchemaError::DuplicateQualifiedField { .. } | SchemaError::DuplicateUnqualifiedField { .. } => {
+            Some(repeated())
+        }
     }
+}
+
+/// The error for two columns of one name that could not be told apart.
+fn repeated() -> Error {
+    Error::not_implemented(
+        "Two columns of a SELECT have the same name, and one of them is of a `*`, a subquery or an aggregate: give one \
+         another name with AS, or leave one out with * EXCEPT",
+    )
+}
+
+/// The error for `(a, b) IN (SELECT a, b ..)`.
+fn rows_among_rows() -> Error {
+    Error::not_implemented(
+        "Several columns are not looked for with IN among those of a subquery: join with it, as with SEMI JOIN, or \
+         look for the tuple among tuples, as in (a, b) IN (SELECT (a, b) ..)",
+    )
 }
 
 fn arrow_error(error: &ArrowError) -> Option<Error> {

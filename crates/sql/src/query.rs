@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::Statement;
 use futures::{Stream, StreamExt};
 use granary_dialect::plan::{Optimised, optimise, yielding};
 use granary_dialect::rewrite::{
-    Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, name_behind_wildcards, rewrite,
+    Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, keep_aliases, name_behind_wildcards, rewrite,
 };
 use granary_dialect::statement::{ParsedQuery, parse_query};
 use granary_dialect::text::shown_name;
@@ -63,6 +63,7 @@ type Planned = (Option<Format>, Query);
 
 async fn planned_of(session: &Session, parsed: ParsedQuery) -> Result<Planned> {
     let ParsedQuery { mut statement, named, tail } = parsed;
+    keep_aliases(&mut statement);
     let mut extras = rewrite(&mut statement, named, &session.asker())?;
     views::expand(session, &mut statement, &mut extras)?;
     extras.named.iter().try_for_each(|name| check_read(session, name))?;

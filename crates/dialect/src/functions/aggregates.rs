@@ -15,6 +15,7 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
 };
+use datafusion_functions_aggregate_common::utils::ordering_fields;
 use granary_dict::DataType as ClickHouseType;
 
 use super::default_value::default_value;
@@ -107,7 +108,31 @@ impl NeverEmpty {
     }
 
     fn answers(&self, args: &AccumulatorArgs) -> Result<Answers> {
-        Ok(Answers { default: self.default(args)?, whole: self.wide(args.expr_fields.first()) })
+        Ok(Answers {
+            default: self.default(args)?,
+            whole: self.wide(args.expr_fields.first()),
+            nested: self.nested(args)?,
+        })
+    }
+
+    /// The types of the answers and of the state, if a value is an array, a map or a tuple.
+    fn nested(&self, args: &AccumulatorArgs) -> Result<Option<Nested>> {
+        if !args.expr_fields.iter().any(|field| field.data_type().is_nested())
+            && !args.return_field.data_type().is_nested()
+        {
+            return Ok(None);
+        }
+        let types = args.order_bys.iter().map(|by| by.expr.data_type(args.schema));
+        let types = types.collect::<Result<Vec<_>>>()?;
+        let state = self.state_fields(StateFieldsArgs {
+            name: args.name,
+            input_fields: args.expr_fields,
+            return_field: Arc::clone(&args.return_field),
+            ordering_fields: &ordering_fields(args.order_bys, &types),
+            is_distinct: args.is_distinct,
+        })?;
+        let state = state.iter().map(|field| field.data_type().clone()).collect();
+        Ok(Some(Nested { answer: args.return_field.data_type().clone(), state }))
     }
 
     fn zero(&self, data_type: &DataType) -> Result<ScalarValue> {
@@ -196,7 +221,9 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        self.inner.groups_accumulator_supported(args)
+        // That of nested values fails if only some groups have one.
+        let is_nested = CHOOSING.contains(&self.name()) && args.return_field.data_type().is_nested();
+        !is_nested && self.inner.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -246,16 +273,42 @@ struct Answers {
     default: Option<ScalarValue>,
     /// The type of integers that wrap around.
     whole: Option<ClickHouseType>,
+    nested: Option<Nested>,
+}
+
+/// The types of an aggregate of nested values. DataFusion's accumulators lose the declared types of their items.
+#[derive(Debug)]
+struct Nested {
+    answer: DataType,
+    /// Those of the state's columns.
+    state: Vec<DataType>,
+}
+
+impl Nested {
+    /// The columns of a state, in their declared types.
+    fn state(&self, state: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
+        state.into_iter().zip(&self.state).map(|(values, wanted)| of_type(values, wanted)).collect()
+    }
+}
+
+fn of_type(values: ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
+    match values.data_type() == wanted || !wanted.is_nested() {
+        true => Ok(values),
+        false => Ok(cast(&values, wanted)?),
+    }
 }
 
 impl Answers {
     fn are_theirs(&self) -> bool {
-        self.default.is_none() && self.whole.is_none()
+        self.default.is_none() && self.whole.is_none() && self.nested.is_none()
     }
 
     fn of(&self, mut values: ArrayRef) -> Result<ArrayRef> {
         if let Some(whole) = &self.whole {
             values = wrapped(&values, whole)?;
+        }
+        if let Some(nested) = &self.nested {
+            values = of_type(values, &nested.answer)?;
         }
         let Some(default) = &self.default else { return Ok(values) };
         // The default's type: items are not Nullable, and have ClickHouse's type.
@@ -314,7 +367,10 @@ impl Accumulator for Filled<dyn Accumulator> {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        self.inner.state()
+        let state = self.inner.state()?;
+        let Some(nested) = &self.answers.nested else { return Ok(state) };
+        let state = state.iter().map(ScalarValue::to_array).collect::<Result<_>>()?;
+        nested.state(state)?.iter().map(scalar_of).collect()
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
@@ -347,7 +403,11 @@ impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        self.inner.state(emit_to)
+        let state = self.inner.state(emit_to)?;
+        match &self.answers.nested {
+            Some(nested) => nested.state(state),
+            None => Ok(state),
+        }
     }
 
     fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
@@ -355,7 +415,11 @@ impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        self.inner.convert_to_state(values, filter)
+        let state = self.inner.convert_to_state(values, filter)?;
+        match &self.answers.nested {
+            Some(nested) => nested.state(state),
+            None => Ok(state),
+        }
     }
 
     fn size(&self) -> usize {

@@ -7,6 +7,7 @@ mod in_lists;
 mod in_order;
 mod in_subqueries;
 mod join_keys;
+mod lambda_variables;
 mod listed_numbers;
 mod marks;
 mod meaning;

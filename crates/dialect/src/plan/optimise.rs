@@ -16,6 +16,7 @@ use super::distinct_rows::grouped;
 use super::in_order::sorts_within;
 use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
+use super::lambda_variables::with_known_variables;
 use super::meaning::meaning;
 use super::multisets::numbered;
 use super::outer_join::Unmatched;
@@ -105,11 +106,13 @@ fn analysed(
         check_comparisons(&plan)?;
     }
     let plan = if nodes.other { nullable_subqueries(numbered(plan)?)? } else { plan };
-    let plan = meaning(plan)?;
+    let missing = Unmatched::of(OptimizerConfig::options(state).as_ref());
+    let plan = with_known_variables(meaning(plan, missing)?)?;
     if nodes.other {
-        let plan = joins(plan, Unmatched::of(OptimizerConfig::options(state).as_ref()))?;
+        let plan = joins(plan, missing)?;
         let plan = grouped(in_subqueries(plan)?)?;
         let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
+        let plan = with_known_variables(plan)?;
         // Missing values of joins have been filled in by now.
         let plan = plan.transform_up(|node| Ok(Transformed::yes(node.recompute_schema()?))).data()?;
         let rules = state.optimizers().iter().filter(|rule| !nodes.spoilt_by(rule.name()));
@@ -121,6 +124,7 @@ fn analysed(
     }
     let state = &*state;
     let plan = state.analyzer().execute_and_check(plan, &OptimizerConfig::options(state), |_, _| {})?;
+    let plan = with_known_variables(plan)?;
     let rules = state.optimizers().iter().filter(|rule| nodes.concern(rule.name()));
     let rules = rules.filter(|rule| !nodes.spoilt_by(rule.name())).map(Arc::clone);
     Optimised::by(rules.collect(), plan, state)

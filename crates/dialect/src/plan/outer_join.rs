@@ -10,7 +10,7 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, DFSchema, JoinConstraint, JoinType, Result, TableReference};
 use datafusion::functions::core::expr_fn::coalesce;
-use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, ScalarUDF, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, Join, LogicalPlan, Projection, ScalarUDF, Union, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::type_names::with_type_names;
@@ -25,21 +25,41 @@ pub struct OuterJoinDefaults;
 impl AnalyzerRule for OuterJoinDefaults {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
         let missing = Unmatched::of(config);
-        if !has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Join(_))))? {
-            return Ok(plan);
+        match has_node(&plan, |node| Ok(matches!(node, LogicalPlan::Join(_))))? {
+            true => with_defaults(plan, missing),
+            false => Ok(plan),
         }
-        // The inputs may have new columns: those of an inner join's missing side have defaults.
-        plan.transform_up_with_subqueries(|node| {
-            filled(node.recompute_schema()?, missing)?
-                .transform_data(with_type_names)?
-                .transform_data(with_defaults_of_nothing)
-        })
-        .data()
     }
 
     fn name(&self) -> &str {
         "outer_join_defaults"
     }
+}
+
+/// Puts the defaults above each outer join of a plan.
+pub fn with_defaults(plan: LogicalPlan, missing: Unmatched) -> Result<LogicalPlan> {
+    // The inputs may have new columns: those of an inner join's missing side have defaults.
+    plan.transform_up_with_subqueries(|node| {
+        filled(reunited(node.recompute_schema()?)?, missing)?
+            .transform_data(with_type_names)?
+            .transform_data(with_defaults_of_nothing)
+    })
+    .data()
+}
+
+/// A UNION's column is Nullable only if one of its inputs still is. DataFusion's recomputing keeps the schema it had.
+fn reunited(node: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Union(union) = node else { return Ok(node) };
+    let is_nullable = |plan: &LogicalPlan, at: usize| {
+        plan.schema().fields().get(at).is_none_or(|field| field.is_nullable())
+    };
+    let is_known = (0..union.schema.fields().len()).any(|at| {
+        union.schema.field(at).is_nullable() && !union.inputs.iter().any(|input| is_nullable(input, at))
+    });
+    Ok(LogicalPlan::Union(match is_known {
+        true => Union::try_new_with_loose_types(union.inputs)?,
+        false => union,
+    }))
 }
 
 /// Aggregates over columns that are not Nullable any more, as defaults were filled in, get their own defaults.
@@ -134,7 +154,7 @@ pub fn filled(plan: LogicalPlan, missing: Unmatched) -> Result<Transformed<Logic
     let columns = sides
         .into_iter()
         .flat_map(|(side, may_lack)| match missing {
-            Unmatched::Default => with_defaults(join, side.schema(), may_lack),
+            Unmatched::Default => default_columns(join, side.schema(), may_lack),
             Unmatched::Null => with_keys(join, side.schema(), may_lack),
         })
         .collect();
@@ -177,7 +197,7 @@ fn or_default(column: Column, relation: Option<&TableReference>, field: &FieldRe
     )
 }
 
-fn with_defaults(join: &Join, schema: &DFSchema, missing: bool) -> Vec<Expr> {
+fn default_columns(join: &Join, schema: &DFSchema, missing: bool) -> Vec<Expr> {
     let filled = |(relation, field): (Option<&TableReference>, &FieldRef)| {
         let column = Column::new(relation.cloned(), field.name());
         let partner = partner(join, &column);

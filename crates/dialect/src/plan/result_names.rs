@@ -8,6 +8,8 @@ use datafusion::arrow::datatypes::{Fields, Schema};
 use datafusion::common::{JoinConstraint, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
+use crate::rewrite::KEPT;
+
 /// A plan's result columns, by name.
 pub fn named(plan: &LogicalPlan) -> Schema {
     let schema = plan.schema();
@@ -30,6 +32,9 @@ pub fn named(plan: &LogicalPlan) -> Schema {
         !is_first_of_two && !shared.contains(name) && of_others.next().is_some()
     };
     let fields = schema.iter().map(|(table, field)| match table {
+        _ if let Some((name, _)) = field.name().split_once(KEPT) => {
+            Arc::new(field.as_ref().clone().with_name(name))
+        }
         Some(table) if is_ambiguous(table, field.name()) => {
             Arc::new(field.as_ref().clone().with_name(format!("{}.{}", table.table(), field.name())))
         }

@@ -1,22 +1,29 @@
-//! A subquery used as a value is NULL if it returns no row, whatever its column's type.
+//! A subquery used as a value is NULL if it returns no row, whatever its column's type. Arrays are never NULL, and keep
+//! the types of their items.
 
+use datafusion::arrow::datatypes::Field;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
 
 use super::{has_expression, has_node, map_named_expressions};
-use crate::functions::ToNullable;
+use crate::functions::{SubqueryValue, ToNullable};
 
 /// Makes such values Nullable, unless their type cannot be.
 pub fn nullable_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
-    if !has_node(&plan, |node| has_expression(node, is_never_null))? {
+    if !has_node(&plan, |node| has_expression(node, |expr| is_nested(expr) || is_never_null(expr)))? {
         return Ok(plan);
     }
     plan.transform_up_with_subqueries(|node| {
         let node = map_named_expressions(node, |expr| {
-            Ok(match is_never_null(&expr) {
-                true => Transformed::yes(ScalarUDF::from(ToNullable::of_subquery()).call(vec![expr])),
-                false => Transformed::no(expr),
+            Ok(match expr {
+                expr if is_nested(&expr) => {
+                    Transformed::yes(ScalarUDF::from(SubqueryValue::default()).call(vec![expr]))
+                }
+                expr if is_never_null(&expr) => {
+                    Transformed::yes(ScalarUDF::from(ToNullable::of_subquery()).call(vec![expr]))
+                }
+                expr => Transformed::no(expr),
             })
         })?;
         Ok(Transformed::yes(node.data.recompute_schema()?))
@@ -25,7 +32,14 @@ pub fn nullable_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn is_never_null(expr: &Expr) -> bool {
+    is_value(expr, |field| !field.is_nullable() && !field.data_type().is_nested())
+}
+
+fn is_nested(expr: &Expr) -> bool {
+    is_value(expr, |field| field.data_type().is_nested())
+}
+
+fn is_value(expr: &Expr, wanted: impl Fn(&Field) -> bool) -> bool {
     let Expr::ScalarSubquery(subquery) = expr else { return false };
-    let fields = subquery.subquery.schema().fields();
-    fields.first().is_some_and(|field| !field.is_nullable() && !field.data_type().is_nested())
+    subquery.subquery.schema().fields().first().is_some_and(|field| wanted(field))
 }

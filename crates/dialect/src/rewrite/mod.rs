@@ -14,6 +14,7 @@ mod conditions;
 mod dictionaries;
 mod expressions;
 mod joins;
+mod kept_aliases;
 mod lambdas;
 mod limit_clause;
 mod literals;
@@ -48,6 +49,7 @@ use crate::functions;
 pub(crate) use calls::clickhouse_name;
 pub use dictionaries::{ATTRIBUTE_SEPARATOR, UNKNOWN_NAME};
 pub use expressions::FILE_FUNCTION;
+pub use kept_aliases::{KEPT, keep_aliases};
 pub use literals::exact;
 pub use relations::{FileTable, secret_name};
 pub use scope::Scope;
@@ -87,9 +89,9 @@ pub fn rewrite(
     between::regroup(statement);
     named.values_mut().for_each(between::regroup);
     let times = times::are_wanted(statement).then(|| times::named_queries(statement));
-    let mut rewriter = Rewriter { extras: Extras::default(), named, scope, times };
+    let mut rewriter = Rewriter { extras: Extras::default(), named, scope, places: Vec::new(), times };
     if let Some(query) = outer_query(statement) {
-        projections::name_outermost(query);
+        projections::name_outermost(query, &rewriter.named);
         // Subqueries may reuse WITH's names for their own.
         if let SetExpr::Select(select) = query.body.as_ref() {
             aliases::check_unique(select, &rewriter.named)?;
@@ -113,6 +115,8 @@ struct Rewriter<'a> {
     extras: Extras,
     named: HashMap<String, Expr>,
     scope: &'a dyn Scope,
+    /// For each of the SELECTs around, which expressions of its GROUP BY were written as places of columns.
+    places: Vec<Vec<bool>>,
     /// The names of WITH, if the statement names `_updated_at`, the time of a dictionary's entries.
     times: Option<Vec<String>>,
 }
@@ -181,17 +185,6 @@ impl VisitorMut for Rewriter<'_> {
         {
             return ControlFlow::Break(error);
         }
-        if let SetExpr::Select(select) = query.body.as_mut()
-            && let GroupByExpr::Expressions(expressions, _) = &mut select.group_by
-        {
-            for by in expressions.iter_mut() {
-                if let Err(error) = places::make(by, Some(&select.projection)) {
-                    return ControlFlow::Break(error);
-                }
-            }
-            // Grouped by nothing, all rows are one group.
-            expressions.retain(|by| !is_nothing(by));
-        }
         ControlFlow::Continue(())
     }
 
@@ -204,6 +197,12 @@ impl VisitorMut for Rewriter<'_> {
             return ControlFlow::Break(error);
         }
         projections::name(&mut select.projection);
+        projections::name_within(select, &self.named);
+        // Aliases are replaced by their expressions, and `1 AS k` is no place.
+        self.places.push(match &select.group_by {
+            GroupByExpr::Expressions(expressions, _) => expressions.iter().map(places::is_written).collect(),
+            GroupByExpr::All(_) => Vec::new(),
+        });
         if let GroupByExpr::Expressions(_, modifiers) | GroupByExpr::All(modifiers) = &select.group_by
             && let Some(modifier) = modifiers.first()
         {
@@ -227,6 +226,16 @@ impl VisitorMut for Rewriter<'_> {
             }
         }
         select.selection.iter_mut().chain(select.having.iter_mut()).for_each(conditions::make);
+        let written = self.places.pop().unwrap_or_default();
+        if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by {
+            for (by, is_place) in expressions.iter_mut().zip(written) {
+                if is_place && let Err(error) = places::make(by, Some(&select.projection)) {
+                    return ControlFlow::Break(error);
+                }
+            }
+            // Grouped by nothing, all rows are one group.
+            expressions.retain(|by| !is_nothing(by));
+        }
         ControlFlow::Continue(())
     }
 

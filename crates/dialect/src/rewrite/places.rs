@@ -35,6 +35,15 @@ pub fn make(expr: &mut Expr, shown: Option<&[SelectItem]>) -> Result<()> {
     Ok(())
 }
 
+/// Whether an expression, as written, is a position.
+pub fn is_written(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner)
+        | Expr::UnaryOp { op: UnaryOperator::Plus | UnaryOperator::Minus, expr: inner } => is_written(inner),
+        other => place(other).is_some(),
+    }
+}
+
 /// The digits of an integer expression.
 fn place(expr: &Expr) -> Option<String> {
     match expr {

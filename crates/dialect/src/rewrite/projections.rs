@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, WildcardAdditionalOptions,
+};
 
 use super::literals::named_float;
 use super::names::column_name;
@@ -28,11 +30,44 @@ fn is_column(expr: &Expr) -> bool {
     }
 }
 
-/// Names the columns of the final result, in which names may repeat: DataFusion requires distinct ones, so a repeated
-/// name gets a suffix that no format shows. Columns of several tables differ by these.
-pub fn name_outermost(query: &mut Query) {
-    let SetExpr::Select(select) = query.body.as_mut() else { return };
+/// Names the columns of a query's result, in which names may repeat: DataFusion requires distinct ones, so a repeated
+/// name gets a suffix that no format shows. Of a UNION, the names of the first SELECT are shown. Those `named` by WITH are
+/// no columns.
+pub fn name_outermost(query: &mut Query, named: &HashMap<String, Expr>) {
+    name_all(&mut query.body, named);
+}
+
+/// Names the columns of a subquery of which all are shown by the `*` of a SELECT from nothing else.
+pub fn name_within(select: &mut Select, named: &HashMap<String, Expr>) {
+    let are_plain = select.projection.iter().all(|item| match item {
+        SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => is_plain(options),
+        _ => true,
+    });
+    if let [from] = select.from.as_mut_slice()
+        && from.joins.is_empty()
+        && let TableFactor::Derived { subquery, .. } = &mut from.relation
+        && are_plain
+    {
+        name_all(&mut subquery.body, named);
+    }
+}
+
+fn name_all(body: &mut SetExpr, named: &HashMap<String, Expr>) {
+    match body {
+        SetExpr::Select(select) => name_distinctly(select, named),
+        SetExpr::SetOperation { left, right, .. } => {
+            name_all(left, named);
+            name_all(right, named);
+        }
+        SetExpr::Query(query) => name_all(&mut query.body, named),
+        _ => {}
+    }
+}
+
+/// Columns of several tables differ by these.
+fn name_distinctly(select: &mut Select, named: &HashMap<String, Expr>) {
     name(&mut select.projection);
+    let shown_by_star = shown_by_star(select);
     let mut seen: HashMap<String, Vec<Option<String>>> = HashMap::new();
     for item in &mut select.projection {
         let (shown, table) = match item {
@@ -44,10 +79,13 @@ pub fn name_outermost(query: &mut Query) {
             SelectItem::ExprWithAlias { alias, .. } => (alias.value.clone(), None),
             _ => continue,
         };
+        let is_of_star = matches!(item, SelectItem::UnnamedExpr(_))
+            && !named.contains_key(&shown)
+            && shown_by_star(&shown);
         let others = seen.entry(shown.clone()).or_default();
         let is_repeated = others.iter().any(|other| other.is_none() || table.is_none() || *other == table);
         others.push(table);
-        if is_repeated {
+        if is_repeated || is_of_star {
             let alias = Ident::with_quote('"', format!("{shown}\u{1}{}", others.len()));
             let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
                 continue;
@@ -56,4 +94,34 @@ pub fn name_outermost(query: &mut Query) {
             *item = SelectItem::ExprWithAlias { expr, alias };
         }
     }
+}
+
+/// Whether a column is certainly among those of a `*` beside it: it is no alias, and there is one table only.
+fn shown_by_star(select: &Select) -> impl Fn(&str) -> bool + use<> {
+    let has_star = select
+        .projection
+        .iter()
+        .any(|item| matches!(item, SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) if is_plain(options)));
+    let is_alone = matches!(select.from.as_slice(), [from] if from.joins.is_empty());
+    let aliases: Vec<String> = select
+        .projection
+        .iter()
+        .filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+            _ => None,
+        })
+        .collect();
+    // A table may have hidden columns, whose names begin so.
+    let is_known = move |name: &str| !name.starts_with('_') && !aliases.iter().any(|alias| alias == name);
+    move |name| has_star && is_alone && is_known(name)
+}
+
+fn is_plain(options: &WildcardAdditionalOptions) -> bool {
+    let WildcardAdditionalOptions { opt_ilike, opt_exclude, opt_except, opt_replace, opt_rename, .. } =
+        options;
+    opt_ilike.is_none()
+        && opt_exclude.is_none()
+        && opt_except.is_none()
+        && opt_replace.is_none()
+        && opt_rename.is_none()
 }

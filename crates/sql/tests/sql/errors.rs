@@ -32,6 +32,33 @@ const REFUSED: &[(&str, i32, &str)] = &[
         48,
         "arrayJoin is known among the columns of SELECT and in GROUP BY: put it into a subquery, and the rest around it",
     ),
+    // "require unique expression names"
+    ("SELECT *, * FROM (SELECT 1 AS a)", 48, REPEATED),
+    // "subquery can only be used in"
+    (
+        "SELECT number FROM numbers(2) ORDER BY number IN (SELECT 1)",
+        48,
+        "IN (SELECT ..) is not known in ORDER BY: make it a column of SELECT, and order by its alias",
+    ),
+    // "Cannot run range queries"
+    (
+        "SELECT sum(number) OVER (ORDER BY (number, 1)) FROM numbers(2)",
+        48,
+        "A window is not ordered by a tuple here, unless it has a frame of ROWS: ORDER BY its elements",
+    ),
+    // "Min/Max accumulator"
+    (
+        "SELECT max(map('a', number)) FROM numbers(2)",
+        48,
+        "min and max of maps are not known here: compare what they hold",
+    ),
+    // "Too many columns!"
+    (
+        "SELECT (1, 2) IN (SELECT 1 AS a, 2 AS b)",
+        48,
+        "Several columns are not looked for with IN among those of a subquery: join with it, as with SEMI JOIN, or look \
+         for the tuple among tuples, as in (a, b) IN (SELECT (a, b) ..)",
+    ),
     // "Cannot cast string"
     ("SELECT number = 'abc' FROM numbers(1)", 53, "Cannot convert string 'abc' to type UInt64"),
     (
@@ -40,6 +67,9 @@ const REFUSED: &[(&str, i32, &str)] = &[
         "Cannot read floating point value here: abc: while converting 'abc' to Float64",
     ),
 ];
+
+const REPEATED: &str = "Two columns of a SELECT have the same name, and one of them is of a `*`, a subquery or an \
+    aggregate: give one another name with AS, or leave one out with * EXCEPT";
 
 /// Queries whose errors keep DataFusion's own words, and the codes derived from some of these.
 const IN_ITS_WORDS: &[(&str, i32)] = &[("SELECT number LIKE 'a' FROM numbers(1)", 43)];

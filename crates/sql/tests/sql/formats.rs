@@ -88,6 +88,12 @@ fn columns_of_one_name_are_told_apart_by_their_tables() {
         (format!("SELECT b.v, z.v FROM {two} ON z.k = b.k"), "b.v\tv\n3\t2\n"),
         (format!("SELECT DISTINCT z.v, b.v FROM {two} ON z.k = b.k ORDER BY b.v"), "v\tb.v\n2\t3\n"),
         (format!("SELECT b.v, count() FROM {two} ON z.k = b.k GROUP BY b.v"), "b.v\tcount()\n3\t1\n"),
+        (format!("SELECT b.v AS v FROM {two} ON z.k = b.k ORDER BY v"), "v\n3\n"),
+        (format!("SELECT DISTINCT b.v AS v FROM {two} ON z.k = b.k ORDER BY v"), "v\n3\n"),
+        (
+            format!("SELECT b.v AS v, count() FROM {two} ON z.k = b.k GROUP BY v ORDER BY v"),
+            "v\tcount()\n3\t1\n",
+        ),
         (format!("SELECT * FROM {three}"), "a.k\tb.k\tc.k\tx\n1\t1\t1\t2\n"),
         ("SELECT a.k, a.k FROM (SELECT 1 AS k) AS a".to_owned(), "k\tk\n1\t1\n"),
     ] {

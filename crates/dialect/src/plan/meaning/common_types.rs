@@ -12,8 +12,9 @@ use granary_dict::DataType as ClickHouseType;
 
 use super::choices::{differ_within, null_of_type, of_type};
 use crate::error::Error;
-use crate::functions::{ToNullable, common_type};
+use crate::functions::{DeclaredAs, ToNullable, common_type};
 use crate::plan::has_node;
+use crate::plan::outer_join::{Unmatched, with_defaults};
 use crate::types::{is_time, plain_field_name};
 
 /// Whether a node has such columns.
@@ -29,10 +30,10 @@ pub fn has_common(node: &LogicalPlan) -> bool {
 ///
 /// # Errors
 /// NO_COMMON_TYPE.
-pub fn with_common(node: LogicalPlan) -> Result<LogicalPlan> {
+pub fn with_common(node: LogicalPlan, missing: Unmatched) -> Result<LogicalPlan> {
     match node {
         LogicalPlan::Union(union) => united(union),
-        LogicalPlan::Join(join) if compares_rows(&join) => compared(join),
+        LogicalPlan::Join(join) if compares_rows(&join) => compared(join, missing),
         LogicalPlan::Join(join) if is_using(&join) => joined(join),
         node => Ok(node),
     }
@@ -88,15 +89,46 @@ fn united(union: Union) -> Result<LogicalPlan> {
         })?);
     }
     let inputs = union.inputs.into_iter().map(|input| aligned(input, &wanted)).collect::<Result<Vec<_>>>()?;
+    let said: Vec<Option<String>> =
+        (0..first).map(|at| said_by_all(&inputs, at, wanted[at].as_ref())).collect();
+    let inputs = inputs.into_iter().map(|input| saying(input, &said)).collect::<Result<Vec<_>>>()?;
     Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?))
 }
 
-fn compared(mut join: Join) -> Result<LogicalPlan> {
+/// The type that a column of all inputs is to be declared as, if they declare several: DataFusion mixes these up.
+fn said_by_all(inputs: &[Arc<LogicalPlan>], at: usize, wanted: Option<&ClickHouseType>) -> Option<String> {
+    let fields: Vec<&Field> = inputs.iter().map(|input| input.schema().field(at).as_ref()).collect();
+    let are_one = fields.windows(2).all(|pair| pair[0].metadata() == pair[1].metadata());
+    if are_one || fields.windows(2).any(|pair| pair[0].data_type() != pair[1].data_type()) {
+        return None;
+    }
+    let plain = wanted.map_or_else(|| plain_field_name(fields[0]), ToString::to_string);
+    let is_nullable = fields.iter().any(|field| field.is_nullable()) && !fields[0].data_type().is_nested();
+    Some(if is_nullable { format!("Nullable({plain})") } else { plain })
+}
+
+/// The input with columns declared as these types.
+fn saying(input: Arc<LogicalPlan>, said: &[Option<String>]) -> Result<Arc<LogicalPlan>> {
+    if said.iter().all(Option::is_none) {
+        return Ok(input);
+    }
+    let columns = input.schema().iter().zip(said).map(|((relation, field), said)| {
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        let Some(said) = said else { return column };
+        DeclaredAs::call(column, said).alias_qualified(relation.cloned(), field.name())
+    });
+    let columns = columns.collect();
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?)))
+}
+
+fn compared(mut join: Join, missing: Unmatched) -> Result<LogicalPlan> {
     let (left, right) = (join.left.schema().fields(), join.right.schema().fields());
     if left.len() != right.len() {
         return Ok(LogicalPlan::Join(join));
     }
-    let may_be_null: Vec<bool> = right.iter().map(|field| field.is_nullable()).collect();
+    // Missing values of an outer join are filled in later.
+    let filled = with_defaults(join.right.as_ref().clone(), missing)?;
+    let may_be_null: Vec<bool> = filled.schema().fields().iter().map(|field| field.is_nullable()).collect();
     let mut wanted = Vec::with_capacity(left.len());
     for (at, (left, right)) in left.iter().zip(right).enumerate() {
         wanted.push(common(&[left.as_ref(), right.as_ref()]).map_err(|types| {
@@ -202,7 +234,9 @@ fn common(fields: &[&Field]) -> Result<Option<ClickHouseType>, String> {
         plain_field_name(pair[0]) == plain_field_name(pair[1])
             && pair[0].data_type().equals_datatype(pair[1].data_type())
     });
-    if is_one && known.len() == fields.len() {
+    // Of arrays, the items' declared types count, too.
+    let is_same = is_one && known.windows(2).all(|pair| pair[0].data_type() == pair[1].data_type());
+    if is_same && known.len() == fields.len() {
         return Ok(None);
     }
     match common_type(fields) {

@@ -15,7 +15,7 @@ use crate::functions::array_order::has_own_order;
 use crate::functions::as_type::AsType;
 use crate::functions::uuid_order::{is_uuid, order_of};
 use crate::functions::{AssumeNotNull, Comparison, TUPLE, TupleElement, number_of, text_as};
-use crate::types::{declared, is_time, plain_name, type_name};
+use crate::types::{declared, is_time, plain_field_name, plain_name, type_name};
 
 pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
@@ -105,6 +105,13 @@ fn of_times(compared: BinaryExpr, schema: &DFSchema) -> BinaryExpr {
     let (left, right) = match (time_of(&left, schema), time_of(&right, schema)) {
         (Some(time), None) if is_text(&right, schema) => (left, Box::new(text_as(*right, &time))),
         (None, Some(time)) if is_text(&left, schema) => (Box::new(text_as(*left, &time)), right),
+        // DataFusion would count nanoseconds, of which 64 bits hold no later year than 2262.
+        (Some(time), None) if let Some(precision) = beside_day(&time, &right, schema) => {
+            (Box::new(with_digits(*left, &time, precision)), Box::new(midnight(*right, precision)))
+        }
+        (None, Some(time)) if let Some(precision) = beside_day(&time, &left, schema) => {
+            (Box::new(midnight(*left, precision)), Box::new(with_digits(*right, &time, precision)))
+        }
         (Some(one), Some(other)) => match digits(&one).cmp(&digits(&other)) {
             Ordering::Less => (Box::new(with_digits(*left, &one, digits(&other))), right),
             Ordering::Greater => (left, Box::new(with_digits(*right, &other, digits(&one)))),
@@ -155,6 +162,21 @@ fn digits(time: &ClickHouseType) -> u8 {
         ClickHouseType::DateTime64 { precision, .. } => *precision,
         _ => 0,
     }
+}
+
+/// The digits to compare a time without a zone with a Date32 by; `None` for other types.
+fn beside_day(time: &ClickHouseType, day: &Expr, schema: &DFSchema) -> Option<u8> {
+    let (_, field) = day.to_field(schema).ok()?;
+    let is_day = field.data_type() == &DataType::Date32 && plain_field_name(&field) == "Date32";
+    let has_zone = matches!(
+        time,
+        ClickHouseType::DateTime { tz: Some(_) } | ClickHouseType::DateTime64 { tz: Some(_), .. }
+    );
+    (is_day && !has_zone && digits(time) <= 6).then(|| digits(time).max(3))
+}
+
+fn midnight(day: Expr, precision: u8) -> Expr {
+    AsType::exact(day, ClickHouseType::DateTime64 { precision, tz: None })
 }
 
 /// A time with `precision` digits, in its zone.

@@ -15,14 +15,14 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 
 use self::common_types::{flattened, has_common, with_common};
-use super::outer_join::is_outer;
+use super::outer_join::{Unmatched, is_outer};
 use super::type_names::{TYPE_NAME, type_named};
 use super::{has_expression, has_node, map_named_expressions, schema_below};
 
 pub use comparisons::{differ_in_zone, element, in_one_zone};
 
 /// Gives the expressions of a plan ClickHouse's meaning. Runs before type coercion.
-pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub fn meaning(plan: LogicalPlan, missing: Unmatched) -> Result<LogicalPlan> {
     let is_node = |node: &LogicalPlan| {
         let is_one = matches!(node, LogicalPlan::Unnest(_)) || has_common(node);
         Ok(is_one || has_expression(node, is_concerned)?)
@@ -51,7 +51,7 @@ pub fn meaning(plan: LogicalPlan) -> Result<LogicalPlan> {
         let node = node.recompute_schema()?;
         Ok(Transformed::yes(match node {
             LogicalPlan::Unnest(unnest) => items::known(unnest)?,
-            node => with_common(node)?,
+            node => with_common(node, missing)?,
         }))
     })
     .data()
