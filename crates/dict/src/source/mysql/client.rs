@@ -145,7 +145,9 @@ fn pass(
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {
     let Connection { conn, options, is_broken_off } = connection;
-    let (statement, number) = (conn.prep(statement).map_err(error)?, conn.connection_id());
+    let tag = format!("/* granary {:016x} */", fastrand::u64(..));
+    let statement = conn.prep(format!("{tag} {statement}")).map_err(error)?;
+    let number = conn.connection_id();
     let mut answer = conn.exec_iter(&statement, ()).map_err(error)?;
     let mut read = || {
         keys::check(written_for, answer.columns().as_ref())?;
@@ -161,7 +163,7 @@ fn pass(
     };
     let outcome: Result<(), DictError> = read();
     if outcome.is_err() {
-        *is_broken_off = break_off(&mut answer, options, number);
+        *is_broken_off = break_off(&mut answer, options, number, &tag);
     }
     drop(answer);
     outcome?;
@@ -170,8 +172,8 @@ fn pass(
 }
 
 /// Ends an answer of which no more rows are wanted, for it is read to its end when it is dropped: the server is told to
-/// close the connection of this number, unless the end is near. Whether it was told.
-fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, number: u32) -> bool {
+/// close the connection of this number, whose statement begins with a tag, unless the end is near. Whether it was told.
+fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, number: u32, tag: &str) -> bool {
     let near = Instant::now() + NEAR_END;
     while Instant::now() < near {
         if answer.next().is_none() {
@@ -180,7 +182,19 @@ fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, numbe
     }
     // Where that fails there is nothing but to read on.
     let another = Conn::new(options.clone());
-    another.is_ok_and(|mut another| another.query_drop(format!("KILL CONNECTION {number}")).is_ok())
+    another.is_ok_and(|mut another| kill(&mut another, number, tag).unwrap_or(false))
+}
+
+/// Has the server of a connection close the one of this number, if that runs a statement which begins with the tag: one
+/// name may be that of several servers, and the number is somebody else's at the others. Whether it was there.
+fn kill(another: &mut Conn, number: u32, tag: &str) -> Result<bool, mysql::Error> {
+    let running = format!("SELECT INFO FROM information_schema.PROCESSLIST WHERE ID = {number}");
+    let running: Option<Option<Vec<u8>>> = another.query_first(running)?;
+    let is_ours = running.flatten().is_some_and(|statement| statement.starts_with(tag.as_bytes()));
+    if is_ours {
+        another.query_drop(format!("KILL CONNECTION {number}"))?;
+    }
+    Ok(is_ours)
 }
 
 impl Source for Mysql {
