@@ -140,6 +140,8 @@ fn mysql() {
     zero_dates_and_bad_bytes(&server);
     an_answer_that_nobody_takes_ends(&server);
     a_connection_of_somebody_else_goes_on(&server);
+    let direct = open(&server, "id UInt64, name String", "id", "TABLE 'users'", "DIRECT()");
+    long_answers_are_refused(&direct, 1..2000);
     many_keys(&server);
     composite(&server);
     floats(&server);

@@ -75,7 +75,7 @@ impl File {
                 let wanted = ParquetWanted { columns: &columns, keys: keys.and_then(<[_]>::first) };
                 let mut adopt = |batch: RecordBatch| {
                     push_batch(&batch, &mut rows).map_err(|e| self.within(e))?;
-                    rows.pour(1, take)
+                    rows.pour(take)
                 };
                 (reader.0)(&self.path, &wanted, &mut adopt)
             }

@@ -6,7 +6,6 @@ use super::errors::{error, said};
 use super::keys::{self, is_moment};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
-use crate::limits;
 use crate::source::literals::{Theirs, conditions};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
@@ -52,6 +51,7 @@ pub(super) struct Mysql {
     theirs: Vec<Theirs>,
     updates: Option<UpdateStatements>,
     patience: Duration,
+    answer_bytes_max: u64,
 }
 
 impl Mysql {
@@ -60,6 +60,7 @@ impl Mysql {
         select: &Select,
         structure: &Structure,
         patience: Duration,
+        answer_bytes_max: u64,
     ) -> Result<Mysql, DictError> {
         let named = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
         let options = OptsBuilder::new()
@@ -100,6 +101,7 @@ impl Mysql {
             structure: structure.clone(),
             list: list.join(", "),
             patience,
+            answer_bytes_max,
         };
         let (all, database) = (mysql.statement(None), mysql.database.as_deref());
         mysql.theirs =
@@ -113,7 +115,7 @@ impl Mysql {
 
     fn load_keys(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let deadline = Instant::now() + self.patience;
-        let mut rows = Rows::new(&self.structure);
+        let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
         for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.theirs)? {
             if Instant::now() > deadline {
                 let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
@@ -209,11 +211,10 @@ impl Source for Mysql {
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        let (statement, mut rows) = (self.statement(None), Rows::new(&self.structure));
-        pass(&mut self.connection, &statement, &[], &mut rows, |rows| {
-            rows.pour(limits::RESIDENT_BATCH_ROWS, take)
-        })?;
-        rows.pour(1, take)
+        let statement = self.statement(None);
+        let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
+        pass(&mut self.connection, &statement, &[], &mut rows, |rows| rows.pour_batch(take))?;
+        rows.pour(take)
     }
 
     fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
