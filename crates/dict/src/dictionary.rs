@@ -452,11 +452,23 @@ impl Dictionary {
 
     fn refused(&self, refused: Refused) -> DictError {
         let name = &self.core.loader.name;
+        let full = || {
+            let timeout = self.definition.layout.update.update_queue_push_timeout_ms;
+            format!(
+                "Cannot push to internal update queue in dictionary {name}. Timelimit of {timeout} ms. exceeded"
+            )
+        };
         let message = match refused {
             Refused::Full(waiting) => format!(
-                "Cannot push to internal update queue in dictionary {name}. Timelimit of {} ms. exceeded. \
-                 Current queue size is {waiting}",
-                self.definition.layout.update.update_queue_push_timeout_ms
+                "{}. Current queue size is {waiting}, and MAX_UPDATE_QUEUE_SIZE lets no more requests wait",
+                full()
+            ),
+            Refused::FullOfKeys(keys) => format!(
+                "{}. The requests that wait for the source ask for {keys} keys, and with {} no more are added, \
+                 whatever MAX_UPDATE_QUEUE_SIZE is: look up fewer keys at once, or let lookups wait for longer \
+                 (UPDATE_QUEUE_PUSH_TIMEOUT_MILLISECONDS)",
+                full(),
+                limits::QUEUE_KEYS_MAX
             ),
             Refused::Closed => format!("Dictionary {name} is being dropped"),
             Refused::NoThread(e) => {

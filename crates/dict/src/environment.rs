@@ -41,6 +41,8 @@ pub struct Environment {
     /// A folder on a tmpfs where the RAM tiers of SSD_CACHE lie, so that they outlive a kill of the process; `None`: they
     /// die with it.
     pub memory_folder: Option<PathBuf>,
+    /// Bytes of one answer of a source that is read whole, before it is refused.
+    pub answer_bytes_max: u64,
 }
 
 /// Answers a SELECT in the FORMAT that it names, under the SETTINGS of a dictionary.
@@ -224,6 +226,7 @@ impl Environment {
             totals: Totals::default(),
             helpers: Helpers::default(),
             memory_folder: None,
+            answer_bytes_max: limits::ANSWER_BYTES_MAX,
         }
     }
 

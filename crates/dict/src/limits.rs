@@ -21,6 +21,8 @@ pub const KEYS_PER_STATEMENT_MAX: usize = 1 << 14;
 pub const STATEMENT_KEYS_BYTES: usize = 192 << 10;
 /// Keys of one MGET or HMGET, as in ClickHouse.
 pub const REDIS_KEYS_MAX: usize = 8192;
+/// Bytes of the answer to these, if no value is longer than those before it.
+pub const REDIS_ANSWER_BYTES: usize = 64 << 20;
 /// Keys of one find in MongoDB, written as a list.
 pub const MONGODB_KEYS_MAX: usize = 1 << 14;
 /// The same for keys of several columns, of which the server plans each by itself.

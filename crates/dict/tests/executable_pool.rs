@@ -73,13 +73,21 @@ while True:
     keys = [sys.stdin.readline() for _ in range(3)]
     if not keys[2]: break
     rows = [json.dumps({'id': json.loads(key)['id'], 'v': os.getpid()}).encode() for key in keys]
-    for text in [b'\\xef\\xbb', b'\\xbf', b'[\\n', rows[0] + b',', b'\\n', rows[1] + b',\\n' + rows[2], b'\\n', b']\\n']: say(text)";
-    let command = program(folder.path(), "p", code);
-    let dictionary = open(&format!("COMMAND '{command}' FORMAT JSONEachRow"), "DIRECT()");
-    let pids = |keys: [u64; 3]| values(&dictionary.get(&[0], &u64s(keys)).unwrap().columns[0]);
-    let first = pids([7, 1, 30]);
-    assert!(first[0] > 0 && first.iter().all(|pid| *pid == first[0]), "{first:?}");
-    assert_eq!(pids([3, 2, 5]), first, "the same process");
+    for text in [b'\\xef\\xbb', b'\\xbf', b'[\\n', rows[0] + b',', b'\\n', rows[1] + b',\\n' + rows[2], END]: say(text)";
+    for end in [
+        "b'\\n', b']\\n'",
+        "b'\\n', b']', b'\\n'",
+        "b'\\n ', b' ]', b'\\r', b'\\n'",
+        "b'\\n]', b'\\n'",
+        "b']', b'\\n'",
+    ] {
+        let command = program(folder.path(), "p", &code.replace("END", end));
+        let dictionary = open(&format!("COMMAND '{command}' FORMAT JSONEachRow"), "DIRECT()");
+        let pids = |keys: [u64; 3]| values(&dictionary.get(&[0], &u64s(keys)).unwrap().columns[0]);
+        let first = pids([7, 1, 30]);
+        assert!(first[0] > 0 && first.iter().all(|pid| *pid == first[0]), "{end}: {first:?}");
+        assert_eq!(pids([3, 2, 5]), first, "{end}: the same process");
+    }
 }
 
 /// SYSTEM RELOAD DICTIONARY: the program may have been mended.

@@ -5,7 +5,9 @@ mod common;
 use arrow::array::{ArrayRef, Int64Array};
 use common::*;
 use granary_dict::{DictError, Dictionary, Environment};
+use std::io::Read;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 fn open(
@@ -44,7 +46,7 @@ fn what_is_no_regular_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("user_files")).unwrap();
     let pipe = folder.path().join("user_files/pipe");
-    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     std::fs::create_dir(folder.path().join("user_files/folder")).unwrap();
     for path in ["pipe", "folder"] {
         let source = format!("PATH '{path}' FORMAT CSV");
@@ -59,6 +61,30 @@ fn what_is_no_regular_file_is_refused() {
     let dictionary = Dictionary::open(definition(&sql), &Environment::new(folder.path())).unwrap();
     let error = dictionary.has(&u64s([1])).unwrap_err();
     assert!(error.message().contains("it is no regular file"), "{error}");
+}
+
+/// Samba and NFS servers have leases on the files that their clients keep: whoever opens one waits until it is given back.
+#[test]
+fn a_file_with_a_lease_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("user_files")).unwrap();
+    let path = folder.path().join("user_files/rows");
+    std::fs::write(&path, "1,10\n").unwrap();
+    let holder = "import fcntl, os, signal, sys\n\
+                  signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])\n\
+                  file = os.open(sys.argv[1], os.O_RDWR)\n\
+                  fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+                  print('held', flush=True)\n\
+                  signal.sigwait([signal.SIGIO])\n\
+                  fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)\n";
+    let mut holder =
+        Command::new("python3").args(["-c", holder]).arg(&path).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = [0; 5];
+    holder.stdout.take().unwrap().read_exact(&mut said).unwrap();
+    let dictionary =
+        open(folder.path(), "id UInt64, v UInt64", "id", "PATH 'rows' FORMAT CSV", "DIRECT()").unwrap();
+    assert_eq!(values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), [10]);
+    assert!(holder.wait().unwrap().success());
 }
 
 #[test]

@@ -12,7 +12,10 @@ use arrow::datatypes::{
 };
 use common::*;
 use granary_dict::{DataType, Dictionary, Environment, parse_create};
+use mysql::prelude::Queryable;
 use server::Server;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -63,6 +66,53 @@ fn an_answer_that_nobody_takes_ends(server: &Server) {
     ends("a row of a key is wrong");
 }
 
+/// Where a second connection reaches another server, the number of the first is somebody else's there.
+fn a_connection_of_somebody_else_goes_on(server: &Server) {
+    let mut other = server.connection();
+    let port = before_with_number(server.port, other.query_first("SELECT connection_id()").unwrap().unwrap());
+    let source = "QUERY 'SELECT seq AS id, 7 AS v FROM seq_1_to_3000000'";
+    let sql = sql(server, "id UInt64, v UInt64", "id", source, "DIRECT()");
+    let sql = sql.replace(&format!("PORT {}", server.port), &format!("PORT {port}"));
+    let direct = Dictionary::open(definition(&sql), &Environment::new(std::env::temp_dir())).unwrap();
+    let mut rows = direct.resident().unwrap();
+    assert!(rows.next().unwrap().unwrap().num_rows() > 0);
+    drop(rows);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while server.running().iter().any(|sql| sql.contains("seq_1_to_3000000")) {
+        assert!(Instant::now() < deadline, "it is not read to its end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(other.query_first::<u64, _>("SELECT 7").unwrap(), Some(7));
+}
+
+/// A proxy before a server that says of each connection that it has this number.
+fn before_with_number(server: u16, number: u32) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut server) =
+                (client.unwrap(), TcpStream::connect(("127.0.0.1", server)).unwrap());
+            let mut head = [0; 4];
+            server.read_exact(&mut head).unwrap();
+            let mut greeting = vec![0; usize::from(head[0]) | usize::from(head[1]) << 8];
+            server.read_exact(&mut greeting).unwrap();
+            // Behind the version of the protocol, and that of the server with a zero at its end.
+            let at = 2 + greeting[1..].iter().position(|&byte| byte == 0).unwrap();
+            greeting[at..at + 4].copy_from_slice(&number.to_le_bytes());
+            client.write_all(&[&head[..], &greeting].concat()).unwrap();
+            let back = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            for (mut from, mut to) in [(client, server), back] {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    port
+}
+
 #[test]
 fn mysql() {
     let mut server = Server::start();
@@ -89,6 +139,9 @@ fn mysql() {
     local_times(&server);
     zero_dates_and_bad_bytes(&server);
     an_answer_that_nobody_takes_ends(&server);
+    a_connection_of_somebody_else_goes_on(&server);
+    let direct = open(&server, "id UInt64, name String", "id", "TABLE 'users'", "DIRECT()");
+    long_answers_are_refused(&direct, 1..2000);
     many_keys(&server);
     composite(&server);
     floats(&server);

@@ -55,6 +55,8 @@ fn postgres() {
          INSERT INTO other.pairs VALUES (1, 'it''s', 10), (1, 'b', 11), (2, 'b\\', 12);
          CREATE TABLE holes (a int, v int); INSERT INTO holes VALUES (NULL, 5), (3, 6);",
     );
+    let direct = open(&server, "id UInt64, name String", "id", "TABLE 'users'", "DIRECT()");
+    long_answers_are_refused(&direct, 1..2000);
     every_type(&server);
     types_beyond_arrow(&server);
     local_times(&server);

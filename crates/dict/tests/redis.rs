@@ -122,6 +122,30 @@ fn many_keys(server: &Server) {
     assert!(all_rows(&direct).is_err());
     redis::cmd("DEL").arg(1).exec(&mut connection).unwrap();
     assert_eq!(all_rows(&direct).unwrap().num_rows(), 50_000);
+    let direct = open(server, "id UInt64, v String", "id", "DB_INDEX 5", "DIRECT()");
+    long_answers_are_refused(&direct, (0..2000).map(|key| key * 2));
+    long_hashes_are_refused(server);
+}
+
+fn long_hashes_are_refused(server: &Server) {
+    let source = "STORAGE_TYPE 'hash_map' DB_INDEX 7";
+    let mut connection = server.connection();
+    let mut pipeline = redis::pipe();
+    pipeline.cmd("SELECT").arg(7);
+    (0..2000).for_each(|field| _ = pipeline.cmd("HSET").arg("h").arg(field).arg("a value"));
+    pipeline.exec(&mut connection).unwrap();
+    let sql = sql(server, "a String, b Int32, v String", "a, b", source, "COMPLEX_KEY_DIRECT()");
+    let environment = Environment { answer_bytes_max: 5_000, ..Environment::new("/") };
+    let bounded = Dictionary::open(definition(&sql), &environment).unwrap();
+    let keys = |count: i32| -> [ArrayRef; 2] {
+        let fields = Int32Array::from_iter_values(0..count);
+        [strings(&vec!["h"; count as usize]), Arc::new(fields)]
+    };
+    assert_eq!(bounded.get(&[0], &keys(10)).unwrap().found.true_count(), 10);
+    for error in [bounded.get(&[0], &keys(2000)).err(), all_rows(&bounded).err()] {
+        let error = error.unwrap();
+        assert!(error.message().contains("an answer of more than 5000 bytes"), "{error}");
+    }
 }
 
 fn hashes(server: &Server) {

@@ -39,6 +39,18 @@ const USERS: &str = "id UInt64, name String DEFAULT 'nobody', score Float64 DEFA
 const SSD: &str = "SSD_CACHE(PATH 'cache' FILE_SIZE 67108864 WRITE_BUFFER_SIZE 1048576)";
 
 #[test]
+fn an_answer_has_so_many_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let source = format!("PATH '{}' TABLE 'users'", folder.path().join("user_files/users.db").display());
+    let sql = format!(
+        "CREATE DICTIONARY s (id UInt64, name String) PRIMARY KEY id SOURCE(SQLITE({source})) LAYOUT(DIRECT())"
+    );
+    let direct = Dictionary::open(definition(&sql), &Environment::new(folder.path())).unwrap();
+    long_answers_are_refused(&direct, 1..2000);
+}
+
+#[test]
 fn types_beyond_arrow() {
     let folder = tempfile::tempdir().unwrap();
     database(folder.path());

@@ -82,8 +82,10 @@ pub(crate) struct PoolFigures {
 /// Why a job was not taken; it has been told.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refused {
-    /// So many requests were waiting for all of the time allowed.
+    /// So many requests were waiting for all of the time allowed, as many as may.
     Full(usize),
+    /// The requests that were waiting for all of the time allowed asked for so many keys, as many as may.
+    FullOfKeys(usize),
     Closed,
     /// There is no thread for it, and none can be started.
     NoThread(String),
@@ -115,10 +117,13 @@ impl Pool {
                 break;
             }
             let Some(left) = deadline.checked_duration_since(Instant::now()) else {
-                let waiting = queue.jobs.len();
+                let refused = match queue.jobs.len() {
+                    waiting if waiting >= self.queue_max => Refused::Full(waiting),
+                    _ => Refused::FullOfKeys(queue.keys),
+                };
                 drop(queue);
                 job(Turn::Closed);
-                return Err(Refused::Full(waiting));
+                return Err(refused);
             };
             queue = self.shared.room.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -283,7 +288,7 @@ mod tests {
         for keys in [9, 500] {
             pool.push(nothing(), keys, Duration::ZERO).unwrap();
         }
-        assert_eq!(pool.push(nothing(), 1, Duration::from_millis(20)), Err(Refused::Full(2)));
+        assert_eq!(pool.push(nothing(), 1, Duration::from_millis(20)), Err(Refused::FullOfKeys(509)));
         assert_eq!(pool.figures().waiting_keys, 509);
         go.send(()).unwrap();
         pool.push(nothing(), 1, Duration::from_secs(20)).unwrap();

@@ -46,7 +46,9 @@ pub(crate) fn begin(
     };
     let patience = Duration::from_millis(update.update_queue_push_timeout_ms);
     pool.push(Box::new(job), 0, patience).map_err(|refused| match refused {
-        Refused::Full(_) | Refused::Closed => loader.unavailable("its queue is full or closed"),
+        Refused::Full(_) | Refused::FullOfKeys(_) | Refused::Closed => {
+            loader.unavailable("its queue is full or closed")
+        }
         Refused::NoThread(e) => loader.unavailable(&format!("no thread can be started: {e}")),
     })?;
     Ok(deadline)

@@ -82,6 +82,16 @@ impl Column {
         }
     }
 
+    /// Whether its texts, or its items, outgrew Arrow's offsets.
+    pub fn has_overflowed(&self) -> bool {
+        match &self.values {
+            Values::Fixed { .. } | Values::Bits(_) => false,
+            Values::Text { overflowed, .. } => *overflowed == Overflow::Yes,
+            Values::Lists { items, overflowed, .. } => *overflowed == Overflow::Yes || items.has_overflowed(),
+            Values::Tuples(elements) => elements.iter().any(Column::has_overflowed),
+        }
+    }
+
     /// Adds a fixed-width value; `raw` holds at least the type's width.
     #[inline]
     pub fn push_fixed(&mut self, raw: &[u8]) {

@@ -1,5 +1,6 @@
 //! Where rows come from: blocking clients behind one small trait that speaks Arrow.
 
+mod batch;
 mod clickhouse;
 mod config;
 mod doubles;

@@ -24,6 +24,8 @@ pub(crate) struct Rows {
     ended: usize,
     /// A value that is none of its column's type is NULL, and no error.
     passes_over: bool,
+    /// How many bytes there may be at once.
+    bytes_max: u64,
 }
 
 impl Rows {
@@ -48,7 +50,16 @@ impl Rows {
     fn of(columns: impl Iterator<Item = (String, DataType)>) -> Rows {
         let (names, types): (Vec<String>, Vec<DataType>) = columns.unzip();
         let columns = types.iter().map(|data_type| Column::new(&nullable(data_type.clone()))).collect();
-        Rows { names, types, columns, skipped: Vec::new(), key_width: 0, ended: 0, passes_over: false }
+        Rows {
+            names,
+            types,
+            columns,
+            skipped: Vec::new(),
+            key_width: 0,
+            ended: 0,
+            passes_over: false,
+            bytes_max: limits::ANSWER_BYTES_MAX,
+        }
     }
 
     /// The same, for which a value that is none of its column's type is NULL.
@@ -185,19 +196,42 @@ impl Rows {
         error.within(format_args!("Column {} of the source", self.names[column]))
     }
 
-    /// Refuses more bytes than an answer may have that is read whole. Whoever pours rows out begins anew with each batch.
+    /// The same, of which there may be so many bytes at once.
+    pub fn at_most(self, bytes_max: u64) -> Rows {
+        Rows { bytes_max, ..self }
+    }
+
+    /// The bytes of all values.
+    pub fn bytes(&self) -> usize {
+        self.columns.iter().map(Column::bytes).sum()
+    }
+
+    /// Refuses more bytes than an answer may have that is read whole, and more than a column can have. Whoever pours rows
+    /// out begins anew with each batch.
     ///
     /// # Errors
     /// `LIMIT_EXCEEDED`.
     pub fn check_bytes(&self) -> Result<(), DictError> {
-        self.check_bytes_of(limits::ANSWER_BYTES_MAX)
+        match self.columns.iter().position(Column::has_overflowed) {
+            None => self.check_answer(self.bytes()),
+            Some(column) => {
+                let name = self.name(column);
+                let text =
+                    format!("The source: column {name} of an answer has more than 2^31 bytes or items");
+                Err(DictError::new(Code::LimitExceeded, text))
+            }
+        }
     }
 
-    fn check_bytes_of(&self, most: u64) -> Result<(), DictError> {
-        match self.columns.iter().map(Column::bytes).sum::<usize>() as u64 > most {
+    /// Refuses an answer of so many bytes if that is more than one may have that is read whole.
+    ///
+    /// # Errors
+    /// `LIMIT_EXCEEDED`.
+    pub fn check_answer(&self, bytes: usize) -> Result<(), DictError> {
+        match bytes as u64 > self.bytes_max {
             false => Ok(()),
             true => {
-                let text = format!("The source: an answer of more than {most} bytes");
+                let text = format!("The source: an answer of more than {} bytes", self.bytes_max);
                 Err(DictError::new(Code::LimitExceeded, text))
             }
         }
@@ -219,14 +253,19 @@ impl Rows {
         std::mem::replace(&mut self.columns, new).into_iter().map(Column::finish).collect()
     }
 
-    /// Hands over what there is if there are at least so many rows, one or more, and goes on with none.
-    pub fn pour(&mut self, least: usize, take: &mut Take<'_>) -> Result<(), DictError> {
-        match self.len() < least.max(1) {
-            true => Ok(()),
-            false => {
-                let rows = self.len();
-                take(batch(self.take()?, rows)?)
-            }
+    /// Hands over what there is, if there is anything, and goes on with none.
+    pub fn pour(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        match self.len() {
+            0 => Ok(()),
+            rows => take(batch(self.take()?, rows)?),
+        }
+    }
+
+    /// The same, if it is enough for a batch of `RESIDENT_BATCH_ROWS` or of `RESIDENT_BATCH_BYTES`.
+    pub fn pour_batch(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        match self.len() >= limits::RESIDENT_BATCH_ROWS || self.bytes() >= limits::RESIDENT_BATCH_BYTES {
+            true => self.pour(take),
+            false => Ok(()),
         }
     }
 
@@ -281,15 +320,36 @@ mod tests {
     fn an_answer_has_so_many_bytes() {
         let types = ["UInt64", "Nullable(String)", "Array(UInt32)", "Array(Tuple(UInt8, String))", "Bool"];
         for (text, data_type) in ["7", "seven", "[1,2,3]", "[(1,'seven')]", "true"].into_iter().zip(types) {
-            let mut rows = Rows::of_columns(&[("v".into(), DataType::parse(data_type).unwrap())]);
+            let mut rows =
+                Rows::of_columns(&[("v".into(), DataType::parse(data_type).unwrap())]).at_most(1000);
             let mut count = 0;
-            while rows.check_bytes_of(1000).is_ok() {
+            while rows.check_bytes().is_ok() {
                 rows.push_parsed(0, Some(text)).unwrap();
                 count += 1;
             }
             assert!((50..=8010).contains(&count), "{count} of {data_type}");
             rows.take().unwrap();
-            assert!(rows.check_bytes_of(1000).is_ok(), "poured out");
+            assert!(rows.check_bytes().is_ok(), "poured out");
         }
+    }
+
+    #[test]
+    fn a_column_has_so_many_items() {
+        let mut rows = Rows::of_columns(&[("v".into(), DataType::parse("Array(UInt8)").unwrap())]);
+        rows.column(0).end_list_at(i32::MAX as usize);
+        rows.check_bytes().unwrap();
+        rows.column(0).end_list_at(i32::MAX as usize + 1);
+        assert!(rows.check_bytes().unwrap_err().message().contains("column v"));
+    }
+
+    #[test]
+    fn rows_are_handed_over_by_their_bytes_too() {
+        let mut rows = Rows::of_columns(&[("v".into(), DataType::String)]);
+        let (text, mut batches) = ("x".repeat(1 << 20), Vec::new());
+        for _ in 0..10 {
+            rows.push_parsed(0, Some(&text)).unwrap();
+            rows.pour_batch(&mut |batch| Ok(batches.push(batch.num_rows()))).unwrap();
+        }
+        assert_eq!((batches, rows.len()), (vec![4, 4], 2));
     }
 }

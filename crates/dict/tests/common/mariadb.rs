@@ -31,6 +31,10 @@ impl Server {
         server
     }
 
+    pub fn connection(&self) -> Conn {
+        connect(self.port).unwrap()
+    }
+
     /// Runs one statement.
     pub fn execute(&self, sql: &str) {
         connect(self.port).unwrap().query_drop(sql).unwrap_or_else(|e| panic!("{e}\n{sql}"));

@@ -90,6 +90,21 @@ pub fn manual_environment(folder: &Path) -> (Environment, Arc<AtomicU64>) {
     (environment, seconds)
 }
 
+/// A DIRECT dictionary, opened again where answers have 5000 bytes at most, of keys whose rows have more: they are
+/// refused, and rows that are handed over in batches are not.
+pub fn long_answers_are_refused(direct: &Dictionary, keys: impl Iterator<Item = u64>) {
+    let sql = direct.definition().to_sql_with_secrets();
+    let environment = Environment { answer_bytes_max: 5_000, ..Environment::new(std::env::temp_dir()) };
+    let bounded = Dictionary::open(definition(&sql), &environment).unwrap();
+    let keys = u64s(keys.collect::<Vec<_>>());
+    assert!(direct.get(&[0], &keys).is_ok());
+    let error = bounded.get(&[0], &keys).unwrap_err();
+    assert!(error.message().contains("an answer of more than 5000 bytes"), "{error}");
+    assert!(bounded.get(&[0], &[keys[0].slice(0, 10)]).is_ok());
+    let error = all_rows(&bounded).unwrap_err();
+    assert!(error.message().contains("an answer of more than 5000 bytes"), "whole: {error}");
+}
+
 /// Asks until a source that was down answers, half an hour and more between two tries. A request that was under
 /// way in the outage may still fail first.
 pub fn comes_back<T>(clock: &AtomicU64, ask: impl Fn() -> Result<T, DictError>) -> T {

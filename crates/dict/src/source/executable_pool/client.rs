@@ -226,8 +226,8 @@ impl Incoming {
         }
         match self.rows.len() {
             rows if rows < self.count => Ok(Answer::Unfinished),
-            // The bracket around the rows is still to come.
-            rows if rows == self.count && self.rest.is_empty() && self.reader.is_open() => {
+            // The bracket around the rows, or the end of its line, is still to come.
+            rows if rows == self.count && self.reader.is_open() && is_end_of_array(&self.rest) => {
                 Ok(Answer::Unfinished)
             }
             rows if rows == self.count && self.rest.is_empty() => Ok(Answer::Whole),
@@ -237,6 +237,11 @@ impl Incoming {
             )),
         }
     }
+}
+
+/// Whether these bytes are nothing but blanks and a bracket, or a part of that.
+fn is_end_of_array(bytes: &[u8]) -> bool {
+    matches!(bytes.trim_ascii(), b"" | b"]")
 }
 
 /// What can be read of the beginning of `bytes`: where the format has lines, whole ones.

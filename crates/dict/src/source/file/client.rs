@@ -75,7 +75,7 @@ impl File {
                 let wanted = ParquetWanted { columns: &columns, keys: keys.and_then(<[_]>::first) };
                 let mut adopt = |batch: RecordBatch| {
                     push_batch(&batch, &mut rows).map_err(|e| self.within(e))?;
-                    rows.pour(1, take)
+                    rows.pour(take)
                 };
                 (reader.0)(&self.path, &wanted, &mut adopt)
             }
@@ -91,7 +91,11 @@ impl File {
 /// a device may have no end.
 pub(in crate::source) fn open_regular(path: &Path) -> io::Result<Handle> {
     let flags = OFlags::NONBLOCK.bits() as i32;
-    let file = Handle::options().read(true).custom_flags(flags).open(path)?;
+    let file = match Handle::options().read(true).custom_flags(flags).open(path) {
+        // Somebody has a lease on it, and gives it back while we wait.
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock && path.metadata()?.is_file() => Handle::open(path)?,
+        opened => opened?,
+    };
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::other("it is no regular file")),

@@ -140,10 +140,10 @@ pub(super) fn pass_rows(
                 return Err(DictError::new(Code::LimitExceeded, text));
             }
         }
-        rows.pour(if piece == 0 { 1 } else { limits::RESIDENT_BATCH_ROWS }, take)?;
         if piece == 0 {
-            return Ok(());
+            return rows.pour(take);
         }
+        rows.pour_batch(take)?;
     }
 }
 

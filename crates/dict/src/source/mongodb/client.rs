@@ -112,7 +112,7 @@ pub(super) async fn fill(
 impl Source for Mongodb {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let deadline = self.deadline();
-        let mut rows = Rows::new(&self.structure);
+        let mut rows = Rows::new(&self.structure).at_most(self.server.answer_bytes_max);
         for filter in filter::filters(&self.structure, keys)? {
             self.ask(deadline, async {
                 let batch = limits::MONGODB_KEYS_MAX;
@@ -124,7 +124,7 @@ impl Source for Mongodb {
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        let mut rows = Rows::new(&self.structure);
+        let mut rows = Rows::new(&self.structure).at_most(self.server.answer_bytes_max);
         // The cursor is dropped inside, whatever happens: that tells the server.
         let _inside = runtime()?.enter();
         let found = self.find(Document::new(), &self.fields, limits::RESIDENT_BATCH_ROWS, None);
@@ -133,7 +133,7 @@ impl Source for Mongodb {
             // A slow reader's time is not the server's: each batch has a time of its own.
             let filled = fill(&mut cursor, &self.fields, Most::Batch, &mut rows);
             let rest = self.ask(self.deadline(), filled)?;
-            rows.pour(1, take)?;
+            rows.pour(take)?;
             if rest == Rest::None {
                 return Ok(());
             }

@@ -116,7 +116,8 @@ fn key(key: &KeyColumn) -> Result<(), DictError> {
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
     let target = Target::of(values)?;
     let authorities = authorities(target.authorities.as_deref().unwrap_or_default(), opening.environment)?;
-    let server = Arc::new(Server::new(target, values, authorities, opening.patience));
+    let most = opening.environment.answer_bytes_max;
+    let server = Arc::new(Server::new(target, values, authorities, opening.patience, most));
     let structure = opening.structure;
     Ok(Arc::new(move || Ok(Box::new(Mongodb::connect(&server, &structure)?))))
 }

@@ -50,6 +50,8 @@ pub(super) struct Server {
     /// The file of those whom TLS trusts, if one is named.
     authorities: Option<PathBuf>,
     pub patience: Duration,
+    /// Bytes of an answer that is read whole.
+    pub answer_bytes_max: u64,
     client: Mutex<Weak<Connected>>,
 }
 
@@ -61,13 +63,20 @@ pub(super) struct Connected {
 }
 
 impl Server {
-    pub fn new(target: Target, values: &Values, authorities: Option<PathBuf>, patience: Duration) -> Server {
+    pub fn new(
+        target: Target,
+        values: &Values,
+        authorities: Option<PathBuf>,
+        patience: Duration,
+        answer_bytes_max: u64,
+    ) -> Server {
         Server {
             target,
             collection: values.text("COLLECTION").to_string(),
             updates: Updates::of(values),
             authorities,
             patience,
+            answer_bytes_max,
             client: Mutex::default(),
         }
     }

@@ -6,7 +6,6 @@ use super::errors::{error, said};
 use super::keys::{self, is_moment};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
-use crate::limits;
 use crate::source::literals::{Theirs, conditions};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
@@ -52,6 +51,7 @@ pub(super) struct Mysql {
     theirs: Vec<Theirs>,
     updates: Option<UpdateStatements>,
     patience: Duration,
+    answer_bytes_max: u64,
 }
 
 impl Mysql {
@@ -60,6 +60,7 @@ impl Mysql {
         select: &Select,
         structure: &Structure,
         patience: Duration,
+        answer_bytes_max: u64,
     ) -> Result<Mysql, DictError> {
         let named = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
         let options = OptsBuilder::new()
@@ -100,6 +101,7 @@ impl Mysql {
             structure: structure.clone(),
             list: list.join(", "),
             patience,
+            answer_bytes_max,
         };
         let (all, database) = (mysql.statement(None), mysql.database.as_deref());
         mysql.theirs =
@@ -113,7 +115,7 @@ impl Mysql {
 
     fn load_keys(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let deadline = Instant::now() + self.patience;
-        let mut rows = Rows::new(&self.structure);
+        let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
         for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.theirs)? {
             if Instant::now() > deadline {
                 let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
@@ -145,7 +147,9 @@ fn pass(
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {
     let Connection { conn, options, is_broken_off } = connection;
-    let (statement, number) = (conn.prep(statement).map_err(error)?, conn.connection_id());
+    let tag = format!("/* granary {:016x} */", fastrand::u64(..));
+    let statement = conn.prep(format!("{tag} {statement}")).map_err(error)?;
+    let number = conn.connection_id();
     let mut answer = conn.exec_iter(&statement, ()).map_err(error)?;
     let mut read = || {
         keys::check(written_for, answer.columns().as_ref())?;
@@ -161,7 +165,7 @@ fn pass(
     };
     let outcome: Result<(), DictError> = read();
     if outcome.is_err() {
-        *is_broken_off = break_off(&mut answer, options, number);
+        *is_broken_off = break_off(&mut answer, options, number, &tag);
     }
     drop(answer);
     outcome?;
@@ -170,8 +174,8 @@ fn pass(
 }
 
 /// Ends an answer of which no more rows are wanted, for it is read to its end when it is dropped: the server is told to
-/// close the connection of this number, unless the end is near. Whether it was told.
-fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, number: u32) -> bool {
+/// close the connection of this number, whose statement begins with a tag, unless the end is near. Whether it was told.
+fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, number: u32, tag: &str) -> bool {
     let near = Instant::now() + NEAR_END;
     while Instant::now() < near {
         if answer.next().is_none() {
@@ -180,7 +184,19 @@ fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, numbe
     }
     // Where that fails there is nothing but to read on.
     let another = Conn::new(options.clone());
-    another.is_ok_and(|mut another| another.query_drop(format!("KILL CONNECTION {number}")).is_ok())
+    another.is_ok_and(|mut another| kill(&mut another, number, tag).unwrap_or(false))
+}
+
+/// Has the server of a connection close the one of this number, if that runs a statement which begins with the tag: one
+/// name may be that of several servers, and the number is somebody else's at the others. Whether it was there.
+fn kill(another: &mut Conn, number: u32, tag: &str) -> Result<bool, mysql::Error> {
+    let running = format!("SELECT INFO FROM information_schema.PROCESSLIST WHERE ID = {number}");
+    let running: Option<Option<Vec<u8>>> = another.query_first(running)?;
+    let is_ours = running.flatten().is_some_and(|statement| statement.starts_with(tag.as_bytes()));
+    if is_ours {
+        another.query_drop(format!("KILL CONNECTION {number}"))?;
+    }
+    Ok(is_ours)
 }
 
 impl Source for Mysql {
@@ -195,11 +211,10 @@ impl Source for Mysql {
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        let (statement, mut rows) = (self.statement(None), Rows::new(&self.structure));
-        pass(&mut self.connection, &statement, &[], &mut rows, |rows| {
-            rows.pour(limits::RESIDENT_BATCH_ROWS, take)
-        })?;
-        rows.pour(1, take)
+        let statement = self.statement(None);
+        let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
+        pass(&mut self.connection, &statement, &[], &mut rows, |rows| rows.pour_batch(take))?;
+        rows.pour(take)
     }
 
     fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {

@@ -50,7 +50,9 @@ fn describe(values: &Values) -> String {
 }
 
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
-    let Opening { structure, patience, .. } = opening;
+    let Opening { structure, patience, environment, .. } = opening;
+    let most = environment.answer_bytes_max;
     let select = Select::of(values);
-    Ok(replicas::first(Server::all(values), move |one| Mysql::connect(one, &select, &structure, patience)))
+    let connect = move |one: &Server| Mysql::connect(one, &select, &structure, patience, most);
+    Ok(replicas::first(Server::all(values), connect))
 }

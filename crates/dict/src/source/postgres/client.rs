@@ -11,6 +11,7 @@ use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
+use crate::source::batch::BatchSize;
 use crate::source::doubles::{combinations, doubles};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
@@ -50,6 +51,8 @@ pub(super) struct Database {
     pub select: Select,
     pub structure: Structure,
     pub patience: Duration,
+    /// Bytes of an answer that is read whole.
+    pub answer_bytes_max: u64,
 }
 
 /// One connection.
@@ -62,6 +65,7 @@ pub(super) struct Postgres {
     select_keys: String,
     select_all: String,
     updates: Option<UpdateStatements>,
+    answer_bytes_max: u64,
 }
 
 /// The types that decide how keys are bound and columns shown.
@@ -88,7 +92,8 @@ impl Described {
 
 impl Postgres {
     pub fn connect(server: &Server, database: &Database) -> Result<Postgres, DictError> {
-        let Database { schema, ssl_mode, authorities, select, structure, patience } = database;
+        let Database { schema, ssl_mode, authorities, select, structure, patience, answer_bytes_max } =
+            database;
         let (schema, authorities) = (schema.as_deref(), authorities.as_deref());
         let mut options = Config::new();
         options.host(&server.host).port(server.port).user(&server.user).dbname(&server.database);
@@ -152,6 +157,7 @@ impl Postgres {
             described: Described { statement: plain, types },
             structure: structure.clone(),
             session,
+            answer_bytes_max: *answer_bytes_max,
         })
     }
 }
@@ -265,7 +271,7 @@ impl Source for Postgres {
             bound.iter_mut().zip(key).for_each(|(column, value)| column.push(value));
         }
         let parameters: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|c| c as &(dyn ToSql + Sync)).collect();
-        let mut rows = Rows::new(&self.structure);
+        let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
         fill(&mut self.session, &self.described, &self.select_keys, &parameters, &mut rows)?;
         Ok(vec![rows.finish(&[])?])
     }
@@ -281,15 +287,26 @@ impl Source for Postgres {
         if !described.is_true_of(&driver.wait(transaction.prepare(&described.statement))?) {
             return Err(Described::outdated());
         }
-        let mut rows = Rows::new(&self.structure);
+        let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
+        let mut size = BatchSize::new(limits::RESIDENT_BATCH_BYTES, limits::RESIDENT_BATCH_ROWS);
         loop {
-            let answer =
-                driver.wait(transaction.query_portal(&portal, limits::RESIDENT_BATCH_ROWS as i32))?;
-            if answer.is_empty() {
+            // What came is bounded while it comes: rows may be longer than those before them.
+            let mut lengths = Vec::with_capacity(size.count());
+            driver.wait(async {
+                let mut answer = pin!(transaction.query_portal_raw(&portal, size.count() as i32).await?);
+                while let Some(row) = answer.try_next().await? {
+                    lengths.push(row.raw_size_bytes());
+                    if let Err(e) = push(&row, &mut rows).and_then(|()| rows.check_bytes()) {
+                        return Ok(Err(e));
+                    }
+                }
+                Ok(Ok(()))
+            })??;
+            if lengths.is_empty() {
                 return driver.wait(transaction.commit());
             }
-            answer.iter().try_for_each(|row| push(row, &mut rows))?;
-            rows.pour(1, take)?;
+            size.learn(lengths.into_iter());
+            rows.pour(take)?;
             // Who takes the rows has time of their own for that.
             driver.begin();
         }

@@ -62,6 +62,7 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
         select: Select::of(values),
         structure: opening.structure,
         patience: opening.patience,
+        answer_bytes_max: opening.environment.answer_bytes_max,
     };
     Ok(replicas::first(Server::all(values), move |one| Postgres::connect(one, &database)))
 }

@@ -4,6 +4,7 @@ use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::{Cells, Raw};
+use crate::source::batch::BatchSize;
 use crate::source::rows::Rows;
 use crate::source::tls::Trusted;
 use crate::source::{Source, Take};
@@ -49,28 +50,18 @@ pub(super) struct Redis {
     patience: Duration,
     /// The deadline of the request that runs.
     deadline: Instant,
-    /// Keys of the next request.
-    batch: Batch,
-}
-
-/// How many keys are asked for at once: an answer is read whole, and nobody knows how long values are before they come.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Batch(usize);
-
-impl Batch {
-    const FIRST: Batch = Batch(512);
-
-    /// More behind a short answer, fewer behind a long one.
-    fn next(self, answer_bytes: usize) -> Batch {
-        Batch(match answer_bytes > limits::RESIDENT_BATCH_BYTES {
-            true => (self.0 / 2).max(1),
-            false => (self.0 * 2).min(limits::REDIS_KEYS_MAX),
-        })
-    }
+    /// Keys of the next request: the answer to each is read whole.
+    size: BatchSize,
+    answer_bytes_max: u64,
 }
 
 impl Redis {
-    pub fn connect(server: &Server, structure: &Structure, patience: Duration) -> Result<Redis, DictError> {
+    pub fn connect(
+        server: &Server,
+        structure: &Structure,
+        patience: Duration,
+        answer_bytes_max: u64,
+    ) -> Result<Redis, DictError> {
         let mut session = RedisConnectionInfo::default().set_db(server.database).set_skip_set_lib_name();
         if !server.password.is_empty() {
             session = session.set_password(&server.password);
@@ -101,8 +92,9 @@ impl Redis {
             DictError::new(Code::InternalRedisError, text)
         })?;
         let structure = structure.clone();
-        let (deadline, batch) = (Instant::now(), Batch::FIRST);
-        Ok(Redis { connection, storage: server.storage, structure, patience, deadline, batch })
+        let (storage, deadline) = (server.storage, Instant::now());
+        let size = BatchSize::new(limits::REDIS_ANSWER_BYTES, limits::REDIS_KEYS_MAX);
+        Ok(Redis { connection, storage, structure, patience, deadline, size, answer_bytes_max })
     }
 
     fn ask<T: FromRedisValue>(&mut self, pipeline: &redis::Pipeline) -> Result<Vec<T>, DictError> {
@@ -122,22 +114,28 @@ impl Redis {
 
     fn start(&mut self) -> Rows {
         self.deadline = Instant::now() + self.patience;
-        Rows::new(&self.structure)
+        Rows::new(&self.structure).at_most(self.answer_bytes_max)
     }
 
-    /// One MGET for each batch.
-    fn simple(&mut self, mut left: &[String], rows: &mut Rows) -> Result<(), DictError> {
+    /// One MGET for each batch; `then` is called behind each.
+    fn simple(
+        &mut self,
+        mut left: &[String],
+        rows: &mut Rows,
+        mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
+    ) -> Result<(), DictError> {
         while !left.is_empty() {
             let keys;
-            (keys, left) = left.split_at(self.batch.0.min(left.len()));
+            (keys, left) = left.split_at(self.size.count().min(left.len()));
             let mut pipeline = redis::pipe();
             pipeline.cmd("MGET").arg(keys);
             let values: Vec<Vec<Option<Vec<u8>>>> = self.ask(&pipeline)?;
-            self.batch = self.batch.next(values.iter().flatten().flatten().map(Vec::len).sum());
+            self.size.learn(values.iter().flatten().flatten().map(Vec::len));
             for (key, value) in keys.iter().zip(values.iter().flatten()) {
                 push(rows, &[key], value.as_deref())?;
             }
             rows.check_bytes()?;
+            then(rows)?;
         }
         Ok(())
     }
@@ -150,7 +148,7 @@ impl Redis {
         rows: &mut Rows,
     ) -> Result<(), DictError> {
         while !keys.is_empty() {
-            let count = self.batch.0.min(keys.len());
+            let count = self.size.count().min(keys.len());
             let (first, second);
             (first, keys) = keys.split_at(count);
             (second, names) = names.split_at(count);
@@ -165,14 +163,14 @@ impl Redis {
             // Each is answered by itself.
             pipeline.ignore_errors();
             let answers: Vec<RedisResult<Vec<Option<Vec<u8>>>>> = self.ask(&pipeline)?;
-            let mut bytes = 0;
+            let mut lengths = Vec::with_capacity(count);
             for ((key, fields), answer) in fields.iter().zip(answers) {
                 for (field, value) in fields.iter().zip(&unless_no_hash(answer)?) {
-                    bytes += value.as_ref().map_or(0, Vec::len);
+                    lengths.extend(value.as_ref().map(Vec::len));
                     push(rows, &[key, field], value.as_deref())?;
                 }
             }
-            self.batch = self.batch.next(bytes);
+            self.size.learn(lengths.into_iter());
             rows.check_bytes()?;
         }
         Ok(())
@@ -210,7 +208,7 @@ impl Source for Redis {
             .collect::<Result<Vec<_>, DictError>>()?;
         match &texts[..] {
             [first, second] => self.hashes(first, second, &mut rows)?,
-            _ => self.simple(&texts[0], &mut rows)?,
+            _ => self.simple(&texts[0], &mut rows, |_| Ok(()))?,
         }
         Ok(vec![rows.finish(&[])?])
     }
@@ -220,11 +218,8 @@ impl Source for Redis {
         // Names alone are kept, for SCAN may give one twice.
         let names: Vec<String> = self.scan()?.into_iter().collect();
         if self.storage == Storage::Simple {
-            for names in names.chunks(limits::REDIS_KEYS_MAX) {
-                self.simple(names, &mut rows)?;
-                rows.pour(1, take)?;
-            }
-            return Ok(());
+            self.simple(&names, &mut rows, |rows| rows.pour_batch(take))?;
+            return rows.pour(take);
         }
         let column = self.structure.key_columns().swap_remove(1).data_type;
         for name in names {
@@ -233,15 +228,17 @@ impl Source for Redis {
             pipeline.cmd("HGETALL").arg(&name).ignore_errors();
             let answers: Vec<RedisResult<Fields>> = self.ask(&pipeline)?;
             for answer in answers {
-                for (field, value) in unless_no_hash(answer)? {
+                let fields = unless_no_hash(answer)?;
+                rows.check_answer(fields.iter().map(|(field, value)| field.len() + value.len()).sum())?;
+                for (field, value) in fields {
                     if let Some(field) = key_of(&column, field) {
                         push(&mut rows, &[&name, &field], Some(&value))?;
-                        rows.pour(limits::RESIDENT_BATCH_ROWS, take)?;
+                        rows.pour_batch(take)?;
                     }
                 }
             }
         }
-        rows.pour(1, take)
+        rows.pour(take)
     }
 }
 
@@ -295,22 +292,4 @@ fn key_of(data_type: &DataType, name: Vec<u8>) -> Option<String> {
     }
     text_to_fixed(data_type, &name).ok()?;
     name.parse::<i128>().is_ok_and(|number| number.to_string() == name).then_some(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_values_are_asked_for_in_small_batches() {
-        let mut batch = Batch::FIRST;
-        for _ in 0..20 {
-            batch = batch.next(100);
-        }
-        assert_eq!(batch, Batch(limits::REDIS_KEYS_MAX));
-        for _ in 0..20 {
-            batch = batch.next(limits::ANSWER_BYTES_MAX as usize);
-        }
-        assert_eq!(batch, Batch(1));
-    }
 }

@@ -1,13 +1,12 @@
 //! SQLITE(PATH, TABLE | QUERY [, WHERE]): a database file, opened read-only.
 
+use super::current::Database;
 use super::deadline::{Deadline, error};
 use crate::definition::Structure;
 use crate::error::DictError;
-use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
 use crate::source::doubles::{combinations, doubles};
 use crate::source::rows::Rows;
-use crate::source::select::Select;
 use crate::source::sql::{self, Dialect, UpdateStatements};
 use crate::source::{Changes, Source, Tail, Take};
 use crate::types::{DataType, print_fixed};
@@ -15,7 +14,6 @@ use arrow::array::{Array, ArrayRef, RecordBatch};
 use rusqlite::config::DbConfig;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OpenFlags, Params};
-use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -32,15 +30,13 @@ pub(super) struct Sqlite {
     insert: Option<String>,
     updates: Option<UpdateStatements>,
     deadline: Deadline,
+    answer_bytes_max: u64,
 }
 
 impl Sqlite {
-    pub fn open(
-        path: &Path,
-        select: &Select,
-        structure: &Structure,
-        patience: Duration,
-    ) -> Result<Sqlite, DictError> {
+    pub fn open(database: &Database) -> Result<Sqlite, DictError> {
+        let Database { path, select, structure, patience, answer_bytes_max } = database;
+        let patience = *patience;
         let failed = |e: rusqlite::Error| error(e).within(format_args!("SQLite database {}", path.display()));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
@@ -92,11 +88,12 @@ impl Sqlite {
             insert,
             updates,
             deadline,
+            answer_bytes_max: *answer_bytes_max,
         })
     }
 
     fn select(&self, statement: &str, parameters: impl Params) -> Result<Vec<RecordBatch>, DictError> {
-        let mut rows = Rows::new(&self.structure);
+        let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
         self.fill(statement, parameters, &mut rows)?;
         Ok(vec![rows.finish(&[])?])
     }
@@ -160,15 +157,15 @@ impl Source for Sqlite {
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        let mut rows = Rows::new(&self.structure);
+        let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
         self.deadline.begin();
         self.pass(&self.select_all, [], &mut rows, |rows| {
-            rows.pour(limits::RESIDENT_BATCH_ROWS, take)?;
+            rows.pour_batch(take)?;
             // Who takes the rows has time of their own for that.
             self.deadline.begin();
             Ok(())
         })?;
-        rows.pour(1, take)
+        rows.pour(take)
     }
 
     fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {

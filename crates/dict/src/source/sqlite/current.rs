@@ -18,6 +18,8 @@ pub(super) struct Database {
     pub select: Select,
     pub structure: Structure,
     pub patience: Duration,
+    /// Bytes of an answer that is read whole.
+    pub answer_bytes_max: u64,
 }
 
 /// A connection to the file that the path leads to now. Whoever has opened one that is replaced (`mv new.db users.db`, a
@@ -36,8 +38,7 @@ impl Current {
     pub fn open(database: Database) -> Result<Current, DictError> {
         // Before it is opened: what is replaced in between is opened once more.
         let file = database.file()?;
-        let Database { path, select, structure, patience } = &database;
-        let sqlite = Sqlite::open(path, select, structure, *patience)?;
+        let sqlite = Sqlite::open(&database)?;
         Ok(Current { database, file, sqlite })
     }
 

@@ -24,6 +24,7 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
         select: Select::of(values),
         structure: opening.structure,
         patience: opening.patience,
+        answer_bytes_max: opening.environment.answer_bytes_max,
     };
     Ok(Arc::new(move || Ok(Box::new(Current::open(database.clone())?))))
 }
