@@ -221,9 +221,9 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
-        // That of nested values fails if only some groups have one.
-        let is_nested = CHOOSING.contains(&self.name()) && args.return_field.data_type().is_nested();
-        !is_nested && self.inner.groups_accumulator_supported(args)
+        // That of arrays fails if only some groups have one.
+        let has_list = CHOOSING.contains(&self.name()) && has_list(args.return_field.data_type());
+        !has_list && self.inner.groups_accumulator_supported(args)
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
@@ -424,5 +424,14 @@ impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
 
     fn size(&self) -> usize {
         self.inner.size()
+    }
+}
+
+/// Whether values are arrays or maps, or hold some.
+pub(crate) fn has_list(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(_) | DataType::Map(..) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_list(field.data_type())),
+        _ => false,
     }
 }

@@ -66,7 +66,7 @@ use granary_dict::Waiting;
 
 use crate::error::Result;
 use crate::limits::SLEEPERS_MAX;
-pub(crate) use aggregates::{never_empty, of_known, of_nullable};
+pub(crate) use aggregates::{has_list, never_empty, of_known, of_nullable};
 use arithmetic::{Arithmetic, Operation};
 
 pub use as_type::inserted;

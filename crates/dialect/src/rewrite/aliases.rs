@@ -21,19 +21,15 @@ use crate::text::shown_name;
 /// # Errors
 /// TOO_BIG_AST and TOO_DEEP_AST for aliases that expand or nest too far.
 pub fn resolve(select: &mut Select, named: &HashMap<String, Expr>) -> Result<()> {
+    let tables = table_names(select);
     let mut aliases = named.clone();
-    aliases.extend(select.projection.iter().filter_map(alias));
+    aliases.extend(select.projection.iter().filter_map(|item| alias(item, &tables)));
     let replaced: HashMap<String, Expr> = select.projection.iter().flat_map(replaced).collect();
     let replaced_names = replaced.keys().cloned().collect();
     aliases.extend(replaced);
     if aliases.is_empty() {
         return Ok(());
     }
-    let tables = select
-        .from
-        .iter()
-        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-    let tables = tables.filter_map(table_name).collect();
     let mut resolver = Resolver { aliases, tables, ..Resolver::default() };
     for item in &mut select.projection {
         match item {
@@ -109,6 +105,20 @@ fn bare(mut expr: &Expr) -> &Expr {
     expr
 }
 
+/// The names that may qualify the columns of a SELECT.
+pub fn table_names(select: &Select) -> Vec<String> {
+    let relations = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    relations.filter_map(table_name).collect()
+}
+
+/// Whether this is a column of one of these tables, as `table.column`, and no element of a tuple.
+pub fn is_of_table(parts: &[Ident], tables: &[String]) -> bool {
+    matches!(parts, [.., table, _] if tables.contains(&table.value))
+}
+
 /// The name that qualifies a table's columns.
 fn table_name(factor: &TableFactor) -> Option<String> {
     let (alias, name) = match factor {
@@ -119,12 +129,14 @@ fn table_name(factor: &TableFactor) -> Option<String> {
     alias.as_ref().map(|alias| &alias.name).or(name).map(|name| name.value.clone())
 }
 
-/// The alias of an item, unless it is trivial: `number AS number`, or the name that an unnamed column was given.
-fn alias(item: &SelectItem) -> Option<(String, Expr)> {
+/// The alias of an item, unless it is trivial: `number AS number`, or the name that an unnamed column was given. That of an
+/// element of a tuple, `t.a AS a`, is not.
+fn alias(item: &SelectItem, tables: &[String]) -> Option<(String, Expr)> {
     match item {
         SelectItem::ExprWithAlias { expr, alias } => {
             let name = shown_name(&alias.value);
-            (column_name(expr) != name).then(|| (name.to_owned(), expr.clone()))
+            let is_element = matches!(expr, Expr::CompoundIdentifier(parts) if !is_of_table(parts, tables));
+            (is_element || column_name(expr) != name).then(|| (name.to_owned(), expr.clone()))
         }
         _ => None,
     }

@@ -4,8 +4,11 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, Visit, Visitor,
+    Distinct, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, Visit,
+    Visitor,
 };
+
+use super::aliases::{is_of_table, table_names};
 
 /// What such aliases end with; no format shows it.
 pub const KEPT: &str = "\u{1}as";
@@ -16,9 +19,11 @@ pub fn keep_aliases(statement: &mut Statement) {
     let Query { body, order_by, .. } = query.as_mut();
     let SetExpr::Select(select) = body.as_mut() else { return };
     let is_joined = select.from.len() > 1 || select.from.iter().any(|from| !from.joins.is_empty());
-    if !is_joined {
+    let has_other_places = select.qualify.is_some() || matches!(select.distinct, Some(Distinct::On(_)));
+    if !is_joined || has_other_places {
         return;
     }
+    let (tables, shown) = (table_names(select), shown(select));
     let mut sorted: Vec<&mut Expr> = match order_by.as_mut().map(|by| &mut by.kind) {
         Some(OrderByKind::Expressions(items)) => items.iter_mut().map(|item| &mut item.expr).collect(),
         _ => Vec::new(),
@@ -31,10 +36,14 @@ pub fn keep_aliases(statement: &mut Statement) {
     for item in projection {
         let SelectItem::ExprWithAlias { expr, alias } = item else { continue };
         let is_own = matches!(expr, Expr::CompoundIdentifier(parts)
-            if parts.last().is_some_and(|column| column.value == alias.value));
+            if is_of_table(parts, &tables) && parts.last().is_some_and(|column| column.value == alias.value));
+        // Where another column is shown by that name, this one is told from it by its table.
+        let is_alone = shown
+            .as_ref()
+            .is_some_and(|shown| shown.iter().filter(|name| **name == alias.value).count() == 1);
         let is_in_expression =
             |by: &&mut Expr| !matches!(by, Expr::Identifier(_)) && mentions(by, &alias.value);
-        if !is_own || named.iter().chain(&sorted).any(is_in_expression) {
+        if !is_own || !is_alone || named.iter().chain(&sorted).any(is_in_expression) {
             continue;
         }
         let kept = Ident::with_quote('"', format!("{}{KEPT}", alias.value));
@@ -43,6 +52,18 @@ pub fn keep_aliases(statement: &mut Statement) {
         sorted.iter_mut().filter(|by| is_alias(by)).for_each(|by| **by = Expr::Identifier(kept.clone()));
         *alias = kept;
     }
+}
+
+/// The names of the columns that a SELECT shows; `None`: a `*` shows others.
+fn shown(select: &Select) -> Option<Vec<String>> {
+    let name = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        SelectItem::UnnamedExpr(Expr::Identifier(column)) => Some(column.value.clone()),
+        SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => Some(parts.last()?.value.clone()),
+        SelectItem::UnnamedExpr(_) => Some(String::new()),
+        _ => None,
+    };
+    select.projection.iter().map(name).collect()
 }
 
 fn mentions(expr: &Expr, name: &str) -> bool {

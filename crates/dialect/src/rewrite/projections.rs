@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, WildcardAdditionalOptions,
 };
 
+use super::aliases::{is_of_table, table_names};
 use super::literals::named_float;
 use super::names::column_name;
 use super::syntax::taken;
@@ -47,8 +48,21 @@ pub fn name_within(select: &mut Select, named: &HashMap<String, Expr>) {
         && from.joins.is_empty()
         && let TableFactor::Derived { subquery, .. } = &mut from.relation
         && are_plain
+        && !joins(&subquery.body)
     {
         name_all(&mut subquery.body, named);
+    }
+}
+
+/// Whether a SELECT of a query joins tables: then columns of one name are told apart by these.
+fn joins(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Select(select) => {
+            select.from.len() > 1 || select.from.iter().any(|from| !from.joins.is_empty())
+        }
+        SetExpr::SetOperation { left, right, .. } => joins(left) || joins(right),
+        SetExpr::Query(query) => joins(&query.body),
+        _ => false,
     }
 }
 
@@ -67,11 +81,15 @@ fn name_all(body: &mut SetExpr, named: &HashMap<String, Expr>) {
 /// Columns of several tables differ by these.
 fn name_distinctly(select: &mut Select, named: &HashMap<String, Expr>) {
     name(&mut select.projection);
-    let shown_by_star = shown_by_star(select);
+    let (shown_by_star, tables) = (shown_by_star(select), table_names(select));
     let mut seen: HashMap<String, Vec<Option<String>>> = HashMap::new();
     for item in &mut select.projection {
         let (shown, table) = match item {
             SelectItem::UnnamedExpr(Expr::Identifier(ident)) => (ident.value.clone(), None),
+            // An element of a tuple, which DataFusion names by its path.
+            SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) if !is_of_table(parts, &tables) => {
+                continue;
+            }
             SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => {
                 let Some((column, tables)) = parts.split_last() else { continue };
                 (column.value.clone(), tables.last().map(|table| table.value.clone()))

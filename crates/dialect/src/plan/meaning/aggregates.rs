@@ -14,7 +14,7 @@ use super::comparisons::{is_float, is_of_uuids};
 use crate::error::Error;
 use crate::functions::quantile::ANSWERS;
 use crate::functions::uuid_order::order_of;
-use crate::functions::{NanFirst, ToNullable, is_plain, never_empty, of_nullable};
+use crate::functions::{NanFirst, ToNullable, has_list, is_plain, never_empty, of_nullable};
 use crate::plan::nan_last::in_order;
 use crate::rewrite::clickhouse_name;
 use crate::types::{is_wide, type_name};
@@ -70,7 +70,7 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
             let what = format!("{name} of UUIDs over a window is not implemented");
             return Err(Error::not_implemented(what).into());
         }
-        [value] if ["max", "min"].contains(&name.as_str()) && has_null_within(&value.get_type(schema)?) => {
+        [value] if ["max", "min"].contains(&name.as_str()) && is_refused(&value.get_type(schema)?) => {
             return Err(order_of_null(&name).into());
         }
         [value] if let Some(wide) = widened(&name, value, schema)? => cast_to(value, wide),
@@ -104,6 +104,20 @@ fn nan_last(name: &str, value: &mut Expr) {
     *value = ScalarUDF::from(last).call(vec![std::mem::take(value)]);
 }
 
+/// Whether values are arrays of arrays or of tuples, or tuples that hold arrays: DataFusion compares none of these.
+fn has_no_order(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(item) => item.data_type().is_nested(),
+        DataType::Struct(fields) => fields.iter().any(|field| has_list(field.data_type())),
+        _ => false,
+    }
+}
+
+/// Whether `max` and `min` of these values are refused.
+fn is_refused(data_type: &DataType) -> bool {
+    has_null_within(data_type) || has_no_order(data_type)
+}
+
 /// Whether arrays or tuples may have NULL within, which `max` and `min` order differently from comparisons.
 fn has_null_within(data_type: &DataType) -> bool {
     let within = |field: &Field| field.is_nullable() || has_null_within(field.data_type());
@@ -115,11 +129,13 @@ fn has_null_within(data_type: &DataType) -> bool {
 }
 
 fn by_null_within(order: &[Sort], schema: &DFSchema) -> bool {
-    order.iter().any(|by| by.expr.get_type(schema).is_ok_and(|data_type| has_null_within(&data_type)))
+    order.iter().any(|by| by.expr.get_type(schema).is_ok_and(|data_type| is_refused(&data_type)))
 }
 
 fn order_of_null(name: &str) -> Error {
-    Error::not_implemented(format!("{name} of arrays or tuples with NULL among them is not implemented"))
+    Error::not_implemented(format!(
+        "{name} of arrays or tuples with NULL among them, of arrays of arrays or tuples, and of tuples with arrays is not implemented"
+    ))
 }
 
 /// An aggregate by ClickHouse's rules.
@@ -136,7 +152,7 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
         ("max" | "min", [value]) if is_float(value, schema) => {
             nan_last(&name, value);
         }
-        ("max" | "min", [value]) if has_null_within(&value.get_type(schema)?) => {
+        ("max" | "min", [value]) if is_refused(&value.get_type(schema)?) => {
             return Err(order_of_null(&name).into());
         }
         ("first_value", [_]) if by_null_within(&params.order_by, schema) => {
