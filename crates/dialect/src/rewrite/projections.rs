@@ -86,9 +86,11 @@ fn name_distinctly(select: &mut Select, named: &HashMap<String, Expr>) {
     for item in &mut select.projection {
         let (shown, table) = match item {
             SelectItem::UnnamedExpr(Expr::Identifier(ident)) => (ident.value.clone(), None),
-            // An element of a tuple, which DataFusion names by its path.
             SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) if !is_of_table(parts, &tables) => {
-                continue;
+                // An element of a tuple: no column has its name.
+                let from = usize::from(parts.first().is_some_and(|table| tables.contains(&table.value)));
+                let path: Vec<&str> = parts[from..].iter().map(|part| part.value.as_str()).collect();
+                (path.join("."), None)
             }
             SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => {
                 let Some((column, tables)) = parts.split_last() else { continue };

@@ -274,9 +274,10 @@ fn stores(request: &Request<'_>) -> bool {
         | Request::MetaSet(..)
         | Request::MetaDelete(_)
         | Request::MetaArithmetic(..)
-        | Request::TooLarge { .. } => true,
+        | Request::TooLarge { older: Older::Goes, .. } => true,
         Request::MetaGet(meta) => !commands::is_plain(meta),
         Request::Get { .. }
+        | Request::TooLarge { .. }
         | Request::MetaDebug(_)
         | Request::Flush { .. }
         | Request::Dump(_)

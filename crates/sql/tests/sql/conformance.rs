@@ -1,7 +1,7 @@
 //! Compares Granary's answers with ClickHouse's, which `rivals/clickhouse/sweep.py` recorded in `conformance/*.tsv`: of
 //! every function, at the edges. An answer is right, or there is an error; what else differs is in
 //! `known_differences.tsv`, and docs/clickhouse.md explains it. What is answered stays answered: how many expressions
-//! of a section are refused is recorded in `conformance/refused`, and may only fall.
+//! of a section are refused is recorded in `tests/refused`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -294,7 +294,7 @@ fn check(file: &str) {
         wrong.len(),
         wrong.join("\n")
     );
-    check_refused(&folder.join("refused").join(file), &tallies);
+    check_refused(&folder.with_file_name("refused").join(file), &tallies);
 }
 
 macro_rules! files {
