@@ -20,7 +20,7 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    /// Opens the cache, if there is one; rows are not loaded before somebody needs them.
+    /// Opens the cache, if there is one; rows are loaded at their first use.
     ///
     /// # Errors
     /// What is wrong with the cache's files, or with the settings of the layout.

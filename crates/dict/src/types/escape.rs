@@ -1,6 +1,6 @@
 //! The backslashes of TabSeparated, and of strings inside an array.
 
-/// Appends a text in which nothing ends a field, a row or a string in single quotes.
+/// Appends a text so that nothing in it ends a field, a row or a string in single quotes.
 pub(crate) fn escape(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         let letter = match byte {
