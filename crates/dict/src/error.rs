@@ -132,7 +132,7 @@ impl Code {
         )
     }
 
-    /// The name ClickHouse prints behind the message.
+    /// The name that ClickHouse prints after the message.
     pub const fn name(self) -> &'static str {
         match self {
             Code::UnsupportedMethod => "UNSUPPORTED_METHOD",

@@ -129,7 +129,7 @@ impl FullLoad {
     /// Waits for the end of a load. The inner result is its outcome.
     ///
     /// # Errors
-    /// It has not ended in time, or too many wait.
+    /// The load has not ended in time, or too many lookups wait.
     fn wait_for(&self, dictionary: &Dictionary, number: u64) -> Result<Result<(), DictError>, DictError> {
         let deadline = dictionary.deadline();
         let loader = &dictionary.core.loader;

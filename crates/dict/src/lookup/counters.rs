@@ -1,4 +1,4 @@
-//! What is counted, as ClickHouse counts it: rows of lookups, duplicates too.
+//! Counters of rows of lookups, duplicates too, as ClickHouse counts.
 
 use granary_metrics::Stopwatch;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What one thread finds of a batch in the cache.
+//! The entries of a batch that one thread finds in the cache.
 
 use super::batch::Freshness;
 use super::counters::Counters;

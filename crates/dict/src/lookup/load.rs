@@ -385,7 +385,7 @@ impl Loader {
             // No power loss may bring back a row that was seen replaced. Lookups meanwhile join this flight.
             store.cache().delete_many(&entries.iter().map(|entry| entry.key).collect::<Vec<_>>());
             if store.sync_changes().is_err() {
-                // The log says why, and who asked for the renewal is told.
+                // The log says why, and the renewal fails when it syncs itself.
                 return;
             }
         }

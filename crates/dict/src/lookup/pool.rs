@@ -82,9 +82,9 @@ pub(crate) struct PoolFigures {
 /// Why a job was refused; it was called with `Turn::Closed`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refused {
-    /// The queue held its maximum of requests, which this is, for all of the time allowed.
+    /// The queue held this many requests, its maximum, for all of the time allowed.
     Full(usize),
-    /// The queued requests asked for the maximum of keys, which this is, for all of the time allowed.
+    /// The queued requests asked for this many keys, the maximum, for all of the time allowed.
     FullOfKeys(usize),
     Closed,
     /// There is no thread for it, and none can be started.
@@ -159,7 +159,7 @@ impl Pool {
         self.shared.work.notify_all();
     }
 
-    /// What it does now.
+    /// Its figures now.
     pub fn figures(&self) -> PoolFigures {
         let queue = lock(&self.shared.queue);
         PoolFigures {

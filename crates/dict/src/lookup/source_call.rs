@@ -20,7 +20,7 @@ pub(crate) fn call_source<T: Send + 'static>(
 ) -> Result<T, DictError> {
     let (answer, answers) = channel();
     let deadline = begin(pool, loader, update, move |loader, connection| {
-        // Nobody waits any longer if the query timed out.
+        // The query may have timed out, and wait no longer.
         let _ = answer.send(loader.ask_apart(connection, call));
     })?;
     let patience = deadline.saturating_duration_since(Instant::now());

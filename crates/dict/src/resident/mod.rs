@@ -16,7 +16,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampSecondArr
 use arrow::datatypes::{Schema, SchemaRef};
 use std::sync::Arc;
 
-/// The column behind the attributes that says when an entry was got from the source.
+/// The column after the attributes that says when an entry was got from the source.
 pub(crate) const UPDATED_AT: &str = "_updated_at";
 
 /// Whether rows come with [`UPDATED_AT`].
@@ -100,7 +100,7 @@ impl Iterator for Resident {
     }
 }
 
-/// Which columns rows have.
+/// The columns of rows.
 #[derive(Clone)]
 pub(crate) struct Columns {
     schema: SchemaRef,

@@ -144,7 +144,7 @@ fn moments(array: &ArrayRef, data_type: &DataType, precision: u8) -> Result<Arra
             .ok_or_else(|| DictError::new(Code::CannotParseText, format!("{number} is no {data_type}")))?;
         Ok(truncate(scaled, precision))
     };
-    // What lies under a NULL is any number.
+    // The number under a NULL is arbitrary.
     let values: PrimitiveArray<Int64Type> =
         numbers.iter().map(|number| number.map(in_unit).transpose()).collect::<Result<_, _>>()?;
     let zone = match data_type.to_arrow() {
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(seconds.as_primitive::<TimestampSecondType>().values(), &[7, -1]);
         assert!(adopted(zone, Int64Array::from(vec![i64::MAX])).is_err());
         assert!(adopted(zone, Float64Array::from(vec![f64::INFINITY])).is_err());
-        // What is behind the digits is cut.
+        // Digits beyond the precision are cut.
         let cut = micros(adopted(zone, Float64Array::from(vec![1.99999, -1.00015])).unwrap());
         assert_eq!(cut, [Some(1_999_900), Some(-1_000_100)]);
         let decimals = Decimal128Array::from(vec![100_199, -100_199]).with_precision_and_scale(9, 5).unwrap();

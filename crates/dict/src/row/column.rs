@@ -121,7 +121,7 @@ impl Column {
         self.valid(rows.len());
     }
 
-    /// Adds fixed-width values that are not NULL, which lie one behind the other in `raw`.
+    /// Adds fixed-width values that are not NULL, which lie in sequence in `raw`.
     #[inline]
     pub fn extend_packed(&mut self, raw: &[u8]) {
         let Values::Fixed { width, bytes } = &mut self.values else {

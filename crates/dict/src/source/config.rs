@@ -192,7 +192,7 @@ fn read(kind: &SourceKind, nodes: &[Node]) -> Result<Values, DictError> {
     Ok(values)
 }
 
-/// What was written, without its secrets.
+/// The written parameters, without their secrets.
 fn shown_nodes(nodes: &[Node], parameters: &Parameters, hidden: Option<&str>) -> Vec<Node> {
     let value = |node: &Node| match (&node.value, parameters.find(&node.name)) {
         (Value::Text(text), Some(parameter)) => Value::Text(shown(parameter, text, hidden)),

@@ -112,7 +112,7 @@ impl Written {
 #[derive(Default)]
 struct Condition {
     keys: usize,
-    /// What stands in the IN, with commas.
+    /// Keys in the IN, separated by commas.
     listed: String,
     /// Conditions that cannot stand in the IN, joined by ORs.
     chained: String,
@@ -189,7 +189,7 @@ impl KeyColumn {
                 });
                 print(&written, &value, Style::Calls, &mut text);
                 let value = format!("CAST({text} AS {in_utc})");
-                // What is compared is of one type.
+                // Compared values have one type.
                 return Some(match in_utc == *data_type {
                     true => value,
                     false => format!("CAST({value} AS {data_type})"),

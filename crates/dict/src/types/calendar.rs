@@ -38,8 +38,8 @@ pub(super) fn days_to_like_month(day: i64, mut years: std::ops::RangeInclusive<i
     years.find_map(|other| days_after(other).filter(|days| days.rem_euclid(7) == 0)).unwrap_or(0)
 }
 
-/// `2024-02-29` as days since 1970-01-01; as in ClickHouse any characters may stand between the numbers, of which month
-/// and day may have one digit, or none as in `20240229`.
+/// `2024-02-29` as days since 1970-01-01; as in ClickHouse any characters may separate the numbers, month and day may
+/// have one digit, and `20240229` needs no separators.
 pub(super) fn date_from_text(text: &str) -> Option<i64> {
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (year, rest) = text.split_at_checked(4).filter(|(year, _)| is_digits(year))?;

@@ -20,7 +20,7 @@ pub(crate) fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A field without its backslashes, in place of what was there. `\N` within it is nothing.
+/// Replaces `out` by the field without its escapes; `\N` within it is dropped.
 pub fn unescape(field: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let mut rest = field;

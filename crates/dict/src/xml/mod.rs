@@ -36,7 +36,7 @@ pub fn parse_xml(xml: &str) -> Result<Vec<Definition>, DictError> {
 /// Reads each dictionary by itself: an error in one does not affect the others.
 ///
 /// # Errors
-/// What is wrong with the document as a whole.
+/// Errors of the document as a whole.
 pub fn parse_xml_each(xml: &str) -> Result<Vec<XmlDictionary>, DictError> {
     if xml.len() > limits::STATEMENT_BYTES_MAX {
         return Err(DictError::syntax(format!(
@@ -191,7 +191,7 @@ fn expression(element: &Element) -> Option<String> {
     element.child("expression").map(|expression| expression.text.trim().to_string())
 }
 
-/// What an `<attribute>` may hold. ClickHouse refuses all else, too.
+/// The elements that an `<attribute>` may hold. ClickHouse refuses all else, too.
 const ATTRIBUTE_KEYS: [&str; 8] = [
     "name",
     "type",

@@ -86,7 +86,7 @@ fn escape<'r>(rest: &'r str, out: &mut String) -> Result<&'r str, String> {
     Ok(behind)
 }
 
-/// The class that a letter behind a backslash is.
+/// The class that a backslash and this letter stand for.
 fn named_class(letter: char) -> Option<(&'static str, &'static str)> {
     Some(match letter {
         'd' => ("", DIGITS),

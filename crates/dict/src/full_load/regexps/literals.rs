@@ -115,7 +115,7 @@ fn joined(parts: impl Iterator<Item = Known>) -> Known {
     Known { needed: better(best, not_empty(&run)), exact: all.map(|_| run) }
 }
 
-/// Returns what is known of an alternation, of which these are the alternatives.
+/// Returns what is known of an alternation of `parts`.
 fn chosen(parts: impl Iterator<Item = Known>) -> Known {
     let (mut exact, mut needed) = (Some(Vec::new()), Some(Vec::new()));
     for part in parts {

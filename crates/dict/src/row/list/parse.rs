@@ -36,7 +36,7 @@ struct Reader<'a> {
     nulls: Nulls,
 }
 
-/// What ends a value without quotes.
+/// The characters that end a value without quotes.
 const ENDS: [char; 5] = [',', ']', '}', ')', ' '];
 const ENDS_OF_KEY: [char; 6] = [',', ']', '}', ')', ' ', ':'];
 

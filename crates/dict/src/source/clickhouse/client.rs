@@ -29,7 +29,7 @@ pub(super) enum Place {
     Own(Option<OwnTablesUnder>),
 }
 
-/// What answers the statements.
+/// The server or the own tables, which answer statements.
 pub(super) enum Answerer {
     Http(Client),
     Own(OwnTablesUnder),

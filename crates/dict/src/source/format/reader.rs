@@ -12,7 +12,7 @@ use crate::source::text::TextFormat;
 pub(crate) enum End {
     /// The bytes are the last: what is cut off is an error.
     Here,
-    /// What is cut off will come again, with its rest.
+    /// A cut-off row will come again, with its rest.
     Later,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut impl FieldSink) -> Result<(), DictEr
     while start < bytes.len() || column > 0 {
         let end = bytes.get(at).copied();
         match end {
-            // The byte behind a backslash ends nothing: MySQL writes a line end in a value that way.
+            // The byte after a backslash ends nothing: MySQL writes a line end in a value that way.
             Some(b'\\') => {
                 escapes += 1;
                 at = (at + 2).min(bytes.len());

@@ -109,7 +109,7 @@ impl Server {
         options.app_name.get_or_insert_with(|| "granary".into());
         options.connect_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience));
         options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience / SELECTION_PART));
-        // How many are used at once is bounded by the threads that ask, and those that read all.
+        // The threads that ask, and those that read all, bound how many are used at once.
         options.max_pool_size.get_or_insert(2 * limits::SOURCE_THREADS_MAX as u32);
         if let Some(Tls::Enabled(tls)) = &mut options.tls
             && tls.allow_invalid_certificates != Some(true)

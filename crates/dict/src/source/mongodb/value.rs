@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use mongodb::bson::Decimal128;
 
-    /// What FerretDB, on which the rest is tested, does not keep.
+    /// Values that FerretDB, on which the rest is tested, does not keep.
     #[test]
     fn decimals_and_numbers_without_an_end() {
         let decimal = |text: &str| RawBsonRef::Decimal128(text.parse::<Decimal128>().unwrap());

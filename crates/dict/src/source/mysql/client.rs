@@ -74,7 +74,7 @@ impl Mysql {
             .tcp_connect_timeout(Some(CONNECT_TIMEOUT.min(patience)))
             .read_timeout(Some(patience + GRACE))
             .write_timeout(Some(patience + GRACE))
-            // Statements hold their keys: none comes twice, and each is closed behind its rows.
+            // Statements hold their keys: none comes twice, and each is closed after its rows.
             .stmt_cache_size(0);
         let options = Opts::from(options);
         let mut connection = Conn::new(options.clone()).map_err(|e| {

@@ -290,7 +290,7 @@ impl Source for Postgres {
         let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
         let mut size = BatchSize::new(limits::RESIDENT_BATCH_BYTES, limits::RESIDENT_BATCH_ROWS);
         loop {
-            // What came is bounded while it comes: rows may be longer than those before them.
+            // The answer is bounded while it comes: rows may be longer than those before them.
             let mut lengths = Vec::with_capacity(size.count());
             driver.wait(async {
                 let mut answer = pin!(transaction.query_portal_raw(&portal, size.count() as i32).await?);

@@ -26,7 +26,7 @@ pub(super) struct Database {
 /// a symbolic link that is turned) would go on reading the old one.
 pub(super) struct Current {
     database: Database,
-    /// Which file is open; `None`: there was none when it was to be opened.
+    /// Which file is open; `None`: there was none to open.
     file: Option<FileId>,
     sqlite: Sqlite,
 }

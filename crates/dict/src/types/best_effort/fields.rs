@@ -313,7 +313,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// What all parts say together.
+    /// The time that all parts together give.
     pub fn written(self) -> Result<Written, Reason> {
         if self.has_comma && (!self.has_time || self.year == 0 || self.month == 0 || self.day == 0) {
             return Err("unexpected word after Date");
