@@ -6,14 +6,14 @@ use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 use std::ops::Range;
 
-/// All of it, in row order.
+/// A whole answer, in row order.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// One array for each attribute asked for; defaults where a key was not found.
     pub columns: Vec<ArrayRef>,
-    /// Which rows' keys the source has. Where texts are looked up: which got all attributes asked for.
+    /// Whether the source has each row's key; for text lookups, whether the row got all attributes asked for.
     pub found: BooleanArray,
-    /// Which rows got each of the attributes, where texts are looked up; otherwise empty.
+    /// For text lookups, whether each row got each attribute; otherwise empty.
     pub found_each: Vec<BooleanArray>,
 }
 
@@ -29,7 +29,7 @@ enum Content<'a> {
         /// For each row, the decoder's row that it shows.
         places: Vec<u32>,
     },
-    /// Arrays already, and which rows have each of them.
+    /// Finished arrays, each with the rows that have a value in it.
     Columns(Vec<(ArrayRef, BooleanArray)>),
 }
 
@@ -38,14 +38,14 @@ impl<'a> AnswerRows<'a> {
         AnswerRows { content: Content::Rows { decoder, places }, found }
     }
 
-    /// Of attributes that were found each by itself; there is one at least.
+    /// Makes rows of attributes that were found separately; there is at least one.
     pub(crate) fn of_columns(columns: Vec<(ArrayRef, BooleanArray)>) -> AnswerRows<'a> {
         let rows = columns[0].1.len();
         let all = columns.iter().fold(BooleanBuffer::new_set(rows), |all, (_, found)| &all & found.values());
         AnswerRows { content: Content::Columns(columns), found: BooleanArray::new(all, None) }
     }
 
-    /// Which rows' keys the source has. Where texts are looked up: which got all attributes asked for.
+    /// Whether the source has each row's key; for text lookups, whether the row got all attributes asked for.
     pub fn found(&self) -> &BooleanArray {
         &self.found
     }

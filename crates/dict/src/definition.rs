@@ -1,4 +1,4 @@
-//! What a dictionary is, whether DDL or XML said it.
+//! A dictionary's definition, whether it came from DDL or XML.
 
 use crate::config::{Collections, FullLoadLayout, Layout, LayoutKind};
 use crate::error::{Code, DictError};
@@ -16,7 +16,7 @@ pub struct Definition {
     pub database: Option<String>,
     /// Its name.
     pub name: String,
-    /// What it is called by whom its name may change; `None`: by nobody.
+    /// UUID that outlives renames; `None`: none was given.
     pub uuid: Option<[u8; 16]>,
     /// Key and attributes.
     pub structure: Structure,
@@ -24,25 +24,25 @@ pub struct Definition {
     pub source: SourceConfig,
     /// Where entries live.
     pub layout: Layout,
-    /// For how long they are fresh.
+    /// For how long entries are fresh.
     pub lifetime: Lifetime,
     /// COMMENT; empty: none.
     pub comment: String,
-    /// SETTINGS(name = value, ..), kept as written. Those of REGEXP_TREE, and of queries of the tables beside the
-    /// dictionary, are heeded; what would change how a source is read is refused, and others change nothing.
+    /// SETTINGS(name = value, ..), kept as written. Settings of REGEXP_TREE, and of queries of the server's own tables,
+    /// apply; those that would change how a source is read are refused, and others have no effect.
     pub settings: Vec<(String, String)>,
 }
 
 /// Key and attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structure {
-    /// What an entry is found by.
+    /// The key by which an entry is found.
     pub key: Key,
-    /// What is found, in the order of declaration.
+    /// The attributes, in the order of declaration.
     pub attributes: Vec<Attribute>,
 }
 
-/// What an entry is found by.
+/// The key by which an entry is found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Key {
     /// One UInt64.
@@ -98,38 +98,38 @@ pub enum Literal {
 /// Whether an attribute names the parent's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hierarchy {
-    /// It does not.
+    /// It names no parent.
     Flat,
-    /// It does.
+    /// It names the parent's key.
     Hierarchical,
-    /// It does, and the way down is wanted too.
+    /// It names the parent's key, and children are looked up, too.
     Bidirectional,
 }
 
 /// Whether different keys have different values of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Injectivity {
-    /// They may share one.
+    /// Different keys may share a value.
     Unknown,
-    /// They have.
+    /// Different keys have different values.
     Injective,
 }
 
 /// Whether a column is a MongoDB ObjectId, which other sources do not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectId {
-    /// It is not.
+    /// It is no ObjectId.
     No,
-    /// It is.
+    /// It is an ObjectId.
     Yes,
 }
 
 /// For how many seconds an entry is fresh: drawn for each entry from `[min, max]`; both 0: for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// The shortest.
+    /// The shortest lifetime.
     pub min_seconds: u64,
-    /// The longest.
+    /// The longest lifetime.
     pub max_seconds: u64,
 }
 
@@ -147,7 +147,7 @@ impl Structure {
         self.attributes.iter().map(|a| a.data_type.to_field(&a.name)).collect()
     }
 
-    /// The fields of both: key columns, then attributes.
+    /// The fields of key columns, then of attributes.
     pub fn schema(&self) -> SchemaRef {
         let mut fields = self.key_fields();
         fields.extend(self.attribute_fields());
@@ -162,7 +162,7 @@ impl Structure {
         }
     }
 
-    /// The place of the attribute that names a key's parent, of a dictionary with a hierarchy.
+    /// The index of the attribute that names a key's parent, if the dictionary has a hierarchy.
     pub fn parent_index(&self) -> Option<usize> {
         let names_parent = |attribute: &Attribute| attribute.hierarchy != Hierarchy::Flat;
         match self.key {
@@ -263,18 +263,19 @@ impl Definition {
         }
     }
 
-    /// Whether its rows come from a table beside it, this one.
+    /// Whether its source is the table `name` of `database` on the same server.
     pub fn reads_own_table(&self, database: &str, name: &str) -> bool {
         self.source.reads_own_table(database, name)
     }
 
-    /// The dictionary is in this database; a source beside it that names none means that one.
+    /// Puts the dictionary into `database`; a source on the same server that names no database then reads from this
+    /// one.
     pub fn settle(&mut self, database: &str) {
         self.database = Some(database.to_string());
         self.source.settle(database);
     }
 
-    /// The same under another name.
+    /// The definition under another name.
     pub fn moved(mut self, database: Option<String>, name: String) -> Definition {
         if self.database != database {
             self.source.pin_database();
@@ -282,11 +283,11 @@ impl Definition {
         Definition { database, name, ..self }
     }
 
-    /// With a random UUID, unless it has one.
+    /// The definition with its UUID, or else with a random one.
     pub fn with_uuid(mut self) -> Definition {
         self.uuid.get_or_insert_with(|| {
             let mut bytes = fastrand::Rng::new().u128(..).to_be_bytes();
-            // As RFC 9562 has random ones.
+            // Version and variant bits of a random UUID (RFC 9562).
             bytes[6] = bytes[6] & 0x0f | 0x40;
             bytes[8] = bytes[8] & 0x3f | 0x80;
             bytes
@@ -294,7 +295,7 @@ impl Definition {
         self
     }
 
-    /// Whether another one says the same, however it says it, and is not just called the same.
+    /// Whether another definition means the same, however it is written; UUIDs do not count.
     pub fn is_same_as(&self, other: &Definition) -> bool {
         self.spelled_out() == other.spelled_out()
     }
@@ -305,10 +306,10 @@ impl Definition {
         definition.to_sql_with_secrets()
     }
 
-    /// With what named collections say of its source, and [valid](Self::validate).
+    /// The definition with the parameters that named collections give its source, and [valid](Self::validate).
     ///
     /// # Errors
-    /// A collection that is not there or does not make the source complete; what does not fit together.
+    /// A collection that does not exist or leaves the source incomplete; what does not fit together.
     pub fn completed(mut self, collections: &Collections) -> Result<Definition, DictError> {
         self.source.fill(collections)?;
         self.validate()?;

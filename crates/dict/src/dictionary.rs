@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// How often a lookup looks into the cache again because requests completed meanwhile, before it asks itself.
+/// How often a lookup probes the cache again because requests completed meanwhile, before it asks the source itself.
 const PROBES_MAX: usize = 8;
 /// How long a closing dictionary waits for requests that are under way.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
@@ -36,16 +36,15 @@ pub struct Dictionary {
     pub(crate) core: Arc<Core>,
 }
 
-/// What is the same dictionary under whatever name.
+/// State shared by all names of one dictionary.
 pub(crate) struct Core {
-    /// Asks for keys.
+    /// Threads that ask the source for keys.
     pool: Pool,
-    /// Reads a source whole, for whoever takes the rows as slowly as he likes: lookups must not wait for him, least
-    /// of all if they are his own.
+    /// Full reads of the source run here, so that a slow consumer never blocks lookups, its own included.
     pub readers: Pool,
     pub loader: Arc<Loader>,
     opened_at: AtomicU64,
-    /// Somebody has needed it.
+    /// Whether it was ever used.
     used: AtomicBool,
     known: Mutex<updates::Known>,
 }
@@ -61,10 +60,10 @@ impl Dictionary {
         Self::open_with(definition, environment, Connections::new(factory, Some(remake)))
     }
 
-    /// Refuses a definition that could not be opened wherever its files lay. Nothing is touched.
+    /// Refuses a definition that cannot be opened, wherever its files lie. Nothing is touched.
     ///
     /// # Errors
-    /// The errors of [`open`](Self::open) that do not depend on what lies where its files would.
+    /// The errors of [`open`](Self::open) that do not depend on existing files.
     pub fn check(definition: Definition, environment: &Environment) -> Result<(), DictError> {
         let definition = readied(definition, environment)?;
         source::factory(&definition, environment)?;
@@ -72,8 +71,7 @@ impl Dictionary {
         Store::check_shape(&definition, environment)
     }
 
-    /// Refuses a definition whose files would take the place of somebody else's, before they are made for the first
-    /// time.
+    /// Refuses a definition whose files would replace files of others, before its files are first made.
     ///
     /// # Errors
     /// `BAD_ARGUMENTS` that names the file.
@@ -81,7 +79,7 @@ impl Dictionary {
         Store::check_place(&readied(definition, environment)?, environment)
     }
 
-    /// As [`open`](Self::open), with a source of one's own in place of the definition's.
+    /// Opens a dictionary like [`open`](Self::open), with `factory` in place of the definition's source.
     pub fn open_with_source(
         definition: Definition,
         environment: &Environment,
@@ -134,7 +132,8 @@ impl Dictionary {
         Ok(Dictionary { core: Arc::new(core), definition })
     }
 
-    /// The same dictionary under another name. Both may be used; [`watch`](Self::watch) is of one name.
+    /// The same dictionary under another name. Both may be used; [`watch`](Self::watch) is for the one that it is
+    /// called on.
     pub fn renamed(&self, database: Option<String>, name: String) -> Dictionary {
         let definition = self.definition.clone().moved(database, name);
         Dictionary { core: Arc::clone(&self.core), definition }
@@ -146,19 +145,19 @@ impl Dictionary {
         Dictionary { core: Arc::clone(&self.core), definition }
     }
 
-    /// What it was opened with.
+    /// Its definition, with its present name and comment.
     pub fn definition(&self) -> &Definition {
         &self.definition
     }
 
     /// Looks up a batch: `keys` holds an array for each of the definition's
-    /// [`lookup_columns`](Definition::lookup_columns), of their Arrow types and of equal lengths; `attributes` are places in `structure.attributes`, or what
-    /// [`attribute_index`](Definition::attribute_index) says. A key with NULL in a column that is not
-    /// Nullable is not found.
+    /// [`lookup_columns`](Definition::lookup_columns), of their Arrow types and of equal lengths; `attributes` are
+    /// indices of `structure.attributes`, or from [`attribute_index`](Definition::attribute_index). A key with NULL in
+    /// a column that is not Nullable is not found.
     ///
     /// # Errors
     /// 510 if the source failed or is left alone after a failure, 159 if it did not answer within
-    /// QUERY_WAIT_TIMEOUT_MILLISECONDS, and what is wrong with the arguments.
+    /// QUERY_WAIT_TIMEOUT_MILLISECONDS, and errors of the arguments.
     pub fn get(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<Answer, DictError> {
         self.get_rows(attributes, keys)?.into_answer()
     }
@@ -166,7 +165,7 @@ impl Dictionary {
     /// Looks up a batch, and returns rows that can be taken piece by piece.
     ///
     /// # Errors
-    /// The errors of [`get`](Self::get): once there are rows, no source is needed for them.
+    /// The errors of [`get`](Self::get): the returned rows need no source any more.
     pub fn get_rows(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<AnswerRows<'_>, DictError> {
         let (loader, started) = (&*self.core.loader, Instant::now());
         let known = self.definition.structure.attributes.len()
@@ -185,7 +184,7 @@ impl Dictionary {
         }
         let rows = self.possible_rows(keys, encoded.len());
         self.core.note_use();
-        // NULL is no key that anything is asked for.
+        // A key with NULL is never asked for.
         loader.counters.keys_requested.add(rows.len());
         let mut batch = Batch::new(loader, attributes, encoded);
         match &loader.storage {
@@ -216,18 +215,18 @@ impl Dictionary {
         self.get(&[], keys).map(|answer| answer.found)
     }
 
-    /// What is resident, found and fresh, in the structure's schema. DIRECT: everything the source has, read on a
-    /// connection that lookups do not wait for. Of a layout that holds all rows: these, which are loaded if they are
-    /// not there yet.
+    /// Resident entries, found and fresh, in the structure's schema. DIRECT: all rows of the source, read on a
+    /// connection that lookups do not wait for. A layout that holds all rows: these, which are loaded first if
+    /// necessary.
     ///
     /// # Errors
-    /// 159 if the source has too many requests waiting; its rows say what else is wrong. If all rows have to be
-    /// loaded first, what is wrong with that. `UNSUPPORTED_METHOD` if they have lost their keys.
+    /// 159 if the source has too many requests waiting; its other errors come with the rows. If all rows have to be
+    /// loaded first, the errors of that. `UNSUPPORTED_METHOD` if the rows were stored without their keys.
     pub fn resident(&self) -> Result<Resident, DictError> {
         self.resident_with(Times::Hidden)
     }
 
-    /// The same, in the structure's schema with `times`.
+    /// Like [`resident`](Self::resident), in the structure's schema with `times`.
     pub fn resident_with(&self, times: Times) -> Result<Resident, DictError> {
         self.definition.require_rows()?;
         let columns = Columns::new(&self.definition.rows(), times);
@@ -253,16 +252,16 @@ impl Dictionary {
 
     /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
     pub fn remove(&self) {
-        // One that cannot go is found, and is not ours, when a dictionary with another fingerprint is opened over it.
+        // A file that stays is not taken over when a dictionary with another fingerprint is opened there.
         let _ = self.remove_files();
         self.close();
     }
 
-    /// Takes the names of its files away: another dictionary may be opened in their place. This one goes on as it is, and
-    /// is empty at the next open.
+    /// Unlinks its files: another dictionary may be opened in their place. This one goes on as it is, and is empty at
+    /// the next open.
     ///
     /// # Errors
-    /// `CANNOT_OPEN_FILE`: one that stays.
+    /// `CANNOT_OPEN_FILE`: a file that could not be removed.
     pub fn remove_files(&self) -> Result<(), DictError> {
         match self.core.loader.storage.store() {
             Some(store) => store.remove(&self.definition),
@@ -270,17 +269,17 @@ impl Dictionary {
         }
     }
 
-    /// Removes the files of a dictionary that is not open. What lies in their place and is no cache stays.
+    /// Removes the files of a dictionary that is not open. A file in their place that is no cache stays.
     ///
     /// # Errors
-    /// `CANNOT_OPEN_FILE`: a file that stays; `PATH_ACCESS_DENIED`: they are where no files may be.
+    /// `CANNOT_OPEN_FILE`: a file that could not be removed; `PATH_ACCESS_DENIED`: a path where no files may be.
     pub fn remove_files_of(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
-        // What a named collection says of its source decides which files there are, but it may be gone.
+        // A named collection may affect which files there are, but may be gone.
         let readied = readied(definition.clone(), environment);
         Store::remove_of(readied.as_ref().unwrap_or(definition), environment)
     }
 
-    /// Whether there is a file already where a dictionary would have one.
+    /// Whether a file exists already where the dictionary would have one.
     ///
     /// # Errors
     /// `PATH_ACCESS_DENIED`, and sizes that do not fit together.
@@ -288,7 +287,7 @@ impl Dictionary {
         Store::has_files(definition, environment)
     }
 
-    /// Whether somebody else has it, under whatever name, or its cache: a request to the source that is under way does.
+    /// Whether it, another name of it, or its cache is held elsewhere, for instance by a request under way.
     pub fn is_shared(self: &Arc<Self>) -> bool {
         let is_cached = self.core.loader.storage.store().is_some();
         Arc::strong_count(self) > 1
@@ -296,7 +295,7 @@ impl Dictionary {
             || is_cached && Arc::strong_count(&self.core.loader) > 1
     }
 
-    /// Asks the source no more. Requests that are under way are waited for, some seconds at most.
+    /// Stops asking the source. Waits for requests under way, some seconds at most.
     pub fn close(&self) {
         self.core.close();
     }
@@ -342,11 +341,11 @@ impl Dictionary {
                 }
                 return Ok(());
             }
-            // One key that has to be waited for makes the whole update one that is waited for.
+            // One missing key makes the lookup wait for the whole update, stale keys included.
             let wanted: Vec<u32> = batch.missing.iter().chain(&batch.stale).copied().collect();
             let (unique, places) = unique(&batch.keys, &wanted);
             let unless_completed = (probe < PROBES_MAX).then_some(completed);
-            // Whoever may not wait begins nothing either.
+            // Without a place to wait at, no request is begun.
             let (place, deadline) = (self.place()?, self.deadline());
             if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_completed, deadline)? {
                 loader.counters.keys_missed.add(batch.missing.len());
@@ -361,7 +360,7 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Updates stale rows without waiting. That it cannot be done now is no concern of the lookup.
+    /// Starts updates of stale rows without waiting. The lookup does not fail if that fails.
     fn refresh_stale(&self, batch: &Batch<'_>, keys: &[ArrayRef]) {
         let mut stale = batch.stale.clone();
         stale.retain(|&row| self.core.loader.may_ask_for([batch.keys.get(row as usize)].into_iter()).is_ok());
@@ -371,13 +370,13 @@ impl Dictionary {
         }
     }
 
-    /// When a lookup that begins to wait now gives up.
+    /// When a lookup that begins to wait now times out.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + Duration::from_millis(self.definition.layout.update.query_wait_timeout_ms)
     }
 
-    /// Parts keys into those under way and those that are ours to ask for, all of them wanted until `deadline`;
-    /// `None` if requests completed since `unless_completed` was read.
+    /// Splits keys into those under way and those that the caller has to ask for, all wanted until `deadline`; `None`
+    /// if requests completed since `unless_completed` was read.
     fn claim(
         &self,
         keys: &KeyBatch,
@@ -439,7 +438,7 @@ impl Dictionary {
         let patience = Duration::from_millis(self.definition.layout.update.update_queue_push_timeout_ms);
         let mut outcome = Ok(());
         for flight in &claim.flights[claim.mine.clone()] {
-            // Who has waited in vain once has waited for all.
+            // After one wait in vain, the others do not wait.
             let patience = if outcome.is_ok() { patience } else { Duration::ZERO };
             let (loader, flight) = (self.core.loader.clone(), flight.clone());
             let keys = flight.keys.len();
@@ -486,7 +485,8 @@ impl Dictionary {
         self.core.loader.waiting.place().ok_or_else(|| self.too_many_waiting())
     }
 
-    /// Starts what is ours, waits for everything until `deadline`, shows it. How many of `rows` the source has.
+    /// Starts the claim's own flights, waits for all until `deadline`, and shows them. Returns how many of `rows` the
+    /// source has.
     fn fetch(
         &self,
         batch: &mut Batch<'_>,
@@ -550,7 +550,7 @@ impl Dictionary {
     }
 }
 
-/// A definition with all that its statement leaves to others.
+/// A definition completed with its named collections and its database.
 fn readied(definition: Definition, environment: &Environment) -> Result<Definition, DictError> {
     let mut definition = definition.completed(&environment.collections)?;
     let database = definition.database.clone();
@@ -558,7 +558,7 @@ fn readied(definition: Definition, environment: &Environment) -> Result<Definiti
     Ok(definition)
 }
 
-/// DIRECT shares nothing: all flights are ours, unique key after unique key.
+/// DIRECT shares no flights: the caller starts all of them, which bring the unique keys in order.
 fn direct_claim(flights: Vec<Arc<Flight>>) -> Claim {
     let tickets = |(at, flight): (usize, &Arc<Flight>)| {
         (0..flight.keys.len() as u32).map(move |slot| (at as u32, slot)).collect::<Vec<_>>()
@@ -568,14 +568,14 @@ fn direct_claim(flights: Vec<Arc<Flight>>) -> Claim {
 
 impl Core {
     pub fn note_use(&self) {
-        // Read first: a write would take the line from all other processors each time.
+        // Read first: each write would take the cache line from all other processors.
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
     }
 
     fn close(&self) {
-        // Whoever has waited in vain once does not wait again.
+        // A second close does not wait again.
         if self.loader.is_closing.swap(true, Ordering::SeqCst) {
             return;
         }

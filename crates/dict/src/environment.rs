@@ -16,7 +16,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// What the server or the command line grants to its dictionaries.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// Where the server keeps its own; relative paths start in `user_files` below it.
+    /// The server's data folder; relative paths start in `user_files` below it.
     pub data_dir: PathBuf,
     /// Whether SOURCE(EXECUTABLE(..)) and SOURCE(EXECUTABLE_POOL(..)) may run programs.
     pub allow_executable: bool,
@@ -28,27 +28,27 @@ pub struct Environment {
     pub clock: Clock,
     /// How lookups wait for sources.
     pub waiting: Waiting,
-    /// The tables beside the dictionaries, if there are any.
+    /// The server's own tables, if there are any.
     pub own_tables: Option<OwnTables>,
-    /// What reads Parquet files, if anything does.
+    /// The reader of Parquet files, if there is one.
     pub parquet: Option<ParquetReader>,
-    /// What sources may take parameters from.
+    /// Named collections of sources' parameters.
     pub collections: Collections,
-    /// What the dictionaries count together.
+    /// Sums over all dictionaries.
     pub totals: Totals,
     /// The threads that help with large batches.
     pub helpers: Helpers,
-    /// A folder on a tmpfs where the RAM tiers of SSD_CACHE lie, so that they outlive a kill of the process; `None`: they
-    /// die with it.
+    /// A folder on a tmpfs for the RAM tiers of SSD_CACHE, so that they survive a kill of the process; `None`: they do
+    /// not.
     pub memory_folder: Option<PathBuf>,
-    /// Bytes of one answer of a source that is read whole, before it is refused.
+    /// Maximum bytes of one answer of a source that is read whole.
     pub answer_bytes_max: u64,
 }
 
 /// Answers a SELECT in the FORMAT that it names, under the SETTINGS of a dictionary.
 pub type AnswerQuery = dyn Fn(&str, &[(String, String)]) -> Result<Vec<u8>, DictError> + Send + Sync;
 
-/// The tables beside the dictionaries.
+/// The server's own tables.
 #[derive(Clone)]
 pub struct OwnTables(pub Arc<AnswerQuery>);
 
@@ -58,7 +58,7 @@ impl fmt::Debug for OwnTables {
     }
 }
 
-/// Hands over rows of a Parquet file, in columns that are called and typed as they are there.
+/// Hands over rows of a Parquet file, in columns with the file's names and types.
 pub type ReadParquet =
     dyn Fn(&Path, &ParquetWanted<'_>, &mut Take<'_>) -> Result<(), DictError> + Send + Sync;
 
@@ -77,18 +77,18 @@ impl fmt::Debug for ParquetReader {
 pub struct ParquetWanted<'a> {
     /// The columns, those of the key first. One that is not there is left out.
     pub columns: &'a [String],
-    /// Values of the first column: rows that have none of these need not come. `None`: all rows.
+    /// Values of the first column: rows with other values may be left out. `None`: all rows.
     pub keys: Option<&'a ArrayRef>,
 }
 
-/// How lookups wait for sources: on their own thread, but no more of them at once than
-/// [`LOOKUPS_WAITING_MAX`](limits::LOOKUPS_WAITING_MAX), so that threads are left for those that need not wait, and of one
-/// dictionary no more than [`LOOKUPS_WAITING_OF_ONE_MAX`](limits::LOOKUPS_WAITING_OF_ONE_MAX), so that places are left for
-/// others. Clones count together.
+/// How lookups wait for sources: on their own thread, at most [`LOOKUPS_WAITING_MAX`](limits::LOOKUPS_WAITING_MAX) at
+/// once, so that threads are left for lookups that need not wait, and at most
+/// [`LOOKUPS_WAITING_OF_ONE_MAX`](limits::LOOKUPS_WAITING_OF_ONE_MAX) of one dictionary, so that places are left for
+/// others. Clones share the counts.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     places: Places,
-    /// Those of one dictionary, which are among the others.
+    /// Places of one dictionary; a lookup takes one here and one in `places`.
     own: Option<Places>,
     run: fn(&mut dyn FnMut()),
 }
@@ -101,13 +101,12 @@ struct Places {
 }
 
 impl Waiting {
-    /// `run` is given each wait and calls it once: for whoever has to know that this thread will be of no use for
-    /// a while.
+    /// `run` is given each wait and calls it once, so that a runtime can learn that this thread will block.
     pub fn new(run: fn(&mut dyn FnMut())) -> Self {
         Self { places: Places::of(limits::LOOKUPS_WAITING_MAX), own: None, run }
     }
 
-    /// How others wait that take no lookup its place: so many of them at once.
+    /// Waits in `places` places of their own, which take none from lookups.
     pub fn beside(&self, places: usize) -> Self {
         Self { places: Places::of(places), own: None, run: self.run }
     }
@@ -126,7 +125,7 @@ impl Waiting {
         Some(Place { _taken: [Some(self.places.take()?), own], run: self.run })
     }
 
-    /// What `wait` gives; `None`: too many are waiting already.
+    /// The result of `wait`; `None`: too many are waiting already.
     pub fn wait<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
         self.place()?.wait(wait)
     }
@@ -139,12 +138,12 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// That of a thread which nobody else needs: it takes none of the others.
+    /// The place of a thread that serves nothing else: it takes none of the others.
     pub fn of_own_thread() -> Place<'static> {
         Place { _taken: [None, None], run: |wait| wait() }
     }
 
-    /// What `wait` gives; `None`: it was not called.
+    /// The result of `wait`; `None`: it was not called.
     pub fn wait<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
         let (mut wait, mut result) = (Some(wait), None);
         (self.run)(&mut || result = wait.take().map(|wait| wait()));
@@ -180,7 +179,7 @@ pub enum Clock {
     System,
     /// Unix seconds that a test sets.
     Manual(Arc<AtomicU64>),
-    /// Unix seconds that a test sets, and apart from them the seconds of a clock that nobody sets back.
+    /// Unix seconds that a test sets, and separately the seconds of a clock that is never set back.
     Apart {
         /// Unix seconds.
         unix: Arc<AtomicU64>,
@@ -198,7 +197,7 @@ impl Clock {
         }
     }
 
-    /// Time since some moment before. The machine's does not go back when somebody sets it.
+    /// Time since an arbitrary moment. The machine's is monotonic.
     pub(crate) fn elapsed(&self) -> Duration {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         match self {
@@ -230,7 +229,7 @@ impl Environment {
         }
     }
 
-    /// Where a PATH of a definition leads: relative ones start in the user files' folder.
+    /// Resolves a PATH of a definition: relative ones start in the user files' folder.
     ///
     /// # Errors
     /// `PATH_ACCESS_DENIED` if files are confined and the path leads out, through `..` or a symbolic link.

@@ -109,7 +109,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// Whether a source's error with this code is one of a value, unless it says that it is another.
+    /// Whether a source's error with this code concerns a value, unless its `Cause` says otherwise.
     const fn is_of_value(self) -> bool {
         matches!(
             self,
@@ -132,7 +132,7 @@ impl Code {
         )
     }
 
-    /// The name ClickHouse prints behind the message.
+    /// The name that ClickHouse prints after the message.
     pub const fn name(self) -> &'static str {
         match self {
             Code::UnsupportedMethod => "UNSUPPORTED_METHOD",
@@ -197,20 +197,20 @@ pub struct DictError {
     cause: Cause,
 }
 
-/// What an error of a source says of other requests.
+/// What an error of a source means for other requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cause {
-    /// What the code says.
+    /// As the code says.
     Unsaid,
-    /// There is no connection: others fail, too.
+    /// There is no connection: other requests fail, too.
     Outage,
-    /// The server had ended the connection: on a new one it may answer.
+    /// The server had closed the connection: a new one may work.
     LostConnection,
     /// The request itself, or a value of its answer, is at fault: other requests need not fail.
     Request,
 }
 
-/// The error for what `clause` names and the program was built without.
+/// The error for `name` in `clause`, which needs a feature that the program was built without.
 pub(crate) fn built_without(clause: &str, name: &str, feature: &str) -> DictError {
     let text =
         format!("{clause}: {name} is not there, for the program was built without the feature `{feature}`");
@@ -239,17 +239,16 @@ impl DictError {
         &self.message
     }
 
-    /// Whether a source's server had ended the connection: on a new one it may answer.
+    /// Whether a source's server had closed the connection: a new one may work.
     pub(crate) fn is_lost_connection(&self) -> bool {
         self.cause == Cause::LostConnection
     }
-    /// Notes in an error whether a source's server had ended the connection.
+    /// Notes in an error whether a source's server had closed the connection.
     pub(crate) fn of_lost_connection(self, is_lost_connection: bool) -> Self {
         if is_lost_connection { Self { cause: Cause::LostConnection, ..self } } else { self }
     }
 
-    /// Whether it is of what was asked of a source, or of a value that it answered: who asks for something else may have
-    /// an answer.
+    /// Whether the error concerns the request, or a value of its answer: other requests may succeed.
     pub(crate) fn is_of_request(&self) -> bool {
         match self.cause {
             Cause::Unsaid => self.kind.is_of_value(),
@@ -257,7 +256,7 @@ impl DictError {
             Cause::Outage | Cause::LostConnection => false,
         }
     }
-    /// Notes in an error whether it is of what was asked.
+    /// Notes in an error whether it concerns the request.
     pub(crate) fn of_request(self, is_of_request: bool) -> Self {
         if is_of_request { Self { cause: Cause::Request, ..self } } else { self }
     }
@@ -265,7 +264,7 @@ impl DictError {
     pub(crate) fn of_outage(self) -> Self {
         Self { cause: Cause::Outage, ..self }
     }
-    /// Takes over from `error`, which this error wraps, whether it is of what was asked.
+    /// Takes over from `error`, which this error wraps, whether it concerns the request.
     pub(crate) fn for_the_cause_of(self, error: &DictError) -> Self {
         self.of_request(error.is_of_request())
     }

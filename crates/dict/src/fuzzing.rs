@@ -25,14 +25,14 @@ pub fn xml(text: &str) {
     }
 }
 
-/// A regular expression on the first line, and a text behind it. Whether it could be read.
+/// A regular expression on the first line, and a text after it. Returns whether the expression could be read.
 #[cfg(feature = "full-load")]
 pub fn regexp(text: &str) -> bool {
     let (regexp, text) = text.split_once('\n').unwrap_or((text, ""));
     crate::full_load::check_needed(regexp, text)
 }
 
-/// A file of regular expressions; how many it has.
+/// A file of regular expressions; returns how many it has.
 #[cfg(feature = "full-load")]
 pub fn yaml(text: &str) -> usize {
     let sql = "CREATE DICTIONARY d (regexp String, v String, n UInt64) PRIMARY KEY regexp \
@@ -51,8 +51,8 @@ const COMPOSITE: [&str; 5] = [
     "Array(Tuple(Decimal(9, 2), Tuple(x IPv6, y Map(DateTime('Asia/Tokyo'), UInt128))))",
 ];
 
-/// The text of a value of the type that the first byte says. Whether it was one: then it prints so that it reads the
-/// same again, as JSON too.
+/// The text of a value of the type that the first byte selects. Returns whether it was one: then it prints so that it
+/// reads the same again, as JSON too.
 pub fn text(bytes: &[u8]) -> bool {
     let Some((&first, text)) = bytes.split_first() else { return false };
     let data_type = DataType::parse(COMPOSITE[usize::from(first) % COMPOSITE.len()]).expect("a type");
@@ -67,8 +67,8 @@ pub fn text(bytes: &[u8]) -> bool {
     true
 }
 
-/// Keys as somebody sends them, in the format and of the columns that the first byte says: in one piece and in
-/// several, they are the same keys, or wrong both times.
+/// Keys in the format and of the columns that the first byte selects: read in one piece and in several, they are the
+/// same keys, or wrong both times.
 pub fn keys(bytes: &[u8]) {
     let Some((&first, body)) = bytes.split_first() else { return };
     let formats: Vec<Format> = Format::names().filter_map(Format::named).collect();

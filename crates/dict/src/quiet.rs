@@ -1,4 +1,4 @@
-//! Panics of libraries at what makes no sense: who calls them expects that, so nothing is printed.
+//! Expected panics of libraries on senseless input: nothing is printed.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -8,7 +8,7 @@ thread_local! {
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `call`; `None`: it panicked, of which the program's panic hook is told nothing.
+/// Calls `call`; `None`: it panicked, without a call of the program's panic hook.
 pub fn caught_quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -27,11 +27,11 @@ pub struct Status {
     pub index_bytes: u64,
     /// RAM of the hot tier alone.
     pub memory_bytes: u64,
-    /// Of these, those of blocks.
+    /// RAM of blocks in the hot tier.
     pub block_bytes: u64,
     /// RAM of write buffers alone.
     pub buffer_bytes: u64,
-    /// Bytes of rows that were put over bytes that are kept of them; 1 where nothing is compressed.
+    /// Bytes of rows that were put over the bytes kept of them; 1 where nothing is compressed.
     pub compression_ratio: f64,
     /// Dictionaries that rows are compressed with now.
     pub compression_versions: u64,
@@ -39,17 +39,17 @@ pub struct Status {
     pub compression_trainings: u64,
     /// RAM that compression takes.
     pub compression_bytes: u64,
-    /// RAM of the way down the hierarchy, in bytes, where all rows are held and somebody went it.
+    /// RAM of the children of a hierarchy, in bytes, where all rows are held and they were asked for.
     pub hierarchy_bytes: u64,
     /// Rows of all lookups, duplicates counted.
     pub keys_requested: u64,
-    /// Answered from the cache by a fresh entry, negative ones too.
+    /// Rows answered from the cache by a fresh entry, negative ones too.
     pub keys_hit: u64,
-    /// In the cache, but past their lifetime, whether that was shown or not.
+    /// Rows in the cache, but past their lifetime, whether that was shown or not.
     pub keys_expired: u64,
-    /// Neither fresh nor shown stale: the source was needed.
+    /// Rows neither fresh nor shown stale: the source was needed.
     pub keys_missed: u64,
-    /// Answered by an entry that says the source has no such key.
+    /// Rows answered by an entry that says the source has no such key.
     pub keys_negative: u64,
     /// Requested rows that the source then had.
     pub keys_found_at_source: u64,
@@ -61,7 +61,7 @@ pub struct Status {
     pub rows_bad: u64,
     /// Entries found in the RAM tier.
     pub hits_memory: u64,
-    /// Of these, those found in a block of flash that the RAM tier keeps.
+    /// Of `hits_memory`, those found in a block of flash that the RAM tier keeps.
     pub hits_block: u64,
     /// Entries found in a write buffer.
     pub hits_buffer: u64,
@@ -95,19 +95,19 @@ pub struct Status {
     pub source_requests: u64,
     /// Keys asked of the source.
     pub source_keys: u64,
-    /// Rows it answered.
+    /// Rows that the source answered.
     pub source_rows: u64,
-    /// Of these, rows of keys that it was not asked for: they are ignored.
+    /// Of `source_rows`, those of keys that it was not asked for: they are ignored.
     pub source_rows_uninvited: u64,
     /// Requests that failed.
     pub source_errors: u64,
     /// Requests that wait for a source thread now.
     pub source_queue: u64,
-    /// The keys that these ask for.
+    /// Keys that these requests ask for.
     pub source_queue_keys: u64,
     /// Requests that the source is answering now.
     pub source_under_way: u64,
-    /// Source threads that there are.
+    /// Source threads that exist.
     pub source_threads: u64,
     /// Source threads that have a request.
     pub source_threads_active: u64,
@@ -133,13 +133,13 @@ pub struct Status {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadState {
     #[default]
-    /// Nobody has needed it yet, and nothing is in it.
+    /// It was not used yet, and is empty.
     NotLoaded,
     /// All rows are being read, for the first time.
     Loading,
-    /// They could not be read.
+    /// The rows could not be read.
     Failed,
-    /// It works.
+    /// The dictionary works.
     Loaded,
 }
 
@@ -185,7 +185,7 @@ impl Status {
         Status {
             state: match full_load {
                 Some(full_load) => full_load.state,
-                // What was there at the start is in use again.
+                // Entries of an earlier run are in use again.
                 None if used || cache.entries > 0 => LoadState::Loaded,
                 None => LoadState::NotLoaded,
             },
@@ -246,7 +246,7 @@ impl Status {
             source_threads_active: pool.active,
             hit_rate: rate(hit, requested),
             found_rate: match full_load {
-                // What is not there has been looked up, too, but not found.
+                // Keys without a row were looked up, too, but not found.
                 Some(_) => rate(hit - counters.keys_negative.get().min(hit), requested),
                 None => rate(hit + found_at_source, requested),
             },

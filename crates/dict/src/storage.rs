@@ -20,10 +20,10 @@ pub(crate) enum Storage {
 }
 
 impl Storage {
-    /// Opens the cache, if there is one; rows are not loaded before somebody needs them.
+    /// Opens the cache, if there is one; rows are loaded at their first use.
     ///
     /// # Errors
-    /// What is wrong with the cache's files, or with the settings of the layout.
+    /// Errors of the cache's files, or of the layout's settings.
     pub fn open(
         definition: &Definition,
         environment: &Environment,

@@ -1,4 +1,4 @@
-//! A dictionary's cache: where it is, and what was in it before.
+//! A dictionary's cache: where it lies, and what it held before.
 
 use crate::config::{LayoutKind, SsdSettings};
 use crate::definition::Definition;
@@ -20,13 +20,13 @@ thread_local! {
 /// An open cache and what it may hold.
 pub(crate) struct Store {
     cache: Cache,
-    /// Most entries that were asked for; `None`: as many as fit.
+    /// The configured bound on entries; `None`: as many as fit.
     entries_max: Option<u64>,
-    /// What lies on disk, if anything does.
+    /// Its files, if it has any.
     flash: Option<FlashOptions>,
-    /// With UPDATE_FIELD, and entries that stay when the process ends.
+    /// With UPDATE_FIELD, and entries that survive the process.
     watermark: Option<WatermarkFile>,
-    /// Its files are gone, and must not come back.
+    /// Its files were removed, and must not come back.
     removed: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ impl Store {
                 let options = Options {
                     flash: Some(flash),
                     memory_bytes: ssd.memory_cache_size,
-                    // What the bound drove from flash would stay in RAM otherwise.
+                    // Otherwise entries that the bound evicted from flash would stay in RAM.
                     memory_entries: entries_max,
                     compression: ssd.compression,
                     ..Options::default()
@@ -74,14 +74,14 @@ impl Store {
     /// Refuses sizes that do not fit together, and a PATH that is not allowed.
     ///
     /// # Errors
-    /// The errors of [`open`](Self::open) that do not depend on the files that are there.
+    /// The errors of [`open`](Self::open) that do not depend on existing files.
     pub fn check_shape(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
         let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(()) };
         let files = flash_options(ssd, definition, environment)?.files();
         files.map(drop).map_err(|error| unopened(definition, &error))
     }
 
-    /// Refuses a PATH where somebody else's file lies: opening it would overwrite that.
+    /// Refuses a PATH where a foreign file lies: opening it would overwrite that.
     ///
     /// # Errors
     /// `BAD_ARGUMENTS` that names the file, and those of [`open`](Self::open).
@@ -125,17 +125,17 @@ impl Store {
         IO.with_borrow_mut(|io| self.cache.get_many_parallel(io, keys, now, sinks));
     }
 
-    /// Visits some more of the resident entries; whether there may be others.
+    /// Visits some more of the resident entries; returns whether there may be others.
     pub fn scan_on(&self, scan: &mut Scan, visit: impl FnMut(&[u8], Option<&[u8]>, u32)) -> bool {
         IO.with_borrow_mut(|io| self.cache.scan_on(io, scan, visit))
     }
 
-    /// How far changes of the source were known when the cache was closed.
+    /// The watermark of the source's changes when the cache was closed.
     pub fn load_watermark(&self) -> Option<String> {
         self.watermark.as_ref()?.load()
     }
 
-    /// Says how far they are known now.
+    /// Saves the watermark that is known now.
     pub fn save_watermark(&self, watermark: Option<&str>) {
         if let Some(file) = &self.watermark
             && !self.removed.load(Ordering::SeqCst)
@@ -157,11 +157,11 @@ impl Store {
         })
     }
 
-    /// Takes the files away. The cache goes on without names for them, until it is dropped; another one may
-    /// be made in their place meanwhile.
+    /// Unlinks the files. The cache goes on without names for them, until it is dropped; another one may be made in
+    /// their place meanwhile.
     ///
     /// # Errors
-    /// `CANNOT_OPEN_FILE`: one that stays.
+    /// `CANNOT_OPEN_FILE`: a file that could not be removed.
     pub fn remove(&self, definition: &Definition) -> Result<(), DictError> {
         self.removed.store(true, Ordering::SeqCst);
         match &self.flash {
@@ -170,7 +170,7 @@ impl Store {
         }
     }
 
-    /// Takes the files away of a cache that is not open, but for somebody else's.
+    /// Removes the files of a cache that is not open, except foreign ones.
     ///
     /// # Errors
     /// The errors of [`remove`](Self::remove) and of [`check_shape`](Self::check_shape).
@@ -185,7 +185,7 @@ impl Store {
         }
     }
 
-    /// Whether one of the files is there that a cache would have.
+    /// Whether a file exists that a cache would have.
     ///
     /// # Errors
     /// The errors of [`check_shape`](Self::check_shape).
@@ -208,7 +208,7 @@ fn remove(
     flash.remove_files().map_err(|error| unopened(definition, &error))
 }
 
-/// How far changes of the source are known, of a cache on flash that looks for them.
+/// The watermark file of a cache on flash that looks for changes of its source.
 fn watermark(flash: &FlashOptions, definition: &Definition) -> Option<WatermarkFile> {
     definition.source.updates()?;
     let mut beside = flash.state_path.as_ref().unwrap_or(&flash.path).clone().into_os_string();
@@ -248,7 +248,7 @@ fn flash_options(
         state_path,
         block_size: ssd.block_size,
         write_buffer_size: ssd.write_buffer_size,
-        // As ClickHouse does. The shards of the cache share a power of two evenly, too.
+        // Rounded up as ClickHouse does; the cache's shards share a power of two evenly, too.
         max_stored_keys: ssd
             .max_stored_keys
             .map(|keys| keys.next_power_of_two().max(granary_cache::limits::SHARDS as u64)),
@@ -261,20 +261,20 @@ fn flash_options(
     })
 }
 
-/// Makes the folder that the files beside the data lie in.
+/// Makes the folder of the files beside the data.
 fn make_folder(flash: &FlashOptions) -> Result<(), DictError> {
     let folder = flash.state_path.as_ref().unwrap_or(&flash.path).parent().unwrap_or(Path::new("/"));
     std::fs::create_dir_all(folder)
         .map_err(|e| DictError::new(Code::CannotOpenFile, format!("PATH '{}': {e}", flash.path.display())))
 }
 
-/// How many partitions a file has: more than one only where the numbers of so many blocks would take an entry more than
-/// 5 bytes of RAM, or a bound on keys would not be met.
+/// The number of partitions of a file: more than one only where the numbers of all blocks would take more than 5 bytes
+/// of RAM an entry, and no bound on keys is smaller than a partition's blocks.
 fn partitions(ssd: &SsdSettings) -> u64 {
     let blocks = ssd.total_bytes() / ssd.block_size.max(1);
     let wanted = blocks.div_ceil(limits::PARTITION_BLOCKS_MAX).max(1).next_power_of_two();
     let segments = ssd.total_bytes() / ssd.write_buffer_size.max(1);
-    // They have one size, whole segments, and write buffers each.
+    // Partitions have one size, whole segments, and write buffers each.
     let divides = 1 << segments.trailing_zeros().min(u64::BITS - 1);
     let affords = 1 << (limits::PARTITION_BUFFERS_BYTES_MAX / ssd.write_buffer_size.max(1)).max(1).ilog2();
     match ssd.max_stored_keys {

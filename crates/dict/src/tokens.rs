@@ -8,7 +8,7 @@ use std::iter::Peekable;
 /// Cuts a text into tokens, blanks and comments among them.
 ///
 /// # Errors
-/// What a person can make of a text that has no end to a string or comment, or no sense.
+/// A readable message for a string or comment without an end, or a text that makes no sense.
 pub fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>, String> {
     let sql = prepared(sql);
     let mut read = Tokenizer::new(&ClickHouseDialect {}, &sql)
@@ -58,8 +58,8 @@ pub fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>, String> {
     Ok(tokens)
 }
 
-/// The text with `# ` and `#!`, which begin comments in ClickHouse, as `--`, and quotes that a backslash keeps in a name
-/// as doubled ones: it keeps all places.
+/// The text with `# ` and `#!`, which begin comments in ClickHouse, as `--`, and quotes that a backslash keeps in a
+/// name as doubled ones: all positions stay.
 fn prepared(sql: &str) -> Cow<'_, str> {
     let begins = |bytes: &[u8]| matches!(bytes, [b'#', b' ' | b'!', ..]);
     let is_kept = |bytes: &[u8]| matches!(bytes, [b'\\', b'`' | b'"']);
@@ -99,7 +99,7 @@ fn prepared(sql: &str) -> Cow<'_, str> {
     String::from_utf8(bytes).map_or(Cow::Borrowed(sql), Cow::Owned)
 }
 
-/// The name that digits and the word right behind them are.
+/// The name that digits and the word right after them make.
 fn name_of(
     digits: &str,
     span: &mut Span,
@@ -116,7 +116,7 @@ fn name_of(
     }
 }
 
-/// `b101`, as it is left of `0b101`.
+/// `b101`, the rest of `0b101`.
 fn binary(token: &Token) -> Option<Token> {
     match token {
         Token::Word(word) if word.quote_style.is_none() => number_of(word.value.strip_prefix('b')?, 2),

@@ -1,11 +1,11 @@
-//! How far the changes of a source are known (UPDATE_FIELD), beside a cache that is warm at the next start: what
-//! changed while nobody looked is found then.
+//! How far the changes of a source are known (UPDATE_FIELD), beside a cache that is warm at the next start: changes in
+//! the meantime are found then.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The file. What changed before a watermark is synced before that is saved, so it says the same after any end.
+/// The file. Changes before a watermark are synced before it is saved, so that it holds after any kind of end.
 pub(crate) struct WatermarkFile {
     path: PathBuf,
     fingerprint: u64,
@@ -16,7 +16,7 @@ impl WatermarkFile {
         WatermarkFile { path, fingerprint }
     }
 
-    /// The watermark that was saved; `None`: none that says something.
+    /// The saved watermark; `None`: there is no valid one.
     pub fn load(&self) -> Option<String> {
         let saved: Value = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
         let text = |name: &str| saved.get(name)?.as_str().map(str::to_string);
@@ -24,7 +24,7 @@ impl WatermarkFile {
         text("mark").filter(|_| is_ours)
     }
 
-    /// Saves a watermark, in one step. One that cannot be saved is one that is not known at the next start.
+    /// Saves a watermark, in one step. If that fails, none is known at the next start.
     pub fn save(&self, watermark: Option<&str>) {
         let Some(watermark) = watermark else { return self.remove() };
         let saved = json!({ "fingerprint": self.fingerprint.to_string(), "mark": watermark });
@@ -41,7 +41,7 @@ impl WatermarkFile {
     /// Removes the file: nothing is known at the next start.
     pub fn remove(&self) {
         let _ = fs::remove_file(self.unfinished());
-        // After a loss of power the one before must not be there: of a table that was restored since, it hides changes.
+        // A power loss must not bring the file back: for a table that was restored since, it hides changes.
         if fs::remove_file(&self.path).is_ok() {
             let _ = self.sync_folder();
         }

@@ -1,4 +1,4 @@
-//! What a source sees is bounded: requests at once, requests a second, keys in one of them, and none that nobody
+//! Bounds on what a source sees: requests at once, requests a second, keys in one of them, and none that no lookup
 //! waits for any longer.
 
 mod common;
@@ -58,7 +58,7 @@ fn reading_a_source_whole_is_a_request_too() {
     assert_eq!((get(&dictionary, [1]), fake.requests()), (Err(159), 2));
 }
 
-/// What a lookup answers that waits for its turn when `then` comes, and how many requests there were at the end.
+/// The answer of a lookup that waits for its turn when `then` is called, and the number of requests at the end.
 fn lookup_that_waits(then: impl FnOnce(&Dictionary, &AtomicU64)) -> (Result<Vec<u64>, i32>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());
@@ -165,7 +165,7 @@ fn a_lookup_of_many_requests_waits_for_room_once() {
     fake.open_gate();
 }
 
-/// Whoever is refused leaves no request behind, and takes no place of who asks another source.
+/// A refused lookup leaves no request behind, and takes no place from lookups of another source.
 #[test]
 fn lookups_that_may_not_wait_ask_for_nothing() {
     const WAIT: usize = 100;

@@ -92,7 +92,7 @@ fn updates(server: &Server) {
         &make,
         &open,
     );
-    // The greatest time of no rows is that of 1970, and a lag before it is in the future.
+    // The greatest time of no rows is 1970, and a lag before it is in the future.
     make("DateTime", "");
     let dictionary = open("TABLE 'marked' UPDATE_FIELD 'at'");
     let value = || values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0])[0];
@@ -129,7 +129,7 @@ fn moments_that_were_changed(server: &Server) {
     }
 }
 
-/// What cannot be read is an error, and NULL where the attribute may be NULL; a number is true if it is not 0.
+/// A value that cannot be read is an error, or NULL where the attribute is Nullable; a number is true if it is not 0.
 fn texts_and_truths(server: &Server) {
     server.execute(
         "CREATE TABLE `app-1`.words (id UInt64, v Nullable(String), w String, n Int32, m Nullable(Float64)) ENGINE = Log",
@@ -219,7 +219,7 @@ fn other_keys(server: &Server) {
     let nullable = open(server, "a Nullable(Int32), v UInt64", "a", "TABLE 'holes'", layout);
     let a: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(3), Some(4)]));
     assert_eq!(values(&nullable.get(&[0], &[a]).unwrap().columns[0]), [5, 6, 0]);
-    // A moment is found whatever the zones of here and there are.
+    // A moment is found whatever the zones of client and server.
     let days = open(server, "d DateTime('America/New_York'), v UInt64", "d", "TABLE 'days'", layout);
     let moments = arrow::array::TimestampSecondArray::from(vec![1_709_208_000, 1_709_208_001]);
     let moments: ArrayRef = Arc::new(moments.with_timezone("America/New_York"));
@@ -258,8 +258,8 @@ fn conditions_and_queries(server: &Server) {
     }
 }
 
-/// ClickHouse takes statements of 256 KiB: long keys go in statements of their own, and one that is longer than that is an
-/// error for who asks for it.
+/// ClickHouse takes statements of 256 KiB: long keys go in statements of their own, and a longer one is an error only
+/// for lookups of it.
 fn long_keys(server: &Server) {
     let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
     let dictionary = open(server, "b String, v Int32", "b", "TABLE 'pairs'", layout);
@@ -270,7 +270,7 @@ fn long_keys(server: &Server) {
     assert_eq!(has(&["b\\", "\"é", "z"]).unwrap(), [true, true, false]);
 }
 
-/// A USER whose answers are cut would lose rows without a word.
+/// A USER whose answers are cut would lose rows silently.
 fn answers_that_are_cut_are_refused(server: &Server) {
     let sql = sql(server, "id UInt64, score Float32", "id", "TABLE 'users'", "DIRECT()");
     let dictionary =

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const KEYS: u64 = 40_000;
 const BATCH: u64 = 1000;
 
-/// Texts that share most of what they say; has all keys, and counts those that it is asked for.
+/// Texts that share most of their content; it has all keys, and counts those that it is asked for.
 struct Alike(Arc<AtomicUsize>);
 
 fn text(id: u64) -> String {
@@ -72,7 +72,7 @@ fn rows_are_those_of_the_source() {
                 assert!(Instant::now() < until, "{layout}: no dictionary is trained");
                 std::thread::sleep(Duration::from_millis(10));
             }
-            // Those that were stored without it, and anew with it.
+            // Rows compressed without a trained dictionary, and then with it.
             check(&dictionary);
             dictionary.invalidate(&u64s(0..KEYS)).unwrap();
             check(&dictionary);

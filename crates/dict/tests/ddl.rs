@@ -360,7 +360,7 @@ fn a_key_that_is_no_lone_number_makes_a_simple_layout_complex() {
         );
         definition.layout.name()
     };
-    // What ClickHouse 26.9 makes of each.
+    // The texts that ClickHouse 26.9 makes of each.
     for number in ["UInt8", "UInt64", "Int64", "UInt128", "Int256", "Float64", "Decimal(9, 2)", "Bool"] {
         assert_eq!(layout("a", &format!("a {number}"), "CACHE(SIZE_IN_CELLS 10)"), "CACHE", "{number}");
     }
@@ -428,7 +428,7 @@ fn shown_is_what_was_written() {
         again.settle("here");
         assert_eq!(again, definition);
     }
-    // What it meant where it was, it means wherever it goes.
+    // A source's database stays the same wherever the dictionary moves.
     let mut own = parse(
         "CREATE DICTIONARY d (id UInt64) PRIMARY KEY id SOURCE(CLICKHOUSE(TABLE 't')) LAYOUT(DIRECT())",
     );
@@ -574,7 +574,7 @@ fn literal() -> impl Strategy<Value = (String, Option<Literal>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// What is printed is read back as the same definition, whatever the names and strings are.
+    /// A printed definition is read back as the same one, whatever the names and strings are.
     #[test]
     fn storage_text_round_trips(
         name in "[^`]{1,12}|[a-z`\"]{1,5}",

@@ -1,5 +1,5 @@
-//! What ClickHouse's documentation prints of dictionaries: each kind of clause means the same in DDL and in XML, or is
-//! refused by a text that says what to do.
+//! The examples of ClickHouse's documentation of dictionaries: each kind of clause means the same in DDL and in XML, or
+//! is refused by a text that says what to do.
 
 use granary_dict::{DictError, parse_create, parse_xml};
 

@@ -107,7 +107,7 @@ fn a_reload_starts_the_program_anew() {
     program(folder.path(), "p", &code(2));
     assert_eq!((version, ask(2)), (1, (1, pid)));
     dictionary.reload().unwrap();
-    // Whether anybody asks or not.
+    // It ends even if it is not asked.
     let deadline = Instant::now() + Duration::from_secs(60);
     while Path::new(&format!("/proc/{pid}")).exists() {
         assert!(Instant::now() < deadline, "process {pid} stays");
@@ -196,16 +196,16 @@ fn a_process_that_ends_or_says_too_much_is_replaced() {
     fails(dies, &[1, 2], "exited with status 3 before it had answered all keys: no luck");
     let chatty = lines("sys.stdout.write(f'{key}\\t1\\n9\\t9\\n')");
     fails(&chatty, &[1], "more rows than the 1 keys it was sent");
-    // As many rows as keys, and that of the other key comes later.
+    // As many rows as keys, but the row of the other key comes later.
     let twice =
         "key = sys.stdin.readline().strip()\nprint(f'{key}\\t5\\n{key}\\t6', flush=True)\ntime.sleep(1000)";
     fails(twice, &[1, 2], "answered a key twice");
-    // Rows of a key that nobody asked for stand for those that there are not.
+    // Rows of a key that was not asked for stand in for missing ones.
     let filler = program(folder.path(), "f", &lines("print(key if key == '1' else '0', 5, sep=chr(9))"));
     let dictionary = open(&format!("COMMAND '{filler}' FORMAT TSV"), "DIRECT()");
     assert_eq!(found(&dictionary.has(&u64s([1, 2, 3])).unwrap()), [true, false, false]);
     fails(&lines("print('x')"), &[1], "TabSeparated row 1: ");
-    // Ends between two requests, or says something later that nobody asked: the next request gets another process.
+    // It ends between two requests, or writes unrequested output later: the next request gets another process.
     let once = "line = sys.stdin.readline()\nprint(line.strip(), os.getpid(), sep='\\t', flush=True)\n";
     let (may_speak, has_spoken) = (folder.path().join("may_speak"), folder.path().join("has_spoken"));
     let speaks = format!(

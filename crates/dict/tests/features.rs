@@ -1,4 +1,4 @@
-//! What the program may be built without is there, or is refused by the name of its feature.
+//! Optional features of the program are there, or are refused by the feature's name.
 
 use granary_dict::parse_create;
 

@@ -40,7 +40,7 @@ fn empty_fields_of_csv() {
     assert_eq!(values(&answer.columns[1]), [5, 9, 9, 7]);
 }
 
-/// Whoever opens a pipe waits until somebody writes.
+/// Opening a pipe waits for a writer.
 #[test]
 fn what_is_no_regular_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -63,7 +63,7 @@ fn what_is_no_regular_file_is_refused() {
     assert!(error.message().contains("it is no regular file"), "{error}");
 }
 
-/// Samba and NFS servers have leases on the files that their clients keep: whoever opens one waits until it is given back.
+/// Samba and NFS servers have leases on the files that their clients keep: opening one waits until it is given back.
 #[test]
 fn a_file_with_a_lease_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! A cache stays warm only as long as its dictionary has the same fingerprint: what it is made of does not change from
-//! one version to the next.
+//! A cache stays warm only as long as its dictionary has the same fingerprint, so fingerprints must not change between
+//! versions.
 
 use granary_dict::{Collections, parse_create};
 

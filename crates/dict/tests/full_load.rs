@@ -17,7 +17,7 @@ fn sql(layout: &str, lifetime: &str) -> String {
     )
 }
 
-/// What the dictionary says of these keys; `None`: they are not there.
+/// The values of these keys; `None`: the source does not have them.
 fn look_up<const N: usize>(dictionary: &Dictionary, keys: [u64; N]) -> [Option<u64>; N] {
     let answer = dictionary.get(&[0], &u64s(keys)).unwrap();
     let (values, found) = (values(&answer.columns[0]), found(&answer.found));
@@ -115,7 +115,7 @@ fn who_does_not_want_to_wait_longer_is_told_and_the_load_goes_on() {
     let dictionary = fake.open(&sql("HASHED(QUERY_WAIT_TIMEOUT_MILLISECONDS 50)", "0"), &environment);
     fake.close_gate();
     let deadline = Instant::now() + Duration::from_secs(60);
-    // A load that does not begin in time is none, and who waits for it is told so.
+    // A load that does not begin in time is given up, and its waiters get an error.
     loop {
         let code = dictionary.get(&[0], &u64s([5])).unwrap_err().code();
         if fake.requests() == 1 && code == 159 {
@@ -206,7 +206,7 @@ fn a_reload_does_not_count_a_load_that_began_before_it() {
         assert_eq!(first.join().unwrap().unwrap_err().code(), 159);
         let second = scope.spawn(|| dictionary.reload());
         std::thread::sleep(Duration::from_millis(3000));
-        // It has waited in vain, and may wait for the end of that load once more.
+        // Its first wait was in vain, and it may wait for the end of that load once more.
         fake.open_gate();
         assert_eq!(second.join().unwrap().unwrap_err().code(), 159);
     });
@@ -271,7 +271,7 @@ fn rows_are_loaded_anew_when_their_lifetime_is_over() {
     assert_eq!((look_up(&dictionary, [5]), fake.requests()), ([Some(50)], 1));
     clock.fetch_add(1, SeqCst);
     await_that(|| look_up(&dictionary, [5]) == [Some(51)]);
-    // What cannot be read leaves the old rows, and is tried again.
+    // A load that fails leaves the old rows, and is tried again.
     fake.failing.store(1, SeqCst);
     clock.fetch_add(100, SeqCst);
     await_that(|| dictionary.status().error_count == 1);

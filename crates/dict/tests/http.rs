@@ -27,7 +27,7 @@ fn open(server: &Server, path: &str, format: &str, more: &str, layout: &str) -> 
     Dictionary::open(definition(&sql), &Environment::new(std::env::temp_dir())).unwrap()
 }
 
-/// What goes over the wire is what ClickHouse 26.9 sends.
+/// Requests are those that ClickHouse 26.9 sends.
 #[test]
 fn asks_as_clickhouse_does() {
     let server = Server::start();
@@ -126,7 +126,7 @@ fn what_is_not_200_is_an_error() {
         assert_eq!(error.code(), 86, "{error}");
         assert!(error.message().contains(&format!("answered {status}")), "{error}");
     }
-    // Nobody listens there.
+    // This port is closed.
     let sql = sql(&server, "/", "TSV", "", "DIRECT()").replace(&format!(":{}/", server.port), ":1/");
     let nobody = Dictionary::open(definition(&sql), &Environment::new("/")).unwrap();
     assert_eq!(nobody.has(&u64s([1])).unwrap_err().code(), 210);

@@ -244,7 +244,7 @@ fn a_failing_source_fails_what_cannot_be_answered_and_is_left_alone() {
     assert!(error.message().starts_with("Update failed for dictionary 'd': Code: 626."), "{error}");
     assert!(error.message().contains("the source is down"), "{error}");
     assert_eq!(fake.requests(), 2);
-    // What is fresh is still answered; what is not is not asked for before the back-off ends.
+    // Fresh entries are still answered; others are not asked for before the back-off ends.
     assert_eq!(get(&dictionary, [1, 2]).0, [10, 20]);
     fake.failing.store(0, SeqCst);
     let error = dictionary.get(&[0], &u64s([3])).unwrap_err();
@@ -343,12 +343,12 @@ fn stale_answers_come_at_once_and_are_refreshed_behind() {
     fake.close_gate();
     assert_eq!(get(&dictionary, [1, 2, 10]), (vec![10, 20, 77], vec![true, true, false]));
     fake.await_waiting(1);
-    // The refresh is under way: nobody asks again.
+    // The refresh is under way: no other request begins.
     assert_eq!(get(&dictionary, [1, 2, 10]).0, [10, 20, 77]);
     fake.open_gate();
     until("the refresh lands", || get(&dictionary, [1, 2, 10]).0 == [11, 21, 77]);
     assert_eq!((fake.requests(), fake.keys()), (2, 6));
-    // One key that is not there makes the update one that is waited for.
+    // One missing key makes the lookup wait for the whole update.
     clock.fetch_add(201, SeqCst);
     fake.version.store(2, SeqCst);
     assert_eq!(get(&dictionary, [1, 2, 3]).0, [12, 22, 32]);
@@ -444,7 +444,7 @@ fn reload_forgets_and_does_not_keep_older_answers() {
     assert_eq!(dictionary.status().element_count, 2);
 }
 
-/// Whoever reloads may have changed what a kept connection is to: another database, the settings of the user.
+/// Before a reload the user may have changed what a kept connection is to: another database, the settings of the user.
 #[test]
 fn reload_drops_connections() {
     let fake = Arc::new(Fake::default());
@@ -460,7 +460,7 @@ fn reload_drops_connections() {
     assert_eq!((connections(), connections()), (2, 2));
 }
 
-/// The source is not down: others are answered, and only who wants the bad row is told.
+/// The source is not down: other lookups are answered, and only those of the bad row get an error.
 #[test]
 fn one_bad_row_fails_nobody_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -485,7 +485,7 @@ fn one_bad_row_fails_nobody_else() {
     fake.bad.store(0, SeqCst);
     clock.fetch_add(5, SeqCst);
     assert_eq!(get(&dictionary, [3333]).0, [33_330]);
-    // Who reloads need not wait.
+    // A reload ends the wait.
     fake.bad.store(5, SeqCst);
     dictionary.reload().unwrap();
     dictionary.get(&[0], &u64s([5])).unwrap_err();
@@ -494,7 +494,7 @@ fn one_bad_row_fails_nobody_else() {
     assert_eq!(get(&dictionary, [5]).0, [50]);
 }
 
-/// What somebody else has asked for in the same request is answered, too, and what was known of a bad row stays.
+/// Another lookup's keys in the same request are answered, too, and the cached row of a bad one stays.
 #[test]
 fn one_bad_row_fails_nobody_who_waits_for_the_same_request() {
     let folder = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ fn open(folder: &Path, columns: &str, clauses: &str, format: &str, rows: &[u8]) 
         .unwrap()
 }
 
-/// What it says of the texts of a key.
+/// The dictionary's value for a key given as texts.
 fn look_up(dictionary: &Dictionary, key: &[&str]) -> String {
     let columns = dictionary.definition().lookup_columns();
     let columns: Vec<ArrayRef> =
@@ -62,7 +62,7 @@ fn a_source_is_asked_for_bounds_that_may_be_null() {
     let folder = tempfile::tempdir().unwrap();
     let clauses =
         "PRIMARY KEY id LAYOUT(RANGE_HASHED(CONVERT_NULL_RANGE_BOUND_TO_OPEN 0)) RANGE(MIN low MAX high)";
-    // As ClickHouse has it, each bound has a byte before it.
+    // As in ClickHouse, each bound has a byte before it.
     let mut rows = Vec::new();
     for (low, v) in [(Some(7u8), b'a'), (None, b'b')] {
         rows.extend(1u64.to_le_bytes());

@@ -184,7 +184,7 @@ fn null_and_missing(server: &Server) {
         all_rows(&open(server, columns, "id", "COLLECTION 'holes'", "DIRECT()")).unwrap().num_rows(),
         2
     );
-    // As MongoDB has it, NULL is what lacks the field, too.
+    // As in MongoDB, a missing field is NULL, too.
     let keys = "id Nullable(UInt64), v UInt8";
     let nullable = open(server, keys, "id", "COLLECTION 'holes'", "COMPLEX_KEY_DIRECT()");
     let null: ArrayRef = std::sync::Arc::new(arrow::array::UInt64Array::from(vec![None, Some(7)]));
@@ -397,7 +397,7 @@ fn whole(server: &Server) {
     assert_eq!(direct.status().source_errors, 0);
     let hashed = open(server, "_id UInt64, v UInt64", "_id", "COLLECTION 'whole'", "HASHED()");
     assert_eq!(values(&hashed.get(&[0], &u64s([19_999, 20_000])).unwrap().columns[0]), [39_998, 0]);
-    // A value of a wrong type ends it with an error, and what came before is not all there is.
+    // A value of a wrong type ends it with an error, so that the rows before it do not count as all.
     server.insert("whole", [doc! { "_id": 20_000, "v": "none" }]);
     assert_eq!(all_rows(&direct).unwrap_err().code(), 53);
     // However long documents are, few are held at once.
@@ -505,7 +505,7 @@ fn updates(server: &Server) {
         assert_eq!(values(&dictionary.get(&[0], &u64s([1, 2])).unwrap().columns[0]), [10, 20]);
         write([(10, now), (21, now + 10 * units)]);
         assert_eq!(dictionary.take_updates().unwrap(), 2);
-        // Committed behind the one that says a later time.
+        // Committed after the one with a later time.
         write([(11, now + 10 * units - units / 2), (21, now + 10 * units)]);
         assert_eq!(dictionary.take_updates().unwrap(), 2);
         assert_eq!(values(&dictionary.get(&[0], &u64s([1, 2])).unwrap().columns[0]), [11, 21]);
@@ -530,11 +530,11 @@ fn wrong_settings(server: &Server) {
     let error = with("s%cret", "wrong-word").has(&u64s([1])).unwrap_err();
     assert!(error.message().contains("password authentication failed"), "{error}");
     assert!(!error.message().contains("wrong-word"), "{error}");
-    // The driver's own way to send a password, which this server does not take to its end.
+    // The driver's own way to send a password, which this server does not complete.
     let error = with(OPTIONS, "").has(&u64s([1])).unwrap_err();
     assert_eq!(error.code(), 293, "{error}");
     assert!(error.message().contains("look at USER, PASSWORD and authSource"), "{error}");
-    // Nobody listens there.
+    // This port is closed.
     let port = 1;
     let quick = own.replace(OPTIONS, &format!("{OPTIONS}&serverSelectionTimeoutMS=100"));
     let elsewhere = quick.replace(&format!("PORT {}", server.port), &format!("PORT {port}"));

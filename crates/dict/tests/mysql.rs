@@ -35,7 +35,7 @@ fn open(server: &Server, columns: &str, key: &str, source: &str, layout: &str) -
     Dictionary::open(definition(&sql), &Environment::new(std::env::temp_dir())).unwrap()
 }
 
-/// `SELECT * FROM direct LIMIT 10`, and a row that cannot be read: what is behind is not read.
+/// `SELECT * FROM direct LIMIT 10`, and a row that cannot be read: later rows are not read.
 fn an_answer_that_nobody_takes_ends(server: &Server) {
     let endless = "SELECT a.seq AS id, if(a.seq = 5 AND b.seq = 1, %s, 7) AS v FROM seq_1_to_1000000 AS b, seq_1_to_100000 AS a";
     let ends = |what: &str| {
@@ -57,7 +57,7 @@ fn an_answer_that_nobody_takes_ends(server: &Server) {
     let wrong = of_numbers("-1");
     assert!(wrong.resident().unwrap().any(|rows| rows.is_err()));
     ends("a row is wrong");
-    // Of a lookup, too, and what was wrong is said.
+    // For a lookup, too, with the original error.
     let source =
         format!("QUERY '{}'", endless.replace("%s", "-1").replace("a.seq AS id", "concat(a.seq) AS id"));
     let wrong = open(server, "id String, v UInt64", "id", &source, "COMPLEX_KEY_DIRECT()");
@@ -66,7 +66,7 @@ fn an_answer_that_nobody_takes_ends(server: &Server) {
     ends("a row of a key is wrong");
 }
 
-/// Where a second connection reaches another server, the number of the first is somebody else's there.
+/// If a second connection reaches another server, the number of the first is another client's there.
 fn a_connection_of_somebody_else_goes_on(server: &Server) {
     let mut other = server.connection();
     let port = before_with_number(server.port, other.query_first("SELECT connection_id()").unwrap().unwrap());
@@ -85,7 +85,7 @@ fn a_connection_of_somebody_else_goes_on(server: &Server) {
     assert_eq!(other.query_first::<u64, _>("SELECT 7").unwrap(), Some(7));
 }
 
-/// A proxy before a server that says of each connection that it has this number.
+/// A proxy before a server that gives each connection this number.
 fn before_with_number(server: u16, number: u32) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -97,7 +97,7 @@ fn before_with_number(server: u16, number: u32) -> u16 {
             server.read_exact(&mut head).unwrap();
             let mut greeting = vec![0; usize::from(head[0]) | usize::from(head[1]) << 8];
             server.read_exact(&mut greeting).unwrap();
-            // Behind the version of the protocol, and that of the server with a zero at its end.
+            // After the version of the protocol, and that of the server with a zero at its end.
             let at = 2 + greeting[1..].iter().position(|&byte| byte == 0).unwrap();
             greeting[at..at + 4].copy_from_slice(&number.to_le_bytes());
             client.write_all(&[&head[..], &greeting].concat()).unwrap();
@@ -429,7 +429,7 @@ fn numbers_that_are_texts(server: &Server) {
     assert_eq!(values(&signed.get(&[0], &[keys]).unwrap().columns[0]), [5, 1]);
 }
 
-/// A connection that was made before a key column is changed writes keys as they are read behind the change.
+/// A connection made before a key column was changed writes keys for the changed column afterwards.
 fn key_columns_that_change_are_noticed(server: &Server) {
     server.execute("CREATE TABLE app.turned (at datetime, v bigint)");
     server.execute("INSERT INTO app.turned VALUES ('2024-01-01 10:00:00', 7)");
@@ -455,7 +455,7 @@ fn key_columns_that_change_are_noticed(server: &Server) {
     shows(&by_name, &[strings(&["мир"])], &["7"]);
 }
 
-/// What is said for all sessions: to read one snapshot until somebody commits, and to cut answers.
+/// Settings for all sessions: to read one snapshot until a commit, and to cut answers.
 fn settings_of_the_server_do_not_matter(server: &Server) {
     server.execute("CREATE TABLE app.moving (id int PRIMARY KEY, v bigint) ENGINE = InnoDB");
     server.execute("INSERT INTO app.moving VALUES (1, 1), (2, 1), (3, 1)");
@@ -512,8 +512,8 @@ fn a_statement_that_takes_too_long_is_ended(server: &Server) {
     assert_eq!(dictionary.status().element_count, 0);
 }
 
-/// The first rows of a failing answer are not kept, and none of its keys as absent: those that it is not of are asked for
-/// again.
+/// The first rows of a failing answer are not kept, and none of its keys as absent: keys without the bad value are
+/// asked for again.
 fn an_error_in_the_middle_leaves_nothing(server: &Server) {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());

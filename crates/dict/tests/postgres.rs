@@ -250,7 +250,7 @@ fn nulls_in_arrays_masks_and_infinity(server: &Server) {
         let (name, _) = column.split_once(' ').unwrap();
         assert!(error.contains(&format!("Column {name}")) && error.contains("infinity"), "{column}: {error}");
     }
-    // So is one before our era, of which ClickHouse has none.
+    // So is a time before our era, of which ClickHouse has none.
     server.execute(
         "CREATE TABLE ancient (id int, at timestamptz, local timestamp, day date);
          INSERT INTO ancient VALUES (1, '1999-01-01 BC', '1999-01-01 BC', '1999-01-01 BC'), \
@@ -321,7 +321,7 @@ fn composite(server: &Server) {
     let a: ArrayRef = Arc::new(Int32Array::from(vec![None, Some(3), Some(4)]));
     let answer = nullable.get(&[0], &[a]).unwrap();
     assert_eq!(values(&answer.columns[0]), [5, 6, 0]);
-    // Columns that are called as those of a table of keys might be.
+    // Columns named like those of a table of keys.
     server.execute(
         "CREATE TABLE named (k0 int, k1 int, v int8); INSERT INTO named VALUES (7, 70, 1), (NULL, 90, 3)",
     );
@@ -338,7 +338,7 @@ fn composite(server: &Server) {
     server.execute("DROP TABLE named");
 }
 
-/// They are absent, and keep nobody from the others.
+/// Such keys are absent, and do not fail lookups of others.
 fn keys_that_a_column_cannot_have(server: &Server) {
     for (theirs, good, bad) in [
         ("uuid", "00112233-4455-6677-8899-aabbccddeeff", "no uuid"),
@@ -393,13 +393,13 @@ fn labels_of_enums_are_the_servers_to_know(server: &Server) {
     server.execute("ALTER TYPE mood ADD VALUE 'glad'");
     server.execute("INSERT INTO moods VALUES ('glad', 6)");
     assert_eq!(found(&dictionary.has(&[strings(&["glad"])]).unwrap()), [true]);
-    // Others are not in the dictionary, and cost those beside them nothing.
+    // Other texts are not in the dictionary, and do not fail lookups of labels.
     let keys = strings(&["glad", "junk", "", "SAD", "sad"]);
     assert_eq!(found(&dictionary.has(&[keys]).unwrap()), [true, false, false, false, true]);
     assert_eq!(dictionary.status().source_errors, 0);
 }
 
-/// Keys whose text not every text is.
+/// Keys that are not texts that the type writes.
 fn texts_that_a_type_does_not_write_are_not_there(server: &Server) {
     server.execute("CREATE EXTENSION ltree; CREATE EXTENSION citext");
     for (theirs, key) in [
@@ -477,8 +477,8 @@ fn characters_that_an_encoding_lacks(server: &Server) {
     }
 }
 
-/// A column's type says how it is shown, and how its keys are bound: a connection that was made before it is changed
-/// shows what is there behind the change.
+/// A column's type decides how it is shown, and how its keys are bound: a connection made before a change shows the
+/// column as it is after it.
 fn types_that_change_are_noticed(server: &Server) {
     server.execute(
         "CREATE TABLE turned (id int4, at timestamp, v text); \
@@ -580,7 +580,7 @@ fn a_server_that_falls_silent_is_given_up(server: &Server) {
     // The thread that asked has a new connection.
     let answer = comes_back(&clock, || dictionary.get(&[0], &u64s([2])));
     assert_eq!(texts(&answer.columns[0]), ["user 2"]);
-    // One that takes connections and says nothing at all.
+    // A server that takes connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let said = gives_up(&open(silent.local_addr().unwrap().port()));
     assert!(said.contains("no answer within 2000 ms"), "{said}");

@@ -1,5 +1,5 @@
-//! What comes from outside and makes no sense is an error, and nothing is printed of it. A program of its own: it looks
-//! at every panic.
+//! Senseless input from outside is an error, and nothing is printed about it. A program of its own: it looks at every
+//! panic.
 
 #[path = "../../log/tests/common/mutations.rs"]
 mod mutations;

@@ -74,7 +74,7 @@ fn strings_by_number(server: &Server) {
     assert_eq!(texts(&answer.columns[0]), ["two", "one", "last", "nobody", "nobody", "nobody"]);
     assert_eq!(found(&answer.found), [true, true, true, false, false, false]);
     assert_eq!(dictionary.status().source, format!("Redis: 127.0.0.1:{}", server.port));
-    // What is no number, or not written as one, is not a key of this dictionary.
+    // A name that is no number, or not written as one, is not a key of this dictionary.
     let direct = open(server, columns, "id", "", "DIRECT()");
     let rows = all_rows(&direct).unwrap();
     let mut ids = values(rows.column(0));
@@ -90,7 +90,7 @@ fn dates_by_string(server: &Server) {
     assert!(error.message().contains("Column day of the source: Cannot parse '2024-02-30'"), "{error}");
 }
 
-/// A text that is no number is an error for who asks for it, and for nobody else.
+/// A text that is no number is an error only for lookups of it.
 fn one_bad_value_fails_nobody_else(server: &Server) {
     server.execute(6, &["SET 7 70", "SET 8 8x", "SET 9 90"]);
     let columns = "id UInt64, v UInt32";
@@ -157,7 +157,7 @@ fn hashes(server: &Server) {
     assert_eq!(values(&answer.columns[0]), [20, 11, 7, 10, 7]);
     let direct = open(server, columns, "a, b", source, "COMPLEX_KEY_DIRECT()");
     assert_eq!(all_rows(&direct).unwrap().num_rows(), 3);
-    // What is no hash has no fields, and keeps nobody from the others.
+    // A value that is no hash has no fields, and does not fail lookups of others.
     let a: ArrayRef = Arc::new(Int32Array::from(vec![2, 3, 2]));
     let answer = dictionary.get(&[0], &[a, strings(&["z", "a", "a"])]).unwrap();
     assert_eq!(values(&answer.columns[0]), [7, 7, 20]);

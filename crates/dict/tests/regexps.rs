@@ -98,7 +98,7 @@ fn each_attribute_is_found_by_itself() {
     assert_eq!(texts(&dictionary.get(&[0], &[null]).unwrap().columns[0]), [""]);
 }
 
-/// As many nodes, each looked for by itself.
+/// Many nodes at once find the same as each by itself.
 #[test]
 fn many_are_found_as_each_by_itself() {
     let folder = tempfile::tempdir().unwrap();

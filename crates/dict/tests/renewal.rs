@@ -20,8 +20,7 @@ fn value(dictionary: &Dictionary, key: u64) -> u64 {
     values(&dictionary.get(&[0], &u64s([key])).unwrap().columns[0])[0]
 }
 
-/// SYSTEM REFRESH DICTIONARY of one key, while another key is invalidated: the refresh says that it has got the row,
-/// and the old one stays.
+/// SYSTEM REFRESH DICTIONARY of one key, while another key is invalidated: the row that the refresh got must be shown.
 #[test]
 fn a_refresh_that_succeeds_is_kept_whatever_else_is_forgotten_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,8 +181,8 @@ fn watched(feed: &Arc<Feed>, folder: &std::path::Path, lag: u64) -> Dictionary {
     Dictionary::open_with_source(definition(&sql), &environment, feed.factory()).unwrap()
 }
 
-/// UPDATE_FIELD asks anew for what was changed; meanwhile somebody invalidates another key. The change counts as
-/// taken in, the watermark goes on, and the old row stays until its LIFETIME is over.
+/// UPDATE_FIELD asks anew for a changed row, while another key is invalidated: the change must be taken in before the
+/// watermark goes on.
 #[test]
 fn a_change_is_taken_in_whatever_else_is_forgotten_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
@@ -247,8 +246,8 @@ fn a_change_of_a_row_that_the_cache_lost_sight_of_is_taken_in_too() {
     assert_eq!(value(&open(), 1), 11, "the row before a change that was taken in");
 }
 
-/// Whether the lag is over is asked after the changed rows have been asked for anew, which may take long: what was
-/// committed meanwhile, well within the lag, is never looked at.
+/// Asking anew for changed rows may take long: a row committed meanwhile, within the lag, must be found by a later
+/// look.
 #[test]
 fn the_lag_is_over_when_changes_were_read_after_it_not_when_they_were_fetched_after_it() {
     let shown = (0..5).find_map(|_| value_changed_within_the_lag());

@@ -18,7 +18,7 @@ fn sql(layout: &str) -> String {
     )
 }
 
-/// Has all keys; read whole it has so many batches of one row each, and then fails.
+/// Has all keys; read whole it gives `batches` batches of one row each, and then fails.
 struct Many {
     batches: usize,
     given: Arc<AtomicUsize>,
@@ -91,7 +91,7 @@ fn a_source_is_read_no_faster_than_its_rows_are_taken() {
         assert_eq!(rows.next().unwrap().unwrap().num_rows(), 1);
         assert!(given.load(SeqCst) <= taken + 2, "{} given, {taken} taken", given.load(SeqCst));
     }
-    // Who reads slowly holds up no lookup, although there is one thread for them.
+    // A slow reader holds up no lookup, although there is one thread for them.
     assert_eq!(texts(&dictionary.get(&[0], &u64s([7])).unwrap().columns[0]), [format!("{:0100}", 7)]);
     drop(rows);
     let again = all_rows(&dictionary);

@@ -1,4 +1,4 @@
-//! What each source's settings say, in DDL and in XML, and how they are shown.
+//! The settings of each source, in DDL and in XML, and how they are shown.
 
 use granary_dict::{Definition, parse_create, parse_xml};
 
@@ -24,9 +24,9 @@ fn from_xml(source: &str) -> Definition {
 }
 
 struct Case {
-    /// As somebody writes it.
+    /// As written by a user.
     ddl: &'static str,
-    /// The same in XML.
+    /// The source in XML.
     xml: &'static str,
     /// As SHOW CREATE prints it.
     shown: &'static str,
@@ -82,7 +82,7 @@ const CASES: &[Case] = &[
         shown: "CLICKHOUSE(HOST 'h' PASSWORD '[HIDDEN]' QUERY 'SELECT 1 WHERE {condition}')",
         described: "ClickHouse: default.SELECT 1 WHERE {condition}",
     },
-    // The tables beside the dictionary have no certificate.
+    // The server's own tables have no certificate.
     Case {
         ddl: "CLICKHOUSE(secure 1 table 't')",
         xml: "<clickhouse><secure>1</secure><table>t</table></clickhouse>",
@@ -126,7 +126,7 @@ const CASES: &[Case] = &[
         shown: "EXECUTABLE_POOL(COMMAND 'cat x' FORMAT 'TabSeparated' IMPLICIT_KEY 1 POOL_SIZE 4 COMMAND_READ_TIMEOUT 500)",
         described: "ExecutablePool size: 4 command: cat x",
     },
-    // What the collection has is known when the dictionary is opened.
+    // The collection's parameters are known when the dictionary is opened.
     Case {
         ddl: "POSTGRESQL(name shop password 'p' table 't')",
         xml: "<postgresql><name>shop</name><password>p</password><table>t</table></postgresql>",

@@ -165,7 +165,7 @@ fn composite_and_nullable_keys() {
     assert_eq!(all_rows(&nullable).unwrap().num_rows(), 4);
 }
 
-/// Columns that are called as those of a table of keys, or SQLite's number of a row, might be.
+/// Columns named like those of a table of keys, or like SQLite's rowid.
 #[test]
 fn nullable_keys_of_any_names() {
     let folder = tempfile::tempdir().unwrap();
@@ -270,12 +270,12 @@ fn changes_are_found_by_update_field_and_after_a_restart_too() {
     ]);
     let dictionary = open(folder.path(), NEWS.0, "id", NEWS.1, SSD);
     assert!(dictionary.status().element_count > 0, "it is warm");
-    // Those that were changed while it was closed, and the last ones before.
+    // Rows that were changed while it was closed, and the last ones before.
     assert_eq!(dictionary.take_updates().unwrap(), 3);
     let answer = dictionary.get(&[0], &u64s([1, 2, 3, 99])).unwrap();
     assert_eq!(values(&answer.columns[0]), [13, 21, 30, 991]);
     assert_eq!(dictionary.status().source_keys, 3);
-    // Without what it knew, it starts empty.
+    // Without its watermark it starts empty.
     drop(dictionary);
     std::fs::remove_file(folder.path().join("user_files/cache.mark")).unwrap();
     let dictionary = open(folder.path(), NEWS.0, "id", NEWS.1, SSD);
@@ -319,8 +319,7 @@ fn a_number_that_grows_tells_changes_too() {
     assert_eq!(values(&answer.columns[0]), [2, 1]);
 }
 
-/// A row whose key no lookup can ask for (here a negative one) keeps every other change from being taken in: the look
-/// for changes fails as a whole, again and again, and what is cached stays old until its LIFETIME is over.
+/// A changed row whose key no lookup can ask for (here a negative one) must not keep other changes from being taken in.
 #[test]
 fn a_changed_row_that_nobody_can_ask_for_keeps_no_other_change_away() {
     let folder = tempfile::tempdir().unwrap();
@@ -344,7 +343,7 @@ fn a_changed_row_that_nobody_can_ask_for_keeps_no_other_change_away() {
     assert_eq!(values(&dictionary.get(&[0], &u64s([1])).unwrap().columns[0]), [2]);
 }
 
-/// It is forgotten, and an error for who asks for it, but others are as they have become.
+/// The row is forgotten, and an error only for lookups of it; the others have their new values.
 #[test]
 fn a_changed_row_that_cannot_be_read_keeps_no_other_change_away() {
     let folder = tempfile::tempdir().unwrap();
@@ -369,8 +368,8 @@ fn a_changed_row_that_cannot_be_read_keeps_no_other_change_away() {
     }
 }
 
-/// Whoever deploys a file writes it beside the old one and renames it. All connections see that, and so does the look for
-/// changes.
+/// A file is deployed by writing it beside the old one and renaming it. All connections see that, and so does the look
+/// for changes.
 #[test]
 fn a_file_that_takes_the_name_of_another_is_read() {
     let folder = tempfile::tempdir().unwrap();

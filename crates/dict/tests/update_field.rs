@@ -1,4 +1,4 @@
-//! What columns may be named by UPDATE_FIELD: none of their values ends that changes are found, or is taken for another.
+//! Columns that UPDATE_FIELD may name: none of their values stops the search for changes, or is taken for another.
 
 mod common;
 
@@ -126,7 +126,7 @@ fn changes_with_the_same_date_are_found() {
     }
 }
 
-/// What has no earlier value by UPDATE_LAG, or would have a wrong one, is an error; what is cached stays.
+/// A value without an earlier one by UPDATE_LAG, or with a wrong one, is an error; cached rows stay.
 #[test]
 fn a_column_that_the_lag_cannot_be_taken_from_is_refused() {
     let text = "TEXT";
@@ -151,7 +151,7 @@ fn a_column_that_the_lag_cannot_be_taken_from_is_refused() {
     }
 }
 
-/// A transaction may be committed behind a later one: what it says is found again, whatever the column counts.
+/// A transaction may be committed after a later one: its change is found, whatever the column counts.
 #[test]
 fn a_change_that_is_committed_late_is_found_for_as_long_as_the_lag() {
     for (data_type, first, late, latest) in [

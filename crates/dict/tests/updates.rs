@@ -1,4 +1,4 @@
-//! What is cached while it is first looked how far changes have come.
+//! Rows that are cached during the first look for changes.
 
 mod common;
 
@@ -36,8 +36,8 @@ impl Source for Connection {
     }
 }
 
-/// How often the source is asked for keys that are looked up before, during and after the first look for changes,
-/// which takes so long.
+/// The number of requests for keys that are looked up before, during and after the first look for changes, which takes
+/// `takes`.
 fn requests(lag: u64, takes: Duration, before: bool) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let (asked, is_asked) = channel();

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Parameters and their values, as they were written.
 pub type Collection = Vec<(String, String)>;
 
-/// All collections. Clones are the same ones.
+/// All collections. Clones share them.
 #[derive(Clone, Default)]
 pub struct Collections(Arc<RwLock<BTreeMap<String, Collection>>>);
 
@@ -24,7 +24,7 @@ impl Collections {
         })
     }
 
-    /// Puts one in the place of another, or takes it away. Dictionaries that are open keep what they were opened with.
+    /// Replaces the collection `name`, or removes it. Open dictionaries keep the parameters that they were opened with.
     pub fn set(&self, name: &str, collection: Option<Collection>) {
         let mut collections = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match collection {
@@ -33,7 +33,7 @@ impl Collections {
         };
     }
 
-    /// Their names.
+    /// Names of the collections.
     pub fn names(&self) -> Vec<String> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }

@@ -6,8 +6,8 @@ use super::range::{RANGE_PARAMETERS, RangeSettings};
 use super::update::SOURCE_PARAMETERS;
 use crate::error::DictError;
 
-/// ClickHouse's layouts that hold all rows. They are kept in the same way; what a row is found by, which of several
-/// that are found counts, and in which order they are read, is each one's own.
+/// ClickHouse's layouts that hold all rows. They store rows alike; each has its own way to find a row, to choose among
+/// several that are found, and to order them when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullLoadLayout {
     /// FLAT.
@@ -28,7 +28,7 @@ pub enum FullLoadLayout {
     RegexpTree,
 }
 
-/// How ClickHouse is told to look for polygons; here it is one way.
+/// Names of ClickHouse's POLYGON layouts, which search differently there and alike here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolygonName {
     /// POLYGON.
@@ -44,22 +44,22 @@ pub enum PolygonName {
 /// Whether all rows can be read, with their polygons (STORE_POLYGON_KEY_COLUMN).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolygonKey {
-    /// They cannot.
+    /// The polygons are dropped: rows cannot be read.
     Dropped,
-    /// They can.
+    /// The polygons are kept: rows can be read.
     Stored,
 }
 
 /// Whether the key of a row that was found can be asked for as an attribute (ACCESS_TO_KEY_FROM_ATTRIBUTES).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAccess {
-    /// It cannot.
+    /// The key cannot be asked for.
     Hidden,
-    /// It can.
+    /// The key can be asked for.
     Attribute,
 }
 
-/// How ClickHouse arranges rows in RAM, which changes nothing here.
+/// Parameters of how ClickHouse arranges rows in RAM, ignored here.
 const HASHED_IGNORED: &[&str] = &[
     "INITIAL_ARRAY_SIZE",
     "MAX_ARRAY_SIZE",
@@ -68,13 +68,13 @@ const HASHED_IGNORED: &[&str] = &[
     "SHARD_LOAD_QUEUE_BACKLOG",
     "MAX_LOAD_FACTOR",
 ];
-/// What POLYGON is told of how to look for polygons is accepted, and changes nothing.
+/// Parameters of POLYGON. Those that tell ClickHouse how to search are accepted and ignored.
 const POLYGON_PARAMETERS: &[&str] = &[POLYGON_KEY, "MIN_INTERSECTIONS", "MAX_DEPTH"];
 const POLYGON_KEY: &str = "STORE_POLYGON_KEY_COLUMN";
 const KEY_ACCESS: &str = "ACCESS_TO_KEY_FROM_ATTRIBUTES";
 
 impl FullLoadLayout {
-    /// Reads the layout called `kind`, behind COMPLEX_KEY_ or not; `None`: it is none of these.
+    /// Reads the layout called `kind`, with or without COMPLEX_KEY_; `None`: `kind` is none of these.
     pub(super) fn from_node<'a>(
         node: &'a Node,
         kind: &str,
@@ -92,7 +92,7 @@ impl FullLoadLayout {
             Ok(Some((form, settings)))
         };
         match (kind, key_form) {
-            // A key of several parts is no place in an array: there is no COMPLEX_KEY_FLAT.
+            // A key of several parts is no array index: there is no COMPLEX_KEY_FLAT.
             ("FLAT", KeyForm::Simple) => hashed(FullLoadLayout::Flat),
             ("HASHED", _) => hashed(FullLoadLayout::Hashed),
             ("SPARSE_HASHED", _) => hashed(FullLoadLayout::SparseHashed),
@@ -125,7 +125,7 @@ impl FullLoadLayout {
         }
     }
 
-    /// Which form the key has of a layout that is written in this one.
+    /// The form of the key of a layout that was written with the form `written`.
     pub(super) fn key_form(self, written: KeyForm) -> KeyForm {
         match self {
             FullLoadLayout::IpTrie(_) | FullLoadLayout::Polygon(..) | FullLoadLayout::RegexpTree => {
@@ -153,7 +153,7 @@ impl FullLoadLayout {
         }
     }
 
-    /// What `system.dictionaries` calls it.
+    /// The layout's type in `system.dictionaries`.
     pub(crate) fn type_name(self, key_form: KeyForm) -> &'static str {
         match (self, key_form) {
             (FullLoadLayout::Flat, _) => "Flat",
@@ -171,7 +171,7 @@ impl FullLoadLayout {
         }
     }
 
-    /// The settings that differ from their defaults.
+    /// Adds the settings that differ from their defaults to `nodes`.
     pub(super) fn put(self, nodes: &mut Vec<Node>) {
         match self {
             FullLoadLayout::RangeHashed(settings) => settings.put(nodes),

@@ -11,7 +11,7 @@ use granary_cache::Compression;
 /// A layout and its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
-    /// Simple or complex: as written, or as the key wants it (`Layout::fit_key`).
+    /// Simple or complex: as written, or as the key requires (`Layout::fit_key`).
     pub key_form: KeyForm,
     /// Where entries live.
     pub kind: LayoutKind,
@@ -33,7 +33,7 @@ pub enum KeyForm {
 pub enum LayoutKind {
     /// A file on SSD, an index and a small hot tier in RAM.
     Ssd(SsdSettings),
-    /// RAM only; `cells` entries, and those up to the next power of two.
+    /// RAM only; `cells` entries, rounded up to a power of two.
     Memory {
         /// SIZE_IN_CELLS.
         cells: u64,
@@ -49,7 +49,7 @@ pub enum LayoutKind {
 /// Settings of SSD_CACHE. Sizes are bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SsdSettings {
-    /// PATH, as written; `Environment::resolve` says where it leads.
+    /// PATH, as written; `Environment::resolve` resolves it.
     pub path: String,
     /// BLOCK_SIZE: the smallest unit read.
     pub block_size: u64,
@@ -57,7 +57,7 @@ pub struct SsdSettings {
     pub file_size: u64,
     /// WRITE_BUFFER_SIZE: the unit written, a multiple of `block_size`.
     pub write_buffer_size: u64,
-    /// Accepted for compatibility; reads here are as long as their neighbours make them.
+    /// Accepted for compatibility; here reads are as long as the neighbouring blocks wanted.
     pub read_buffer_size: u64,
     /// The data file is `file_size * max_partitions_count` long. ClickHouse's default is 16, ours 1.
     pub max_partitions_count: u64,
@@ -131,8 +131,8 @@ impl Layout {
         Ok(Layout { key_form, kind, update: UpdateSettings::take(&settings)? })
     }
 
-    /// Makes a simple layout complex if its key is no lone number, as ClickHouse does of what DDL says. FLAT has no
-    /// complex form.
+    /// Makes a simple layout complex if its key is not a single number, as ClickHouse does for DDL. FLAT has no complex
+    /// form.
     pub(crate) fn fit_key(&mut self, types: &[&DataType]) {
         let is_number = matches!(types, [only] if only.is_number());
         if !is_number && self.kind != LayoutKind::FullLoad(FullLoadLayout::Flat) {
@@ -153,7 +153,7 @@ impl Layout {
         }
     }
 
-    /// The settings that differ from their defaults, and those that have none.
+    /// The settings that differ from their defaults, and those without a default.
     pub(crate) fn to_node(&self) -> Node {
         let mut nodes = Vec::new();
         let mut put = |name: &str, value: Option<String>| {

@@ -19,5 +19,5 @@ pub(crate) use node::{Node, Value};
 pub(crate) use parameter::{Identity, Parameter, Parameters, Printed, ReadText, ValueType};
 pub(crate) use values::{Values, shown};
 
-/// What is shown in place of a secret.
+/// Shown in place of a secret.
 pub(crate) const HIDDEN: &str = "[HIDDEN]";

@@ -35,17 +35,17 @@ impl Node {
 
 /// Which parameters an element has.
 pub(crate) struct Accepted {
-    /// The parameters that say something here.
+    /// Parameters that have an effect here.
     pub allowed: Cow<'static, [&'static str]>,
-    /// The ones among them that may be given several times.
+    /// Allowed parameters that may be given several times.
     pub repeated: Vec<&'static str>,
-    /// ClickHouse's that are accepted and dropped.
+    /// ClickHouse's parameters that are accepted and dropped.
     pub ignored: &'static [&'static str],
-    /// ClickHouse's that would change what is read, and what to do instead.
+    /// ClickHouse's parameters that would change what is read, each with what to do instead.
     pub refused: &'static [(&'static str, &'static str)],
 }
 
-/// Settings being taken out one by one; what is left over is unknown.
+/// Settings of one element, checked against `allowed` and read by name.
 pub(crate) struct Settings<'a> {
     clause: &'static str,
     owner: &'a str,
@@ -109,7 +109,7 @@ impl<'a> Settings<'a> {
         Ok(Self { clause, owner, nodes, allowed })
     }
 
-    /// Whether there is such a setting here.
+    /// Whether `name` is in `allowed`.
     pub fn allows(&self, name: &str) -> bool {
         self.allowed.contains(&name)
     }

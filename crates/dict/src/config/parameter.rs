@@ -1,4 +1,4 @@
-//! What a parameter is: its names, its type, its default, and how it is printed.
+//! A source's parameter: its names, its type, its default, and how it is printed.
 
 use crate::error::DictError;
 
@@ -16,7 +16,7 @@ pub(crate) struct Parameter {
     pub identity: Identity,
 }
 
-/// What a value is, and which values there are. Texts are kept in the form in which they are printed.
+/// The type and range of a value. Texts are kept in the form in which they are printed.
 #[derive(Clone, Copy)]
 pub(crate) enum ValueType {
     Text,
@@ -24,36 +24,36 @@ pub(crate) enum ValueType {
     Number(u64, u64),
     /// 0 or 1, false or true.
     Flag,
-    /// A text of which the function makes the one that is kept.
+    /// A text that the function parses into the one that is kept.
     Read(ReadText),
     /// Parameters in parentheses.
     Group(&'static Parameters),
-    /// A list of groups of one name, the only one of its parameters.
+    /// A list of groups, all of the one name in its parameters.
     List(&'static Parameters),
     /// A group that may be given several times.
     Groups(&'static Parameters),
 }
 
-/// Makes the text that is kept of one that was written; it is given the names of the source and of the parameter.
+/// Parses a written text into the one that is kept, given the names of the source and of the parameter, and the text.
 pub(crate) type ReadText = fn(&str, &str, &str) -> Result<String, DictError>;
 
 /// The value of a parameter that is not given.
 #[derive(Clone, Copy)]
 pub(crate) enum DefaultValue {
-    /// It has none.
+    /// There is no default.
     Absent,
     Text(&'static str),
-    /// It has to be given.
+    /// The parameter has to be given.
     Required,
     /// The value of the parameter of the same name around the group.
     Outside,
 }
 
-/// When a parameter is printed that has a value.
+/// When a parameter with a value is printed.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Printed {
     Always,
-    /// If somebody wrote it.
+    /// If it was written.
     IfWritten,
     UnlessDefault,
 }
@@ -63,23 +63,23 @@ pub(crate) enum Printed {
 pub(crate) enum Secrecy {
     Public,
     Secret,
-    /// What the function makes of it and of what stands in place of secrets.
+    /// The text that the function makes of the value and of the placeholder for secrets.
     Partial(fn(&str, &str) -> String),
 }
 
-/// What a value says of which rows a source has.
+/// How a value affects which rows a source has.
 #[derive(Clone, Copy)]
 pub(crate) enum Identity {
-    /// Other rows than with another value.
+    /// Another value means other rows.
     Value,
-    /// Nothing: it says as whom or how the source is asked.
+    /// Not at all: it says as which user or how the source is asked.
     Nothing,
-    /// What the function makes of it.
+    /// By the text that the function makes of the value.
     Partial(fn(&str) -> String),
 }
 
 impl Parameter {
-    /// The value says nothing of which rows a source has, and stands there as an empty text.
+    /// The value does not affect which rows a source has; its identity is an empty text.
     pub const fn emptied(self) -> Parameter {
         self.anonymous(Identity::Partial(|_| String::new()))
     }
@@ -144,7 +144,7 @@ impl Parameter {
         Parameter { identity, ..self }
     }
 
-    /// Whether it goes by this name.
+    /// Whether `name` is its name or synonym.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.synonym == Some(name)
     }
@@ -153,7 +153,7 @@ impl Parameter {
         matches!(self.value_type, ValueType::Groups(_))
     }
 
-    /// The parameters in it.
+    /// The parameters of the group or list.
     pub fn inner(&self) -> &'static Parameters {
         match self.value_type {
             ValueType::Group(inner) | ValueType::List(inner) | ValueType::Groups(inner) => inner,
@@ -165,19 +165,19 @@ impl Parameter {
 /// The parameters of a source or of a group in it, in the order in which they are printed.
 #[derive(Clone, Copy)]
 pub(crate) struct Parameters {
-    /// The parameters that say something here, in the groups that sources share.
+    /// Parameters that have an effect here, in the groups that sources share.
     pub groups: &'static [&'static [Parameter]],
-    /// ClickHouse's that change nothing here, or nothing of a cache: accepted and dropped, so that its
-    /// definitions can be taken as they are.
+    /// ClickHouse's parameters without effect here or on a cache: accepted and dropped, so that its definitions can be
+    /// taken as they are.
     pub ignored: &'static [&'static str],
-    /// ClickHouse's that would change what is read, and what to do instead.
+    /// ClickHouse's parameters that would change what is read, each with what to do instead.
     pub refused: &'static [(&'static str, &'static str)],
 }
 
 impl Parameters {
     const NONE: Parameters = Parameters::of(&[]);
 
-    /// These, of which none is ignored or refused.
+    /// Parameters without ignored or refused ones.
     pub const fn of(groups: &'static [&'static [Parameter]]) -> Parameters {
         Parameters { groups, ignored: &[], refused: &[] }
     }
@@ -186,12 +186,12 @@ impl Parameters {
         self.groups.iter().flat_map(|group| group.iter())
     }
 
-    /// The one that there is.
+    /// The only parameter, of a list.
     pub fn only(&self) -> &'static Parameter {
         self.all().next().expect("a list has items of one name")
     }
 
-    /// The one of this name, or with this synonym.
+    /// The parameter with this name or synonym.
     pub fn find(&self, name: &str) -> Option<&'static Parameter> {
         self.all().find(|parameter| parameter.is_called(name))
     }

@@ -1,4 +1,4 @@
-//! What RANGE_HASHED is told.
+//! The settings of RANGE_HASHED.
 
 use super::node::{Node, Settings};
 use crate::error::DictError;
@@ -12,8 +12,8 @@ pub struct RangeSettings {
     pub null_bounds: NullBounds,
 }
 
-/// Which of several ranges with the value in them counts: they are ordered by their first values, and by their last
-/// ones where these are the same.
+/// Which of several ranges that contain the value counts. Ranges are ordered by their lower bounds, then by their upper
+/// ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
     /// The first, `'min'`.
@@ -25,9 +25,9 @@ pub enum Overlap {
 /// What NULL means as a range's bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NullBounds {
-    /// There is no bound.
+    /// The range has no such bound.
     Open,
-    /// There is no such row.
+    /// The row is dropped.
     Dropped,
 }
 

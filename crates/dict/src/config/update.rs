@@ -1,4 +1,4 @@
-//! How entries are refreshed, and what the source sees of it: settings that layouts share.
+//! How entries are refreshed and the source is asked: settings that layouts share.
 
 use super::node::{Node, Settings};
 use crate::error::DictError;
@@ -13,7 +13,7 @@ pub struct UpdateSettings {
     pub expired: Expired,
     /// Requests that may wait for a source thread.
     pub max_update_queue_size: u64,
-    /// How long a lookup waits for room among them.
+    /// How long a lookup waits for room in that queue.
     pub update_queue_push_timeout_ms: u64,
     /// How long a lookup waits for the source.
     pub query_wait_timeout_ms: u64,
@@ -21,7 +21,7 @@ pub struct UpdateSettings {
     pub max_threads_for_updates: u64,
     /// Keys in one request to the source (our own setting).
     pub max_keys_per_request: u64,
-    /// Requests to the source that begin within any one second; `None`: as many as come (our own setting).
+    /// Requests to the source that may begin within any one second; `None`: no limit (our own setting).
     pub max_requests_per_second: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ pub struct UpdateSettings {
 pub enum Expired {
     /// Waits for the source.
     Refetch,
-    /// Shows them and refreshes them behind its back.
+    /// Shows them and refreshes them in the background.
     Read,
 }
 
@@ -47,7 +47,7 @@ pub(super) const SOURCE_PARAMETERS: &[&str] = &[
 ];
 
 impl UpdateSettings {
-    /// Reads the settings that the layout has; the others are as in `default`.
+    /// Reads the settings that the layout has; the others keep their defaults.
     pub(super) fn take(settings: &Settings<'_>) -> Result<Self, DictError> {
         let default = Self::default();
         let number = |name: &str, low: u64, high: u64, default: u64| -> Result<u64, DictError> {
@@ -101,7 +101,7 @@ impl UpdateSettings {
         })
     }
 
-    /// The settings that differ from their defaults.
+    /// Adds the settings that differ from their defaults to `nodes`.
     pub(super) fn put(&self, nodes: &mut Vec<Node>) {
         let default = Self::default();
         let mut put = |name: &str, value: Option<u64>| {

@@ -1,4 +1,4 @@
-//! The values of parameters: read from DDL or XML by what is declared of them, and printed by the same.
+//! The values of parameters: read from DDL or XML, and printed, as the parameters are declared.
 
 use super::node::{Accepted, Node, Settings, Value as Written};
 use super::parameter::{DefaultValue, Identity, Parameter, Parameters, Printed, Secrecy, ValueType};
@@ -6,7 +6,7 @@ use crate::error::{Code, DictError};
 
 const CLAUSE: &str = "SOURCE";
 
-/// The values of a source, or of a group in it: those that were written, and the defaults of others.
+/// The values of a source, or of a group in it: the written ones, and defaults of the others.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Values(Vec<Given>);
 
@@ -14,7 +14,7 @@ pub(crate) struct Values(Vec<Given>);
 struct Given {
     parameter: &'static Parameter,
     value: Value,
-    /// Whether somebody wrote it, which says nothing of what the source is.
+    /// Whether it was written; comparisons ignore that.
     is_written: bool,
 }
 
@@ -31,7 +31,7 @@ impl PartialEq for Given {
 }
 
 impl Values {
-    /// Reads the parameters of `owner`, which lie in the values `outside` if they are a group.
+    /// Reads the parameters of `owner`; for a group, `outside` holds the values around it.
     ///
     /// # Errors
     /// `UNKNOWN_SETTING`, `NOT_IMPLEMENTED` and `BAD_ARGUMENTS` name the parameter and say what is wrong with it.
@@ -69,7 +69,7 @@ impl Values {
             }
             ValueType::Flag => settings.text(name)?.map(|_| settings.flag(name)).transpose()?.map(digit),
             ValueType::Read(read) => {
-                // What has to be there is said to be missing before it is read.
+                // An empty required text is reported as missing rather than parsed.
                 let text = settings.text(name)?;
                 let is_missing = matches!(parameter.default, DefaultValue::Required) && text == Some("");
                 text.filter(|_| !is_missing).map(|text| read(owner, name, text)).transpose()?
@@ -147,7 +147,7 @@ impl Values {
         nodes
     }
 
-    /// What they say of which rows there are, and nothing of who asks for them and how, all of it written.
+    /// The values that decide which rows there are, without those of who asks for them and how, all marked as written.
     pub fn anonymous(&self) -> Values {
         let anonymous = |given: &Given| {
             let text = match (&given.value, given.parameter.identity) {
@@ -161,12 +161,12 @@ impl Values {
         Values(self.0.iter().filter_map(anonymous).collect())
     }
 
-    /// Has all printed, also what nobody wrote.
+    /// Marks all values as written, so that defaults are printed, too.
     pub fn spell_out(&mut self) {
         self.0.iter_mut().for_each(|given| given.is_written = true);
     }
 
-    /// Has one printed, also if nobody wrote it.
+    /// Marks the value `name` as written, so that it is printed.
     pub fn pin(&mut self, name: &str) {
         self.0
             .iter_mut()
@@ -218,7 +218,7 @@ impl Values {
         }
     }
 
-    /// Whether somebody wrote it.
+    /// Whether the value was written.
     pub fn is_written(&self, name: &str) -> bool {
         self.given(name).is_some_and(|given| given.is_written)
     }
@@ -286,7 +286,7 @@ fn settings<'a>(
     Settings::of(CLAUSE, owner, nodes, accepted)
 }
 
-/// A value as SHOW CREATE shows it, or as it is if nothing is hidden.
+/// A value as SHOW CREATE shows it; unchanged if `hidden` is `None`.
 pub(crate) fn shown(parameter: &Parameter, text: &str, hidden: Option<&str>) -> String {
     match (hidden, parameter.secrecy) {
         (None, _) | (_, Secrecy::Public) => text.to_string(),

@@ -13,7 +13,7 @@ const OPTIONS: [&str; 6] =
 const EXPECTED: &str =
     "',' or ')' or one of DEFAULT, EXPRESSION, HIERARCHICAL [BIDIRECTIONAL], INJECTIVE, IS_OBJECT_ID";
 
-/// Reads `( .. )`. Which columns are the key, PRIMARY KEY will say.
+/// Reads `( .. )`. PRIMARY KEY says later which columns are the key.
 pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Vec<Attribute>, DictError> {
     let clause = "the list of columns";
     tokens.expect(&Token::LParen, clause)?;
@@ -30,7 +30,7 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Vec<Attribute>, DictError
             return Ok(columns);
         }
         tokens.expect(&Token::Comma, clause).map_err(|_| tokens.unexpected(clause, EXPECTED))?;
-        // A comma may stand behind the last one, too.
+        // A trailing comma is allowed.
         if tokens.take(&Token::RParen) {
             return Ok(columns);
         }
@@ -139,7 +139,7 @@ fn expression(tokens: &mut Tokens<'_>, clause: &str) -> Result<String, DictError
 const PARENTHESES: [Token; 2] = [Token::LParen, Token::RParen];
 const BRACKETS: [Token; 2] = [Token::LBracket, Token::RBracket];
 
-/// Goes behind the token that closes the one just taken.
+/// Skips past the token that closes the one just taken.
 fn skip_nested(
     tokens: &mut Tokens<'_>,
     clause: &str,

@@ -4,7 +4,7 @@ use crate::definition::Literal;
 use crate::error::DictError;
 use crate::types::float_literal;
 
-/// The literal with the text that its value has, whatever it was written like: `5.10` is `5.1`, and `1e3` is `1000.`.
+/// The literal as ClickHouse prints its value, however it was written: `5.10` is `5.1`, and `1e3` is `1000.`.
 ///
 /// # Errors
 /// An array, and a number whose text is not known.
@@ -25,7 +25,7 @@ pub(super) fn as_text(literal: Literal) -> Result<Literal, DictError> {
 fn number(written: &str) -> Option<String> {
     if let Ok(whole) = written.parse::<i128>() {
         let is_known = (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&whole);
-        // -0 is a float there.
+        // In ClickHouse -0 is a float.
         return (is_known && written != "-0").then(|| whole.to_string());
     }
     let float = written.parse().ok().filter(|float: &f64| float.is_finite())?;

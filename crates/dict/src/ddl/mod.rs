@@ -14,27 +14,27 @@ use crate::error::DictError;
 /// A CREATE DICTIONARY statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateDictionary {
-    /// What becomes of one of this name that is there.
+    /// What to do with an existing dictionary of this name.
     pub existing: Existing,
     /// The dictionary.
     pub definition: Definition,
 }
 
-/// What becomes of a dictionary of the same name.
+/// What to do with an existing dictionary of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// CREATE: there must be none.
     IsError,
     /// CREATE .. IF NOT EXISTS: it stays.
     Stays,
-    /// CREATE OR REPLACE: it makes way.
+    /// CREATE OR REPLACE: it is replaced.
     MakesWay,
-    /// REPLACE: there must be one, which makes way.
+    /// REPLACE: one must exist, and is replaced.
     IsReplaced,
 }
 
-/// Reads one `CREATE [OR REPLACE] DICTIONARY [IF NOT EXISTS]` or `REPLACE DICTIONARY` statement, a `;` behind
-/// it or not. Clauses may come in any order.
+/// Reads one `CREATE [OR REPLACE] DICTIONARY [IF NOT EXISTS]` or `REPLACE DICTIONARY` statement, with or without a `;`
+/// at its end. Clauses may come in any order.
 ///
 /// # Errors
 /// ClickHouse's codes: 62 for syntax, 489 for what is missing, 137 for unknown sources and layouts, 50 for

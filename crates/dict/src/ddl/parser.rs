@@ -15,11 +15,11 @@ use sqlparser::tokenizer::Token;
 
 const CLAUSES: &str = "PRIMARY KEY, SOURCE(..), LAYOUT(..), RANGE(..), LIFETIME(..), SETTINGS(..), COMMENT '..' or the end of the statement";
 
-/// What the clauses have said so far.
+/// The clauses read so far.
 #[derive(Default)]
 struct Clauses {
     primary_key: Option<Vec<String>>,
-    /// Read at the end: what is wrong with the layout is said first, as ClickHouse does.
+    /// Read at the end, so that errors of the layout come first, as in ClickHouse.
     source: Option<Node>,
     layout: Option<Layout>,
     range: Option<RangeNames>,
@@ -232,7 +232,7 @@ fn one_node(tokens: &mut Tokens<'_>, clause: &str) -> Result<Node, DictError> {
     Ok(Node { name, value })
 }
 
-/// `NAME value NAME(..) ..)`, behind its opening parenthesis.
+/// `NAME value NAME(..) ..)`, after the opening parenthesis.
 fn group(tokens: &mut Tokens<'_>, clause: &str, depth: usize) -> Result<Vec<Node>, DictError> {
     if depth > limits::NESTING_MAX {
         return Err(tokens.unexpected(clause, &format!("at most {} nested parentheses", limits::NESTING_MAX)));
@@ -249,11 +249,11 @@ fn group(tokens: &mut Tokens<'_>, clause: &str, depth: usize) -> Result<Vec<Node
     Ok(nodes)
 }
 
-/// The functions that stand for values, and what they stand for: the port of ClickHouse's own protocol, and the
-/// database that the dictionary is in, which is known later.
+/// Functions that stand for values: the port of ClickHouse's own protocol, and the dictionary's database, which is
+/// known later.
 const CALLS: [(&str, &str); 2] = [("tcpPort", "9000"), ("currentDatabase", CURRENT_DATABASE)];
 
-/// A call of one of them.
+/// Reads a call of one of `CALLS`, which stands for `value`.
 fn call(tokens: &mut Tokens<'_>, clause: &str, value: &str) -> Result<String, DictError> {
     tokens.identifier(clause, "a function")?;
     tokens.expect(&Token::LParen, clause)?;

@@ -16,7 +16,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Columns in their parentheses, behind a name.
+    /// Columns in parentheses, as they follow a name.
     pub fn columns(self, columns: &[String]) -> String {
         match self {
             Form::Lines => format!("\n(\n    {}\n)", columns.join(",\n    ")),
@@ -24,7 +24,7 @@ impl Form {
         }
     }
 
-    /// What stands between two clauses.
+    /// The separator between two clauses.
     pub fn between(self) -> char {
         match self {
             Form::Lines => '\n',
@@ -39,21 +39,21 @@ impl Definition {
         self.to_sql_in(Form::Lines)
     }
 
-    /// The same in another form.
+    /// The statement of [`to_sql`](Self::to_sql) in another form.
     pub fn to_sql_in(&self, form: Form) -> String {
         self.print(Some(HIDDEN), form)
     }
 
-    /// The same with the password in it, for storage: `parse_create` reads back this very definition.
+    /// The statement with the password in it, for storage: `parse_create` reads back an equal definition.
     pub fn to_sql_with_secrets(&self) -> String {
         self.print(None, Form::Lines)
     }
 
-    /// The statement that makes a ClickHouse ask the dictionary source at `url` for what this dictionary has: in Native,
-    /// which it reads and writes fastest. `credentials` are a user and his password.
+    /// The statement that makes ClickHouse read this dictionary's rows from the dictionary source at `url`, in Native,
+    /// which it reads and writes fastest. `credentials` are a user and a password.
     pub fn to_sql_over_http(&self, url: &str, credentials: Option<(&str, &str)>) -> String {
         let mut there = self.clone();
-        // The rows have been computed when they get there.
+        // Rows arrive with their expressions computed.
         there.structure.attributes.iter_mut().for_each(|attribute| attribute.expression = None);
         let layout = match self.structure.key {
             Key::Simple { .. } => "DIRECT",
@@ -70,8 +70,8 @@ impl Definition {
         )
     }
 
-    /// Stands for all that decides what a stored row means: columns, their order, types and defaults, and
-    /// where rows come from (not as whom). Entries of a file with another one are not ours.
+    /// A hash of all that decides what a stored row means: columns, their order, types and defaults, and where rows
+    /// come from (not as which user). A file with another fingerprint is not this dictionary's.
     pub fn fingerprint(&self) -> u64 {
         let source = self.source.to_anonymous_node();
         let meaning = format!("{}{}\n{}", self.layout.name(), self.columns(Form::Lines), node(&source));
@@ -99,7 +99,7 @@ impl Definition {
             sql.push('.');
         }
         sql += &identifier(&self.name);
-        // Kept, and not shown.
+        // The UUID is stored, but not shown.
         if let (None, Some(uuid)) = (password, &self.uuid) {
             sql += " UUID '";
             print_fixed(&DataType::Uuid, uuid, &mut sql);
@@ -193,7 +193,7 @@ pub fn identifier(name: &str) -> String {
     if plain { name.to_string() } else { format!("`{}`", escape(name, '`')) }
 }
 
-/// Backslashes as ClickHouse writes them.
+/// Escapes a text with backslashes as ClickHouse does.
 fn escape(text: &str, quote: char) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

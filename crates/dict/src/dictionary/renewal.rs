@@ -13,16 +13,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
 impl Dictionary {
-    /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not kept. A
-    /// source that was left alone after a failure may be asked again: whoever reloads has mended it. What was connected
-    /// to it before is asked no more, nor are the programs of a pool. Where all rows are held, they are loaded anew, and
-    /// the old ones shown until the new ones are all there.
+    /// Forgets every entry, as SYSTEM RELOAD DICTIONARY does; requests under way are answered, but not cached. A source
+    /// that was left alone after a failure may be asked again: the user who reloads has mended it. Existing connections
+    /// and the processes of a pool are not used again. A layout that holds all rows loads them anew, and shows the old
+    /// ones until the load is complete.
     ///
     /// # Errors
-    /// That the cache cannot be emptied, or those of the source; the old rows are then still there.
+    /// The cache cannot be emptied, or an error of the source, which leaves the old rows.
     pub fn reload(&self) -> Result<(), DictError> {
         self.core.loader.connections.renew()?;
-        // Before requests are forgotten: those that begin after that are made on new connections.
+        // Before requests are forgotten, so that later ones are made on new connections.
         self.core.pool.drop_connections();
         self.forget_all()?;
         self.core.loader.storage.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
@@ -31,7 +31,7 @@ impl Dictionary {
     /// Forgets every entry.
     ///
     /// # Errors
-    /// That the cache cannot be emptied.
+    /// The cache cannot be emptied.
     pub(super) fn forget_all(&self) -> Result<(), DictError> {
         if let Some(store) = self.core.loader.storage.store() {
             self.forget_requests();
@@ -49,7 +49,7 @@ impl Dictionary {
         Ok(())
     }
 
-    /// What cannot be done with a layout that holds all rows: a row of its own cannot be forgotten or renewed.
+    /// Refuses a layout that holds all rows: it cannot forget or renew a single row.
     fn refuse_keys_of_full_load(&self) -> Result<(), DictError> {
         match self.core.loader.storage.full_load() {
             None => Ok(()),
@@ -64,8 +64,8 @@ impl Dictionary {
         }
     }
 
-    /// Forgets what is known of these keys (as for [`get`](Self::get)): whoever looks them up next asks the source.
-    /// That holds across a kill and a loss of power, too.
+    /// Forgets these keys (as for [`get`](Self::get)): the next lookup of them asks the source. That holds across a
+    /// kill and a loss of power, too.
     ///
     /// # Errors
     /// `UNSUPPORTED_METHOD` if the layout holds all rows; `CANNOT_OPEN_FILE` if the cache's files cannot be synced.
@@ -82,8 +82,8 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Asks the source for these keys now, whatever is known of them, and returns how many of them it has. What
-    /// was known stays if the source fails.
+    /// Asks the source for these keys now, cached or not, and returns how many of them it has. Cached rows stay if the
+    /// source fails.
     ///
     /// # Errors
     /// The errors of [`get`](Self::get) and [`invalidate`](Self::invalidate).
@@ -92,7 +92,7 @@ impl Dictionary {
         self.refresh_at(&self.place()?, keys)
     }
 
-    /// The same, waiting at this place.
+    /// Refreshes keys, waiting at `place`.
     pub(super) fn refresh_at(&self, place: &Place<'_>, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.core.note_use();
         let encoded = self.core.loader.key_format.encode(keys)?;
@@ -105,8 +105,8 @@ impl Dictionary {
         let deadline = self.deadline();
         let claim = match self.core.loader.storage.store() {
             Some(_) => {
-                // Joining a request that began earlier would bring what was true then, and one that began between the two
-                // may be keeping its rows already: nobody else has the table meanwhile.
+                // A request that began earlier would bring older rows, and one that began in between may be caching its
+                // rows already: the table stays locked between the two calls.
                 let mut table = self.forget_under_way(&batch.keys);
                 let claim = self.claim_in(&mut table, &batch.keys, keys, &unique, deadline)?;
                 debug_assert_eq!(claim.mine, 0..claim.flights.len(), "none is joined");
@@ -123,26 +123,26 @@ impl Dictionary {
         Ok(batch.finish().found().true_count())
     }
 
-    /// What is under way for these keys is answered, but neither kept nor joined: it may be older than the moment this
-    /// is called. Those that the source was asked for in vain may be asked for again.
+    /// Requests under way for these keys are answered, but neither cached nor joined: their rows may be older than this
+    /// call. Keys that were refused after a failure may be asked for again.
     pub(super) fn forget_requests_of(&self, keys: &KeyBatch) {
         drop(self.forget_under_way(keys));
     }
 
-    /// The same; whoever has the table locked still knows that nothing else is under way.
+    /// Does the same and returns the locked table: as long as it is locked, nothing else is under way for these keys.
     fn forget_under_way(&self, keys: &KeyBatch) -> MutexGuard<'_, FlightTable> {
         lock(&self.core.loader.refused_keys).remove((0..keys.len()).map(|row| keys.get(row)));
         let table = lock(&self.core.loader.table);
-        // Whoever puts rows has done so, or will see what is forgotten.
+        // A thread that caches rows has done so, or will see what is forgotten.
         let epoch = self.core.loader.epoch.write().unwrap_or_else(PoisonError::into_inner);
         table.forget(keys);
         drop(epoch);
         table
     }
 
-    /// The same for all keys.
+    /// Forgets the requests under way for all keys.
     pub(super) fn forget_requests(&self) {
-        // The table is locked before the epoch everywhere. Once both have moved on, nothing old is put.
+        // Lock order everywhere: the table, then the epoch. Once both have moved on, no old row is cached.
         let mut table = lock(&self.core.loader.table);
         *self.core.loader.epoch.write().unwrap_or_else(PoisonError::into_inner) += 1;
         table.clear();

@@ -16,27 +16,27 @@ use std::time::{Duration, Instant};
 /// How often a watcher looks whether its dictionary is still there.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// The first look may take so long if what is cached meanwhile is to stay.
+/// The first look may take this long if what is cached meanwhile is to stay.
 const FIRST_LOOK: Duration = Duration::from_secs(limits::FIRST_WATERMARK_SECONDS);
 
-/// A change may be so much later than now, by a clock or a time zone that is not ours.
+/// A change may be this much later than now, because of another clock or time zone.
 const AHEAD_SECONDS: i64 = 2 * 86_400;
 
 /// How far changes are known.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// From where on changes are looked for; `None`: nothing is known of what changed before.
+    /// The point after which changes are searched; `None`: nothing is known of earlier changes.
     watermark: Option<String>,
-    /// The end of the changes when it was looked at last, and since when it has been that.
+    /// The end of the changes at the last look, and since when it has been that.
     end: Option<(Tail, Instant)>,
-    /// All rows up to that end have been taken in, at a time when no more could come before it.
+    /// All rows up to that end were taken in, at a time when no more could come before it.
     settled: bool,
     /// A warning about how changes are found, for `last_exception`; empty: there is none.
     notice: String,
 }
 
 impl Known {
-    /// What an earlier run knew.
+    /// Restores the watermark of an earlier run.
     pub fn since(watermark: Option<String>) -> Known {
         Known { watermark, ..Known::default() }
     }
@@ -79,8 +79,8 @@ impl Dictionary {
             move |source| source.tail(Some(&watermark))
         })?;
         if tail.is_behind() {
-            // Whoever was as late has been taken back, or the source is another one; what was changed since may say that it
-            // was changed before the watermark.
+            // The latest row was taken back, or the source is another one; later changes may carry a time before the
+            // watermark.
             *known = Known::default();
             store.save_watermark(None);
             let renewed = self.look_first(&mut known, &updates, store)?;
@@ -92,7 +92,7 @@ impl Dictionary {
         if since.is_some() && known.settled {
             return Ok(0);
         }
-        // Asked now: what is committed while changed rows are asked for anew is in none of the answers.
+        // Decided now: rows committed while changed rows are asked for anew are in none of the answers.
         let rest_seconds = updates.lag_seconds.saturating_add(tail.unit_seconds).max(1);
         let is_final = since.is_some_and(|since| since.elapsed().as_secs() >= rest_seconds);
         let changes = self.ask_source(move |source| source.changes(&watermark))?;
@@ -119,15 +119,15 @@ impl Dictionary {
         Ok(renewed)
     }
 
-    /// Looks from where on changes are to be looked for, of which nothing is known.
+    /// Makes the first look: finds the watermark from which changes are searched.
     fn look_first(&self, known: &mut Known, updates: &Updates, store: &Store) -> Result<usize, DictError> {
         let began = Instant::now();
-        // Nothing is there that was asked for before this look.
+        // From here on no row is cached that was asked for before this look.
         self.forget_requests();
         let is_fresh = store.cache().stats().entries == 0;
         let tail = self.ask_source(|source| source.tail(None))?;
-        // What was read before the first watermark may have changed before it; but what changed while this look took less
-        // than the time that the first watermark is earlier than others comes behind it.
+        // Rows read before the first watermark may have changed before it. But the first watermark is FIRST_LOOK
+        // earlier than others: if this look took less, changes during it come after the watermark.
         let keeps = is_fresh && updates.lag_seconds > 0 && began.elapsed() < FIRST_LOOK;
         if !keeps {
             self.forget_requests();
@@ -141,7 +141,7 @@ impl Dictionary {
         Ok(0)
     }
 
-    /// Says so if the latest change is in the future, which hides all that come before then.
+    /// Returns a warning if the latest change is in the future, which hides all changes before then.
     fn is_ahead(&self, tail: &Tail) -> Option<String> {
         let now = i64::try_from(self.core.loader.clock.now()).unwrap_or(i64::MAX);
         let is_ahead = tail.at? > now.saturating_add(AHEAD_SECONDS);
@@ -151,7 +151,7 @@ impl Dictionary {
         ))
     }
 
-    /// Asks anew for the keys of `keys` that are cached; one that is gone is then known to be.
+    /// Asks anew for the keys of `keys` that are cached; a key that is gone is then cached as absent.
     fn renew_cached(&self, store: &Store, keys: &[ArrayRef]) -> Result<usize, DictError> {
         let count = keys.first().map_or(0, |column| column.len());
         if count == 0 {
@@ -164,7 +164,7 @@ impl Dictionary {
             let length = limits::KEYS_PER_REQUEST_MAX.min(count - first);
             let keys: Vec<ArrayRef> = keys.iter().map(|column| column.slice(first, length)).collect();
             let encoded = self.core.loader.key_format.encode(&keys)?;
-            // A row that is under way may have been read before it was changed, and is cached only after this look.
+            // A row under way may have been read before it was changed, and would be cached only after this look.
             self.forget_requests_of(&encoded);
             let rows = self.possible_rows(&keys, encoded.len());
             let probed: Vec<Key<'_>> =
@@ -173,8 +173,8 @@ impl Dictionary {
             store.get_many(&probed, now, |i, outcome| match outcome {
                 Outcome::Hit { .. } | Outcome::Negative { .. } => cached.push(i),
                 Outcome::Expired { .. } if shows_expired => cached.push(i),
-                // What has expired is fresh again when somebody sets the clock back. What the cache has lost sight of may
-                // be on flash still, as it was before the change, and the next recovery would find it.
+                // An expired row is fresh again if the clock is set back. A row that the cache misses may still be on
+                // flash as it was before the change, and the next recovery would find it.
                 Outcome::Expired { .. } | Outcome::Miss => forgotten.push(probed[i]),
             });
             store.cache().delete_many(&forgotten);
@@ -189,8 +189,8 @@ impl Dictionary {
             let deadline = self.deadline();
             match self.refresh_at(&Place::of_own_thread(), &keys) {
                 Ok(_) => renewed += cached.len(),
-                // They have changed, and may not stay as they were: whoever asks for them next asks the source. To begin
-                // with them again at the next look would take as long as this did, or fail for the same row.
+                // They have changed, and may not stay cached: the next lookup asks the source. Retrying them at the
+                // next look would take as long as this did, or fail for the same row.
                 Err(error)
                     if error.is_of_request()
                         || error.kind() == Code::TimeoutExceeded && Instant::now() >= deadline =>
@@ -201,7 +201,7 @@ impl Dictionary {
                 Err(error) => return Err(error),
             }
         }
-        // Before the watermark says that these changes are known.
+        // Synced before the watermark says that these changes are known.
         store.sync_changes()?;
         Ok(renewed)
     }

@@ -1,4 +1,4 @@
-//! Rows that are still coming, and how they are arranged.
+//! Rows that are being loaded, and how they are arranged.
 
 use super::keys::{DuplicatePolicy, Keys};
 use super::networks::{Network, Networks};
@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex};
 
 /// How the rows of a layout are arranged.
 pub(super) enum Arrangement {
-    /// FLAT: the last of several rows of a key counts, and they are shown in the order of their keys.
+    /// FLAT: the last row of a key counts; rows are shown in the order of their keys.
     Numbered,
-    /// HASHED and the like: the first of several counts, and they are shown in the order of the source.
+    /// HASHED and the like: the first row of a key counts; rows are shown in the order of the source.
     Hashed,
     /// RANGE_HASHED.
     Ranged(Bounds),
@@ -34,7 +34,7 @@ pub(super) enum Arrangement {
 
 impl Arrangement {
     /// # Errors
-    /// A DEFAULT that is no value of its type, or a setting that is none.
+    /// A DEFAULT that is no value of its type, or an invalid setting.
     pub fn new(
         form: FullLoadLayout,
         definition: &Definition,
@@ -60,15 +60,15 @@ impl Arrangement {
     }
 }
 
-/// Rows that are still coming.
+/// Rows that are being loaded.
 pub(super) struct Builder<'a> {
     arrangement: &'a Arrangement,
     rows: Rows,
-    /// Of those that are found by their keys alone.
+    /// Keys of rows that are found by their keys alone.
     keys: Keys,
-    /// Of those that are found by addresses.
+    /// Networks of rows that are found by addresses.
     networks: Vec<Network>,
-    /// Of those that are found by points.
+    /// Polygons of rows that are found by points.
     drawing: Drawing,
     loaded_at: u64,
 }
@@ -79,10 +79,10 @@ impl Builder<'_> {
         Builder { arrangement, rows, keys, networks, drawing, loaded_at }
     }
 
-    /// Adds a row, which `encode` appends; `is_null` says of an attribute whether the source has NULL there.
+    /// Adds a row, which `encode` appends; `is_null` says whether the source has NULL for an attribute.
     ///
     /// # Errors
-    /// `LIMIT_EXCEEDED` if there are more than 32 bits can count, and what is wrong with the key.
+    /// `LIMIT_EXCEEDED` if the rows are more than 32 bits can count, and errors of the key.
     pub fn add(
         &mut self,
         key: &[u8],
@@ -111,10 +111,10 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// All of them.
+    /// Makes the snapshot of all rows.
     ///
     /// # Errors
-    /// As of [`add`](Self::add).
+    /// The errors of [`add`](Self::add).
     pub fn finish(self) -> Result<Snapshot, DictError> {
         let Builder { arrangement, mut rows, keys, networks, drawing, loaded_at } = self;
         rows.shrink();

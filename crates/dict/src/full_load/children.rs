@@ -11,15 +11,15 @@ pub struct Children {
     children: Vec<u64>,
 }
 
-/// ClickHouse's hash tables begin with `1 << 8` places, and have four times as many, later twice, when they are more
-/// than half full.
+/// ClickHouse's hash tables begin with `1 << 8` places, and grow fourfold, later twofold, when they are more than half
+/// full.
 const PLACES_BITS: u32 = 8;
-/// Bits from which on they only double.
+/// From this many bits on they only double.
 const PLACES_BITS_LARGE: u32 = 23;
 
 impl Children {
-    /// Of `(parent, child)`, in the order of the rows. Siblings come in the order in which ClickHouse shows them: in
-    /// HASHED and SPARSE_HASHED that is the order of its hash table, in the others that of the rows.
+    /// Takes `(parent, child)` pairs in the order of the rows. Siblings come in ClickHouse's order: in HASHED and
+    /// SPARSE_HASHED that of its hash table, in other layouts that of the rows.
     pub(super) fn new(mut pairs: Vec<(u64, u64)>, form: FullLoadLayout) -> Children {
         match form {
             FullLoadLayout::Hashed | FullLoadLayout::SparseHashed => {
@@ -39,7 +39,7 @@ impl Children {
         Children { parents, starts, children: pairs.into_iter().map(|(_, child)| child).collect() }
     }
 
-    /// The keys whose parent this one is.
+    /// The children of `parent`.
     pub fn of(&self, parent: u64) -> &[u64] {
         match self.parents.binary_search(&parent) {
             Ok(place) => &self.children[self.starts[place] as usize..self.starts[place + 1] as usize],
@@ -53,7 +53,7 @@ impl Children {
     }
 }
 
-/// How many places ClickHouse's table has for so many rows.
+/// The number of places of ClickHouse's table for `rows` rows.
 fn places(rows: usize) -> u64 {
     let mut bits = PLACES_BITS;
     while rows as u64 > 1 << (bits - 1) {
@@ -62,7 +62,7 @@ fn places(rows: usize) -> u64 {
     1 << bits
 }
 
-/// MurmurHash3's finalizer: what ClickHouse's hash tables place integers by.
+/// MurmurHash3's finalizer, by which ClickHouse's hash tables place integers.
 pub fn murmur3_finalizer(key: u64) -> u64 {
     let mut mixed = (key ^ (key >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);

@@ -1,4 +1,4 @@
-//! Dictionaries that hold all rows: when these are loaded, and who waits for that.
+//! Dictionaries that hold all rows: when rows are loaded, and which lookups wait for that.
 
 use super::{Children, FullLoad, FullLoadRows, Load, Snapshot, Turn};
 use crate::config::LayoutKind;
@@ -10,14 +10,14 @@ use crate::resident::Columns;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How often a watcher looks whether its dictionary is still there, and due.
+/// How often a watcher checks whether its dictionary still exists and is due.
 const PULSE: Duration = Duration::from_secs(1);
 
 impl Dictionary {
-    /// The way down its hierarchy; `None`: it has no hierarchy, or not all rows.
+    /// The children of its keys; `None`: it has no hierarchy, or does not hold all rows.
     ///
     /// # Errors
-    /// What is wrong with loading the rows, where they are not there yet.
+    /// The errors of loading the rows, if they are not there yet.
     pub fn children(&self) -> Result<Option<Arc<Children>>, DictError> {
         let loader = &self.core.loader;
         let parent = self.definition.structure.parent_index();
@@ -30,12 +30,12 @@ impl Dictionary {
         full_load.rows(self)?.children(*layout, &loader.row_format, parent).map(Some)
     }
 
-    /// The load whose rows lookups show, of a dictionary that holds all rows and has loaded them.
+    /// The load whose rows lookups show, if the dictionary holds all rows and has loaded them.
     pub fn shown_load(&self) -> ShownLoad {
         ShownLoad(self.core.loader.storage.full_load().and_then(FullLoad::snapshot))
     }
 
-    /// Begins to load the rows anew if LIFETIME is over and the source is not to be left alone.
+    /// Begins to load the rows anew if LIFETIME is over and the source is not left alone after a failure.
     fn renew_if_due(&self) {
         let loader = &self.core.loader;
         if let Some(full_load) =
@@ -47,18 +47,18 @@ impl Dictionary {
     }
 }
 
-/// A load: several lookups that begin and end with the same one saw the rows of that one only.
+/// Identity of a loaded snapshot. Lookups between two equal values saw one snapshot.
 pub struct ShownLoad(Option<Arc<Snapshot>>);
 
 impl PartialEq for ShownLoad {
     fn eq(&self, other: &Self) -> bool {
-        // As long as one is held, no other has its place.
+        // The Arc is held, so no later snapshot can have its address: comparing pointers is safe.
         self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
     }
 }
 
 impl FullLoad {
-    /// All rows. Who needs them first has them loaded; who needs them meanwhile waits for that, too.
+    /// All rows. The first caller has them loaded; callers meanwhile wait for that load.
     pub(super) fn rows(&self, dictionary: &Dictionary) -> Result<Arc<Snapshot>, DictError> {
         dictionary.definition.require_attributes()?;
         if let Some(snapshot) = self.snapshot() {
@@ -71,7 +71,7 @@ impl FullLoad {
         }
         let (Turn::Mine(number) | Turn::Another(number)) = self.begin(dictionary);
         let outcome = self.end_of(dictionary, number);
-        // A load that failed behind one that did not is no concern of a lookup.
+        // A lookup ignores a failed load if an earlier one succeeded.
         self.snapshot().ok_or_else(|| outcome.err().unwrap_or_else(|| loader.not_started()))
     }
 
@@ -100,7 +100,7 @@ impl FullLoad {
         match self.begin(dictionary) {
             Turn::Mine(number) => self.end_of(dictionary, number),
             Turn::Another(number) => {
-                // It may have read rows before they were what they are now.
+                // That load may have read older rows.
                 let _ = self.wait_for(dictionary, number)?;
                 let (Turn::Mine(number) | Turn::Another(number)) = self.begin(dictionary);
                 self.end_of(dictionary, number)
@@ -115,21 +115,21 @@ impl FullLoad {
         if let Turn::Mine(_) = turn {
             let load = Load::new(&core.loader);
             let update = &dictionary.definition.layout.update;
-            // Where it cannot begin, the load is dropped, and has ended.
+            // If it cannot begin, the load is dropped, which ends it.
             let _ = begin(&core.readers, &core.loader, update, move |_, connection| load.run(connection));
         }
         turn
     }
 
-    /// Waits for the end of a load, and gives what came of it.
+    /// Waits for the end of a load, and returns its outcome.
     fn end_of(&self, dictionary: &Dictionary, number: u64) -> Result<(), DictError> {
         self.wait_for(dictionary, number)?
     }
 
-    /// Waits for the end of a load. The inner result is what came of it.
+    /// Waits for the end of a load. The inner result is its outcome.
     ///
     /// # Errors
-    /// It has not ended in time, or too many wait.
+    /// The load has not ended in time, or too many lookups wait.
     fn wait_for(&self, dictionary: &Dictionary, number: u64) -> Result<Result<(), DictError>, DictError> {
         let deadline = dictionary.deadline();
         let loader = &dictionary.core.loader;
@@ -145,7 +145,7 @@ impl FullLoad {
         }
         let watched = Arc::downgrade(dictionary);
         let thread = std::thread::Builder::new().name("granary-lifetime".into());
-        // Without a thread the rows stay until somebody reloads them.
+        // Without a thread the rows stay until a reload.
         let _ = thread.spawn(move || watch(&watched));
     }
 }

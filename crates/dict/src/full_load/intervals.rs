@@ -1,14 +1,14 @@
-//! Intervals that are searched for those with a value in them.
+//! Interval trees, searched for the intervals that contain a value.
 
-/// From one number to another, both in it. Intervals in the order of `low` are a tree: the middle one is the root of
-/// those before and of those behind it.
+/// The numbers from `low` to `high`, both included. Intervals in the order of `low` are a tree: the middle one is the
+/// root of those before and those after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval {
     pub low: u64,
     pub high: u64,
-    /// The greatest `high` in the tree of which this is the root.
+    /// The greatest `high` in the tree with this root.
     reach: u64,
-    /// What it is the interval of.
+    /// The item that the interval belongs to.
     pub item: u32,
 }
 
@@ -25,20 +25,20 @@ pub(super) fn make_tree(intervals: &mut [Interval]) {
     set_reach(intervals);
 }
 
-/// The same of intervals in any order.
+/// Makes a tree of intervals in any order.
 pub(super) fn make_tree_of(intervals: &mut [Interval]) {
     intervals.sort_unstable_by_key(|interval| interval.low);
     make_tree(intervals);
 }
 
-/// Says what the root's reach is. How deep this goes is the logarithm of the tree's size.
+/// Sets the reach of all nodes, and returns the root's. The depth is the logarithm of the tree's size.
 fn set_reach(tree: &mut [Interval]) -> u64 {
     let Some((before, [root, behind @ ..])) = tree.split_at_mut_checked(tree.len() / 2) else { return 0 };
     root.reach = root.high.max(set_reach(before)).max(set_reach(behind));
     root.reach
 }
 
-/// The place of the first interval of a tree that ends at a value or behind it.
+/// The index of the first interval that ends at `value` or later.
 pub(super) fn first_reaching(tree: &[Interval], value: u64) -> Option<usize> {
     let (before, [root, behind @ ..]) = tree.split_at(tree.len() / 2) else { return None };
     if root.reach < value {
@@ -49,7 +49,7 @@ pub(super) fn first_reaching(tree: &[Interval], value: u64) -> Option<usize> {
         .or_else(|| first_reaching(behind, value).map(|at| before.len() + 1 + at))
 }
 
-/// The place of the last one of the first `count` that does.
+/// The index of the last such interval among the first `count`.
 pub(super) fn last_reaching(tree: &[Interval], count: usize, value: u64) -> Option<usize> {
     let (before, [root, behind @ ..]) = tree.split_at(tree.len() / 2) else { return None };
     if root.reach < value {
@@ -64,14 +64,14 @@ pub(super) fn last_reaching(tree: &[Interval], count: usize, value: u64) -> Opti
         .or_else(|| last_reaching(before, before.len(), value))
 }
 
-/// Visits the items of the intervals with a value in them.
+/// Visits the items of the intervals that contain `value`.
 pub(super) fn each_with(tree: &[Interval], value: u64, visit: &mut impl FnMut(u32)) {
     let (before, [root, behind @ ..]) = tree.split_at(tree.len() / 2) else { return };
     if root.reach < value {
         return;
     }
     each_with(before, value, visit);
-    // Those behind begin no earlier.
+    // Intervals after the root begin no earlier.
     if root.low <= value {
         if root.high >= value {
             visit(root.item);

@@ -20,7 +20,7 @@ pub(super) enum DuplicatePolicy {
 }
 
 impl Keys {
-    /// The keys of rows of which no two have the same key.
+    /// Indexes rows with distinct keys.
     pub fn of(rows: &Rows) -> Keys {
         let mut places = HashTable::with_capacity(rows.len());
         let hash = |place: &u32| XxHash3_64::oneshot(rows.key(*place));
@@ -30,10 +30,10 @@ impl Keys {
         Keys { places }
     }
 
-    /// Adds a row, which `encode` appends, unless it does not count.
+    /// Adds a row, which `encode` appends, unless an earlier one with its key counts.
     ///
     /// # Errors
-    /// `LIMIT_EXCEEDED` if there are more than 32 bits can count.
+    /// `LIMIT_EXCEEDED` if the rows are more than 32 bits can count.
     pub fn add(
         &mut self,
         rows: &mut Rows,
@@ -66,7 +66,7 @@ impl Keys {
         self.places.allocation_size()
     }
 
-    /// How many there are, of how many there is room for.
+    /// The number of keys, and the capacity.
     pub fn filled(&self) -> (usize, usize) {
         (self.places.len(), self.places.capacity())
     }

@@ -1,6 +1,6 @@
 //! Layouts that hold all rows of the source: FLAT, HASHED, RANGE_HASHED, IP_TRIE, POLYGON, REGEXP_TREE and the like.
-//! What is not there is known not to be in the source, which is read whole at the first use, at SYSTEM RELOAD
-//! DICTIONARY, and when LIFETIME is over.
+//! A key without a row is not in the source, which is read whole at the first use, at SYSTEM RELOAD DICTIONARY, and
+//! when LIFETIME is over.
 
 mod builder;
 mod children;
@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 /// The rows, and the loads that replace them: one at a time, numbered from 1.
 pub(crate) struct FullLoad {
     arrangement: Arrangement,
-    /// What lookups show, for as long as they need it; replaced as a whole. `None`: nothing has been loaded yet.
+    /// The rows that lookups show; replaced as a whole. `None`: nothing has been loaded yet.
     snapshot: RwLock<Option<Arc<Snapshot>>>,
     loads: Mutex<Loads>,
     ended: Condvar,
@@ -50,18 +50,18 @@ pub(crate) struct FullLoad {
 struct Loads {
     begun: u64,
     ended: u64,
-    /// Of the last that ended.
+    /// Failure of the last load that ended.
     failure: Option<DictError>,
-    /// When the rows are to be loaded anew; `None`: they are not, until somebody asks for that.
+    /// When the rows are to be loaded anew; `None`: only on request.
     due: Option<Due>,
 }
 
-/// A time, by the two clocks that tell it: one is set back by people, the other stands still while the machine sleeps.
+/// A time, on two clocks: one can be set back, the other stands still while the machine sleeps.
 #[derive(Clone, Copy)]
 struct Due {
     /// Unix seconds.
     at: u64,
-    /// What [`Clock::elapsed`] has then.
+    /// The value of [`Clock::elapsed`] at that time.
     elapsed: Duration,
 }
 
@@ -78,19 +78,19 @@ impl Due {
     }
 }
 
-/// A load that somebody waits for.
+/// A load to wait for.
 pub(crate) enum Turn {
-    /// It has to be begun, with [`Load`].
+    /// The caller has to begin it, with [`Load`].
     Mine(u64),
     /// It is under way.
     Another(u64),
 }
 
 impl FullLoad {
-    /// `format` is of the source's rows.
+    /// `format` is that of the source's rows.
     ///
     /// # Errors
-    /// What is wrong with the definition.
+    /// Errors of the definition.
     pub fn new(
         layout: FullLoadLayout,
         definition: &Definition,
@@ -105,7 +105,7 @@ impl FullLoad {
         })
     }
 
-    /// What there is.
+    /// The rows loaded last, if there are any.
     pub fn snapshot(&self) -> Option<Arc<Snapshot>> {
         self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -163,7 +163,7 @@ impl FullLoad {
         }
     }
 
-    /// A load ended; rows that it brought are to be loaded anew when it is `due`.
+    /// Ends a load; rows that it brought are to be loaded anew when it is `due`.
     fn end(&self, outcome: Result<Snapshot, DictError>, due: Option<Due>) {
         let mut loads = lock(&self.loads);
         match outcome {
@@ -179,10 +179,10 @@ impl FullLoad {
     }
 }
 
-/// A load that has been begun. It ends when this is dropped, whatever comes of it.
+/// A load that has begun. Dropping it ends the load, whatever its outcome.
 pub(crate) struct Load {
     loader: Arc<Loader>,
-    /// When what it brings is over: LIFETIME begins with the load.
+    /// When its rows are over: LIFETIME begins with the load.
     due: Option<Due>,
     outcome: Option<Result<Snapshot, DictError>>,
 }

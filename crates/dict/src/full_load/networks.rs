@@ -1,4 +1,4 @@
-//! Rows found by an address in the network that each has for its key.
+//! IP_TRIE: rows whose keys are networks, found by an address.
 
 use super::rows::Rows;
 use crate::config::KeyAccess;
@@ -7,13 +7,13 @@ use crate::row::{put_varint, text_span};
 use crate::types::{ipv4_from_text, ipv4_to_text, ipv6_from_text, ipv6_text};
 use std::net::Ipv4Addr;
 
-/// The addresses that begin with the same bits; those of IPv4 as they are mapped into IPv6.
+/// The addresses that begin with the same bits; IPv4 is mapped into IPv6.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Network {
     first: u128,
     bits: u8,
     family: Family,
-    /// Of its row.
+    /// Place of its row.
     place: u32,
 }
 
@@ -23,11 +23,11 @@ enum Family {
     V6,
 }
 
-/// Networks as a line of addresses: from one start to the next, all belong to the same row.
+/// Networks as a line of addresses: all addresses from one start to the next belong to the same row.
 pub(super) struct Networks {
     /// In order, the least address first.
     starts: Vec<u128>,
-    /// The row of the smallest network from there on, or `NOWHERE`.
+    /// The row of the smallest network at each start, or `NOWHERE`.
     places: Vec<u32>,
     count: usize,
 }
@@ -35,7 +35,7 @@ pub(super) struct Networks {
 const NOWHERE: u32 = u32::MAX;
 
 impl Network {
-    /// Reads the key of a row: an address, alone or with the number of its bits that count.
+    /// Reads the key of a row: an address, alone or with a prefix length.
     ///
     /// # Errors
     /// `CANNOT_PARSE_INPUT_ASSERTION_FAILED`.
@@ -67,7 +67,7 @@ impl Network {
         self.first | u128::MAX.checked_shr(self.bits.into()).unwrap_or(0)
     }
 
-    /// As ClickHouse shows it: beside networks of IPv6, one of IPv4 is one of them.
+    /// The network as ClickHouse shows it: beside IPv6 networks, an IPv4 one is shown as IPv6.
     fn text(self, beside: Family) -> String {
         match beside {
             Family::V4 => format!("{}/{}", ipv4_to_text(self.first as u32), self.bits - 96),
@@ -77,8 +77,8 @@ impl Network {
 }
 
 impl Networks {
-    /// Puts rows into the order of their networks, with their networks' texts for keys, and behind themselves if these
-    /// are attributes, too. Of rows of the same network the first one counts.
+    /// Sorts rows by their networks; the networks' texts become the keys, and are also appended to the rows if keys are
+    /// attributes, too. Of rows of the same network the first one counts.
     ///
     /// # Errors
     /// `LIMIT_EXCEEDED` if rows become longer than 32 bits can count.
@@ -109,10 +109,10 @@ impl Networks {
         Ok((sorted, Networks::line(&networks)))
     }
 
-    /// The line of networks that are in order.
+    /// Makes the line of sorted networks.
     fn line(networks: &[Network]) -> Networks {
         let mut line = Networks { starts: vec![0], places: vec![NOWHERE], count: networks.len() };
-        // Those that the address is in, the largest first.
+        // Networks that contain the address, the largest first.
         let mut around: Vec<&Network> = Vec::new();
         for network in networks {
             line.leave(&mut around, |end| end < network.first);
@@ -125,7 +125,7 @@ impl Networks {
         line
     }
 
-    /// Goes out of the networks that end where `is_over` says so.
+    /// Leaves the networks for whose end `is_over` holds.
     fn leave(&mut self, around: &mut Vec<&Network>, is_over: impl Fn(u128) -> bool) {
         while let Some(network) = around.pop_if(|network| is_over(network.last())) {
             if let Some(next) = network.last().checked_add(1) {
@@ -134,7 +134,7 @@ impl Networks {
         }
     }
 
-    /// From here on addresses belong to another row.
+    /// Addresses from `start` on belong to the row at `place`.
     fn put(&mut self, start: u128, place: u32) {
         if self.starts.last() == Some(&start) {
             self.starts.pop();
@@ -144,7 +144,7 @@ impl Networks {
         self.places.push(place);
     }
 
-    /// The place of the row for an address, 16 bytes in the order of the network.
+    /// The place of the row for an address, 16 bytes in network byte order.
     pub fn find(&self, key: &[u8]) -> Option<u32> {
         let address = u128::from_be_bytes(key.try_into().ok()?);
         let at = self.starts.partition_point(|start| *start <= address).checked_sub(1)?;
@@ -155,7 +155,7 @@ impl Networks {
         self.starts.capacity() * size_of::<u128>() + self.places.capacity() * size_of::<u32>()
     }
 
-    /// How many there are: there is room for no others.
+    /// The number of networks, which is also the capacity.
     pub fn filled(&self) -> (usize, usize) {
         (self.count, self.count)
     }

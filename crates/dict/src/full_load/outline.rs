@@ -1,4 +1,4 @@
-//! Polygons as keys have them.
+//! Polygons read from keys.
 
 use crate::error::{Code, DictError};
 use crate::lookup_key::Outline;
@@ -6,7 +6,7 @@ use crate::row::{Raw, items, text_span};
 use crate::types::DataType;
 use std::ops::Range;
 
-/// Polygons that are still coming.
+/// Polygons that are being loaded.
 #[derive(Default)]
 pub(super) struct Drawing {
     pub polygons: Vec<Polygon>,

@@ -1,4 +1,4 @@
-//! Rows found by a point in the polygons that each has for its key.
+//! POLYGON: rows whose keys are polygons, found by a point.
 
 use super::intervals::{self, Interval};
 use super::outline::{Drawing, Segment, coordinates};
@@ -9,14 +9,14 @@ use std::ops::Range;
 /// All polygons, the one with the smallest area first.
 pub(super) struct Polygons {
     shapes: Vec<Shape>,
-    /// From the lowest to the highest point of each, its place in `shapes` the item: a tree.
+    /// A tree of the intervals from the lowest to the highest point of each shape; items are places in `shapes`.
     heights: Vec<Interval>,
-    /// The same of their sides: a tree for each shape.
+    /// The same intervals of their sides: a tree for each shape.
     sides: Vec<Interval>,
     segments: Vec<Segment>,
 }
 
-/// How wide a polygon is, where its sides are, and whose it is.
+/// A polygon's width, its sides, and the place of its row.
 #[derive(Clone, Debug)]
 struct Shape {
     left: f64,
@@ -29,7 +29,7 @@ struct Shape {
 #[derive(PartialEq)]
 enum Side {
     On,
-    /// A line to the right of it crosses the segment.
+    /// A ray from it to the right crosses the segment.
     Left,
     Elsewhere,
 }
@@ -58,7 +58,7 @@ impl Polygons {
         Polygons { shapes, heights, sides, segments }
     }
 
-    /// The place of the row with the smallest polygon that a point, its x and its y, is in or on the border of.
+    /// The place of the row with the smallest polygon that contains a point (x, y), its border included.
     pub fn find(&self, key: &[u8]) -> Option<u32> {
         let point = coordinates(Raw::Items(key)).ok()?;
         let height = rank(point[1])?;
@@ -73,7 +73,7 @@ impl Polygons {
         smallest.map(|at| self.shapes[at as usize].place)
     }
 
-    /// Whether a point is on a side, or a line from it crosses an odd number of them.
+    /// Whether a point is on a side, or a ray from it crosses an odd number of sides.
     fn covers(&self, shape: &Shape, point: [f64; 2], height: u64) -> bool {
         let (mut is_on, mut is_inside) = (false, false);
         let sides = &self.sides[shape.sides.start as usize..shape.sides.end as usize];
@@ -91,20 +91,20 @@ impl Polygons {
             + self.segments.capacity() * size_of::<Segment>()
     }
 
-    /// How many there are: there is room for no others.
+    /// The number of polygons, which is also the capacity.
     pub fn filled(&self) -> (usize, usize) {
         (self.shapes.len(), self.shapes.len())
     }
 }
 
 impl Segment {
-    /// From its lower to its higher end.
+    /// The interval from its lower to its higher end.
     fn height(&self, item: u32) -> Option<Interval> {
         let (y, to_y) = (rank(self.0[1])?, rank(self.1[1])?);
         Interval::new(y.min(to_y), y.max(to_y), item)
     }
 
-    /// Of the two ends the lower one belongs to it: a line through a corner crosses one side or none.
+    /// A segment includes its lower end only: a ray through a corner crosses one side, or an even number.
     fn side(&self, [x, y]: [f64; 2]) -> Side {
         let Segment([from_x, from_y], [to_x, to_y]) = *self;
         let turn = (to_x - from_x) * (y - from_y) - (to_y - from_y) * (x - from_x);

@@ -1,4 +1,4 @@
-//! Rows found by a key and a value between the bounds of each.
+//! RANGE_HASHED: rows found by a key and a value within the row's bounds.
 
 use super::intervals::{self, Interval};
 use super::rows::Rows;
@@ -16,26 +16,26 @@ use twox_hash::XxHash3_64;
 #[derive(Clone)]
 pub(super) struct Bounds {
     settings: RangeSettings,
-    /// Whether the key is one number, which has all its bytes where a value is behind it.
+    /// Whether the key is one number, which keeps all its bytes when a value follows it.
     is_number: bool,
     data_type: DataType,
-    /// Where a row has them.
+    /// Where a row has its bounds.
     spans: [Range<usize>; 2],
-    /// What a row gets where the source has NULL.
+    /// A row's bounds where the source has NULL.
     open: [Fixed; 2],
 }
 
-/// Ranges of all keys, those of a key together.
+/// Ranges of all keys, grouped by key.
 pub(super) struct Ranges {
     bounds: Bounds,
     /// By the hash of the key.
     groups: HashTable<Group>,
-    /// Of a key in the order of their first values, and of their last ones where these are the same; of rows with
-    /// the same range the one that counts comes first or last, as the strategy wants it. Items are places of rows.
+    /// Ranges of a key are in the order of their lower bounds, then of their upper ones; of rows with the same range
+    /// the one that counts comes first or last, as the strategy requires. Items are places of rows.
     intervals: Vec<Interval>,
 }
 
-/// Where in `intervals` those of a key are.
+/// A key's part of `intervals`.
 #[derive(Clone, Copy)]
 struct Group {
     first: u32,
@@ -72,7 +72,7 @@ impl Bounds {
         Ok(())
     }
 
-    /// The range of a row; `None`: no value lies in it.
+    /// The range of a row; `None`: it is empty.
     fn interval(&self, rows: &Rows, place: u32) -> Option<Interval> {
         let rank = |span: &Range<usize>| self.data_type.rank(&rows.row(place)[span.clone()]);
         Interval::new(rank(&self.spans[0])?, rank(&self.spans[1])?, place)
@@ -108,7 +108,7 @@ impl Ranges {
         Ranges { bounds: bounds.clone(), groups, intervals }
     }
 
-    /// The place of the row for a key with a value behind it.
+    /// The place of the row for a key followed by a value.
     pub fn find(&self, rows: &Rows, key_and_value: &[u8]) -> Option<u32> {
         let (key, value) =
             key_and_value.split_at(key_and_value.len().checked_sub(self.bounds.spans[0].len())?);
@@ -117,7 +117,7 @@ impl Ranges {
         let is_it = |group: &Group| rows.key(self.intervals[group.first as usize].item) == key;
         let group = self.groups.find(XxHash3_64::oneshot(key), is_it)?;
         let intervals = &self.intervals[group.first as usize..][..group.count as usize];
-        // Those that begin behind the value are out of question.
+        // Intervals that begin after the value cannot contain it.
         let begun = intervals.partition_point(|interval| interval.low <= value);
         let found = match self.bounds.settings.overlap {
             Overlap::First => intervals::first_reaching(intervals, value).filter(|&at| at < begun),
@@ -130,7 +130,7 @@ impl Ranges {
         self.groups.allocation_size() + self.intervals.capacity() * size_of::<Interval>()
     }
 
-    /// How many keys there are, of how many there is room for.
+    /// The number of keys, and the capacity.
     pub fn filled(&self) -> (usize, usize) {
         (self.groups.len(), self.groups.capacity())
     }
@@ -155,7 +155,7 @@ mod tests {
         (rows, ranges)
     }
 
-    /// The same, found by looking at all of them.
+    /// The place, found by a linear search.
     fn place(overlap: Overlap, all: &[(u64, i16, i16)], key: u64, value: i16) -> Option<u32> {
         let has =
             |&(_, &(of, low, high)): &(usize, &(u64, i16, i16))| of == key && (low..=high).contains(&value);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_key_of_many_ranges_is_as_quick_as_any() {
-        // One that has all values, before 100 000 that have one each: who looked at them in turn would not end.
+        // One range has all values, before 100 000 that have one each: a linear search would not end.
         let mut all = vec![(7, i16::MIN, i16::MAX)];
         all.extend((0..100_000).map(|i| (7, (i % 1000) as i16, (i % 1000) as i16)));
         let (rows, ranges) = ranges(Overlap::Last, &all);

@@ -9,7 +9,7 @@ use crate::row::{Column, Decoder};
 use arrow::array::RecordBatch;
 use std::sync::Arc;
 
-/// How far they have been read. A reload meanwhile is not seen.
+/// A read of all rows. A reload meanwhile is not seen.
 pub(crate) struct FullLoadRows {
     loader: Arc<Loader>,
     columns: Columns,
@@ -42,7 +42,7 @@ impl FullLoadRows {
         if count == 0 {
             return Ok(None);
         }
-        // As in ClickHouse, where reading a row is looking it up.
+        // As in ClickHouse, where reading a row counts as a lookup.
         loader.counters.keys_requested.add(count);
         loader.counters.keys_hit.add(count);
         let mut columns = keys.into_iter().map(Column::finish).collect::<Result<Vec<_>, _>>()?;

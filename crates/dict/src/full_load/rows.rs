@@ -1,11 +1,11 @@
-//! Keys and rows, one behind the other.
+//! Keys and rows in one buffer.
 
 use crate::error::{Code, DictError};
 
-/// Rows with their keys, each of which has a place.
+/// Rows with their keys; each has a place.
 #[derive(Default)]
 pub(crate) struct Rows {
-    /// Keys, each with its row behind it.
+    /// Keys, each followed by its row.
     bytes: Vec<u8>,
     /// In the order in which they are shown.
     spans: Vec<Span>,
@@ -44,7 +44,7 @@ impl Rows {
     /// Adds a row, which `encode` appends, at the last place.
     ///
     /// # Errors
-    /// `LIMIT_EXCEEDED` if there are more than 32 bits can count.
+    /// `LIMIT_EXCEEDED` if the rows are more than 32 bits can count.
     pub fn push(&mut self, key: &[u8], encode: impl FnOnce(&mut Vec<u8>)) -> Result<u32, DictError> {
         let place = u32::try_from(self.spans.len()).map_err(|_| too_many())?;
         let span = self.append(key, encode)?;
@@ -52,24 +52,24 @@ impl Rows {
         Ok(place)
     }
 
-    /// Puts another row at the place of one with the same key, whose bytes stay.
+    /// Replaces the row at `place`, which keeps its key; the old bytes are not freed.
     ///
     /// # Errors
-    /// As of [`push`](Self::push).
+    /// The errors of [`push`](Self::push).
     pub fn replace(&mut self, place: u32, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), DictError> {
         let key = self.key(place).to_vec();
         self.spans[place as usize] = self.append(&key, encode)?;
         Ok(())
     }
 
-    /// Shows them in the order of what `by` says of their keys.
+    /// Sorts the rows by `by` of their keys.
     pub fn sort_by_key<K: Ord>(&mut self, by: impl Fn(&[u8]) -> K) {
         let bytes = &self.bytes;
         let key = |span: &Span| by(&bytes[span.start as usize..][..span.key_bytes as usize]);
         self.spans.sort_unstable_by_key(key);
     }
 
-    /// No more will come.
+    /// Frees spare capacity, once all rows are added.
     pub fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.spans.shrink_to_fit();

@@ -1,4 +1,4 @@
-//! All rows of a source in RAM. Once made, they do not change: a reload makes others.
+//! All rows of a source in RAM. A snapshot does not change: a reload makes another one.
 
 use super::Children;
 use super::keys::Keys;
@@ -20,9 +20,9 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Snapshot {
     pub(super) rows: Rows,
     pub(super) index: Index,
-    /// Unix seconds of when they were asked for.
+    /// When they were asked for, in Unix seconds.
     pub loaded_at: u64,
-    /// Made when somebody first asks for it.
+    /// Made at the first use.
     pub(super) children: Mutex<Option<Arc<Children>>>,
 }
 
@@ -41,7 +41,7 @@ impl Snapshot {
         self.rows.len()
     }
 
-    /// The row that a lookup's key finds; none for a text, whose values come of several rows.
+    /// The row that a lookup's key finds; none for a text, whose values come from several rows.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
         let place = match &self.index {
@@ -67,14 +67,14 @@ impl Snapshot {
         (self.rows.key(place as u32), self.rows.row(place as u32))
     }
 
-    /// Which keys have which parent, by the attribute at `parent`: one that is a UInt64, of rows of a simple key.
+    /// The children of each key, by the attribute at `parent`, which is a UInt64; keys are simple.
     pub fn children(
         &self,
         form: FullLoadLayout,
         format: &RowFormat,
         parent: usize,
     ) -> Result<Arc<Children>, DictError> {
-        // Whoever comes meanwhile waits for it rather than making it, too.
+        // Other callers wait for it rather than making it, too.
         let mut made = lock(&self.children);
         if let Some(children) = &*made {
             return Ok(Arc::clone(children));
@@ -100,12 +100,12 @@ impl Snapshot {
         self.rows.bytes_allocated() + self.index_bytes() + self.children_bytes()
     }
 
-    /// What the way down the hierarchy takes, if somebody went it.
+    /// Bytes of the children, if they were made.
     pub fn children_bytes(&self) -> usize {
         lock(&self.children).as_ref().map_or(0, |children| children.bytes_allocated())
     }
 
-    /// What finding a row takes beside the rows.
+    /// Bytes of the index, and of the rows' places.
     pub fn index_bytes(&self) -> usize {
         let index = match &self.index {
             Index::Keys(keys) => keys.bytes_allocated(),
@@ -117,7 +117,7 @@ impl Snapshot {
         self.rows.span_bytes() + index
     }
 
-    /// Keys in each of the places that the index has for them.
+    /// Keys for each place of the index.
     pub fn load_factor(&self) -> f64 {
         let (filled, room) = match &self.index {
             Index::Keys(keys) => keys.filled(),

@@ -1,4 +1,4 @@
-//! Dictionaries whose rows are found by texts: what a text gets comes of several rows.
+//! Dictionaries whose rows are found by texts: a text's values come from several rows.
 
 use super::FullLoad;
 use super::regexps::{Most, Search, SearchColumns};
@@ -13,11 +13,11 @@ use arrow::array::ArrayRef;
 use std::time::Instant;
 
 impl Dictionary {
-    /// All values that texts get, each attribute's in an array, but no more than `most`: those that count first come
-    /// first. Texts and attributes are those of [`get`](Self::get).
+    /// At most `most` values that texts get, in order of precedence, each attribute's in an array. Texts and attributes
+    /// are given as to [`get`](Self::get).
     ///
     /// # Errors
-    /// `NOT_IMPLEMENTED` unless rows are found by texts, and those of [`get`](Self::get).
+    /// `NOT_IMPLEMENTED` unless rows are found by texts, and the errors of [`get`](Self::get).
     pub fn get_all(
         &self,
         attributes: &[usize],
@@ -82,7 +82,7 @@ impl FullLoad {
             }
         }
         let columns = search.finish(attributes)?;
-        // NULL is no text that anything is asked for.
+        // NULL is not looked up.
         let missed =
             |row: &usize| texts.is_valid(*row) && columns.iter().all(|(_, found)| !found.value(*row));
         let asked = texts.len() - texts.logical_null_count();

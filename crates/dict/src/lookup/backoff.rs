@@ -10,9 +10,9 @@ pub(crate) struct Backoff {
     base_seconds: u64,
     random: fastrand::Rng,
     failures: u32,
-    /// Requests since the last that was answered that failed for what they asked.
+    /// Requests that failed for what they asked, since the last that was answered.
     refusals: u32,
-    /// When the source is left alone no longer, on a clock that nobody sets back.
+    /// When the source may be asked again, on a monotonic clock.
     next_update: Duration,
     last_failure: String,
     last_success: u64,
@@ -34,7 +34,7 @@ impl Backoff {
         }
     }
 
-    /// A request was answered, at this Unix second. Whether the one before it had failed.
+    /// Notes that a request was answered at Unix second `now`. Returns whether the one before it had failed.
     pub fn succeeded(&mut self, now: u64) -> bool {
         let had_failed = self.errors() > 0;
         self.reset();
@@ -42,7 +42,7 @@ impl Backoff {
         had_failed
     }
 
-    /// The source may be asked at once, whatever was before.
+    /// Forgets all failures: the source may be asked at once.
     pub fn reset(&mut self) {
         self.failures = 0;
         self.refusals = 0;
@@ -50,9 +50,9 @@ impl Backoff {
         self.last_failure.clear();
     }
 
-    /// A request failed that was begun after `failures_before` failures in a row. Requests that were under way
-    /// together fail together: that is one failure, however many of them there are. `now` is [`Clock::elapsed`]. Whether it
-    /// is the first since a request was answered.
+    /// Notes that a request failed that was begun after `failures_before` failures in a row. Requests that were under
+    /// way together fail together: that is one failure, however many they are. `now` is [`Clock::elapsed`]. Returns
+    /// whether it is the first failure since a request was answered.
     ///
     /// [`Clock::elapsed`]: crate::environment::Clock::elapsed
     pub fn failed(&mut self, failures_before: u32, now: Duration, failure: String) -> bool {
@@ -68,9 +68,9 @@ impl Backoff {
         self.errors() == 1
     }
 
-    /// A request failed at `now` for what it asked: the source may be asked for something else at once, unless so many
-    /// failed in a row that it seems to be none of what is asked. Then it is left alone for the shortest wait. Whether the
-    /// request is the first that fails since one was answered.
+    /// Notes that a request failed at `now` for what it asked: the source may be asked for something else at once,
+    /// unless `REFUSALS_MAX` such requests failed in a row, which looks like a fault of the source. Then it is left
+    /// alone for the shortest wait. Returns whether it is the first failure since a request was answered.
     pub fn refused(&mut self, now: Duration, failure: String) -> bool {
         self.refusals = self.refusals.saturating_add(1);
         self.last_failure = failure;
@@ -91,7 +91,7 @@ impl Backoff {
         self.failures.saturating_add(self.refusals)
     }
 
-    /// For how long the source is left alone, if it is.
+    /// How long the source is still left alone, if it is.
     pub fn left(&self, now: Duration) -> Option<Duration> {
         let left = self.next_update.checked_sub(now).filter(|left| !left.is_zero())?;
         (self.failures > 0).then_some(left)
@@ -124,7 +124,7 @@ mod tests {
             let mut backoff = Backoff::new(5, fastrand::Rng::with_seed(round));
             assert_eq!(backoff.left(at(1000)), None);
             for n in 1..30u32 {
-                // What was begun before the last failure waits for no longer.
+                // A request begun before the last failure does not lengthen the wait.
                 backoff.failed(n - 1, at(1000), "down".into());
                 backoff.failed(n - 1, at(1100), "down".into());
                 let wait = backoff.left(at(1000)).unwrap().as_secs();
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(refuse(&mut backoff, 1), None);
     }
 
-    /// The waits of dictionaries whose source has failed so often.
+    /// Waits of dictionaries after `failures` failures of their source.
     fn waits_after(failures: u32) -> Vec<u64> {
         let wait = |seed| {
             let mut backoff = Backoff::new(5, fastrand::Rng::with_seed(seed));

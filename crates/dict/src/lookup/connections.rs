@@ -1,4 +1,4 @@
-//! How connections to the source are made, until SYSTEM RELOAD DICTIONARY makes that anew.
+//! How connections to the source are made, which SYSTEM RELOAD DICTIONARY renews.
 
 use crate::error::DictError;
 use crate::source::{Source, SourceFactory};
@@ -10,7 +10,7 @@ pub(crate) type Remake = Box<dyn Fn() -> Result<SourceFactory, DictError> + Send
 /// Makes connections.
 pub(crate) struct Connections {
     factory: RwLock<SourceFactory>,
-    /// `None`: the factory is its user's own.
+    /// `None`: the user supplied the factory.
     remake: Option<Remake>,
 }
 
@@ -22,14 +22,14 @@ impl Connections {
     /// A new connection.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why no connection could be made.
     pub fn connect(&self) -> Result<Box<dyn Source>, DictError> {
-        // Others connect meanwhile.
+        // Cloned, so that others connect meanwhile.
         let factory = self.factory.read().unwrap_or_else(PoisonError::into_inner).clone();
         factory()
     }
 
-    /// From now on connections share nothing with those that there are.
+    /// Later connections share nothing with the existing ones.
     ///
     /// # Errors
     /// What the environment no longer allows; nothing has changed then.
@@ -38,7 +38,7 @@ impl Connections {
         let factory = remake()?;
         let before =
             std::mem::replace(&mut *self.factory.write().unwrap_or_else(PoisonError::into_inner), factory);
-        // What ends with the last of its connections ends while nobody waits for the lock.
+        // Dropped without the lock, as this may end what the old connections shared.
         drop(before);
         Ok(())
     }

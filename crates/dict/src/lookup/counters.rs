@@ -1,4 +1,4 @@
-//! What is counted, as ClickHouse counts it: rows of lookups, duplicates too.
+//! Counters of rows of lookups, duplicates too, as ClickHouse counts.
 
 use granary_metrics::Stopwatch;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,12 +26,12 @@ pub(crate) struct Counters {
     pub source_under_way: Gauge,
 }
 
-/// What is under way now.
+/// The number of calls under way now.
 #[derive(Default)]
 pub(crate) struct Gauge(AtomicU64);
 
 impl Gauge {
-    /// One more, until what this gives is dropped.
+    /// Counts one more until the returned guard is dropped.
     pub fn enter(&self) -> Entered<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
         Entered(self)

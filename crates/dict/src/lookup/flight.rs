@@ -17,15 +17,15 @@ pub(crate) struct Flight {
     pub arrays: Vec<ArrayRef>,
     /// The same keys as bytes; a key's place here is its slot.
     pub keys: KeyBatch,
-    /// The cache's epoch when the request was made; a reload since then makes the answer too old to keep.
+    /// The cache's epoch when the request was made; a reload since then makes the answer too old to cache.
     pub epoch: u64,
-    /// Slots of keys that were forgotten since: what it brings of them is not kept.
+    /// Slots of keys that were forgotten since: their rows are not cached.
     forgotten: Forgotten,
-    /// Whether somebody wants what it brings in the place of what is known.
+    /// Whether its rows replace cached ones.
     renews: AtomicBool,
-    /// Its number in the table, once it is there.
+    /// Its number in the table, once it is inserted.
     number: OnceLock<u32>,
-    /// When the last of those who wait for it gives up.
+    /// The latest deadline of the lookups that wait for it.
     wanted_until: Mutex<Instant>,
     outcome: Mutex<Option<Result<Arc<Loaded>, DictError>>>,
     completed: Condvar,
@@ -53,7 +53,7 @@ pub(crate) struct Loaded {
     pub bytes: Vec<u8>,
     /// Where each slot's row is in `bytes`; `None`: the source does not have the key.
     pub rows: Vec<Option<(usize, usize)>>,
-    /// Slots of which it is not known whether the source has the key, and why.
+    /// Slots for which it is unknown whether the source has the key, and why.
     pub failures: Vec<(Range<usize>, DictError)>,
 }
 
@@ -84,13 +84,13 @@ impl Flight {
         }
     }
 
-    /// Whether what it brings of this slot's key may be older than the moment at which the key was forgotten. It is set
-    /// and asked for under the lock of the epoch.
+    /// Whether this slot's row may be older than the moment at which its key was forgotten. Set and read under the
+    /// epoch's lock.
     pub fn is_forgotten(&self, slot: u32) -> bool {
         self.forgotten.has(slot)
     }
 
-    /// What it brings takes the place of what is known, or what is known goes.
+    /// Makes its rows replace cached ones, which are deleted first.
     pub fn renew(&self) {
         self.renews.store(true, Ordering::SeqCst);
     }
@@ -100,7 +100,7 @@ impl Flight {
         self.renews.load(Ordering::SeqCst)
     }
 
-    /// When the last of those who wait for it gives up.
+    /// The latest deadline of the lookups that wait for it.
     pub fn wanted_until(&self) -> Instant {
         *lock(&self.wanted_until)
     }
@@ -110,7 +110,7 @@ impl Flight {
         *until = deadline.max(*until);
     }
 
-    /// Wakes everybody who waits. The first outcome stays.
+    /// Wakes all waiters. The first outcome stays.
     pub fn complete(&self, outcome: Result<Arc<Loaded>, DictError>) {
         let mut slot = lock(&self.outcome);
         slot.get_or_insert(outcome);
@@ -177,8 +177,8 @@ pub(crate) struct Claim {
 
 /// The keys under way.
 ///
-/// A flight's entries stay when it is taken out, and mean nothing from then on: they go all at once when no flight is
-/// left, or when they are more than the others.
+/// Removing a flight leaves its entries, which are dead from then on: they are removed together when no flight is left,
+/// or when dead entries outnumber the others.
 #[derive(Default)]
 pub(crate) struct FlightTable {
     entries: HashTable<Entry>,
@@ -191,22 +191,22 @@ pub(crate) struct FlightTable {
 
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The lower half of the key's.
+    /// Lower half of the key's hash.
     hash: u32,
     flight: u32,
     slot: u32,
 }
 
 impl Entry {
-    /// For the table, which wants well-mixed bits at both ends.
+    /// Spreads a hash for the table, which wants well-mixed bits at both ends.
     fn spread(hash: u32) -> u64 {
         u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }
 
 impl FlightTable {
-    /// Splits keys (rows of `keys` with their hashes) into those under way, which are waited for until `deadline`
-    /// too, and those to be asked for; `launch` makes flights of the latter, one for so many rows.
+    /// Splits keys (rows of `keys` with their hashes) into those under way, which are waited for until `deadline` too,
+    /// and those to be asked for, of whose rows `launch` makes flights.
     pub fn claim(
         &mut self,
         keys: &KeyBatch,
@@ -270,7 +270,7 @@ impl FlightTable {
         Some((entry.flight, self.flights.get(&entry.flight)?, entry.slot))
     }
 
-    /// Takes a flight's keys out; those that another flight brings by now stay.
+    /// Removes a flight's keys, except those that another flight brings by now.
     pub fn remove(&mut self, flight: &Arc<Flight>) {
         let Some(number) = flight.number.get() else { return };
         // It is gone already if all were forgotten.
@@ -286,7 +286,7 @@ impl FlightTable {
         }
     }
 
-    /// Forgets keys: what is under way for them is neither joined nor kept. The lock of the epoch is held.
+    /// Forgets keys: flights under way for them are neither joined nor cached. The caller holds the epoch's lock.
     pub fn forget(&self, keys: &KeyBatch) {
         for row in 0..keys.len() {
             let key = keys.get(row);

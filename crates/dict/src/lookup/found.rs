@@ -1,4 +1,4 @@
-//! What one thread finds of a batch in the cache.
+//! The entries of a batch that one thread finds in the cache.
 
 use super::batch::Freshness;
 use super::counters::Counters;
@@ -22,7 +22,7 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Nothing yet, of the attributes that `decoder` decodes.
+    /// An empty result, for the attributes that `decoder` decodes.
     pub fn new(decoder: &Decoder<'a>, capacity: usize) -> Found<'a> {
         Found {
             decoder: decoder.another(capacity),
@@ -66,7 +66,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Shows a value in a row, or the defaults; `false`: the value is none that was written here.
+    /// Shows a value in a row, or the defaults; `false`: the value does not have the row format.
     #[inline]
     fn show(&mut self, row: u32, value: Option<&[u8]>) -> bool {
         let Some(value) = value else { return true };

@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 use twox_hash::XxHash3_64;
 
-/// Sets the hash that spreads lifetimes apart from the one that the cache finds places with.
+/// Separates the hash that spreads lifetimes from the one by which the cache places keys.
 const LIFETIME_SEED: u64 = 0x6c69_6665_7469_6d65;
 
-/// For how long a source thread waits for the device with rows that it has got.
+/// How long a source thread waits for room on the device for its rows.
 const KEEP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What source threads share with lookups.
@@ -52,7 +52,7 @@ pub(crate) struct Loader {
     /// Why the last look for changes (UPDATE_FIELD) failed; empty: it did not.
     pub update_failure: Mutex<String>,
     /// Counts reloads. Rows are put under the read lock (a copy in memory, no I/O), and keys forgotten under the write
-    /// lock, so that none that was asked for before that is put after it.
+    /// lock, so that no row requested before a reload is cached after it.
     pub epoch: RwLock<u64>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct Loader {
 enum Skipped {
     /// The source is not to be asked now.
     Forbidden(DictError),
-    /// Nobody waits any longer.
+    /// No lookup waits any longer.
     Unwanted,
 }
 
@@ -71,12 +71,12 @@ impl From<DictError> for Skipped {
 }
 
 impl Loader {
-    /// Runs on a source thread, or where the pool refused the job. Lands the flight, unless all who waited for it
-    /// have given up before it could begin.
+    /// Runs on a source thread, or where the pool refused the job. Completes the flight, unless all lookups that waited
+    /// for it gave up before it could begin.
     pub fn run(&self, flight: &Arc<Flight>, turn: Turn<'_>) {
         let outcome = match turn {
             Turn::Run(source) => match self.pace.wait(|| self.is_wanted(flight)) {
-                // Whoever waits for the flight waits for its end, whatever that is.
+                // Lookups wait for the end of the flight: a panic is an outcome, too.
                 Ok(()) => caught("Taking in what the source answered", || self.load(source, flight)),
                 Err(Skipped::Forbidden(error)) => Err(error),
                 Err(Skipped::Unwanted) => return,
@@ -91,8 +91,8 @@ impl Loader {
         flight.complete(outcome);
     }
 
-    /// Until when a flight that has not begun is waited for. One that is not is out of the table with this: nobody
-    /// can join it any more.
+    /// The deadline of a flight that has not begun. If it is over, the flight is removed from the table, so that no
+    /// lookup can join it any more.
     fn is_wanted(&self, flight: &Arc<Flight>) -> Result<Instant, Skipped> {
         self.may_begin()?;
         let mut table = lock(&self.table);
@@ -131,7 +131,7 @@ impl Loader {
         Ok(Arc::new(loaded))
     }
 
-    /// The error of who waited for the source in vain.
+    /// The error of a wait for the source without an answer.
     pub fn unavailable(&self, what: &str) -> DictError {
         DictError::new(
             Code::TimeoutExceeded,
@@ -139,7 +139,7 @@ impl Loader {
         )
     }
 
-    /// The same, of who waited so long.
+    /// The error of a wait that exceeded `timeout_ms`.
     pub fn timed_out(&self, timeout_ms: u64) -> DictError {
         self.unavailable(&format!("{timeout_ms} ms timeout exceeded"))
     }
@@ -182,8 +182,8 @@ impl Loader {
         lock(&self.backoff).left(self.clock.elapsed())
     }
 
-    /// One call of the source; its failure or success is remembered, its connection dropped after a failure. On a
-    /// connection that was kept and has been ended meanwhile it is none: the call is made again, on a new one.
+    /// Calls the source and remembers failure or success; drops its connection after a failure. A kept connection that
+    /// the server has closed meanwhile is no failure: the call is repeated on a new one.
     pub fn ask<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,
@@ -192,7 +192,7 @@ impl Loader {
         self.ask_by(slot, call, |_| true)
     }
 
-    /// As [`ask`](Self::ask), for some keys: an error of what is asked is no outage, for it says nothing of other keys.
+    /// Like [`ask`](Self::ask), for some keys: an error of the request is no outage, for it says nothing of other keys.
     pub(super) fn ask_for_keys<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,
@@ -239,15 +239,15 @@ impl Loader {
         lock(&self.refused_keys).add(key, error, now, until);
     }
 
-    /// Whether lookups may ask for these keys now, or one of them was asked for in vain just before.
+    /// Whether lookups may ask for these keys now: not if a request for one of them failed just before.
     ///
     /// # Errors
-    /// What came of that.
+    /// The error of that request.
     pub fn may_ask_for<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Result<(), DictError> {
         lock(&self.refused_keys).find(keys, self.clock.elapsed()).map_or(Ok(()), Err)
     }
 
-    /// As [`ask`](Self::ask), but its failure or success is not remembered.
+    /// Like [`ask`](Self::ask), but failure or success is not remembered.
     pub fn ask_apart<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,
@@ -290,7 +290,7 @@ impl Loader {
         self.counters.source_rows.add(batches.iter().map(RecordBatch::num_rows).sum());
     }
 
-    /// Takes in the rows of keys that were asked for from slot `first` on.
+    /// Encodes the rows of the keys that were asked for from slot `first` on into `loaded`.
     pub(super) fn encode(
         &self,
         keys: &KeyBatch,
@@ -382,14 +382,14 @@ impl Loader {
         };
         let entries: Vec<Entry<'_>> = slots.iter().map(entry).collect();
         if flight.renews() {
-            // No loss of power may bring back what others have seen replaced. Who asks meanwhile waits for this flight.
+            // No power loss may bring back a row that was seen replaced. Lookups meanwhile join this flight.
             store.cache().delete_many(&entries.iter().map(|entry| entry.key).collect::<Vec<_>>());
             if store.sync_changes().is_err() {
-                // The log says why, and who asked for the renewal is told.
+                // The log says why, and the renewal fails when it syncs itself.
                 return;
             }
         }
-        // What finds no room is asked for again at the next lookup, which costs more than to wait.
+        // Waits for room: a row that finds none is asked for again at the next lookup, which costs more.
         let mut batches = store.cache().batches_with_room(&entries, KEEP_PATIENCE);
         while batches
             .next()
@@ -398,7 +398,7 @@ impl Loader {
         }
     }
 
-    /// Keeps the entries of these slots; `false`: a reload has made them too old for that.
+    /// Caches the entries of these slots; `false`: a reload has made them too old for that.
     fn keep_some(&self, flight: &Flight, cache: &Cache, entries: &[Entry<'_>], slots: &[u32]) -> bool {
         let epoch = self.epoch.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *epoch != flight.epoch {
@@ -408,7 +408,8 @@ impl Loader {
             entries.iter().zip(slots).partition(|(_, slot)| flight.is_forgotten(**slot));
         cache.put_many(&kept.into_iter().map(|(entry, _)| *entry).collect::<Vec<_>>());
         if !forgotten.is_empty() && flight.renews() {
-            // Somebody was told that what is known is as new as this, which it need not be.
+            // A renewal was acknowledged for keys that were forgotten meanwhile; remove whatever older row may be
+            // cached.
             cache.delete_many(&forgotten.into_iter().map(|(entry, _)| entry.key).collect::<Vec<_>>());
         }
         true
@@ -423,20 +424,20 @@ impl Loader {
         u32::try_from(end).unwrap_or(u32::MAX).max(1)
     }
 
-    /// The latest time at which an entry may expire that is got at `now`, in Unix seconds. One that expires later was got
-    /// while the clock was ahead, and nobody knows how old it is.
+    /// The latest time at which an entry got at `now` may expire, in Unix seconds. An entry that expires later was got
+    /// while the clock was ahead, and its age is unknown.
     pub fn latest_expiry(&self, now: u64) -> u64 {
         now.saturating_add(self.lifetime.max_seconds).saturating_add(CLOCK_STEP_SECONDS)
     }
 
-    /// When an entry that expires then was got, in Unix seconds; `None`: nobody can tell, for it never expires.
+    /// When an entry with this expiry was got, in Unix seconds; `None`: unknown, because it never expires.
     pub fn updated_at(&self, key: &[u8], expires_at: u32) -> Option<u64> {
         (expires_at > 0).then(|| u64::from(expires_at).saturating_sub(self.lifetime_of(key)))
     }
 
-    /// For how many seconds an entry of this key is fresh. Keys spread evenly over LIFETIME, so that what was got
-    /// together does not expire together; and each key has the same each time, so that the time at which an entry
-    /// was got need not be stored.
+    /// Seconds for which an entry of this key is fresh. Keys spread evenly over LIFETIME, so that entries got together
+    /// do not expire together; and a key has the same lifetime each time, so that the time at which an entry was got
+    /// need not be stored.
     fn lifetime_of(&self, key: &[u8]) -> u64 {
         let Lifetime { min_seconds, max_seconds } = self.lifetime;
         min_seconds + XxHash3_64::oneshot_with_seed(LIFETIME_SEED, key) % (max_seconds - min_seconds + 1)

@@ -1,4 +1,4 @@
-//! From missing keys to rows: one request for each missing key, whoever misses it.
+//! From missing keys to rows: one request for each missing key, shared by all lookups that miss it.
 
 mod backoff;
 mod batch;

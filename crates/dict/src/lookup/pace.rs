@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// When the last requests began. Of any one second, no more than `most` began in it.
+/// When the last requests began: at most `most` within any one second.
 struct Window {
     most: usize,
     begun: VecDeque<Duration>,
 }
 
 impl Window {
-    /// Begins a request at `now`, which is never less than it was before; or says how much too early that is,
-    /// which is a second at most.
+    /// Begins a request at `now`, which never decreases; or returns how much too early that is, a second at most.
     fn begin(&mut self, now: Duration) -> Result<(), Duration> {
         while self.begun.front().is_some_and(|&first| first + SECOND <= now) {
             self.begun.pop_front();
@@ -31,15 +30,15 @@ impl Window {
 
 /// Source threads wait here for their turn.
 pub(crate) struct Pace {
-    /// `None`: any time is right.
+    /// `None`: no limit.
     window: Option<Mutex<Window>>,
     clock: Clock,
-    /// Nobody notifies: it is a wait that lets go of the window.
+    /// Never notified: it is a wait that unlocks the window.
     pause: Condvar,
 }
 
 impl Pace {
-    /// At most so many requests within any one second of the clock.
+    /// At most `per_second` requests within any one second of `clock`.
     pub fn new(per_second: Option<u64>, clock: Clock) -> Pace {
         let window = |most| Mutex::new(Window { most: most as usize, begun: VecDeque::new() });
         Pace { window: per_second.map(window), clock, pause: Condvar::new() }

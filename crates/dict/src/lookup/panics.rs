@@ -1,4 +1,4 @@
-//! Panics of what is not ours, or of what should not be: an error for who asked, and nothing else.
+//! Panics of libraries, or of bugs, become an error of the request, and nothing else fails.
 
 use crate::error::{Code, DictError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +33,7 @@ mod tests {
         }
     }
 
-    /// A panic behind the source's client ends neither the thread nor the wait of who wants the key.
+    /// A panic behind the source's client neither ends the thread nor leaves a lookup of the key waiting.
     #[test]
     fn who_waits_for_a_request_that_panics_is_told() {
         let folder = tempfile::tempdir().unwrap();

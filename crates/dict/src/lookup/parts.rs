@@ -1,5 +1,5 @@
-//! A request that fails for what it asks, or for what is answered, is made again in halves: one key that the source cannot
-//! be asked for, or one value that cannot be read, is no concern of who wants others.
+//! A request that fails for what it asks, or for a value of its answer, is repeated in halves, so that one key that the
+//! source cannot be asked for, or one value that cannot be read, does not fail lookups of other keys.
 
 use super::flight::{Flight, Loaded};
 use super::load::Loader;
@@ -15,19 +15,19 @@ struct Parts {
     left: Vec<Range<usize>>,
     requests: usize,
     has_answer: bool,
-    /// The first.
+    /// The first failure.
     failure: Option<DictError>,
 }
 
 impl Parts {
-    /// The largest part that is left: a few keys that fail leave most of the others in large ones.
+    /// The largest part that is left: a few failing keys leave most others in large parts.
     fn pop(&mut self) -> Option<Range<usize>> {
         let largest = (0..self.left.len()).max_by_key(|i| self.left[*i].len())?;
         Some(self.left.swap_remove(largest))
     }
 
-    /// Why it is no use to go on, if it is none: all that is known is what fails, or there were many requests already.
-    /// `is_left_alone`: what failed counts as an outage by now.
+    /// Why it is no use to go on, if so: all requests so far have failed, or there were many already. `is_left_alone`:
+    /// the failures count as an outage by now.
     fn given_up(&self, is_left_alone: bool) -> Option<&DictError> {
         let is_hopeless = self.requests >= limits::PARTS_MAX || !self.has_answer && is_left_alone;
         self.failure.as_ref().filter(|_| is_hopeless)
@@ -35,10 +35,10 @@ impl Parts {
 }
 
 impl Loader {
-    /// The rows of a flight's keys; of some of them it may be known only why there are none.
+    /// The rows of a flight's keys; for some of them there may be only a failure.
     ///
     /// # Errors
-    /// Why none of them can be had.
+    /// Why no key could be loaded.
     pub(super) fn load_parts(
         &self,
         source: &mut Option<Box<dyn Source>>,
@@ -68,7 +68,7 @@ impl Loader {
                     self.count_rows(&batches);
                     self.encode(&flight.keys, part.start, &batches, &mut loaded)?;
                 }
-                // Of DIRECT nobody else waits for it.
+                // DIRECT shares no flights: no other lookup waits for it.
                 Err(error) if !error.is_of_request() || self.storage.store().is_none() => return Err(error),
                 Err(error) => {
                     parts.failure.get_or_insert(error.clone());
@@ -88,7 +88,7 @@ impl Loader {
         }
     }
 
-    /// The error of keys that were not asked for any more after so many requests, of which one failed so.
+    /// The error of keys that were given up after `requests` requests, of which one failed with `failure`.
     fn given_up(&self, requests: usize, failure: &DictError) -> DictError {
         let text = format!(
             "Update of dictionary {} was given up after {requests} requests, of which some failed: {failure}",
@@ -102,7 +102,7 @@ impl Loader {
 mod tests {
     use super::*;
 
-    /// How many of `keys` are asked for in vain or not at all where these fail, and in how many requests.
+    /// How many of `keys` stay unanswered where those at `failing` fail, and after how many requests.
     fn ask(keys: usize, failing: &[usize]) -> (usize, usize) {
         let mut parts = Parts::default();
         parts.left.push(0..keys);

@@ -46,7 +46,7 @@ struct Queue {
     keys: usize,
     threads: usize,
     idle: usize,
-    /// Counts when connections were to be dropped.
+    /// Counts the calls of `drop_connections`.
     generation: u64,
     state: State,
 }
@@ -71,20 +71,20 @@ enum State {
 pub(crate) struct PoolFigures {
     /// Jobs waiting for a thread.
     pub waiting: u64,
-    /// The keys that these ask for.
+    /// Keys that the waiting jobs ask for.
     pub waiting_keys: u64,
-    /// Threads that there are.
+    /// Threads that exist.
     pub threads: u64,
     /// Threads that have a job.
     pub active: u64,
 }
 
-/// Why a job was not taken; it has been told.
+/// Why a job was refused; it was called with `Turn::Closed`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refused {
-    /// So many requests were waiting for all of the time allowed, as many as may.
+    /// The queue held this many requests, its maximum, for all of the time allowed.
     Full(usize),
-    /// The requests that were waiting for all of the time allowed asked for so many keys, as many as may.
+    /// The queued requests asked for this many keys, the maximum, for all of the time allowed.
     FullOfKeys(usize),
     Closed,
     /// There is no thread for it, and none can be started.
@@ -103,7 +103,7 @@ impl Pool {
         Pool { shared: Arc::new(shared), handles: Mutex::default(), threads_max, queue_max, keys_max }
     }
 
-    /// Queues a job that asks for so many keys, waiting for room at most `patience`.
+    /// Queues a job that asks for `keys` keys, waiting for room at most `patience`.
     pub fn push(&self, job: Job, keys: usize, patience: Duration) -> Result<(), Refused> {
         let deadline = Instant::now() + patience;
         let mut queue = lock(&self.shared.queue);
@@ -137,7 +137,7 @@ impl Pool {
                     queue.threads += 1;
                     lock(&self.handles).push(handle);
                 }
-                // Whoever is running already will get to it; with nobody running it must not wait for ever.
+                // A running thread will get to it; without one the job would wait for ever.
                 Err(_) if queue.threads > 0 => {}
                 Err(e) => {
                     let refused = queue.jobs.pop_back();
@@ -152,14 +152,14 @@ impl Pool {
         Ok(())
     }
 
-    /// No job is given a connection any more that was there before. Threads that wait for jobs drop theirs now, others
-    /// with the end of the job that they have.
+    /// No job gets a connection any more that existed before. Waiting threads drop theirs now, others at the end of
+    /// their job.
     pub fn drop_connections(&self) {
         lock(&self.shared.queue).generation += 1;
         self.shared.work.notify_all();
     }
 
-    /// What it does now.
+    /// Its figures now.
     pub fn figures(&self) -> PoolFigures {
         let queue = lock(&self.shared.queue);
         PoolFigures {
@@ -202,7 +202,7 @@ impl Shared {
         while let Some(job) = self.next(&mut kept) {
             let source = &mut kept.source;
             self.room.notify_one();
-            // Its panic is not the thread's, for there are only so many threads.
+            // A job's panic must not end the thread: the number of threads is limited.
             let run = catch_unwind(AssertUnwindSafe(|| job(Turn::Run(source))));
             if run.is_err() {
                 kept.source = None;
@@ -218,7 +218,7 @@ impl Shared {
         loop {
             if kept.generation != queue.generation {
                 kept.generation = queue.generation;
-                // To end a connection may take its time.
+                // Closing a connection may take long.
                 drop(queue);
                 kept.source = None;
                 queue = lock(&self.queue);

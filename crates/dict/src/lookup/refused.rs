@@ -1,5 +1,4 @@
-//! Keys that the source was asked for in vain, each by itself: the source is left alone with them for a while, and with
-//! nothing else.
+//! Keys whose own requests failed: the source is not asked for them for a while, but for all others.
 
 use crate::error::DictError;
 use crate::limits;
@@ -7,12 +6,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 use twox_hash::XxHash3_64;
 
-/// The keys, by two hashes of each: they may be long. Times are on a clock that nobody sets back.
+/// Refused keys, by two hashes of each, as keys may be long. Times are on a monotonic clock.
 #[derive(Default)]
 pub(crate) struct RefusedKeys {
     /// Until when a key is left alone, and why.
     keys: HashMap<[u64; 2], (Duration, DictError)>,
-    /// Until when any is.
+    /// The latest of these times.
     last: Duration,
 }
 
@@ -44,14 +43,14 @@ impl RefusedKeys {
         keys.find_map(|key| refused(key).map(|(_, error)| error.clone()))
     }
 
-    /// These may be asked for.
+    /// Lets these keys be asked for again.
     pub fn remove<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
         if !self.keys.is_empty() {
             keys.for_each(|key| _ = self.keys.remove(&hashes(key)));
         }
     }
 
-    /// All may be asked for.
+    /// Lets all keys be asked for again.
     pub fn clear(&mut self) {
         self.keys.clear();
     }

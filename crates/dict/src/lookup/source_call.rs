@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Calls the source, and waits for it as long as a lookup would, on a thread that nobody else needs. Whatever comes of
-/// it, lookups go on asking: what was asked is not what they ask.
+/// Calls the source, and waits for it as long as a lookup would, on a thread that serves nothing else. A failure does
+/// not keep lookups from asking: they ask for something else.
 pub(crate) fn call_source<T: Send + 'static>(
     pool: &Pool,
     loader: &Arc<Loader>,
@@ -20,15 +20,15 @@ pub(crate) fn call_source<T: Send + 'static>(
 ) -> Result<T, DictError> {
     let (answer, answers) = channel();
     let deadline = begin(pool, loader, update, move |loader, connection| {
-        // Nobody waits any longer if the query timed out.
+        // The query may have timed out, and wait no longer.
         let _ = answer.send(loader.ask_apart(connection, call));
     })?;
     let patience = deadline.saturating_duration_since(Instant::now());
     receive(loader, &Place::of_own_thread(), &answers, patience, update.query_wait_timeout_ms)?
 }
 
-/// Has a thread of `pool` do a job with its connection when its turn has come, unless that is later than a lookup
-/// would wait, which is the answer.
+/// Has a thread of `pool` run `job` with its connection in its turn, unless that comes later than a lookup would wait.
+/// Returns the deadline.
 pub(crate) fn begin(
     pool: &Pool,
     loader: &Arc<Loader>,
@@ -54,7 +54,7 @@ pub(crate) fn begin(
     Ok(deadline)
 }
 
-/// Waits for what a job sends, so long; the error speaks of `timeout_ms`.
+/// Waits for what a job sends, `patience` at most; the error names `timeout_ms`.
 pub(crate) fn receive<T: Send>(
     loader: &Loader,
     place: &Place<'_>,

@@ -1,38 +1,38 @@
-//! What all dictionaries have counted, those that are gone too: such a sum never falls.
+//! Sums over all dictionaries, closed ones too: such a sum never falls.
 
 use super::counters::Counters;
 use super::flight::lock;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// The sums of an environment. Clones are the same.
+/// The sums of an environment. Clones share them.
 #[derive(Clone, Default)]
 pub struct Totals(Arc<Mutex<Book>>);
 
 #[derive(Default)]
 struct Book {
-    /// Held here, too, so that none goes uncounted.
+    /// Counters of dictionaries, held here, too, so that none goes uncounted.
     live: Vec<Arc<Counters>>,
-    /// The sums of counters that nobody else has any more.
+    /// The sums of counters that are held nowhere else any more.
     gone: Sums,
 }
 
 /// Sums since the process began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Answered from what is held, by a fresh entry.
+    /// Keys answered by a fresh entry.
     pub keys_hit: u64,
-    /// There, but past their lifetime.
+    /// Keys found, but past their lifetime.
     pub keys_expired: u64,
-    /// The source was needed.
+    /// Keys for which the source was needed.
     pub keys_missed: u64,
-    /// The same, while another lookup's request was under way.
+    /// Keys for which another lookup's request was under way.
     pub keys_joined: u64,
     /// Requests to sources.
     pub source_requests: u64,
-    /// Keys asked of sources that have them.
+    /// Keys asked for that their source has.
     pub source_keys_found: u64,
-    /// Keys asked of sources that have none.
+    /// Keys asked for that their source does not have.
     pub source_keys_absent: u64,
 }
 
@@ -54,7 +54,7 @@ impl Totals {
 }
 
 impl Book {
-    /// Whoever has counters counts, and nobody gets them from here: those that are nobody's stay as they are.
+    /// Counters that are held nowhere else no longer change, as none are handed out from here.
     fn close_accounts(&mut self) {
         let gone = &mut self.gone;
         self.live.retain(|counters| {

@@ -45,7 +45,7 @@ pub(crate) fn bounds_first(
     Ok(bounds)
 }
 
-/// NULL is no bound: a row whose source has it is given another one, or left out.
+/// NULL is no bound: a row with NULL gets another bound, or is left out.
 fn bound(mut attribute: Attribute) -> Attribute {
     if let DataType::Nullable(inner) = attribute.data_type {
         attribute.data_type = *inner;

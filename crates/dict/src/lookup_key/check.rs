@@ -1,4 +1,4 @@
-//! What can be found by what, and what is refused.
+//! Checks of keys and attributes for each kind of lookup.
 
 use super::{LookupKey, Outline};
 use crate::config::{FullLoadLayout, LayoutKind, PolygonKey};
@@ -7,7 +7,7 @@ use crate::error::{Code, DictError};
 use crate::types::DataType;
 
 impl Definition {
-    /// Refuses what can be done with keys alone.
+    /// Checks that rows are found by their keys alone.
     ///
     /// # Errors
     /// `UNSUPPORTED_METHOD` if rows are found by something else.
@@ -27,7 +27,7 @@ impl Definition {
         }
     }
 
-    /// Checks that rows can be found by what lies in them.
+    /// Checks that the structure suits the layout's kind of lookup.
     pub(crate) fn validate_lookup_key(&self) -> Result<(), DictError> {
         match self.layout.lookup_key() {
             LookupKey::Key => return Ok(()),
@@ -47,7 +47,7 @@ impl Definition {
         }
     }
 
-    /// The key is the text of a network.
+    /// Checks that the key is the text of a network.
     fn validate_networks(&self) -> Result<(), DictError> {
         match self.structure.key_columns().as_slice() {
             [KeyColumn { data_type: DataType::String, .. }] => Ok(()),
@@ -59,7 +59,7 @@ impl Definition {
         }
     }
 
-    /// The key is polygons.
+    /// Checks that the key is polygons.
     fn validate_polygons(&self) -> Result<(), DictError> {
         match self.structure.key_columns().as_slice() {
             [key] if Outline::of(&key.data_type).is_some() => Ok(()),
@@ -74,7 +74,7 @@ impl Definition {
         }
     }
 
-    /// Refuses to find rows with attributes that the layout does not have in ClickHouse, either.
+    /// Refuses lookups with attributes that the layout does not support in ClickHouse, either.
     pub(crate) fn require_attributes(&self) -> Result<(), DictError> {
         let is_nullable = |attribute: &Attribute| attribute.data_type.is_nullable();
         match self.layout.lookup_key() {
@@ -89,7 +89,7 @@ impl Definition {
         }
     }
 
-    /// Refuses to read all rows where they have lost their keys.
+    /// Refuses to read all rows where their keys are not kept.
     pub(crate) fn require_rows(&self) -> Result<(), DictError> {
         match self.layout.kind {
             LayoutKind::FullLoad(FullLoadLayout::Polygon(_, PolygonKey::Dropped)) => Err(DictError::new(
@@ -100,7 +100,7 @@ impl Definition {
         }
     }
 
-    /// The bounds are values of one type, which has an order.
+    /// Checks that the bounds are values of one type, which has an order.
     fn validate_bounds(&self) -> Result<(), DictError> {
         let [min, max] = self.bounds() else {
             return Err(DictError::definition("A range has two bounds"));

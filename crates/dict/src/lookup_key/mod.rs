@@ -1,4 +1,4 @@
-//! What a lookup is given. Most layouts find rows by their keys, some by what lies in them.
+//! What a lookup is given: in most layouts a row's key, in some a value that lies in it.
 
 mod bounds;
 mod check;
@@ -18,13 +18,13 @@ use crate::types::DataType;
 pub enum LookupKey {
     /// Their key.
     Key,
-    /// Their key, and a value between the two bounds that each has: its first two attributes.
+    /// Their key, and a value between the row's two bounds: its first two attributes.
     KeyInRange,
-    /// An address in the network that their key is.
+    /// An address in the network of their key.
     Address,
-    /// A point, its x and its y, in the polygons that their key has.
+    /// A point (x, y) in the polygons of their key.
     Point,
-    /// A text that their regular expression is found in.
+    /// A text in which their regular expression is found.
     Text,
 }
 
@@ -60,7 +60,7 @@ impl Definition {
         columns
     }
 
-    /// The first and the last value of a row's range; none where rows have no ranges.
+    /// The two attributes that bound a row's range; none where rows have no ranges.
     pub fn bounds(&self) -> &[Attribute] {
         &self.structure.attributes[..self.bound_count()]
     }
@@ -70,7 +70,7 @@ impl Definition {
         &self.structure.attributes[self.bound_count()..]
     }
 
-    /// The place of one of them in the structure, or behind it if it is the key that can be asked for as one.
+    /// The index of such an attribute in the structure, or the next index if it is the key, where it can be asked for.
     pub fn attribute_index(&self, name: &str) -> Option<usize> {
         let place = self.named_attributes().iter().position(|attribute| attribute.name == name);
         let is_key = || self.key_attribute().is_some_and(|key| key.name == name);
@@ -78,7 +78,7 @@ impl Definition {
         place.map(|place| place + self.bound_count()).or_else(behind)
     }
 
-    /// The attribute at such a place.
+    /// The attribute at an index from [`attribute_index`](Self::attribute_index).
     pub fn attribute(&self, place: usize) -> Attribute {
         let attribute = self.structure.attributes.get(place).cloned();
         attribute.or_else(|| self.key_attribute()).expect("a place is one that attribute_index gave")
@@ -93,7 +93,7 @@ impl Definition {
         Some(Attribute::new(key.name, key.data_type))
     }
 
-    /// What the rows of its source are, and what reading all of them gives.
+    /// The structure of its source's rows, which is also that of reading all of them.
     pub fn rows(&self) -> Structure {
         match self.layout.lookup_key() {
             LookupKey::Text => regexps::rows(),
@@ -103,7 +103,7 @@ impl Definition {
         }
     }
 
-    /// What the source is asked for: a bound of its rows may be NULL.
+    /// The structure that the source is asked for: bounds may be NULL.
     pub(crate) fn asked_structure(&self) -> Structure {
         let mut structure = self.rows();
         for bound in &mut structure.attributes[..self.bound_count()] {

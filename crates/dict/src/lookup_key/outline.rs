@@ -2,7 +2,7 @@
 
 use crate::types::DataType;
 
-/// How the type of a key says where polygons are; a point is a tuple or an array of two Float64.
+/// How the type of a key describes polygons; a point is a tuple or an array of two Float64.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Outline {
     /// The points around one polygon: Array(point).
@@ -12,7 +12,7 @@ pub(crate) enum Outline {
 }
 
 impl Outline {
-    /// The types that do.
+    /// The types that describe polygons.
     pub const TYPES: [&str; 4] = [
         "Array(Array(Array(Array(Float64))))",
         "Array(Array(Array(Tuple(Float64, Float64))))",
@@ -20,7 +20,7 @@ impl Outline {
         "Array(Tuple(Float64, Float64))",
     ];
 
-    /// `None`: it does not.
+    /// The outline of a type; `None`: it describes no polygons.
     pub fn of(data_type: &DataType) -> Option<Outline> {
         let is_number = |data_type: &DataType| *data_type == DataType::Float64;
         let is_point = |data_type: &DataType| match data_type {

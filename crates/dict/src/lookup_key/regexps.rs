@@ -1,15 +1,15 @@
-//! What REGEXP_TREE is told, and what the rows of its source are.
+//! Settings of REGEXP_TREE, and the rows of its source.
 
 use crate::definition::{Attribute, Definition, Key, KeyColumn, Structure};
 use crate::error::DictError;
 use crate::types::DataType;
 
-/// How regular expressions are read. Dictionaries say so in their SETTINGS.
+/// How regular expressions are read, according to the dictionary's SETTINGS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
-    /// Letters are found whatever their case is.
+    /// Case is ignored.
     pub ignores_case: bool,
-    /// A dot is a line break, too.
+    /// A dot matches a line break, too.
     pub dot_is_any: bool,
 }
 
@@ -50,7 +50,7 @@ impl Definition {
         })
     }
 
-    /// The key is a regular expression.
+    /// Checks that the key is a regular expression.
     pub(super) fn validate_regexps(&self) -> Result<(), DictError> {
         self.regexp_flags()?;
         match self.structure.key_columns().as_slice() {

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Batches that wait for whoever reads them, beside the one that is being made.
+/// Batches that wait for the reader, beside the one that is being made.
 const BATCHES_AHEAD: usize = 1;
 
-/// `None`: there are no more. A channel that ends without it breaks off.
+/// `None`: the rows are complete. A channel that ends without it breaks off.
 type Answer = Result<Option<RecordBatch>, DictError>;
 
-/// The batches that are still to come. Whoever drops this ends the request.
+/// The batches that are still to come. Dropping this ends the request.
 pub(super) struct Answered {
     loader: Arc<Loader>,
     batches: Receiver<Answer>,
@@ -48,7 +48,7 @@ impl Answered {
     }
 }
 
-/// Sends what the source has. The connection may have rows in it that nobody took: it is not kept.
+/// Sends what the source has. The connection may hold rows that were not taken: it is not kept.
 fn read(
     loader: &Loader,
     connection: &mut Option<Box<dyn Source>>,
@@ -66,11 +66,11 @@ fn read(
                 false => Ok(()),
             }
         });
-        // That is no failure of the source.
+        // A reader that gives up is no failure of the source.
         if is_given_up { Ok(()) } else { outcome }
     });
     *connection = None;
-    // Who does not wait any longer need not know.
+    // The reader may have stopped waiting.
     let _ = answers.send(outcome.map(|()| None));
 }
 
@@ -78,7 +78,7 @@ fn read(
 fn shown(loader: &Loader, columns: &Columns, answered: &RecordBatch) -> Result<RecordBatch, DictError> {
     let mut arrays = loader.with_defaults(answered)?;
     let rows = arrays.first().map_or(0, |column| column.len());
-    // What was just answered is of now.
+    // Rows just answered are of now.
     arrays.extend(columns.times(loader.clock.now(), rows)?);
     columns.batch(arrays)
 }

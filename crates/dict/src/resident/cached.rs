@@ -10,11 +10,11 @@ use arrow::compute::{sort_to_indices, take};
 use granary_cache::Scan;
 use std::sync::Arc;
 
-/// How far they have been read.
+/// A scan of the cache's entries.
 pub(super) struct Cached {
     loader: Arc<Loader>,
     columns: Columns,
-    /// `None`: to the end.
+    /// `None`: the scan has ended.
     scan: Option<Scan>,
     /// Whether the next batch is the first one.
     is_first: bool,
@@ -29,7 +29,7 @@ impl Cached {
         let (loader, shows_times) = (&*self.loader, self.columns.shows_times);
         let Some(store) = loader.storage.store() else { return Ok(None) };
         let now = loader.clock.now();
-        // As a lookup has it.
+        // As for a lookup.
         let fresh = now..=loader.latest_expiry(now);
         let all: Vec<usize> = (0..loader.row_format.data_types().len()).collect();
         let mut keys: Vec<Column> = loader.key_format.data_types().iter().map(Column::new).collect();
@@ -70,7 +70,7 @@ impl Cached {
         if shows_times {
             columns.push(updated.finish()?);
         }
-        // A few rows are read by people: they come in the order of their keys, if these are numbers.
+        // A few rows are read by people: they are sorted by their keys, if these are numbers.
         if std::mem::replace(&mut self.is_first, false)
             && self.scan.is_none()
             && matches!(loader.key_format, KeyFormat::Simple)

@@ -16,7 +16,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampSecondArr
 use arrow::datatypes::{Schema, SchemaRef};
 use std::sync::Arc;
 
-/// The column behind the attributes that says when an entry was got from the source.
+/// The column after the attributes that says when an entry was got from the source.
 pub(crate) const UPDATED_AT: &str = "_updated_at";
 
 /// Whether rows come with [`UPDATED_AT`].
@@ -24,12 +24,12 @@ pub(crate) const UPDATED_AT: &str = "_updated_at";
 pub enum Times {
     /// The structure's columns alone.
     Hidden,
-    /// One more: Nullable(DateTime), NULL where entries never expire, for then nobody knows.
+    /// One more: Nullable(DateTime), NULL where entries never expire, as the time is unknown then.
     Shown,
 }
 
 impl Structure {
-    /// The schema of rows that come with their times, or without. An attribute of the same name is itself.
+    /// The schema of rows with their times, or without. An attribute called `_updated_at` hides the times.
     pub fn schema_with(&self, times: Times) -> SchemaRef {
         match times == Times::Shown && self.shows_times() {
             false => self.schema(),
@@ -53,8 +53,8 @@ fn time_type() -> DataType {
 }
 
 /// The rows of a dictionary, in no order: batches of about [`RESIDENT_BATCH_ROWS`](crate::limits::RESIDENT_BATCH_ROWS)
-/// rows, each made when it is asked for; none where there are no rows. An error is the last. Rows that come or go
-/// meanwhile may be there or not, and one that is renewed may be there twice.
+/// rows, each made when it is asked for; none where there are no rows. An error is the last item. Rows that come or go
+/// meanwhile may be there or not, and a renewed one may come twice.
 pub struct Resident(Option<Rows>);
 
 enum Rows {
@@ -100,7 +100,7 @@ impl Iterator for Resident {
     }
 }
 
-/// Which columns rows have.
+/// The columns of rows.
 #[derive(Clone)]
 pub(crate) struct Columns {
     schema: SchemaRef,
@@ -114,7 +114,7 @@ impl Columns {
         Columns { schema: structure.schema_with(times), shows_times }
     }
 
-    /// The column that says when rows were got that were got together, if it is shown.
+    /// The column of times for `rows` rows that were got together at `unix_seconds`, if it is shown.
     pub fn times(&self, unix_seconds: u64, rows: usize) -> Result<Option<ArrayRef>, DictError> {
         if !self.shows_times {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Arrow arrays of other types, made into arrays of ours: what others write as Arrow has their types, and what a query
-//! computes has the engine's.
+//! Conversion of Arrow arrays of other types into ours: other writers of Arrow have their types, and a query's results
+//! have the engine's.
 
 use super::{Column, composite};
 use crate::error::{Code, DictError};
@@ -23,7 +23,7 @@ impl DataType {
         self.adopted(array, Column::push_parsed)
     }
 
-    /// The same, of what an array, a map or a tuple is made of, where texts of times are read as people write them.
+    /// Adopts a part of an array, a map or a tuple, where texts of times are read as people write them.
     pub(super) fn adopt_part(&self, array: &ArrayRef) -> Result<ArrayRef, DictError> {
         self.adopted(array, Column::push_written)
     }
@@ -65,7 +65,7 @@ pub(super) fn failed(e: ArrowError) -> DictError {
     DictError::new(Code::CannotParseText, format!("Arrow: {e}"))
 }
 
-/// What becomes of a text that is no value of the type.
+/// What to do with a text that is no value of the type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NoValue {
     IsError,
@@ -104,7 +104,7 @@ fn converted(array: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowEr
     whole(&array, cast(&array, &data_type.to_arrow())?, data_type)
 }
 
-/// What a cast cannot say is NULL, and would be taken for one; and Arrow's type of a wide integer has more numbers.
+/// Refuses a cast that lost values: they became NULL, or Arrow's type of a wide integer has more numbers than ours.
 fn whole(before: &ArrayRef, after: ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     let fits = match after.as_primitive_opt::<Decimal256Type>() {
         Some(numbers) if data_type.is_wide() => numbers.iter().flatten().all(|number| data_type.has(number)),
@@ -144,7 +144,7 @@ fn moments(array: &ArrayRef, data_type: &DataType, precision: u8) -> Result<Arra
             .ok_or_else(|| DictError::new(Code::CannotParseText, format!("{number} is no {data_type}")))?;
         Ok(truncate(scaled, precision))
     };
-    // What lies under a NULL is any number.
+    // The number under a NULL is arbitrary.
     let values: PrimitiveArray<Int64Type> =
         numbers.iter().map(|number| number.map(in_unit).transpose()).collect::<Result<_, _>>()?;
     let zone = match data_type.to_arrow() {
@@ -159,8 +159,7 @@ fn moments(array: &ArrayRef, data_type: &DataType, precision: u8) -> Result<Arra
     })
 }
 
-/// Seconds with a fraction as ticks of so many digits, without what is behind them; one that no number of 64 bits can be
-/// is NULL.
+/// Seconds with a fraction as ticks of `digits` digits, without further digits; NULL if 64 bits do not hold them.
 fn fractions(array: &ArrayRef, digits: u8) -> Result<ArrayRef, ArrowError> {
     let seconds = cast(array, &Arrow::Float64)?;
     let tick = 10f64.powi(digits.into());
@@ -229,7 +228,7 @@ mod tests {
         assert_eq!(seconds.as_primitive::<TimestampSecondType>().values(), &[7, -1]);
         assert!(adopted(zone, Int64Array::from(vec![i64::MAX])).is_err());
         assert!(adopted(zone, Float64Array::from(vec![f64::INFINITY])).is_err());
-        // What is behind the digits is cut.
+        // Digits beyond the precision are cut.
         let cut = micros(adopted(zone, Float64Array::from(vec![1.99999, -1.00015])).unwrap());
         assert_eq!(cut, [Some(1_999_900), Some(-1_000_100)]);
         let decimals = Decimal128Array::from(vec![100_199, -100_199]).with_precision_and_scale(9, 5).unwrap();

@@ -35,7 +35,7 @@ impl Cell {
             // As in ClickHouse, an empty text says nothing.
             Some(Literal::Quoted(text)) if text.is_empty() => Ok(Cell::of_type(data_type)),
             Some(Literal::Null) if data_type.is_nullable() => Ok(Cell::Null),
-            // Of a text it is one of four letters, as in ClickHouse.
+            // For a String it is the text of four letters, as in ClickHouse.
             Some(Literal::Null) if *data_type == DataType::String => Ok(Cell::Text("NULL".to_string())),
             Some(Literal::Null) => Err(DictError::parse_text(format!(
                 "NULL is not a value of type {data_type}; use Nullable({data_type})"
@@ -66,7 +66,7 @@ impl Cell {
         }
     }
 
-    /// The same, where times are read as people write them.
+    /// Like [`parse`](Self::parse), but times are read as people write them.
     pub fn of_written(data_type: &DataType, text: &str) -> Result<Cell, DictError> {
         match data_type.shape() {
             Shape::Fixed(_) | Shape::Bit => written_to_fixed(data_type, text).map(Cell::Fixed),
@@ -86,7 +86,7 @@ impl Cell {
         value::put(data_type, &raw, out);
     }
 
-    /// The value of a type that has no other.
+    /// The type's own default.
     pub fn of_type(data_type: &DataType) -> Cell {
         match (data_type, data_type.shape()) {
             (DataType::Nullable(_), _) => Cell::Null,

@@ -71,7 +71,7 @@ impl Column {
         self.len
     }
 
-    /// The bytes of its values, and of where they end.
+    /// Bytes of its values, and of their offsets.
     pub fn bytes(&self) -> usize {
         match &self.values {
             Values::Fixed { bytes, .. } => bytes.len(),
@@ -107,7 +107,7 @@ impl Column {
         self.valid(1);
     }
 
-    /// Adds many fixed-width values that are not NULL: what `raw` says of each row.
+    /// Adds many fixed-width values that are not NULL: `raw` of each row.
     pub fn extend_fixed<'r>(&mut self, rows: &[u32], raw: impl Fn(u32) -> &'r [u8]) {
         match &mut self.values {
             Values::Fixed { width: 8, bytes } => {
@@ -121,7 +121,7 @@ impl Column {
         self.valid(rows.len());
     }
 
-    /// Adds fixed-width values that are not NULL, which lie one behind the other in `raw`.
+    /// Adds fixed-width values that are not NULL, which lie in sequence in `raw`.
     #[inline]
     pub fn extend_packed(&mut self, raw: &[u8]) {
         let Values::Fixed { width, bytes } = &mut self.values else {
@@ -151,7 +151,7 @@ impl Column {
         self.valid(1);
     }
 
-    /// Adds many strings, arrays or maps that are not NULL: what `text` says of each row.
+    /// Adds many strings, arrays or maps that are not NULL: `text` of each row.
     pub fn extend_texts<'t>(&mut self, rows: &[u32], text: impl Fn(u32) -> &'t [u8]) {
         let Values::Text { ends, bytes, overflowed } = &mut self.values else {
             return rows.iter().for_each(|&row| self.push_items(text(row)));
@@ -166,7 +166,7 @@ impl Column {
         self.valid(rows.len());
     }
 
-    /// Adds an array, a map or a tuple whose bytes were found to be good.
+    /// Adds an array, a map or a tuple whose bytes are valid.
     pub fn push_items(&mut self, bytes: &[u8]) {
         match &mut self.values {
             Values::Lists { items, .. } => {
@@ -211,7 +211,7 @@ impl Column {
         self.end_list_at(count);
     }
 
-    /// Adds an array or a map whose items end there.
+    /// Adds an array or a map whose items end at `count`.
     pub fn end_list_at(&mut self, count: usize) {
         let Values::Lists { ends, overflowed, .. } = &mut self.values else {
             unreachable!("it has no items");
@@ -226,7 +226,7 @@ impl Column {
         self.valid(1);
     }
 
-    /// Adds a string, or an array or a map whose bytes were found to be good.
+    /// Adds a string, or an array or a map whose bytes are valid.
     #[inline]
     pub fn push_sized(&mut self, bytes: &[u8]) {
         match &self.values {
@@ -374,7 +374,7 @@ impl Column {
     }
 }
 
-/// An array of arrays or maps of a type, of the type's items.
+/// An array of arrays or maps of type `data_type`, from their items.
 pub(super) fn list_of(
     data_type: &DataType,
     offsets: OffsetBuffer<i32>,
@@ -390,7 +390,7 @@ pub(super) fn list_of(
     })
 }
 
-/// An array of tuples of a type, of the type's elements.
+/// An array of tuples of type `data_type`, from their elements.
 pub(super) fn tuple_of(data_type: &DataType, columns: Vec<ArrayRef>) -> Result<ArrayRef, ArrowError> {
     match data_type.to_arrow() {
         Arrow::Struct(fields) => Ok(Arc::new(StructArray::try_new(fields, columns, None)?)),

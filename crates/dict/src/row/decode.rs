@@ -1,5 +1,5 @@
-//! From rows' bytes to the columns asked for. Rows are gathered as they come, then decoded in the order in which
-//! they are shown: column by column, but only so many rows at a time as stay at hand from one column to the next.
+//! From rows' bytes to the columns asked for. Rows are gathered as they come, then decoded in the order in which they
+//! are shown: column by column, for as many rows at a time as stay in the processor's cache.
 
 use super::encode::{Place, RowFormat, Slot};
 use super::{Column, append, are_items, is_utf8, text_span};
@@ -11,7 +11,7 @@ use arrow::array::ArrayRef;
 pub(crate) struct Decoder<'a> {
     format: &'a RowFormat,
     wanted: Vec<usize>,
-    /// How many strings from the front have to be found; what follows them is not gathered.
+    /// How many of the first strings have to be located; what follows them is not gathered.
     texts: usize,
     bytes: Vec<u8>,
     /// Where each row begins in `bytes`.
@@ -48,14 +48,14 @@ impl<'a> Decoder<'a> {
         Decoder { format, wanted: wanted.to_vec(), texts, bytes: Vec::new(), starts, size: Size::Fits }
     }
 
-    /// Another one for the same columns.
+    /// An empty decoder of the same columns.
     pub fn another(&self, capacity: usize) -> Decoder<'a> {
         let Self { format, ref wanted, texts, .. } = *self;
         let starts = Vec::with_capacity(capacity);
         Decoder { format, wanted: wanted.clone(), texts, bytes: Vec::new(), starts, size: Size::Fits }
     }
 
-    /// Adds the rows of another one for the same columns.
+    /// Adds the rows of another decoder of the same columns.
     pub fn append(&mut self, other: Decoder<'a>) {
         if self.starts.is_empty() {
             *self = other;
@@ -66,7 +66,7 @@ impl<'a> Decoder<'a> {
         if other.size == Size::TooLarge || u32::try_from(last).is_err() {
             self.size = Size::TooLarge;
         }
-        // Where it is too large, no row is ever looked at.
+        // Where it is too large, no row is ever read.
         self.starts.extend(other.starts.iter().map(|start| start.wrapping_add(first as u32)));
         if self.size == Size::Fits {
             self.bytes.extend_from_slice(&other.bytes);
@@ -139,8 +139,8 @@ impl<'a> Decoder<'a> {
         columns.into_iter().map(Column::finish).collect()
     }
 
-    /// Has the processor fetch where these rows begin, all at once: they lie anywhere, and what is done with one of
-    /// them takes too long for it to look ahead to the next.
+    /// Prefetches the first bytes of these rows, all at once: they lie anywhere, and decoding one takes too long for
+    /// the processor to look ahead to the next.
     fn touch(&self, rows: &[u32]) {
         let first = |row: &u32| self.bytes.get(self.starts[*row as usize] as usize).copied();
         std::hint::black_box(rows.iter().filter_map(first).fold(0, |all, byte| all ^ byte));

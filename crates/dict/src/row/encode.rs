@@ -11,7 +11,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) struct RowFormat {
     pub(super) slots: Vec<Slot>,
-    /// How many of these the source has.
+    /// How many of the slots the source has.
     asked: usize,
     /// Bytes before the first string.
     pub(super) fixed_bytes: usize,
@@ -38,7 +38,7 @@ pub(super) enum Place {
 }
 
 impl RowFormat {
-    /// `added`: a String behind the attributes that the source has.
+    /// `added`: a String that follows the attributes of the source.
     pub fn new(structure: &Structure, added: Option<&Attribute>) -> Result<RowFormat, DictError> {
         let asked = &structure.attributes;
         let nullable = asked.iter().filter(|a| a.data_type.is_nullable()).count();
@@ -108,8 +108,8 @@ impl RowFormat {
         row
     }
 
-    /// Appends row `row` of `columns` (one for each attribute that the source has). NULL where the type has none: the
-    /// default. What is added to the source's attributes is to be appended by who knows it, as a length and bytes.
+    /// Appends row `row` of `columns` (one for each attribute that the source has). NULL where the type has none
+    /// becomes the default. The caller appends an added attribute, as a length and bytes.
     pub fn encode(&self, columns: &[Cells], row: usize, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + self.bitmap_bytes, 0);

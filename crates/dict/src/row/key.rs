@@ -35,7 +35,7 @@ impl KeyFormat {
         }
     }
 
-    /// The same of what the dictionary's lookups are given.
+    /// The format of what the dictionary's lookups are given.
     pub fn of_lookup(definition: &Definition) -> KeyFormat {
         match definition.layout.lookup_key() {
             LookupKey::Key => KeyFormat::new(&definition.structure),
@@ -91,7 +91,7 @@ impl KeyFormat {
     /// Whether these bytes are a key of this format.
     pub fn is_whole(&self, key: &[u8]) -> bool {
         match self {
-            // A number has one form: no zero byte behind it, but for that of 0.
+            // A number has one form, without trailing zero bytes except that of 0.
             KeyFormat::Simple => key.len() <= 8 && matches!(key, [0] | [.., 1..=255]),
             KeyFormat::Complex(types) => walk(types, key, |_, _| {}).is_some(),
         }
@@ -127,7 +127,7 @@ pub(crate) fn key_number(key: &[u8]) -> u64 {
 /// The simple key of a number.
 #[inline]
 pub(crate) fn number_key(number: &[u8; 8]) -> &[u8] {
-    // Most have a few bytes that say something, and zeros.
+    // Most numbers have few significant bytes.
     let zeros = (u64::from_le_bytes(*number) | 1).leading_zeros() as usize / 8;
     &number[..8 - zeros]
 }

@@ -4,10 +4,10 @@
 //! row   = null bitmap (a bit for each Nullable attribute, in order; absent if there is none)
 //!         fixed-width attributes, raw little-endian, in order (zeros where NULL)
 //!         strings, arrays and maps, in order: varint length, bytes (length 0 where NULL)
-//! key   = simple: 8 bytes, little-endian
+//! key   = simple: little-endian, without trailing zero bytes, but one byte at least
 //!       | complex: for each column: [1 if NULL, else 0; only if Nullable] raw bytes or varint length, bytes
 //! array = its items as the columns of a complex key
-//! map   = of each entry the key and the value, in the same way
+//! map   = the key and the value of each entry, in the same way
 //! tuple = its elements, in the same way
 //! ```
 
@@ -32,7 +32,7 @@ pub(crate) use key::{KeyBatch, KeyFormat, key_number, number_key};
 pub(crate) use list::{Style, print};
 pub(crate) use value::{are_items, elements, items, put};
 
-/// Counts changes of the layout above, and of how lifetimes follow from keys: files of another one are not read.
+/// Counts changes of the layout above, and of how lifetimes follow from keys: files of another version are not read.
 pub(crate) const ROW_FORMAT_VERSION: u64 = 3;
 
 // Rows and Arrow buffers are copied into each other, and rows on disk are little-endian.
@@ -49,7 +49,7 @@ pub(crate) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
         _ => None,
     };
     let Some(((first, last), width)) = ends else { return out.extend_from_slice(bytes) };
-    // Where they overlap, they are the same.
+    // Where the two overlap, their bits are equal.
     let word = first | last << (8 * (bytes.len() - width));
     out.extend_from_slice(&word.to_le_bytes());
     out.truncate(out.len() - (size_of_val(&word) - bytes.len()));

@@ -1,4 +1,4 @@
-//! Whether dates and times are some that their type has: Arrow's reach further than ClickHouse's.
+//! Whether dates and times are in the range of their type: Arrow's reach further than ClickHouse's.
 
 use crate::error::{Code, DictError};
 use crate::types::DataType;

@@ -1,5 +1,5 @@
-//! Values one behind the other, each of which says where it ends: the columns of a complex key, the items of an array
-//! or a map, the elements of a tuple.
+//! Values in sequence, each of which says where it ends: the columns of a complex key, the items of an array or a map,
+//! the elements of a tuple.
 
 use super::cells::Raw;
 use super::{is_utf8, put_varint, text_span};
@@ -23,7 +23,7 @@ pub(crate) fn put(data_type: &DataType, value: &Raw<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes a value off at `at`, and says where it ends; `None`: it is malformed. Every value has a byte or more.
+/// Reads the value at `at`, and returns where it ends; `None`: it is malformed. Every value has a byte or more.
 #[inline]
 pub(crate) fn take<'a>(data_type: &DataType, bytes: &'a [u8], mut at: usize) -> Option<(Raw<'a>, usize)> {
     if data_type.is_nullable() {
@@ -68,7 +68,7 @@ pub(crate) fn are_items(item: &DataType, bytes: &[u8]) -> bool {
     true
 }
 
-/// The items of a list whose bytes were found to be good.
+/// The items of a list whose bytes are valid.
 pub(crate) fn items<'a>(item: &'a DataType, bytes: &'a [u8]) -> impl Iterator<Item = Raw<'a>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -78,7 +78,7 @@ pub(crate) fn items<'a>(item: &'a DataType, bytes: &'a [u8]) -> impl Iterator<It
     })
 }
 
-/// The elements of a tuple whose bytes were found to be good, each with its type.
+/// The elements of a tuple whose bytes are valid, each with its type.
 pub(crate) fn elements<'a>(
     data_type: &'a DataType,
     bytes: &'a [u8],

@@ -1,11 +1,11 @@
-//! How much is asked for at once where nobody knows how long values are before they come.
+//! How much to ask for at once where the lengths of values are unknown before they come.
 
-/// A number of values, or of rows, that are read whole: as many of the longest of late as a batch may have bytes. One that
-/// is longer than those before it makes the batches behind it small at once; each that has only shorter ones halves the
-/// length that is counted on.
+/// A number of values, or of rows, that are read whole: as many of the longest recent length as a batch may have bytes.
+/// A longer one makes the following batches small at once; each batch with only shorter ones halves the length that is
+/// counted on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct BatchSize {
-    /// Bytes of the longest of late.
+    /// Bytes of the longest recent one.
     longest: usize,
     bytes_max: usize,
     count_max: usize,
@@ -25,7 +25,7 @@ impl BatchSize {
         (self.bytes_max / self.longest.max(1)).clamp(1, self.count_max)
     }
 
-    /// Takes notice of the bytes of each that came.
+    /// Notes the bytes of each that came.
     pub fn learn(&mut self, lengths: impl Iterator<Item = usize>) {
         self.longest = lengths.max().unwrap_or(0).max(self.longest / 2);
     }

@@ -1,4 +1,4 @@
-//! SOURCE(..): a kind of source and its parameters, whether the definition has them all or a named collection.
+//! SOURCE(..): a kind of source and its parameters, which stand in the definition or in a named collection.
 
 use super::kind::SourceKind;
 use super::select::Updates;
@@ -12,12 +12,12 @@ use std::fmt;
 #[derive(Clone)]
 pub struct SourceConfig {
     kind: &'static SourceKind,
-    /// `None`: those of a named collection that nobody has looked up yet.
+    /// `None`: the named collection has not been looked up yet.
     values: Option<Values>,
     named: Option<Named>,
 }
 
-/// What is written where a named collection has other parameters.
+/// The written parameters of a source that takes others from a named collection.
 #[derive(Clone, PartialEq)]
 struct Named {
     collection: String,
@@ -29,7 +29,7 @@ struct Named {
 const NAME: &str = "NAME";
 /// The parameter that names a database of the source.
 const DATABASE: &str = "DB";
-/// Stands for the database that the dictionary is in, until that is known.
+/// Stands for the dictionary's own database, until that is known.
 pub(crate) const CURRENT_DATABASE: &str = "currentDatabase()";
 
 impl SourceConfig {
@@ -78,12 +78,12 @@ impl SourceConfig {
         self.values.as_ref()
     }
 
-    /// What the source is called in DDL.
+    /// The source's name in DDL.
     pub fn name(&self) -> &'static str {
         self.kind.name
     }
 
-    /// The value of one of its parameters, also of one that nobody wrote, if it has one.
+    /// A parameter's value, its default if it was not given.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.values()?.get(name)
     }
@@ -97,7 +97,7 @@ impl SourceConfig {
         self.node(nodes)
     }
 
-    /// What it says of which rows there are, whoever asks for them.
+    /// The parameters that decide which rows there are, without who asks for them.
     pub(crate) fn to_anonymous_node(&self) -> Node {
         match &self.values {
             Some(values) => self.node(values.anonymous().nodes(None)),
@@ -124,7 +124,7 @@ impl SourceConfig {
         self.values().map_or(Ok(()), |values| self.kind.check(values, structure))
     }
 
-    /// Refuses SETTINGS that would have other rows read, or other values.
+    /// Refuses SETTINGS that would change which rows or values are read.
     pub(crate) fn check_settings(&self, settings: &[(String, String)]) -> Result<(), DictError> {
         let asked = match self.values() {
             Some(values) if (self.kind.is_own)(values) => Asked::OwnTables,
@@ -134,12 +134,12 @@ impl SourceConfig {
         settings::check(settings, asked)
     }
 
-    /// How rows that were changed are told from others, if it says so.
+    /// How changed rows are found, if UPDATE_FIELD is given.
     pub(crate) fn updates(&self) -> Option<Updates> {
         Updates::of(self.values()?)
     }
 
-    /// Whether it reads this table of the process that the dictionary is in.
+    /// Whether it reads this table of the dictionary's own server.
     pub(crate) fn reads_own_table(&self, database: &str, name: &str) -> bool {
         self.values().is_some_and(|values| {
             (self.kind.is_own)(values)
@@ -148,7 +148,7 @@ impl SourceConfig {
         })
     }
 
-    /// Says which database a source means that names the one its dictionary is in.
+    /// Sets the database of a source that names the dictionary's own one.
     pub(crate) fn settle(&mut self, database: &str) {
         if let Some(values) = &mut self.values
             && values.text(DATABASE) == CURRENT_DATABASE
@@ -161,12 +161,12 @@ impl SourceConfig {
         }
     }
 
-    /// Has all its parameters written down, also what nobody wrote.
+    /// Marks all its parameters as written, defaults too.
     pub(crate) fn spell_out(&mut self) {
         self.values.iter_mut().for_each(Values::spell_out);
     }
 
-    /// Has the database written down that a source means which names none: it stays that, wherever the dictionary goes.
+    /// Marks the database as written, so that a source that names none keeps it wherever the dictionary moves.
     pub(crate) fn pin_database(&mut self) {
         self.values.iter_mut().for_each(|values| values.pin(DATABASE));
     }
@@ -192,7 +192,7 @@ fn read(kind: &SourceKind, nodes: &[Node]) -> Result<Values, DictError> {
     Ok(values)
 }
 
-/// What was written, without its secrets.
+/// The written parameters, without their secrets.
 fn shown_nodes(nodes: &[Node], parameters: &Parameters, hidden: Option<&str>) -> Vec<Node> {
     let value = |node: &Node| match (&node.value, parameters.find(&node.name)) {
         (Value::Text(text), Some(parameter)) => Value::Text(shown(parameter, text, hidden)),

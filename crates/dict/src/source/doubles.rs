@@ -1,4 +1,4 @@
-//! Float32 keys in columns of 64 bits: these have the number that a float is written as, 0.1, or the one that it is,
+//! Float32 keys in columns of 64 bits: these hold the number that the float is written as, 0.1, or its exact value,
 //! 0.10000000149011612. Both are looked for.
 
 use crate::types::{DataType, print_fixed};
@@ -12,7 +12,7 @@ pub(super) fn doubles(raw: &[u8]) -> Vec<f64> {
     written.into_iter().chain(widened).collect()
 }
 
-/// All keys that have one of these values in each column.
+/// All keys with one of the given values in each column.
 pub(super) fn combinations<T: Clone>(columns: Vec<Vec<T>>) -> Vec<Vec<T>> {
     let mut keys = vec![Vec::with_capacity(columns.len())];
     for column in columns {

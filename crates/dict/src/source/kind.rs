@@ -1,4 +1,4 @@
-//! What a kind of source says of itself. A new one is a module with a [`SourceKind`], and a line in [`KINDS`].
+//! Declarations of the kinds of sources. A new one is a module with a [`SourceKind`], and a line in [`KINDS`].
 
 use super::config::SourceConfig;
 use super::{SourceFactory, select};
@@ -41,11 +41,11 @@ pub(crate) struct SourceKind {
     /// The name in DDL; in small letters, that of the element in XML.
     pub name: &'static str,
     pub parameters: Parameters,
-    /// Whether NAME may name a collection that has parameters of it.
+    /// Whether NAME may name a collection of its parameters.
     pub takes_collections: bool,
     /// Whether SETTINGS of a dictionary are those of queries in ClickHouse.
     pub heeds_settings: bool,
-    /// Checks the parameters against each other, and gives those their defaults that depend on others.
+    /// Checks the parameters against each other, and sets defaults that depend on other parameters.
     pub complete: fn(&mut Values) -> Result<(), DictError>,
     /// Refuses layouts that the source cannot fill.
     pub fits: fn(&Layout) -> Result<(), DictError>,
@@ -53,7 +53,7 @@ pub(crate) struct SourceKind {
     pub validate: fn(&Values, &Structure) -> Result<(), DictError>,
     /// What `system.dictionaries` shows as the source; no secrets.
     pub describe: fn(&Values) -> String,
-    /// Whether the source is the tables of the process that the dictionary is in.
+    /// Whether the source is the tables of the dictionary's own server.
     pub is_own: fn(&Values) -> bool,
     /// Readies the source, which is not asked yet.
     pub open: fn(&Values, Opening<'_>) -> Result<SourceFactory, DictError>,

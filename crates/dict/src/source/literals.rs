@@ -9,14 +9,14 @@ use crate::row::{Cells, Raw, Style, print};
 use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef};
 
-/// What a server's key column is, as far as it says how keys are written.
+/// What is known of a server's key column that affects how keys are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Theirs {
     /// Times are local ones, in no time zone.
     pub is_local: bool,
-    /// Texts, with which a number is compared as its text.
+    /// The column holds texts, with which a number is compared as its text.
     pub is_text: bool,
-    /// That of a text column that lacks some characters.
+    /// Character set of a text column that lacks some characters.
     pub charset: Option<Charset>,
 }
 
@@ -27,9 +27,9 @@ pub(super) struct Charset {
     pub collation: String,
 }
 
-/// Conditions that together hold these keys, each short enough for one statement: of one key column an IN, of
-/// several what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL. `theirs` says what
-/// the columns are there; of those of which it says nothing, nothing matters.
+/// Conditions that together hold these keys, each short enough for one statement: for one key column an IN, for several
+/// what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL. `theirs` holds the
+/// server's column types, where conditions depend on them.
 pub(super) fn conditions(
     dialect: Dialect,
     structure: &Structure,
@@ -77,7 +77,7 @@ struct KeyColumn {
 enum Written {
     /// In the list of an IN.
     Listed(String),
-    /// It can be in none, NULL for one.
+    /// It cannot be in an IN, as NULL cannot.
     Chained(String),
 }
 
@@ -112,14 +112,14 @@ impl Written {
 #[derive(Default)]
 struct Condition {
     keys: usize,
-    /// What stands in the IN, with commas.
+    /// Keys in the IN, separated by commas.
     listed: String,
-    /// What cannot: with ORs.
+    /// Conditions that cannot stand in the IN, joined by ORs.
     chained: String,
 }
 
 impl Condition {
-    /// A key that is longer than a statement may be has one of its own.
+    /// A key that is longer than a statement may be gets one of its own.
     fn has_room_for(&self, key: &Written) -> bool {
         let bytes = self.listed.len() + self.chained.len() + key.len();
         self.keys == 0 || self.keys < limits::KEYS_PER_STATEMENT_MAX && bytes <= limits::STATEMENT_KEYS_BYTES
@@ -174,21 +174,22 @@ impl KeyColumn {
             (_, Raw::Null) => return None,
             (_, Raw::Bit(bit)) => text.push(if bit { '1' } else { '0' }),
             (_, Raw::Text(bytes)) => return Some(self.text(dialect, &String::from_utf8_lossy(bytes))),
-            // Whatever the time zone of the column.
+            // Independent of the column's time zone.
             (DataType::DateTime { .. }, Raw::Fixed(raw)) if dialect == Dialect::Clickhouse => {
                 let seconds = raw.first_chunk().map_or(0, |raw| i64::from_le_bytes(*raw));
                 return Some(seconds.to_string());
             }
             (data_type, value @ Raw::Items(_)) if dialect == Dialect::Clickhouse => {
                 let in_utc = said_in_utc(data_type);
-                // A DateTime is written as its number, which it is whatever zone the server reads texts in.
+                // A DateTime is written as its number, which does not depend on the zone in which the server reads
+                // texts.
                 let written = in_utc.with_parts(&|plain: &DataType| match plain {
                     DataType::DateTime { .. } => DataType::UInt64,
                     other => other.clone(),
                 });
                 print(&written, &value, Style::Calls, &mut text);
                 let value = format!("CAST({text} AS {in_utc})");
-                // What is compared is of one type.
+                // Compared values have one type.
                 return Some(match in_utc == *data_type {
                     true => value,
                     false => format!("CAST({value} AS {data_type})"),
@@ -209,8 +210,8 @@ impl KeyColumn {
         Some(if is_number && self.is_bare(dialect) { text } else { dialect.string(&text) })
     }
 
-    /// A text as the column can have it. A character that it lacks becomes another one there, so that what is found is
-    /// another key; compared as it is, it would be an error for all keys.
+    /// A text in the column's character set. A character that this lacks becomes another one, so that another key is
+    /// found; unconverted, it would be an error for all keys.
     fn text(&self, dialect: Dialect, text: &str) -> String {
         let literal = dialect.string(text);
         match &self.theirs.charset {
@@ -236,7 +237,7 @@ impl KeyColumn {
     }
 }
 
-/// How ClickHouse is told a value of a type that no literal has; `None`: one has.
+/// The call that makes a ClickHouse value of a type without literals; `None`: the type has literals.
 fn call(data_type: &DataType, text: &str) -> Option<String> {
     Some(match data_type {
         DataType::DateTime64 { precision, .. } => format!("toDateTime64('{text}', {precision}, 'UTC')"),

@@ -1,5 +1,5 @@
-//! Connections that servers end while nobody uses them (wait_timeout, idle_session_timeout, timeout): the next request
-//! is told.
+//! Connections that servers close while they are idle (wait_timeout, idle_session_timeout, timeout): the next request
+//! gets an error.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -15,7 +15,7 @@ pub(super) fn is_broken(e: &io::Error) -> bool {
     )
 }
 
-/// What the system said, where that is the cause of a client's error.
+/// The I/O error that caused a client's error, if one did.
 pub(super) fn io_cause(e: &dyn Error) -> Option<&io::Error> {
     e.source()?.downcast_ref()
 }

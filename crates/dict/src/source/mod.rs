@@ -50,7 +50,7 @@ use crate::error::DictError;
 use arrow::array::{ArrayRef, RecordBatch};
 use std::sync::Arc;
 
-/// The parameter of sources that are a file; `Environment::resolve` says where it leads.
+/// The parameter of sources that are a file; `Environment::resolve` resolves it.
 const PATH: &[Parameter] = &[Parameter::text("PATH").required().printed(Printed::Always)];
 
 /// A connection to a source. One thread uses it at a time; after an error it is dropped and made anew.
@@ -61,14 +61,14 @@ pub trait Source: Send {
     /// with the same key the last counts; rows of other keys are ignored.
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError>;
 
-    /// Hands every row over, in the same columns, a batch of at most so many rows after another as far as the source
-    /// allows that. Its connection is not used again.
+    /// Hands every row over, in the same columns, in batches of at most `limits::RESIDENT_BATCH_ROWS` rows as far as
+    /// the source allows that. Its connection is not used again.
     ///
     /// # Errors
     /// The source's own, or that of `take`, after which it is not called again.
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError>;
 
-    /// How far changes have come, of which those before a watermark are known: UPDATE_FIELD.
+    /// How far changes have come (UPDATE_FIELD); those before the watermark are known.
     fn tail(&mut self, _watermark: Option<&str>) -> Result<Tail, DictError> {
         Err(sql::no_updates())
     }
@@ -79,17 +79,17 @@ pub trait Source: Send {
     }
 }
 
-/// Takes the batches of [`Source::load_all`], for as long as anybody wants more.
+/// Takes the batches of [`Source::load_all`]; its error ends them.
 pub type Take<'a> = dyn FnMut(RecordBatch) -> Result<(), DictError> + 'a;
 
-/// The end of what was changed in a source; texts, as the source writes and reads them.
+/// The end of the changes in a source; texts, as the source writes and reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
     /// The greatest value of UPDATE_FIELD; `None`: there are no rows.
     pub latest: Option<String>,
     /// How many rows the watermark includes.
     pub count: Option<String>,
-    /// The watermark from which changes are to be looked for next: the latest, less the lag.
+    /// The next watermark from which changes are to be looked for: the latest, less the lag.
     pub next: Option<String>,
     /// When the latest was, in Unix seconds, if it is a time.
     pub at: Option<i64>,
@@ -98,12 +98,12 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// The answer to a watermark that no row is as late as.
+    /// The answer if no row is as late as the watermark.
     pub(crate) fn behind() -> Tail {
         Tail { count: Some("0".to_string()), ..Tail::default() }
     }
 
-    /// Whether no row is as late as the watermark any more, where one was.
+    /// Whether no row is as late as the watermark any more.
     pub(crate) fn is_behind(&self) -> bool {
         self.count.as_deref() == Some("0")
     }

@@ -1,4 +1,4 @@
-//! What a value of UPDATE_FIELD says of itself: when it was, and for how long other rows may get the same.
+//! What a value of UPDATE_FIELD means: when it was, and for how long other rows may get the same.
 
 use chrono::{NaiveDate, NaiveTime, Timelike};
 
@@ -9,21 +9,21 @@ const DAY: u64 = 24 * HOUR;
 const FIRST_FINE_NUMBER: f64 = 1e9;
 /// The years of numbers that are taken for times since 1970: 2001 to 2286.
 pub(super) const UNIX_SECONDS: [i64; 2] = [1_000_000_000, 10_000_000_000];
-/// What such numbers may count: as many of it are a second.
+/// Units of such numbers: how many are a second.
 pub(super) const UNIX_UNITS: [i64; 3] = [1, 1000, 1_000_000];
 
-/// A value of UPDATE_FIELD, looked at.
+/// An interpreted value of UPDATE_FIELD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moment {
     /// Unix seconds, if it is a time; one without a time zone is taken for UTC.
     pub at: Option<i64>,
-    /// For how long rows may go on getting this value. A time of whole minutes, hours or days may be one of a column
-    /// that has no others.
+    /// For how long rows may go on getting this value. A time of whole minutes, hours or days may come from a column
+    /// that has no finer ones.
     pub unit_seconds: u64,
 }
 
 impl Moment {
-    /// Of milliseconds since 1970.
+    /// The moment of milliseconds since 1970.
     #[cfg_attr(not(feature = "mongodb"), expect(dead_code, reason = "MongoDB alone has such times"))]
     pub fn of_milliseconds(milliseconds: i64) -> Moment {
         let at = milliseconds.div_euclid(1000);
@@ -32,15 +32,15 @@ impl Moment {
         Moment { at: Some(at), unit_seconds: clock.map_or(0, unit) }
     }
 
-    /// Of a number, or anything else that is no time. Several rows with the same one (`is_shared`) are those of a batch
-    /// or a day, if it is no number of seconds.
+    /// The moment of a number, or of anything else that is no time. Several rows with the same value (`is_shared`) are
+    /// those of a batch or a day, unless it is a number of seconds.
     pub fn of_other(number: Option<f64>, is_shared: bool) -> Moment {
         let is_fine = number.is_some_and(|number| number.abs() >= FIRST_FINE_NUMBER);
         let is_coarse = number.is_some_and(is_date) || (is_shared && !is_fine);
         Moment { at: None, unit_seconds: if is_coarse { DAY } else { 0 } }
     }
 
-    /// Of a text: `2026-01-31`, `2026-01-31 12:30:00.5+02` and the like, a number, or something else.
+    /// The moment of a text: `2026-01-31`, `2026-01-31 12:30:00.5+02` and the like, a number, or something else.
     pub fn of_text(text: &str, is_shared: bool) -> Moment {
         let Some((date, time)) = date_and_time(text) else {
             if text == "infinity" {
@@ -67,20 +67,20 @@ fn unit(clock: NaiveTime) -> u64 {
     }
 }
 
-/// A text that is a number, which a source need not be shown as a string.
+/// The number of a text that a source can be sent without quotes.
 pub(super) fn number(text: &str) -> Option<f64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     text.parse::<f64>().ok().filter(|number| is_plain && number.is_finite())
 }
 
-/// How many of what it counts are a second, if a number is a time since 1970 in seconds, milliseconds or microseconds.
+/// How many units are a second, if a number is a time since 1970 in seconds, milliseconds or microseconds.
 #[cfg_attr(not(feature = "mongodb"), expect(dead_code, reason = "SQLite does it in SQL"))]
 pub(super) fn unix_units(number: f64) -> Option<i64> {
     let [first, end] = UNIX_SECONDS;
     UNIX_UNITS.into_iter().find(|units| ((first * units) as f64..(end * units) as f64).contains(&number))
 }
 
-/// What is said of a number that UPDATE_LAG cannot be taken from.
+/// The message for a number from which UPDATE_LAG cannot be subtracted.
 pub(super) fn no_lag(lag_seconds: u64) -> String {
     format!(
         "UPDATE_LAG {lag_seconds} cannot be taken from a number; say UPDATE_LAG 0, or name a column of times"

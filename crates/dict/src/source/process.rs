@@ -14,22 +14,22 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdi
 use std::time::{Duration, Instant};
 
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
-/// How often a process that should end is looked at.
+/// Interval at which a process that should end is checked.
 pub(super) const LOOK: Duration = Duration::from_millis(2);
 
-/// How often standard error is read at once: who never ends there must not keep anybody from looking at the time.
+/// Reads of standard error in a row: a program that never stops writing there must not delay the check of the deadline.
 const ERRORS_READ_MAX: usize = 16;
 
 /// A running program. Dropped, it is killed with all that it started.
 pub(super) struct Process {
-    /// `None`: buried.
+    /// `None`: it was reaped.
     pub child: Option<Child>,
-    /// `None`: it was told that nothing more comes.
+    /// `None`: closed, as no more input comes.
     pub stdin: Option<ChildStdin>,
     pub stdout: ChildStdout,
-    /// `None`: it has closed it.
+    /// `None`: the program has closed it.
     stderr: Option<ChildStderr>,
-    /// The last that it said there.
+    /// The end of its standard error.
     pub errors: Vec<u8>,
     pub command: CommandLine,
 }
@@ -57,7 +57,7 @@ impl Process {
         Ok(Process { child, stdin, stdout, stderr, errors: Vec::new(), command: command.clone() })
     }
 
-    /// Until there is something to do; false: there was nothing for so long.
+    /// Waits until a pipe is ready; false: none was for `patience`.
     pub fn wait(&self, writes: bool, patience: Duration) -> Result<bool, DictError> {
         let mut waited = vec![PollFd::new(&self.stdout, PollFlags::IN)];
         waited.extend(self.stderr.as_ref().map(|stderr| PollFd::new(stderr, PollFlags::IN)));
@@ -75,7 +75,7 @@ impl Process {
         }
     }
 
-    /// Keeps the last of what stands in standard error.
+    /// Reads standard error, and keeps its end.
     pub fn read_errors(&mut self, buffer: &mut [u8]) {
         for _ in 0..ERRORS_READ_MAX {
             let Some(stderr) = &mut self.stderr else { return };
@@ -91,14 +91,14 @@ impl Process {
         }
     }
 
-    /// Looks without burying it: its number is its group's, and nobody else's as long as it is not buried.
+    /// Checks without reaping the process: until it is reaped its pid, which is its group's id, cannot be reused.
     pub fn is_running(&self) -> bool {
         let Some(pid) = self.child.as_ref().map(Pid::from_child) else { return false };
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(waitid(WaitId::Pid(pid), options), Ok(None))
     }
 
-    /// Kills what is left of it and of what it started.
+    /// Kills its process group, and reaps it.
     pub fn bury(&mut self) -> Option<ExitStatus> {
         let mut child = self.child.take()?;
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
@@ -119,7 +119,7 @@ impl Process {
             if unsent.is_empty() {
                 self.close();
             }
-            // Whatever it started may keep its output open, and have left its group.
+            // A process that it started may keep its output open, and have left its group.
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || !self.wait(!unsent.is_empty(), left)? {
                 return Err(self.overdue(patience));
@@ -129,7 +129,7 @@ impl Process {
                 match stdin.write(unsent) {
                     Ok(count) => unsent = &unsent[count..],
                     Err(e) if is_nothing(&e) => {}
-                    // Whether it did well is for its exit status to say.
+                    // Its exit status says whether it succeeded.
                     Err(_) => unsent = &[],
                 }
             }
@@ -155,7 +155,7 @@ impl Process {
             pause = LOOK.min(pause * 2);
         }
         self.read_errors(&mut buffer);
-        // What it has left running is its own.
+        // Processes that it leaves running are not killed.
         match self.child.take().and_then(|mut child| child.wait().ok()) {
             Some(status) if status.success() => Ok(output),
             status => {
@@ -223,7 +223,7 @@ mod tests {
         assert!(error.message().contains("answered more than 99999 bytes"), "{error}");
     }
 
-    /// What left the group is not killed with it, and holds the output or the errors open.
+    /// A process that left the group is not killed with it, and holds the output or the errors open.
     #[test]
     fn a_request_ends_in_time_whoever_holds_the_pipes() {
         let held = |line| {

@@ -1,4 +1,4 @@
-//! Servers of which one is asked at a time, whoever asks: what others have they may have later.
+//! Servers of which all connections ask the same one: others may get its rows later.
 
 use super::server::Server;
 use super::{Changes, Source, SourceFactory, Tail, Take};
@@ -38,7 +38,7 @@ struct Replicas<C> {
 struct Chosen {
     /// `None`: none has been asked yet.
     place: Option<usize>,
-    /// How often it became another one. What rows of others are cached is then not known.
+    /// How often it changed. Then it is unknown which rows of other servers are cached.
     moves: u64,
 }
 
@@ -80,7 +80,7 @@ impl<C: Fn(&Server) -> Result<Box<dyn Source>, DictError>> Replica<C> {
         Ok(Replica { replicas: Arc::clone(replicas), chosen, source })
     }
 
-    /// The connection, to the server that all others are connected to.
+    /// The connection, moved to the server that is asked if that has changed.
     fn current(&mut self) -> Result<&mut dyn Source, DictError> {
         let chosen = *self.replicas.chosen();
         if chosen != self.chosen {
@@ -90,8 +90,8 @@ impl<C: Fn(&Server) -> Result<Box<dyn Source>, DictError>> Replica<C> {
         Ok(self.source.as_mut())
     }
 
-    /// The name of the server that the connection is to. Where others were asked before, it is of this run alone: of
-    /// which of them a row was cached is known to nobody.
+    /// The name of the server that the connection is to. After a move it is valid in this run alone: it is unknown from
+    /// which server a row was cached.
     fn name(&self) -> String {
         let Server { host, port, .. } = &self.replicas.servers[self.chosen.place.unwrap_or_default()];
         match self.chosen.moves {
@@ -100,7 +100,7 @@ impl<C: Fn(&Server) -> Result<Box<dyn Source>, DictError>> Replica<C> {
         }
     }
 
-    /// A watermark of the server that the connection is to; `None`: it is another's.
+    /// A watermark of the server that the connection is to; `None`: it is another server's.
     fn own<'w>(&self, watermark: &'w str) -> Option<&'w str> {
         let (name, watermark) = watermark.split_once(SEPARATOR)?;
         (name == self.name()).then_some(watermark)
@@ -202,7 +202,7 @@ mod tests {
         let next = first.tail(None).unwrap().next.unwrap();
         assert!(next.starts_with("h:2#") && next.ends_with(".1 2 "), "{next}");
         first.changes(&next).unwrap();
-        // What was saved before there were replicas is nobody's.
+        // A watermark saved before there were replicas belongs to no server.
         assert!(first.tail(Some("2026-01-01 00:00:00")).unwrap().is_behind());
         // A new connection finds the first server again.
         down.lock().unwrap().clear();

@@ -10,21 +10,21 @@ use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use std::sync::Arc;
 
-/// Columns of equal lengths; whoever fills them sees to that.
+/// Columns of equal lengths, which the callers ensure.
 pub(crate) struct Rows {
     names: Vec<String>,
     /// The types as declared; the columns themselves all take NULL.
     types: Vec<DataType>,
     columns: Vec<Column>,
-    /// Which columns of a text stay empty because nobody wants them; none are if this is empty.
+    /// Columns of a text that stay empty because they are not wanted; none are if this is empty.
     skipped: Vec<bool>,
     /// How many of the columns, from the first, are of the key.
     key_width: usize,
     /// Rows that were read to their ends, those taken before included.
     ended: usize,
-    /// A value that is none of its column's type is NULL, and no error.
+    /// A value that its column's type does not have is NULL, and no error.
     passes_over: bool,
-    /// How many bytes there may be at once.
+    /// Maximum bytes at once.
     bytes_max: u64,
 }
 
@@ -62,7 +62,7 @@ impl Rows {
         }
     }
 
-    /// The same, for which a value that is none of its column's type is NULL.
+    /// Makes NULL of values that their column's type does not have.
     pub fn passing_over(self) -> Rows {
         Rows { passes_over: true, ..self }
     }
@@ -92,7 +92,7 @@ impl Rows {
         self.key_width
     }
 
-    /// The error of rows that have no column of the key, but those of these names.
+    /// The error of rows that lack a column of the key; `names` are the columns that they have.
     pub fn missing_key<N: AsRef<str>>(&self, column: usize, names: impl Iterator<Item = N>) -> DictError {
         let names: Vec<N> = names.collect();
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
@@ -108,11 +108,10 @@ impl Rows {
         &self.names[column]
     }
 
-    /// The column that a name of a stream means: the one that is called so or, without one, the only one that is but for
-    /// capitals, as in ClickHouse.
+    /// The column that a name of a stream means: an exact match, else the only match ignoring case, as in ClickHouse.
     ///
     /// # Errors
-    /// INCORRECT_DATA: several are.
+    /// INCORRECT_DATA: several match.
     pub fn column_called(&self, name: &str) -> Result<Option<usize>, DictError> {
         if let Some(column) = self.names.iter().position(|ours| ours == name) {
             return Ok(Some(column));
@@ -178,7 +177,7 @@ impl Rows {
         self.push_written(column, text)
     }
 
-    /// The text of bytes; `None`: they are none, and are passed over.
+    /// The text of bytes; `None`: they are no text, and are passed over.
     fn text_of<'a>(&self, column: usize, bytes: &'a [u8]) -> Result<Option<&'a str>, DictError> {
         match std::str::from_utf8(bytes) {
             Err(_) if !self.passes_over => Err(self.not_utf8(column)),
@@ -196,7 +195,7 @@ impl Rows {
         error.within(format_args!("Column {} of the source", self.names[column]))
     }
 
-    /// The same, of which there may be so many bytes at once.
+    /// Allows at most `bytes_max` bytes at once.
     pub fn at_most(self, bytes_max: u64) -> Rows {
         Rows { bytes_max, ..self }
     }
@@ -206,8 +205,8 @@ impl Rows {
         self.columns.iter().map(Column::bytes).sum()
     }
 
-    /// Refuses more bytes than an answer may have that is read whole, and more than a column can have. Whoever pours rows
-    /// out begins anew with each batch.
+    /// Refuses more bytes than an answer that is read whole may have, and more than a column can have. Pouring rows out
+    /// begins the count anew.
     ///
     /// # Errors
     /// `LIMIT_EXCEEDED`.
@@ -223,7 +222,7 @@ impl Rows {
         }
     }
 
-    /// Refuses an answer of so many bytes if that is more than one may have that is read whole.
+    /// Refuses an answer of `bytes` bytes if that is more than one that is read whole may have.
     ///
     /// # Errors
     /// `LIMIT_EXCEEDED`.
@@ -253,7 +252,7 @@ impl Rows {
         std::mem::replace(&mut self.columns, new).into_iter().map(Column::finish).collect()
     }
 
-    /// Hands over what there is, if there is anything, and goes on with none.
+    /// Hands over the rows so far, if there are any, and empties the columns.
     pub fn pour(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         match self.len() {
             0 => Ok(()),
@@ -261,7 +260,7 @@ impl Rows {
         }
     }
 
-    /// The same, if it is enough for a batch of `RESIDENT_BATCH_ROWS` or of `RESIDENT_BATCH_BYTES`.
+    /// Pours, if there is enough for a batch of `RESIDENT_BATCH_ROWS` or of `RESIDENT_BATCH_BYTES`.
     pub fn pour_batch(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
         match self.len() >= limits::RESIDENT_BATCH_ROWS || self.bytes() >= limits::RESIDENT_BATCH_BYTES {
             true => self.pour(take),
@@ -278,7 +277,7 @@ impl Rows {
             .collect()
     }
 
-    /// The batch, behind `leading` columns if those are given (the keys of a source that does not repeat them).
+    /// The batch, after `leading` columns if those are given (the keys of a source that does not repeat them).
     pub fn finish(self, leading: &[ArrayRef]) -> Result<RecordBatch, DictError> {
         let rows = leading.first().map_or(self.len(), |array| array.len());
         let mut arrays = leading.to_vec();
@@ -289,7 +288,7 @@ impl Rows {
     }
 }
 
-/// The arrays as a batch of so many rows.
+/// The arrays as a batch of `rows` rows.
 pub(super) fn batch(arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, DictError> {
     let fields: Vec<Field> = arrays
         .iter()

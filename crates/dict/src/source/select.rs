@@ -4,12 +4,12 @@ use crate::config::{Parameter, Values};
 use crate::error::DictError;
 use crate::limits;
 
-/// What a SQL source selects from. Just one of `table` and `query` is there.
+/// What a SQL source selects from. Exactly one of `table` and `query` is there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Select {
-    /// A name that is quoted before it is used. Empty: none, which is said when rows are wanted.
+    /// A name that is quoted before it is used. Empty: none, which is an error once rows are wanted.
     pub table: Option<String>,
-    /// A query of one's own, in which `{condition}` stands for the condition on the keys.
+    /// The user's query, in which `{condition}` stands for the condition on the keys.
     pub query: Option<String>,
     /// A condition on every row, put in parentheses before it is used.
     pub filter: Option<String>,
@@ -22,9 +22,9 @@ pub(super) struct Select {
 pub(crate) struct Updates {
     /// The column that says when a row was changed last, or a number that only grows.
     pub field: String,
-    /// A change may be seen by others so much later than it says.
+    /// How much later than its time a change may become visible.
     pub lag_seconds: u64,
-    /// How often it is looked for changes.
+    /// How often changes are looked for.
     pub period_seconds: u64,
 }
 
@@ -43,13 +43,13 @@ pub(super) const SELECT: &[Parameter] =
 /// The parameters of sources that can be asked what was changed.
 pub(super) const UPDATES: &[Parameter] = &[
     Parameter::text(UPDATE_FIELD),
-    // ClickHouse's.
+    // ClickHouse's default.
     Parameter::number(UPDATE_LAG, 0, SECONDS_MAX).or("1"),
     // How often ClickHouse looks which of its dictionaries are due.
     Parameter::number(UPDATE_PERIOD, 1, SECONDS_MAX).or("5"),
 ];
 
-/// Drops what is blank, and what is of no use without another parameter.
+/// Drops parameters that are blank, or of no use without another one.
 pub(super) fn normalize(values: &mut Values) {
     for name in [QUERY, FILTER] {
         if values.text(name).trim().is_empty() {

@@ -20,7 +20,7 @@ const USER: Parameter = Parameter::text("USER").also("USERNAME").emptied();
 const PASSWORD: Parameter = Parameter::text("PASSWORD").secret();
 const PRIORITY: &str = "PRIORITY";
 
-/// The parameters of one server, and what they are where nothing is said.
+/// The parameters of one server, with these defaults.
 pub(super) const fn parameters(
     port: &'static str,
     user: &'static str,
@@ -35,8 +35,8 @@ pub(super) const fn parameters(
     ]
 }
 
-/// REPLICA(..), a server that has the same as others: what it does not say is as the source has it. Those of a smaller
-/// PRIORITY are asked first, others of one in their order.
+/// REPLICA(..), a server with the same rows: parameters that it lacks are those of the source. Replicas of a smaller
+/// PRIORITY are asked first, those of the same one in their order.
 pub(super) const REPLICAS: &[Parameter] = &[Parameter::new(
     "REPLICA",
     ValueType::Groups(&Parameters::of(&[&[

@@ -11,7 +11,7 @@ const OFF: &[&str] = &["0", "false"];
 const UNKNOWN: &[&str] = &[];
 const NONE: &[&str] = &["", "0"];
 
-/// What settings of formats begin with.
+/// Prefixes of the settings of formats.
 const OF_FORMATS: [&str; 2] = ["format_", "input_format_"];
 
 /// Settings of formats that can be written down as what they are anyway.
@@ -34,7 +34,7 @@ const FORMATS: &[Setting] = &[
     ("input_format_csv_use_default_on_bad_values", OFF),
     ("input_format_defaults_for_omitted_fields", ON),
     ("input_format_null_as_default", ON),
-    // It says how fast a format is read, and not as what.
+    // It affects the speed of reading, not the values.
     ("input_format_parallel_parsing", &["0", "1", "false", "true"]),
     ("input_format_skip_unknown_fields", ON),
     ("input_format_tsv_empty_as_default", OFF),
@@ -71,7 +71,7 @@ const QUERIES: &[Setting] = &[
     ("union_default_mode", &[""]),
 ];
 
-/// The one of them that queries of the tables beside the dictionary heed.
+/// The one of them that queries of the server's own tables heed.
 const JOIN_USE_NULLS: &str = "join_use_nulls";
 
 /// The kind of source that the settings are for.
@@ -79,9 +79,9 @@ const JOIN_USE_NULLS: &str = "join_use_nulls";
 pub(super) enum Asked {
     /// A ClickHouse, which is sent no settings.
     Clickhouse,
-    /// The tables beside the dictionary.
+    /// The server's own tables.
     OwnTables,
-    /// Anybody else, or nobody knows yet.
+    /// Another source, or one that is not known yet.
     Other,
 }
 

@@ -26,7 +26,7 @@ pub(super) enum Dialect {
 /// Stands for the condition on the keys in QUERY.
 const PLACEHOLDER: &str = "{condition}";
 
-/// Those of the years 1900 to 2200.
+/// Julian days of the years 1900 to 2200.
 const JULIAN_DAYS: [u32; 2] = [2_415_020, 2_524_594];
 
 /// One column of the SELECT: an expression, and the name it goes by.
@@ -85,10 +85,10 @@ fn enclosed(sql: &str) -> String {
     format!("({sql}\n)")
 }
 
-/// What tells which rows of a source were changed: UPDATE_FIELD.
+/// Statements that find changed rows (UPDATE_FIELD).
 pub(super) struct UpdateStatements {
     dialect: Dialect,
-    /// Without its WHERE: a row that is changed so that it falls out of it is changed, too.
+    /// Without its WHERE: a row that a change moves out of it has changed, too.
     select: Select,
     schema: Option<String>,
     updates: Updates,
@@ -117,14 +117,14 @@ impl UpdateStatements {
     fn tail(&self, watermark: Option<&str>) -> String {
         let field = self.dialect.name(&self.updates.field);
         let lag = match (self.updates.lag_seconds, watermark) {
-            // What is read while the first watermark is looked for may change before that is there.
+            // Rows read while the first watermark is looked for may change before it is there.
             (lag @ 1.., None) => lag + FIRST_WATERMARK_SECONDS,
             (lag, _) => lag,
         };
         let latest = format!("max({field})");
         let next = match (lag, self.dialect) {
             (0, _) => latest.clone(),
-            // What is read as another time than it is sorted by has no earlier one.
+            // A text whose earlier time sorts after it has no next watermark.
             (_, Dialect::Sqlite) => {
                 let earlier = format!("datetime({latest}, '-{lag} seconds')");
                 let number = earlier_number(&latest, lag);
@@ -137,7 +137,7 @@ impl UpdateStatements {
         };
         let text = |expression: &str| match self.dialect {
             Dialect::Standard => format!("CAST({expression} AS text)"),
-            // A text of its own would have less digits than a REAL.
+            // A cast to text would have fewer digits than a REAL.
             Dialect::Sqlite => format!(
                 "CASE typeof({expression}) WHEN 'real' THEN printf('%!.17g', {expression}) ELSE CAST({expression} AS text) END"
             ),
@@ -145,11 +145,11 @@ impl UpdateStatements {
             Dialect::Clickhouse => format!("toString({expression})"),
         };
         let greatest = |expression: &str| match self.dialect {
-            // That of no rows is 0 there.
+            // In ClickHouse the maximum of no rows is 0.
             Dialect::Clickhouse => format!("if(count() = 0, NULL, {})", text(expression)),
             _ => text(expression),
         };
-        // Without a watermark all rows would have to be counted, and nobody compares the number with another.
+        // Without a watermark all rows would have to be counted, for a number that is not used.
         let count = if watermark.is_some() { "count(*)" } else { "0" };
         let list = [greatest(&latest), text(count), greatest(&next)].join(", ");
         statement(self.dialect, &self.select, self.schema.as_deref(), &list, self.since(watermark).as_deref())
@@ -194,7 +194,7 @@ impl UpdateStatements {
         Ok(Tail { at, unit_seconds, ..tail })
     }
 
-    /// Refuses a latest change behind which later ones would not be found.
+    /// Refuses a latest change after which later ones would not be found.
     fn check_latest(&self, latest: &str, next: Option<&str>) -> Result<(), DictError> {
         let Updates { field, lag_seconds, .. } = &self.updates;
         let is_number = |text| moment::number(text).is_some();
@@ -217,7 +217,7 @@ impl UpdateStatements {
         watermark: &str,
         fill: impl FnOnce(&str, &mut Rows) -> Result<(), DictError>,
     ) -> Result<Changes, DictError> {
-        // A key that nobody can ask for keeps no other change away.
+        // A key that no lookup can ask for does not hide other changes.
         let mut rows = Rows::of_key(structure).passing_over();
         fill(&self.changed(watermark), &mut rows)?;
         match rows.len() > CHANGES_MAX {
@@ -227,8 +227,8 @@ impl UpdateStatements {
     }
 }
 
-/// A number of SQLite's, so many seconds earlier: a time since 1970 or a Julian day. NULL if it is neither, for nobody
-/// knows what a second is of it.
+/// A number of SQLite's, `seconds` earlier: a time since 1970 or a Julian day. NULL if it is neither, as its unit is
+/// unknown.
 fn earlier_number(number: &str, seconds: u64) -> String {
     let [first, end] = moment::UNIX_SECONDS;
     let unix = moment::UNIX_UNITS.map(|units| {
@@ -243,7 +243,7 @@ fn earlier_number(number: &str, seconds: u64) -> String {
     )
 }
 
-/// A type of moments without its time zone: as a session in UTC writes what has a zone.
+/// A type of moments without its time zone: as a session in UTC writes values with a zone.
 pub(super) fn in_utc(data_type: &DataType) -> DataType {
     match data_type {
         DataType::DateTime { .. } => DataType::DateTime { tz: None },
@@ -258,8 +258,8 @@ pub(super) fn is_moment(data_type: &DataType) -> bool {
     matches!(data_type, DataType::DateTime { .. } | DataType::DateTime64 { .. })
 }
 
-/// A type whose moments, also those inside of it, are said to be in UTC: a text of it means one moment to whoever reads
-/// it, where a local time may come twice, and one without a zone is that of the reader.
+/// A type whose moments, also those inside of it, are in UTC: its texts are unambiguous, where a local time may come
+/// twice, and one without a zone is that of the reader.
 pub(super) fn said_in_utc(data_type: &DataType) -> DataType {
     let utc = || Some("UTC".to_string());
     data_type.with_parts(&|plain: &DataType| match plain {
@@ -269,13 +269,13 @@ pub(super) fn said_in_utc(data_type: &DataType) -> DataType {
     })
 }
 
-/// What the columns of a statement's own table of keys are called, in quotes: as no column of a source is, for inside of
-/// a subquery a name is taken for that of the innermost column that has it.
+/// Names of the columns of a statement's own table of keys, in quotes: no column of a source has one, for in a subquery
+/// a name means the innermost column that has it.
 pub(super) fn key_names(width: usize) -> Vec<String> {
     (0..width).map(|i| Dialect::Standard.name(&format!("granary key {i}"))).collect()
 }
 
-/// What a source without UPDATE_FIELD says.
+/// The error of a source without UPDATE_FIELD.
 pub(super) fn no_updates() -> DictError {
     DictError::new(Code::UnsupportedMethod, "The source has no UPDATE_FIELD")
 }

@@ -17,7 +17,7 @@ pub enum TextFormat {
 }
 
 impl TextFormat {
-    /// Where the first row of a file begins: behind its byte order mark, if there is one.
+    /// Where the first row of a file begins: after its byte order mark, if there is one.
     pub fn start(bytes: &[u8]) -> usize {
         byte_order_mark(bytes, End::Here).unwrap_or(0)
     }
@@ -30,7 +30,7 @@ impl TextFormat {
     /// Hands the fields of whole rows over; the last row may lack its line end.
     ///
     /// # Errors
-    /// `CANNOT_PARSE_TEXT`, and what the sink says.
+    /// `CANNOT_PARSE_TEXT`, and the errors of the sink.
     pub fn fields(self, bytes: &[u8], sink: &mut impl FieldSink) -> Result<(), DictError> {
         read_text(self, bytes, sink)
     }

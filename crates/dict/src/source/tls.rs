@@ -1,4 +1,4 @@
-//! TLS to a source: whom it trusts, and how closely it looks.
+//! TLS to a source: which authorities it trusts, and how strictly it checks.
 
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
@@ -27,7 +27,7 @@ pub(super) fn read_authorities(_source: &str, _parameter: &str, text: &str) -> R
     Ok(if text == SYSTEM { String::new() } else { text.to_string() })
 }
 
-/// Where that file is, if one is named.
+/// The path of that file, if one is named.
 ///
 /// # Errors
 /// The errors of [`Environment::resolve`].
@@ -72,7 +72,7 @@ impl Trusted {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(&self.pem) {
             let certificate = certificate.map_err(|e| self.failed(&e))?;
-            // Of a system's many some may be of a kind that nobody can use.
+            // Some of a system's certificates may be of a kind that cannot be used.
             let _ = roots.add(certificate);
         }
         if roots.is_empty() {
@@ -89,11 +89,11 @@ fn failed(path: &Path, e: &dyn std::fmt::Display) -> DictError {
 /// What a server's certificate must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Any: whoever is in between can read and answer.
+    /// Any: a man in the middle can read and answer.
     Nothing,
     /// One that an authority vouches for.
     Authority,
-    /// And for this server.
+    /// One that an authority vouches for, and for this server.
     Name,
 }
 
@@ -123,10 +123,10 @@ pub(super) fn client(check: Check, named: Option<&Path>) -> Result<ClientConfig,
     Ok(builder.with_no_client_auth())
 }
 
-/// Takes a certificate whoever it is for.
+/// Accepts a certificate for any server.
 #[derive(Debug)]
 struct Lenient {
-    /// `None`: whoever made it, too.
+    /// `None`: from any issuer, too.
     chain: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
@@ -141,7 +141,7 @@ impl ServerCertVerifier for Lenient {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
-        // The name is looked at last.
+        // The name is checked last.
         match chain.verify_server_cert(certificate, intermediates, name, ocsp, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },

@@ -17,7 +17,7 @@ use ureq::{Agent, Body, Error, SendBody};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a server says that answers nobody, or not this USER, though it blames the client.
+/// Client errors of a server that answers no request, or none of this USER.
 const OF_ALL: [StatusCode; 7] = [
     StatusCode::UNAUTHORIZED,
     StatusCode::FORBIDDEN,
@@ -32,11 +32,11 @@ const OF_ALL: [StatusCode; 7] = [
 pub(super) struct Client {
     agent: Agent,
     url: String,
-    /// What errors say of it.
+    /// The URL as errors show it.
     shown: String,
     headers: Vec<(HeaderName, HeaderValue)>,
     patience: Duration,
-    /// How long an answer that is read whole may be, unpacked.
+    /// Maximum bytes of an answer that is read whole, unpacked.
     answer_bytes_max: u64,
 }
 
@@ -65,10 +65,10 @@ impl Client {
             .accept("")
             .timeout_connect(Some(CONNECT_TIMEOUT))
             .timeout_global(Some(patience))
-            // What is not 200 is an error of ours, with the server's words in it.
+            // Statuses other than 200 become errors of ours, with the server's message.
             .http_status_as_error(false)
             .max_redirects(0)
-            // SOURCE(..) says whom to ask; no environment variable does.
+            // SOURCE(..) names the server to ask; no environment variable does.
             .proxy(None)
             .build();
         Ok(Client {
@@ -95,12 +95,12 @@ impl Client {
         }
     }
 
-    /// The same, read while it comes.
+    /// Like [`post`](Self::post), but the answer is read while it comes.
     pub fn post_and_read(&self, body: &[u8]) -> Result<impl Read, DictError> {
         Ok(reader(self.posted(body)?))
     }
 
-    /// The answer to no body, read while it comes.
+    /// The answer to a GET, read while it comes.
     pub fn get(&self) -> Result<impl Read, DictError> {
         let response = self.respond(|| {
             let mut request = self.agent.get(&self.url);
@@ -157,7 +157,7 @@ impl Client {
             Error::BadUri(_) | Error::Http(_) => (Code::BadArguments, e.to_string()),
             other => (Code::NetworkError, other.to_string()),
         };
-        // It may name the URL, too.
+        // The error may name the URL, too.
         DictError::new(code, format!("{}: {}", self.shown, text.replace(&self.url, &self.shown)))
     }
 }
@@ -166,7 +166,7 @@ fn reader(response: Response<Body>) -> impl Read {
     response.into_body().into_reader()
 }
 
-/// Servers are trusted whose certificates the system trusts.
+/// Trusts servers whose certificates the system trusts.
 fn tls() -> Result<TlsConfig, DictError> {
     let trusted = Trusted::read(None)?;
     let certificates: Vec<Certificate<'static>> = parse_pem(&trusted.pem)
@@ -182,7 +182,7 @@ fn tls() -> Result<TlsConfig, DictError> {
         .build())
 }
 
-/// A URL, or what goes behind one, as it is shown: what it says behind its question mark may be a secret.
+/// A URL, or what follows one, as it is shown: the part after its question mark may be a secret.
 pub(super) fn shown_url(url: &str, hidden: &str) -> String {
     match url.split_once('?') {
         Some((url, query)) if !query.is_empty() => format!("{url}?{hidden}"),
@@ -202,7 +202,7 @@ mod tests {
     use std::io::Write;
     use std::net::TcpListener;
 
-    /// Answers one request with so many packed zeros.
+    /// Answers one request with `count` packed zeros.
     fn zeros(status: &'static str, count: usize) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());

@@ -17,7 +17,7 @@ pub(crate) fn ipv4_to_text(address: u32) -> String {
     Ipv4Addr::from_bits(address).to_string()
 }
 
-/// `2001:db8::1` in the order of the network. An address of IPv4 is mapped.
+/// `2001:db8::1` in network byte order. An address of IPv4 is mapped.
 pub(crate) fn ipv6_from_text(text: &str) -> Option<[u8; 16]> {
     match ipv4_from_text(text) {
         Some(address) => Some(Ipv4Addr::from_bits(address).to_ipv6_mapped().octets()),
@@ -25,8 +25,8 @@ pub(crate) fn ipv6_from_text(text: &str) -> Option<[u8; 16]> {
     }
 }
 
-/// ClickHouse's text of an address of IPv6, 16 bytes in the order of the network: the shortest. What begins with 96
-/// zero bits that are not followed by 16 more is shown as an address of IPv4 in it.
+/// ClickHouse's text of an address of IPv6, 16 bytes in network byte order: the shortest. After 96 zero bits that are
+/// not followed by 16 more, the rest is shown as an address of IPv4.
 ///
 /// # Panics
 /// If there are fewer bytes.

@@ -30,16 +30,16 @@ pub(super) fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// Returns the days between a day and that of its number in the same month of one of these years, in which the month
-/// begins on the same weekday; 0 where there is no such year.
+/// Returns the days from `day` back to the same day of the same month in one of these years, in which the month begins
+/// on the same weekday; 0 where there is no such year.
 pub(super) fn days_to_like_month(day: i64, mut years: std::ops::RangeInclusive<i64>) -> i64 {
     let (year, month, _) = civil_from_days(day);
     let days_after = |other| Some(days_from_civil(year, month, 1)? - days_from_civil(other, month, 1)?);
     years.find_map(|other| days_after(other).filter(|days| days.rem_euclid(7) == 0)).unwrap_or(0)
 }
 
-/// `2024-02-29` as days since 1970-01-01; as in ClickHouse any characters may stand between the numbers, of which month
-/// and day may have one digit, or none as in `20240229`.
+/// `2024-02-29` as days since 1970-01-01; as in ClickHouse any characters may separate the numbers, month and day may
+/// have one digit, and `20240229` needs no separators.
 pub(super) fn date_from_text(text: &str) -> Option<i64> {
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (year, rest) = text.split_at_checked(4).filter(|(year, _)| is_digits(year))?;
@@ -61,7 +61,7 @@ pub(super) fn datetime_from_text(text: &str) -> Option<i64> {
     let Some((date, time)) = text.split_once([' ', 'T']) else {
         return date_from_text(text).map(|days| days * 86_400);
     };
-    // With a time behind it, a day without delimiters is a number.
+    // Followed by a time, a day without delimiters is a number.
     let days = date_from_text(date).filter(|_| !date.bytes().all(|byte| byte.is_ascii_digit()))?;
     let fields: Vec<&str> = time.split(':').collect();
     let [hour, minute, second] = fields[..] else { return None };

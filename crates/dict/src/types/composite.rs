@@ -7,7 +7,7 @@ use std::fmt;
 /// An element of a tuple.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Element {
-    /// `None`: it has only its place.
+    /// `None`: it has only its position.
     pub name: Option<String>,
     /// Its type.
     pub data_type: DataType,
@@ -67,7 +67,7 @@ impl DataType {
         }
     }
 
-    /// Whether a type is one of those that it is made of, or itself.
+    /// Whether the type itself, or one of its parts, is wanted.
     pub(crate) fn contains(&self, is_wanted: fn(&DataType) -> bool) -> bool {
         is_wanted(self)
             || match self {

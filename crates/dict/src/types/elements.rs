@@ -1,8 +1,8 @@
-//! What stands between the parentheses of a type: types with commas between them, with names in front or without.
+//! The arguments in the parentheses of a type: types with commas between them, with or without names in front.
 
 use super::composite::is_plain;
 
-/// The arguments, without the blanks around them; none of nothing.
+/// The arguments, without the blanks around them; none for an empty text.
 pub(super) fn split(text: &str) -> Vec<&str> {
     if text.trim().is_empty() {
         return Vec::new();
@@ -11,7 +11,7 @@ pub(super) fn split(text: &str) -> Vec<&str> {
     let mut bytes = text.bytes().enumerate();
     while let Some((at, byte)) = bytes.next() {
         match (byte, quote) {
-            // What is behind a backslash ends nothing.
+            // An escaped character ends nothing.
             (b'\\', Some(_)) => drop(bytes.next()),
             (_, Some(open)) if byte == open => quote = None,
             (_, Some(_)) => {}

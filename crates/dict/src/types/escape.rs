@@ -1,6 +1,6 @@
 //! The backslashes of TabSeparated, and of strings inside an array.
 
-/// Appends a text in which nothing ends a field, a row or a string in single quotes.
+/// Appends a text so that nothing in it ends a field, a row or a string in single quotes.
 pub(crate) fn escape(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
         let letter = match byte {
@@ -20,7 +20,7 @@ pub(crate) fn escape(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A field without its backslashes, in place of what was there. `\N` within it is nothing.
+/// Replaces `out` by the field without its escapes; `\N` within it is dropped.
 pub fn unescape(field: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let mut rest = field;

@@ -87,7 +87,7 @@ pub enum DataType {
     Uuid,
     /// An address of IPv4, as a number of 32 bits.
     Ipv4,
-    /// 16 bytes, in the order of the network; an address of IPv4 is `::ffff:1.2.3.4`.
+    /// 16 bytes, in network byte order; an address of IPv4 is `::ffff:1.2.3.4`.
     Ipv6,
     /// True or false.
     Bool,
@@ -104,12 +104,12 @@ pub enum DataType {
         /// Digits behind the point.
         scale: u8,
     },
-    /// So many of any type here.
+    /// Any number of values of one type.
     Array(Box<DataType>),
     /// Keys with values, in the order in which they came; a key that came twice is there twice. What it holds is the
     /// `Tuple` of a key and a value (see [`DataType::map`]).
     Map(Box<DataType>),
-    /// So many of the `Tuple` that it holds, whose elements have names.
+    /// Any number of the `Tuple` that it holds, whose elements have names.
     Nested(Box<DataType>),
     /// A value of each of some types, one at least: only in an array, a map or a Nested, as in ClickHouse's dictionaries.
     Tuple(Vec<Element>),
@@ -126,15 +126,15 @@ const DECIMAL_DIGITS_MAX: u8 = 76;
 /// How a type lies in a row and in an Arrow buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// So many raw bytes: 1, 2, 4, 8, 16 or 32.
+    /// This many raw bytes: 1, 2, 4, 8, 16 or 32.
     Fixed(usize),
     /// One byte, 0 or 1; a bitmap in Arrow.
     Bit,
     /// A length and that many bytes.
     Text,
-    /// The same, the bytes of items.
+    /// A length and that many bytes of items.
     List,
-    /// Its elements, one behind the other.
+    /// Its elements in sequence.
     Tuple,
 }
 
@@ -147,7 +147,7 @@ impl DataType {
         parse::parse(text)
     }
 
-    /// The same for a column of a table, which may be a Tuple, too.
+    /// Like [`parse`](Self::parse), for a column of a table, which may be a Tuple, too.
     ///
     /// # Errors
     /// `UNKNOWN_TYPE`.
@@ -257,7 +257,7 @@ impl DataType {
         self.contains(|plain| plain.is_wide() || matches!(plain, DataType::Decimal { .. }))
     }
 
-    /// Whether a number is one of this type, an integer of more than 64 bits.
+    /// Whether this type, an integer of more than 64 bits, has the number.
     pub(crate) fn has(&self, number: i256) -> bool {
         match self {
             DataType::Int128 => wide::INT128.contains(number),

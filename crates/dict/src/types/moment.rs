@@ -1,6 +1,6 @@
-//! DateTime64. Arrow has four units of time and ClickHouse ten, so a value is kept in the coarsest of Arrow's that holds
-//! its digits: what Arrow compares, sorts and casts is a moment as everybody knows them, and a row's bytes stay those
-//! of its array. The digits between are shown and sent as the type says.
+//! DateTime64. Arrow has four units of time and ClickHouse ten, so a value is kept in the coarsest of Arrow's that
+//! holds its digits: Arrow compares, sorts and casts it as an ordinary moment, and a row's bytes stay those of its
+//! array. The digits between are shown and sent as the type says.
 
 use super::zone;
 use arrow::datatypes::TimeUnit;
@@ -8,11 +8,11 @@ use arrow::datatypes::TimeUnit;
 /// The years that ClickHouse has: from 1900-01-01 00:00:00 to 2299-12-31 23:59:59.
 const SECONDS: std::ops::RangeInclusive<i64> = -2_208_988_800..=10_413_791_999;
 
-/// A number without a point is seconds, but from here on it is ticks, as in ClickHouse: seconds of so many digits
-/// are after the year 2286.
+/// A number without a point is seconds, but ticks from this many seconds in ticks on, as in ClickHouse: as seconds it
+/// would be after the year 2286.
 const SECONDS_AS_NUMBER: i128 = 1_000_000_000;
 
-/// Arrow's unit for so many digits.
+/// Arrow's unit for `precision` digits.
 pub(super) fn unit(precision: u8) -> TimeUnit {
     match precision {
         0 => TimeUnit::Second,
@@ -32,7 +32,7 @@ pub fn digits_of(unit: TimeUnit) -> u8 {
     }
 }
 
-/// The digits of the unit that so many are kept in.
+/// The digits of the unit that `precision` digits are kept in.
 pub(crate) fn kept_digits(precision: u8) -> u8 {
     precision.div_ceil(3) * 3
 }
@@ -42,7 +42,7 @@ fn finer(precision: u8) -> i64 {
     10i64.pow((kept_digits(precision) - precision).into())
 }
 
-/// Without the digits that the type does not have: before 1970 that is a later moment, as in ClickHouse.
+/// Cuts the digits that the type does not have: before 1970 that gives a later moment, as in ClickHouse.
 pub(crate) fn truncate(kept: i64, precision: u8) -> i64 {
     kept / finer(precision) * finer(precision)
 }

@@ -5,7 +5,7 @@ use super::{DECIMAL_DIGITS_MAX, DataType, Element, elements, zone};
 use crate::error::{Code, DictError};
 use crate::limits::NESTING_MAX;
 
-/// What DateTime64 without its digits has, as in ClickHouse.
+/// The default digits of DateTime64, as in ClickHouse.
 const USUAL_PRECISION: &str = "3";
 
 pub(super) fn parse(text: &str) -> Result<DataType, DictError> {
@@ -15,7 +15,7 @@ pub(super) fn parse(text: &str) -> Result<DataType, DictError> {
     }
 }
 
-/// The same for a column of a table, which may be a tuple.
+/// Like [`parse`], for a column of a table, which may be a tuple.
 pub(super) fn parse_column(text: &str) -> Result<DataType, DictError> {
     if text.contains("LowCardinality(") {
         let shown: String = text.chars().take(128).collect();
@@ -27,7 +27,7 @@ pub(super) fn parse_column(text: &str) -> Result<DataType, DictError> {
     nested(text, NESTING_MAX)
 }
 
-/// A type in which types are nested so deep at most.
+/// A type in which types nest at most `depth` deep.
 fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
     let text = text.trim();
     if depth == 0 {
@@ -47,7 +47,7 @@ fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
             format!("Data type {name} cannot have arguments"),
         )),
     };
-    // How wide other databases show it, or how long they let it be, is dropped.
+    // The display width or maximum length that other databases give is dropped.
     let sized = |data_type: DataType| match arguments.unwrap_or_default() {
         "" => Ok(data_type),
         width if width.parse::<u64>().is_ok() => Ok(data_type),
@@ -137,7 +137,7 @@ const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("IPv6", &["INET6"]),
 ];
 
-/// The name that stands here for another one.
+/// The type that another name stands for.
 fn other_name(name: &str) -> Option<&'static str> {
     let is_named = |others: &[&str]| others.iter().any(|other| other.eq_ignore_ascii_case(name));
     OTHER_NAMES.iter().find(|(ours, others)| *ours != name && is_named(others)).map(|(ours, _)| *ours)

@@ -2,7 +2,7 @@
 
 use super::{DataType, Fixed, moment};
 
-/// How the bytes of a value say what it is.
+/// How the bytes of a value encode a number.
 enum Number {
     Unsigned,
     Signed,
@@ -12,8 +12,8 @@ enum Number {
 const SIGN: u64 = 1 << 63;
 
 impl DataType {
-    /// The least and the greatest value, as rows hold them; `None`: what this type has is not in an order that
-    /// [`rank`](Self::rank) knows.
+    /// The least and the greatest value, as rows hold them; `None`: the type has no order that [`rank`](Self::rank)
+    /// knows.
     pub(crate) fn extremes(&self) -> Option<[Fixed; 2]> {
         use DataType::*;
         let signed = |least: i64, greatest: i64| [least.to_le_bytes(), greatest.to_le_bytes()];
@@ -44,8 +44,8 @@ impl DataType {
         }))
     }
 
-    /// A number that is less where the value is, of a type that has [`extremes`](Self::extremes); `None`: the value
-    /// has no place in the order (NaN).
+    /// A number in the same order as the values of a type that has [`extremes`](Self::extremes); `None`: NaN, which has
+    /// no place in the order.
     #[inline]
     pub(crate) fn rank(&self, raw: &[u8]) -> Option<u64> {
         let mut wide = [0; 8];

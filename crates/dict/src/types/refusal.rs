@@ -1,4 +1,4 @@
-//! What is said of a type that a dictionary here does not have.
+//! Messages for types that a dictionary here does not have.
 
 const ALLOWED: &str = "UInt8, UInt16, UInt32, UInt64, UInt128, Int8, Int16, Int32, Int64, Int128, Int256, Float32, \
      Float64, String, Date, Date32, DateTime, DateTime('time zone'), DateTime64(P), DateTime64(P, 'time zone'), UUID, \

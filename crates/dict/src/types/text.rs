@@ -22,14 +22,14 @@ pub(crate) fn text_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, D
     })
 }
 
-/// As [`text_to_fixed`], of a field of a text format, where times are read as people write them.
+/// Like [`text_to_fixed`], for a field of a text format, where times are read as people write them.
 ///
 /// # Errors
-/// As [`text_to_fixed`], with the reason for which a text is no time.
+/// As [`text_to_fixed`], with the reason why a text is no time.
 pub(crate) fn written_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, DictError> {
     let number = match data_type.inner() {
         DataType::DateTime { tz } => {
-            // What is beyond a DateTime is its first or its last moment.
+            // A time out of range is the first or the last DateTime.
             seconds_written(text, tz.as_deref()).map(|seconds| seconds.clamp(0, u32::MAX.into()))
         }
         DataType::DateTime64 { precision, tz } => ticks_written(text, *precision, tz.as_deref()),

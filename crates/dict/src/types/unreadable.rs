@@ -1,4 +1,4 @@
-//! ClickHouse's names of what is wrong with a DEFAULT: each type is read by code that has a name of its own for it.
+//! ClickHouse's codes of what is wrong with a DEFAULT, which differ by type.
 
 use super::{DECIMAL_DIGITS_MAX, DataType, text_to_fixed};
 use crate::definition::Literal;
@@ -7,7 +7,7 @@ use crate::error::Code;
 /// A text that begins with four digits begins with a year, as ClickHouse reads it.
 const TIME_DIGITS_MIN: usize = 5;
 
-/// Whether a literal is a Unix time of fewer digits than ClickHouse reads one of.
+/// Whether a literal is a Unix time with fewer digits than ClickHouse reads as one.
 pub(crate) fn is_short_time(data_type: &DataType, literal: &Literal) -> bool {
     let (
         DataType::DateTime { .. } | DataType::DateTime64 { .. },

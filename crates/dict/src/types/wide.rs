@@ -44,7 +44,7 @@ pub(super) fn decimal(text: &str, precision: u8, scale: u8) -> Option<Fixed> {
     (limit.wrapping_neg() < value && value < limit).then(|| value.to_le_bytes())
 }
 
-/// A number of its digits, with its sign from the first digit on: the lowest one has no positive.
+/// The number of these digits. Each takes the sign, as the lowest number has no positive counterpart.
 fn gathered(sign: i256, digits: impl Iterator<Item = u8>) -> Option<i256> {
     let mut value = i256::ZERO;
     for digit in digits {
@@ -54,7 +54,7 @@ fn gathered(sign: i256, digits: impl Iterator<Item = u8>) -> Option<i256> {
     Some(value)
 }
 
-/// A signed number of fewer bytes.
+/// Extends a signed number of fewer bytes.
 pub(crate) fn sign_extended(raw: &[u8]) -> Fixed {
     let negative = raw.last().is_some_and(|high| high & 0x80 != 0);
     let mut wide = [if negative { 0xff } else { 0 }; size_of::<Fixed>()];

@@ -12,11 +12,10 @@ pub fn days_written(text: &str) -> Option<i64> {
     date_from_text(text)
 }
 
-/// Reads a time as Unix seconds; what is behind their point is left out. A time without an offset is one of the zone, or
-/// of UTC.
+/// Reads a time as Unix seconds, without a fraction. A time without an offset is in the zone, or in UTC.
 ///
 /// # Errors
-/// Why the text is none, in ClickHouse's words.
+/// Why the text is no time, in ClickHouse's words.
 pub fn seconds_written(text: &str, zone: Option<&str>) -> Result<i64, &'static str> {
     in_zone(text, zone, UnixFraction::Refused).map(|(seconds, _)| seconds)
 }
@@ -24,7 +23,7 @@ pub fn seconds_written(text: &str, zone: Option<&str>) -> Result<i64, &'static s
 /// Reads a time as ticks of Arrow's unit for a DateTime64 of this precision; digits beyond it are cut.
 ///
 /// # Errors
-/// As [`seconds_written`]; or the type has no such year.
+/// The errors of [`seconds_written`]; or the type has no such year.
 pub fn ticks_written(text: &str, precision: u8, zone: Option<&str>) -> Result<i64, &'static str> {
     let (seconds, Fraction { value, digits }) = in_zone(text, zone, UnixFraction::Read)?;
     let precision_digits = u32::from(precision);

@@ -25,8 +25,8 @@ pub(super) fn to_text(seconds: i64, zone: Option<&str>) -> String {
     datetime_to_text(shown(seconds, zone))
 }
 
-/// Unix seconds of what clocks show, in a zone by its name, or in UTC. Of a time that comes twice, the first; one that is
-/// skipped is taken, as in ClickHouse, for what the clocks behind the gap would have shown then.
+/// Unix seconds of a local time, in a zone by its name, or in UTC. Of a time that comes twice, the first; one that is
+/// skipped is read, as in ClickHouse, by the clocks after the gap.
 pub(super) fn seconds_at(local: i64, zone: Option<&str>) -> Option<i64> {
     let Some(zone) = zone else { return Some(local) };
     let zone = zone.parse::<Tz>().ok()?;
@@ -48,7 +48,7 @@ pub fn unix_seconds(zone: &impl TimeZone, local: i64) -> Option<i64> {
     zone.from_local_datetime(&naive).earliest().map(|time| time.timestamp() + shift)
 }
 
-/// Returns by how many seconds the clocks of a zone are before those of UTC at a moment, given in Unix seconds.
+/// Returns by how many seconds the clocks of a zone are ahead of UTC at a moment, given in Unix seconds.
 pub fn offset_at(zone: &impl TimeZone, seconds: i64) -> i64 {
     let Some(time) = DateTime::from_timestamp(seconds - shift_to_rules(seconds), 0) else { return 0 };
     zone.offset_from_utc_datetime(&time.naive_utc()).fix().local_minus_utc().into()

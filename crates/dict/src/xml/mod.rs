@@ -21,7 +21,7 @@ pub struct XmlDictionary {
     pub database: Option<String>,
     /// Its name; empty: it has none.
     pub name: String,
-    /// What it says, or what is wrong with it.
+    /// Its definition, or what is wrong with it.
     pub definition: Result<Definition, DictError>,
 }
 
@@ -33,10 +33,10 @@ pub fn parse_xml(xml: &str) -> Result<Vec<Definition>, DictError> {
     parse_xml_each(xml)?.into_iter().map(|dictionary| dictionary.definition).collect()
 }
 
-/// The same, where what is wrong with a dictionary is nothing to the others.
+/// Reads each dictionary by itself: an error in one does not affect the others.
 ///
 /// # Errors
-/// What is wrong with the document as a whole.
+/// Errors of the document as a whole.
 pub fn parse_xml_each(xml: &str) -> Result<Vec<XmlDictionary>, DictError> {
     if xml.len() > limits::STATEMENT_BYTES_MAX {
         return Err(DictError::syntax(format!(
@@ -84,10 +84,10 @@ fn dictionary(element: &Element) -> Result<Definition, DictError> {
         .and_then(|e| e.only_child())
         .and_then(|n| Layout::from_node(&n))
         .map_err(named)?;
-    // A number alone is passed over where there is no lifetime, as in ClickHouse.
+    // A lone number is ignored where there is no lifetime, as in ClickHouse.
     let is_said = |said: &&Element| !said.children.is_empty() || !matches!(layout.kind, LayoutKind::Direct);
     let lifetime = element.child("lifetime").filter(is_said).map(lifetime).transpose().map_err(named)?;
-    // Those of its source stand there; those of REGEXP_TREE, beside it.
+    // The source's settings stand in it; those of REGEXP_TREE, beside it.
     let settings = source.children("settings").chain(element.children("settings"));
     let definition = Definition {
         database,
@@ -146,7 +146,7 @@ fn range(element: &Element, attributes: &mut Vec<Attribute>) -> Result<Option<Ra
     Ok(Some(names))
 }
 
-/// A Date, unless it says otherwise.
+/// The bound is a Date, unless its type is given.
 fn bound(element: &Element) -> Result<Attribute, DictError> {
     match element.child("type") {
         Some(_) => attribute(element, NullValue::None),
@@ -191,7 +191,7 @@ fn expression(element: &Element) -> Option<String> {
     element.child("expression").map(|expression| expression.text.trim().to_string())
 }
 
-/// What an `<attribute>` may hold. ClickHouse refuses all else, too.
+/// The elements that an `<attribute>` may hold. ClickHouse refuses all else, too.
 const ATTRIBUTE_KEYS: [&str; 8] = [
     "name",
     "type",

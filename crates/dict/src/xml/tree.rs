@@ -7,7 +7,7 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
-/// What a variable of the environment is; `None`: it is not set.
+/// Reads a variable of the environment; `None`: it is not set.
 pub(super) type Variables<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(super) struct Element {
     pub name: String,
     pub text: String,
     pub children: Vec<Element>,
-    /// Where its text is to be taken from instead.
+    /// Where its text comes from instead.
     substitution: Option<Substitution>,
 }
 
@@ -27,7 +27,7 @@ struct Substitution {
 
 /// The attribute that names a variable of the environment.
 const FROM_ENV: &str = "from_env";
-/// ClickHouse's others: to pass over them would leave the element empty.
+/// ClickHouse's other such attributes: ignoring them would leave the element empty.
 const NOT_READ: [&str; 2] = ["from_zk", "incl"];
 
 pub(super) fn read_tree(xml: &str) -> Result<Element, DictError> {
@@ -98,7 +98,7 @@ impl Element {
         Ok(element)
     }
 
-    /// Puts the environment's values where `from_env` stands, within it, too.
+    /// Replaces `from_env` by the environment's values, in elements within it, too.
     ///
     /// # Errors
     /// A variable that is not set, by its name; what is not read here.
@@ -128,7 +128,7 @@ impl Element {
         self.child(name).ok_or_else(|| DictError::definition(format!("<{}>: <{name}> is missing", self.name)))
     }
 
-    /// The one child of `<source>` or `<layout>`; `<settings>` beside a source is another matter.
+    /// The one child of `<source>` or `<layout>`, without `<settings>`.
     pub fn only_child(&self) -> Result<Node, DictError> {
         let mut children = self.children.iter().filter(|child| child.name != "settings");
         match (children.next(), children.next()) {

@@ -10,7 +10,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Those that were made in the folder.
+    /// The certificate and the key that were made in the folder.
     pub fn of(folder: &Path, name: &str) -> Certificate {
         let file = |kind: &str| folder.join(format!("{name}-{kind}.pem"));
         Certificate { certificate: file("certificate"), key: file("key") }

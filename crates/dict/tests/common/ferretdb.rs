@@ -10,7 +10,7 @@ use mongodb::{Client, Collection};
 use std::process::Command;
 use tokio::runtime::Runtime;
 
-/// Whom FerretDB takes to PostgreSQL, which knows the password; it has what a URI must not have as it is.
+/// The user of FerretDB at PostgreSQL, which knows the password; this has characters that a URI must encode.
 pub const USER: &str = "reader";
 pub const PASSWORD: &str = "it's :/?#[]@ s%cret";
 /// FerretDB's SCRAM wants a message more than the driver sends; MongoDB says that none is wanted.
@@ -49,7 +49,7 @@ impl Server {
         server
     }
 
-    /// Until somebody who knows the password is answered.
+    /// Waits until a user with the password gets an answer.
     fn await_answer(&self) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         let ask =

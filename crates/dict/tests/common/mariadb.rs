@@ -40,7 +40,7 @@ impl Server {
         connect(self.port).unwrap().query_drop(sql).unwrap_or_else(|e| panic!("{e}\n{sql}"));
     }
 
-    /// Statements that run now, but for this one.
+    /// Statements that run now, except this one.
     pub fn running(&self) -> Vec<String> {
         let sql = "SELECT info FROM information_schema.processlist WHERE info IS NOT NULL AND id <> connection_id()";
         connect(self.port).unwrap().query(sql).unwrap()

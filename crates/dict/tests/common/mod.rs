@@ -1,4 +1,4 @@
-//! What integration tests share.
+//! Helpers of the integration tests.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, UInt64Array};
@@ -35,7 +35,7 @@ pub fn texts(array: &ArrayRef) -> Vec<String> {
     array.as_string::<i32>().iter().map(|text| text.unwrap_or("NULL").to_string()).collect()
 }
 
-/// Whether the attributes of a row are what these texts are, each of its type.
+/// Whether the attributes of a row equal these texts, each in its type.
 pub fn shows(dictionary: &Dictionary, key: &[ArrayRef], attributes: &[&str]) {
     let all: Vec<usize> = (0..attributes.len()).collect();
     let answer = dictionary.get(&all, key).unwrap();
@@ -126,8 +126,8 @@ pub fn answers_at_last<T>(ask: impl Fn() -> Result<T, DictError>) -> T {
     }
 }
 
-/// Why a request to a source that does not answer has failed, behind the back of who asked, who is told that the time
-/// is over. A request that does not begin in that time is not made at all; then another key is asked for.
+/// Why a request to a source that does not answer has failed. Its lookup is told only that the time is over. A request
+/// that does not begin in that time is not made at all; then another key is asked for.
 pub fn gives_up(dictionary: &Dictionary) -> String {
     let deadline = Instant::now() + Duration::from_secs(60);
     let ask = |key| dictionary.has(&u64s([key])).unwrap_err().code();
@@ -201,7 +201,7 @@ impl Fake {
         self.changed.notify_all();
     }
 
-    /// Until so many requests wait at the gate.
+    /// Waits until `count` requests wait at the gate.
     pub fn await_waiting(&self, count: usize) {
         let gate = self.gate.lock().unwrap();
         let limit = Duration::from_secs(30);
@@ -247,7 +247,7 @@ impl Source for Connection {
         }
         let mut ids: Vec<u64> = asked.values().iter().copied().filter(|key| key % 10 != 0).collect();
         ids.reverse();
-        // A row that nobody asked for, and one that a later row of the same key replaces.
+        // A row that was not asked for, and one that a later row of the same key replaces.
         ids.insert(0, u64::MAX);
         let version = fake.version.load(Ordering::SeqCst);
         let mut values: Vec<u64> = ids.iter().map(|id| id.wrapping_mul(10) + version).collect();
@@ -276,8 +276,8 @@ pub fn batch(columns: Vec<ArrayRef>) -> RecordBatch {
 /// A row of `news`: id, v, at.
 pub type News<'a> = (u64, u64, &'a str);
 
-/// UPDATE_FIELD on a SQL source, of which `write` replaces the rows of a table `news`: id, v and at, a time. The
-/// dictionary reads rows below 1000: `TABLE 'news' WHERE 'v < 1000' UPDATE_FIELD 'at'`.
+/// UPDATE_FIELD on a SQL source; `write` replaces the rows of a table `news`: id, v and at, a time. The dictionary
+/// reads rows below 1000: `TABLE 'news' WHERE 'v < 1000' UPDATE_FIELD 'at'`.
 pub fn changes_are_taken_in(dictionary: &Dictionary, write: &dyn Fn(&[News<'_>])) {
     let renewed = || dictionary.take_updates().unwrap();
     let look_up = || {
@@ -313,7 +313,7 @@ pub fn changes_are_taken_in(dictionary: &Dictionary, write: &dyn Fn(&[News<'_>])
     assert_eq!(look_up(), [Some(12), Some(21), Some(30), Some(990)]);
 }
 
-/// A type of UPDATE_FIELD, the value before a change and behind it, UPDATE_LAG, and what is said of it if it will not do.
+/// A type of UPDATE_FIELD, the value before a change and after it, UPDATE_LAG, and the error if the type is refused.
 pub type Marked<'a> = (&'a str, &'a str, &'a str, &'a str, Option<&'a str>);
 
 /// UPDATE_FIELD on a SQL source, on columns of such types: `make` makes a table `marked` of id, v and at, with one row,

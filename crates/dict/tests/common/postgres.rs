@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 pub struct Server {
     pub port: u16,
-    /// With it TLS is spoken to those who ask for it.
+    /// With it the server speaks TLS to clients that ask for it.
     pub certificate: Option<Certificate>,
     child: Child,
     _folder: tempfile::TempDir,
@@ -94,7 +94,7 @@ impl Server {
         let (port, child) = run();
         let mut server = Server { port, certificate, child, _folder: folder };
         let deadline = Instant::now() + Duration::from_secs(60);
-        // Somebody else may have got the port first, and be who answers.
+        // Another process may have got the port first, and answer.
         while server.connect().is_err() || !server.is_running() {
             assert!(Instant::now() < deadline, "PostgreSQL did not start");
             if !server.is_running() {
@@ -125,7 +125,7 @@ impl Server {
         self.connect().unwrap().batch_execute(sql).unwrap();
     }
 
-    /// The same in another database.
+    /// Runs statements in another database.
     pub fn execute_in(&self, database: &str, sql: &str) {
         self.connect_to(database).unwrap().batch_execute(sql).unwrap();
     }

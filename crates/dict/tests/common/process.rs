@@ -5,19 +5,19 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Loopback ports that nobody listened on a moment ago.
+/// Loopback ports that were free a moment ago.
 fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
-/// Starts a server on ports of its own. Somebody else may have got one of them first; then it is started on others.
+/// Starts a server on ports of its own. Another process may have got one of them first; then it is started on others.
 pub fn on_free_ports<const N: usize>(start: impl Fn([u16; N]) -> Option<Process>) -> ([u16; N], Process) {
     let mut tries = (0..5).map(|_| free_ports());
     tries.find_map(|ports| Some((ports, start(ports)?))).expect("the server has ended")
 }
 
-/// Starts a server again on the ports that it had, which somebody else may have for a while.
+/// Starts a server again on the ports that it had, which another process may have for a while.
 pub fn again(start: impl Fn() -> Option<Process>) -> Process {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -42,7 +42,7 @@ impl Process {
             quiet.spawn().unwrap_or_else(|e| panic!("{name} (run scripts/install-test-servers.sh): {e}"));
         let mut process = Process { child };
         let deadline = Instant::now() + Duration::from_secs(60);
-        // Who answers may be somebody else.
+        // Another process may answer.
         while process.is_running() {
             if answers() && process.is_running() {
                 return Some(process);

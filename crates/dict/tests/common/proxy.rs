@@ -38,7 +38,7 @@ impl Proxy {
         proxy
     }
 
-    /// All connections that there are stay, and get nothing more.
+    /// All existing connections stay, and get nothing more.
     pub fn fall_silent(&self) {
         self.silenced.store(self.accepted.load(Ordering::SeqCst), Ordering::SeqCst);
     }

@@ -1,19 +1,19 @@
 //! Regular expressions as ClickHouse reads them (RE2's), written as the library here reads them.
 //!
-//! The two differ in what `\d`, `\w`, `\s` and `\b` are (ASCII there), in what must be escaped (nothing in a class there
-//! but `]` and the backslash, and no brace that begins no repetition), in `\Q..\E`, `\C` and octal numbers.
+//! The two differ in what `\d`, `\w`, `\s` and `\b` are (ASCII in RE2), in what must be escaped (in RE2, in a class
+//! only `]` and the backslash, and no brace that begins no repetition), in `\Q..\E`, `\C` and octal numbers.
 
 use std::fmt::Write;
 
-/// What classes have in them, as they stand in brackets.
+/// Members of classes, as written in brackets.
 const DIGITS: &str = "0-9";
 const WORDS: &str = "0-9A-Za-z_";
 const SPACES: &str = r"\t\n\x0C\r\x20";
 
-/// The same expression in the other notation. What both refuse may be left for the library to refuse.
+/// The expression in the library's notation. What both notations refuse may be left for the library to refuse.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the expression.
 pub fn translated(regexp: &str) -> Result<String, String> {
     let mut out = String::with_capacity(regexp.len() + 16);
     let mut rest = regexp;
@@ -59,7 +59,7 @@ fn group(rest: &str) -> Result<(), String> {
     }
 }
 
-/// What stands behind a backslash outside of classes; gives what is behind that.
+/// Translates what follows a backslash outside of classes; returns the rest.
 fn escape<'r>(rest: &'r str, out: &mut String) -> Result<&'r str, String> {
     let Some(first) = rest.chars().next() else { return Err("it ends with a backslash".into()) };
     let behind = &rest[first.len_utf8()..];
@@ -86,7 +86,7 @@ fn escape<'r>(rest: &'r str, out: &mut String) -> Result<&'r str, String> {
     Ok(behind)
 }
 
-/// The class that a letter behind a backslash is.
+/// The class that a backslash and this letter stand for.
 fn named_class(letter: char) -> Option<(&'static str, &'static str)> {
     Some(match letter {
         'd' => ("", DIGITS),
@@ -150,7 +150,7 @@ fn character(first: char, behind: &str) -> Result<(char, &str), String> {
     })
 }
 
-/// What stands behind `[`; gives what is behind its `]`.
+/// Translates what follows `[`; returns what follows its `]`.
 fn class<'r>(rest: &'r str, out: &mut String) -> Result<&'r str, String> {
     out.push('[');
     let mut rest = rest;

@@ -1,21 +1,21 @@
-//! Texts without which a regular expression is not found.
+//! Texts of which every match of a regular expression contains one.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
-/// So many texts are followed at once.
+/// At most this many texts are followed at once.
 const TEXTS_MAX: usize = 16;
-/// A class of more characters is any character.
+/// A class of more characters counts as any character.
 const CLASS_MAX: usize = 4;
-/// A repetition that comes oftener is not written out.
+/// A repetition with a greater count is not written out.
 const REPEATED_MAX: u32 = 4;
-/// Nobody is told apart by what is longer.
+/// Longer texts distinguish no better.
 const LENGTH_MAX: usize = 32;
-/// A shorter text is in too many others.
+/// A shorter text occurs in too many others.
 const LENGTH_MIN: usize = 2;
 
 type Texts = Vec<Vec<u8>>;
 
-/// Texts in small letters (of ASCII), one of which is in whatever an expression matches; `None`: none are known.
+/// Lower-case (ASCII) texts of which every match contains one; `None`: none are known.
 pub(super) fn needed(hir: &Hir) -> Option<Texts> {
     known(hir).needed.filter(|texts| length(texts) >= LENGTH_MIN)
 }
@@ -23,9 +23,9 @@ pub(super) fn needed(hir: &Hir) -> Option<Texts> {
 /// What is known of the matches of an expression.
 #[derive(Clone, Default)]
 struct Known {
-    /// Each of them is one of these.
+    /// Every match equals one of these texts.
     exact: Option<Texts>,
-    /// In each of them is one of these, none of which is empty.
+    /// Every match contains one of these texts; none is empty.
     needed: Option<Texts>,
 }
 
@@ -90,7 +90,7 @@ fn repeated(repetition: &Repetition) -> Known {
     }
 }
 
-/// One behind the other: the longest run of parts that are known exactly, or what is best known of one.
+/// A concatenation: the best of the runs of exactly known parts and of what single parts need.
 fn joined(parts: impl Iterator<Item = Known>) -> Known {
     let mut all: Option<Texts> = Some(vec![Vec::new()]);
     let mut run: Texts = vec![Vec::new()];
@@ -115,7 +115,7 @@ fn joined(parts: impl Iterator<Item = Known>) -> Known {
     Known { needed: better(best, not_empty(&run)), exact: all.map(|_| run) }
 }
 
-/// Returns what is known of an alternation, of which these are the alternatives.
+/// Returns what is known of an alternation of `parts`.
 fn chosen(parts: impl Iterator<Item = Known>) -> Known {
     let (mut exact, mut needed) = (Some(Vec::new()), Some(Vec::new()));
     for part in parts {
@@ -135,7 +135,7 @@ fn product(run: &Texts, texts: &Texts) -> Option<Texts> {
     bounded(longer.collect(), TEXTS_MAX)
 }
 
-/// Each of them once, if they are not too many.
+/// The texts without duplicates, if they are at most `most`.
 fn bounded(mut texts: Texts, most: usize) -> Option<Texts> {
     texts.sort_unstable();
     texts.dedup();
@@ -146,12 +146,12 @@ fn not_empty(texts: &Texts) -> Option<Texts> {
     (length(texts) > 0).then(|| texts.clone())
 }
 
-/// Of the shortest one.
+/// Length of the shortest text.
 fn length(texts: &Texts) -> usize {
     texts.iter().map(Vec::len).min().unwrap_or(0)
 }
 
-/// The longer texts, and of those as long the fewer.
+/// The longer texts; of equally long ones the fewer.
 fn better(one: Option<Texts>, other: Option<Texts>) -> Option<Texts> {
     let worth = |texts: &Texts| (length(texts), usize::MAX - texts.len());
     match (one, other) {

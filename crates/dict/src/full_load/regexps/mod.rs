@@ -1,4 +1,4 @@
-//! Rows found by a text in which the regular expression that each has is found.
+//! REGEXP_TREE: rows whose regular expressions are found in a text.
 
 mod dialect;
 mod literals;
@@ -24,10 +24,10 @@ use aho_corasick::AhoCorasick;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What rows are read for.
+/// What rows are read with.
 pub(in crate::full_load) struct Reading {
     attributes: Vec<Named>,
-    /// Of each attribute.
+    /// Defaults, by attribute.
     defaults: Vec<Cell>,
     flags: Flags,
 }
@@ -47,28 +47,27 @@ impl Reading {
 /// All regular expressions.
 pub(crate) struct Regexps {
     reading: Arc<Reading>,
-    /// The one that counts first at the beginning: whatever lies in a node is before it.
+    /// In order of precedence: a node comes after all nodes in it.
     nodes: Vec<Node>,
-    /// Places of those that may be found in any text, in order.
+    /// Places of nodes that may be found in any text, in order.
     anywhere: Vec<u32>,
-    /// The others are found only in texts with one of these.
+    /// The other nodes are found only in texts that contain one of these.
     texts: Texts,
     bytes_allocated: usize,
 }
 
-/// Texts in small letters, and whose they are.
+/// Lower-case texts, and the nodes that need them.
 struct Texts {
     finder: Option<AhoCorasick>,
-    /// Of each text, the places of nodes.
+    /// Places of nodes, by text.
     nodes: Vec<Vec<u32>>,
 }
 
 impl Regexps {
-    /// Reads rows whose keys are ids, and gives them in the order of these, as they are shown.
+    /// Reads rows whose keys are ids, and returns them sorted by id, as they are shown.
     ///
     /// # Errors
-    /// `INCORRECT_DICTIONARY_DEFINITION` if something is wrong with them, or there are none; `LIMIT_EXCEEDED` if they
-    /// take too much.
+    /// `INCORRECT_DICTIONARY_DEFINITION` if a row is wrong, or there are none; `LIMIT_EXCEEDED` if they take too much.
     pub(in crate::full_load) fn of(
         mut rows: Rows,
         reading: &Arc<Reading>,
@@ -144,7 +143,7 @@ impl Regexps {
         self.bytes_allocated
     }
 
-    /// How many there are: there is room for no others.
+    /// The number of nodes, which is also the capacity.
     pub fn filled(&self) -> (usize, usize) {
         (self.nodes.len(), self.nodes.len())
     }
@@ -163,7 +162,7 @@ impl Texts {
         Ok(Texts { finder: Some(finder), nodes })
     }
 
-    /// Visits the places of nodes that have a text in this one, some of them more than once.
+    /// Visits the places of nodes one of whose texts is in `text`, some of them more than once.
     fn each_in(&self, text: &str, mut visit: impl FnMut(u32)) {
         let Some(finder) = &self.finder else { return };
         for found in finder.find_overlapping_iter(text) {

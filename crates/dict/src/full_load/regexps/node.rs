@@ -1,4 +1,4 @@
-//! One regular expression: what stands in its row, and what is made of that.
+//! One regular expression: its row, and the node made of it.
 
 use super::dialect::translated;
 use super::literals::needed;
@@ -11,20 +11,20 @@ use crate::types::DataType;
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
 
-/// An attribute that texts get: its name and its type.
+/// Name and type of an attribute.
 pub(in crate::full_load) type Named = (String, DataType);
 
 /// A row of the source, whose key is the id.
 pub(super) struct NodeRow<'r> {
     pub parent_id: u64,
     pub regexp: &'r str,
-    /// What is said of attributes: their places, and texts.
+    /// Places of attributes, and the texts of their values.
     pub values: Vec<(usize, &'r str)>,
 }
 
 impl<'r> NodeRow<'r> {
-    /// Takes apart what stands behind the id. Keys that are no attributes are left out; of one that comes twice the
-    /// last value counts, at the place of the first.
+    /// Parses what follows the id. Keys that are no attributes are left out; of a key that comes twice the last value
+    /// counts, at the place of the first.
     ///
     /// # Errors
     /// `INCORRECT_DICTIONARY_DEFINITION` if there are not as many values as keys.
@@ -55,7 +55,7 @@ impl<'r> NodeRow<'r> {
         Ok(NodeRow { parent_id: u64::from_le_bytes(parent_id), regexp, values })
     }
 
-    /// The row as ClickHouse shows it: without what it leaves out, the last attribute first.
+    /// The row as ClickHouse shows it: without the keys left out, the last attribute first.
     pub fn put(&self, attributes: &[Named], out: &mut Vec<u8>) {
         out.extend_from_slice(&self.parent_id.to_le_bytes());
         put_varint(out, self.regexp.len());
@@ -83,17 +83,17 @@ fn texts(list: &[u8]) -> Option<Vec<&str>> {
 #[derive(Clone, Copy)]
 pub(super) struct Compiling {
     pub flags: Flags,
-    /// What a thread may remember of where one was found.
+    /// Bytes of a thread's search cache for one expression.
     pub cache_bytes: usize,
 }
 
 /// Characters of an expression that an error shows.
 const SHOWN_MAX: usize = 200;
 
-/// Texts of which one is wherever an expression is found; `None`: none are known.
+/// Texts of which every match of an expression contains one; `None`: none are known.
 type Needed = Option<Vec<Vec<u8>>>;
 
-/// A regular expression, and what a text gets in which it is found.
+/// A regular expression, and the values of texts in which it is found.
 pub(super) struct Node {
     pub regexp: Regex,
     pub parent: Option<u32>,
@@ -101,10 +101,10 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// With texts without which it is not found, if any are known.
+    /// The node, and texts of which every match contains one, if any are known.
     ///
     /// # Errors
-    /// `INCORRECT_DICTIONARY_DEFINITION` if it is no regular expression, or has values that are none of their types.
+    /// `INCORRECT_DICTIONARY_DEFINITION` if it is no regular expression, or has a value that is none of its type.
     pub fn of(
         id: u64,
         row: &NodeRow<'_>,
@@ -132,7 +132,7 @@ impl Node {
     }
 }
 
-/// Whether an expression can be read. If it is found in a text, so is one of those that it is not found without.
+/// Whether an expression can be read. Asserts that a text in which it is found contains one of its needed texts.
 pub(crate) fn check_needed(regexp: &str, text: &str) -> bool {
     let compiling = Compiling { flags: Flags::default(), cache_bytes: limits::REGEXP_CACHE_BYTES };
     let Ok((regexp, needed)) = compiled(regexp, compiling, WhichCaptures::All) else { return false };

@@ -1,21 +1,20 @@
-//! Which regular expressions lie in which, and which of them counts first.
+//! The tree of regular expressions, and their precedence.
 
 use crate::error::DictError;
 
-/// What a tree of nodes looks like, which are numbered in the order of their ids.
+/// A tree of nodes, which are numbered in the order of their ids.
 pub(super) struct Order {
-    /// The numbers of the nodes, that which counts first at the beginning: what lies in a node before the node, and of
-    /// those that lie beside each other the one with the smaller id.
+    /// The nodes' numbers in order of precedence: children before their parent, siblings by ascending id.
     pub sequence: Vec<u32>,
-    /// The number of what each node lies in.
+    /// The parent's number, by node.
     pub parents: Vec<Option<u32>>,
 }
 
 impl Order {
-    /// By ids, which ascend, and what they say of their parents' (0: there is none).
+    /// Takes ascending ids, and the ids of their parents (0: there is none).
     ///
     /// # Errors
-    /// `INCORRECT_DICTIONARY_DEFINITION` if an id is 0, or there twice, or a parent is not there, or its own descendant.
+    /// `INCORRECT_DICTIONARY_DEFINITION` if an id is 0 or duplicate, or a parent is missing or its own descendant.
     pub fn of(ids: &[u64], parent_ids: &[u64]) -> Result<Order, DictError> {
         if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(DictError::definition(format!("There are duplicate id {}", twice[0])));
@@ -39,9 +38,9 @@ impl Order {
     }
 }
 
-/// Whoever can be come to from a node without a parent, behind all that lie in it.
+/// The nodes that can be reached from a node without a parent, each after all nodes in it.
 fn sequence(parents: &[Option<u32>]) -> Vec<u32> {
-    // Of each node the first that lies in it, and of each the next one beside it.
+    // First child and next sibling, by node.
     let (mut first, mut next) = (vec![None; parents.len()], vec![None; parents.len()]);
     let mut root = None;
     for (number, parent) in parents.iter().enumerate().rev() {
@@ -50,7 +49,7 @@ fn sequence(parents: &[Option<u32>]) -> Vec<u32> {
     }
     let mut sequence = Vec::with_capacity(parents.len());
     let mut at = root;
-    // Down to the first that has none in it, then to the next beside it, or up.
+    // Down to the first leaf, then to the next sibling, or up.
     while let Some(mut number) = at {
         while let Some(inside) = first[number as usize] {
             number = inside;

@@ -14,7 +14,7 @@ use regex_automata::util::captures::Captures;
 pub(crate) enum Most {
     /// The first, or the attribute's default.
     One,
-    /// So many, in an array.
+    /// At most this many, in an array.
     Many(usize),
 }
 
@@ -22,28 +22,28 @@ pub(crate) enum Most {
 pub(crate) struct Search<'r> {
     regexps: &'r Regexps,
     most: Most,
-    /// Of each attribute its place among those wanted.
+    /// Place in `wanted`, by attribute.
     slots: Vec<Option<usize>>,
     wanted: Vec<Wanted<'r>>,
-    /// How many of these are complete for the text.
+    /// How many of `wanted` are complete for the text.
     complete: usize,
-    /// Bytes that may still be made for it.
+    /// Bytes that may still be made for the text.
     bytes_left: usize,
-    /// Counts texts: what is marked with another number is of another text.
+    /// Counts texts: marks with another number belong to another text.
     round: u32,
     marks: Vec<Marks>,
     candidates: Vec<u32>,
     path: Vec<u32>,
 }
 
-/// An attribute, and its values.
+/// A wanted attribute, and its values.
 struct Wanted<'r> {
     attribute: usize,
-    /// Of the text.
+    /// Values of the current text.
     values: Vec<Found<'r>>,
     /// No more values of it are wanted.
     is_complete: bool,
-    /// Of all texts.
+    /// Values of all texts.
     column: Column,
     found: BooleanBufferBuilder,
 }
@@ -53,14 +53,14 @@ enum Found<'r> {
     Made(Cell),
 }
 
-/// What is known of a node: the number of the text for which it is so.
+/// What is known of a node: the number of the text for which it holds.
 #[derive(Clone, Copy, Default)]
 struct Marks {
-    /// The text has what the expression needs.
+    /// The text contains what the expression needs.
     candidate: u32,
     /// The expression was looked for.
     tried: u32,
-    /// It was found, as were all that it lies in.
+    /// It was found, as were all its ancestors.
     matched: u32,
     /// Its values were taken.
     taken: u32,
@@ -70,7 +70,7 @@ struct Marks {
 pub(crate) type SearchColumns = Vec<(ArrayRef, BooleanArray)>;
 
 impl<'r> Search<'r> {
-    /// Of attributes by their places.
+    /// A search for the attributes at these places.
     pub fn new(regexps: &'r Regexps, attributes: &[usize], most: Most, texts: usize) -> Search<'r> {
         let known = &regexps.reading.attributes;
         let mut slots = vec![None; known.len()];
@@ -106,10 +106,10 @@ impl<'r> Search<'r> {
         }
     }
 
-    /// Adds what a text gets.
+    /// Adds the values of a text.
     ///
     /// # Errors
-    /// `INCORRECT_DICTIONARY_DEFINITION` if what is made of it is no value of the attribute's type.
+    /// `INCORRECT_DICTIONARY_DEFINITION` if a value made of the text is none of the attribute's type.
     pub fn push(&mut self, text: &str) -> Result<(), DictError> {
         if self.most == Most::Many(0) {
             self.push_nothing();
@@ -125,7 +125,7 @@ impl<'r> Search<'r> {
         Ok(())
     }
 
-    /// Adds what there is for no text at all.
+    /// Adds the values of a text in which nothing is found.
     pub fn push_nothing(&mut self) {
         self.next_text();
         self.end_text();
@@ -158,7 +158,7 @@ impl<'r> Search<'r> {
         }
     }
 
-    /// The nodes that may be found, in order.
+    /// Collects the nodes that may be found, in order.
     fn find_candidates(&mut self, text: &str) {
         let Self { candidates, marks, regexps, round, .. } = self;
         candidates.clear();
@@ -176,7 +176,7 @@ impl<'r> Search<'r> {
         candidates.sort_unstable();
     }
 
-    /// Takes the values of a node if it is found, and then of those that it lies in.
+    /// Takes the values of a node if it is found, and then those of its ancestors.
     fn take_from(&mut self, place: u32, text: &str) -> Result<(), DictError> {
         if self.complete == self.wanted.len() || self.marks[place as usize].taken == self.round {
             return Ok(());
@@ -185,7 +185,7 @@ impl<'r> Search<'r> {
             return Ok(());
         }
         let mut at = Some(place);
-        // Those that one lies in have been taken, too, if it has.
+        // If a node's values were taken, so were those of its ancestors.
         while let Some(place) = at
             && self.marks[place as usize].taken != self.round
         {
@@ -196,7 +196,7 @@ impl<'r> Search<'r> {
         Ok(())
     }
 
-    /// Whether a node is found, and all that it lies in: the outermost is looked for first.
+    /// Whether a node and all its ancestors are found: the outermost is looked for first.
     fn is_found(&mut self, place: u32, text: &str) -> bool {
         let Self { regexps, marks, path, round, .. } = self;
         let mut at = Some(place);

@@ -1,22 +1,22 @@
-//! What a text gets from a regular expression that is found in it.
+//! Values that a text gets from a regular expression found in it.
 
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::Cell;
 use crate::types::DataType;
 
-/// What is said of an attribute.
+/// The value given for an attribute.
 #[derive(Debug, PartialEq)]
 pub(super) enum Value {
     Known(Cell),
-    /// With parts of the text in it.
+    /// Contains parts of the text.
     Made(Vec<Piece>),
 }
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece {
     Text(String),
-    /// What the group with this number was found in; 0: the whole match.
+    /// What the group with this number matched; 0: the whole match.
     Group(usize),
 }
 
@@ -24,7 +24,7 @@ impl Value {
     /// Reads `'\1'`, `'$2'` and the like as groups, up to the ninth.
     ///
     /// # Errors
-    /// `INCORRECT_DICTIONARY_DEFINITION` if there are none, and it is no value of the type.
+    /// `INCORRECT_DICTIONARY_DEFINITION` if `text` has no groups and is no value of the type.
     pub fn parse(text: &str, data_type: &DataType) -> Result<Value, DictError> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -50,7 +50,7 @@ impl Value {
         Ok(Value::Made(pieces))
     }
 
-    /// How much RAM it takes beside itself.
+    /// Heap bytes of the value.
     pub fn bytes_allocated(&self) -> usize {
         match self {
             Value::Known(Cell::Text(text)) => text.capacity(),
@@ -67,10 +67,10 @@ impl Value {
     }
 }
 
-/// What pieces make, by what was found of each group; `None`: nothing, for all that there is of them is a group that
+/// The value that `pieces` make, where `group` gives what each group matched; `None`: the only piece is a group that
 /// was not found.
 ///
-/// `bytes_left` is what may still be made for a text.
+/// `bytes_left` counts the bytes that may still be made for a text.
 ///
 /// # Errors
 /// `INCORRECT_DICTIONARY_DEFINITION` if it is no value of the type, `LIMIT_EXCEEDED` if it is more than is left.
@@ -102,7 +102,7 @@ fn too_long() -> DictError {
     DictError::new(Code::LimitExceeded, format!("The values that a text gets are longer than {most} bytes"))
 }
 
-/// A value by its text, in which NULL is one of a type that has it.
+/// Parses a value; NULL is one of a Nullable type.
 fn cell(text: &str, data_type: &DataType) -> Result<Cell, DictError> {
     if data_type.is_nullable() && (text.eq_ignore_ascii_case("NULL") || text == "ᴺᵁᴸᴸ") {
         return Ok(Cell::Null);

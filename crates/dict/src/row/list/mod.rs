@@ -1,5 +1,4 @@
-//! What is made of parts, as text: `[1,2]`, `['a','b\'c']`, `{'a':1}`, `(1,'a')`, `[NULL]`. What JSON writes is read,
-//! too.
+//! Composite values as text: `[1,2]`, `['a','b\'c']`, `{'a':1}`, `(1,'a')`, `[NULL]`. JSON is read, too.
 
 mod parse;
 mod print;

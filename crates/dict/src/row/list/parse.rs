@@ -36,7 +36,7 @@ struct Reader<'a> {
     nulls: Nulls,
 }
 
-/// What ends a value without quotes.
+/// The characters that end a value without quotes.
 const ENDS: [char; 5] = [',', ']', '}', ')', ' '];
 const ENDS_OF_KEY: [char; 6] = [',', ']', '}', ')', ' ', ':'];
 
@@ -84,7 +84,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands between commas, none or more, up to what closes it.
+    /// Reads items between commas, none or more, up to `closing`.
     fn until(
         &mut self,
         closing: u8,
@@ -113,7 +113,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A key, which is a string in JSON, whatever it is made of.
+    /// A map's key, which JSON writes as a string, even if it is composite.
     fn key(&mut self, data_type: &DataType, out: &mut Vec<u8>) -> Result<(), DictError> {
         if !data_type.is_composite() || self.peek() != Some(b'"') {
             return self.part(data_type, &ENDS_OF_KEY, out);
@@ -140,14 +140,14 @@ impl Reader<'_> {
             }
             self.part(&element.data_type, &ENDS, out)?;
         }
-        // A single one may have a comma behind it.
+        // A single element may be followed by a comma.
         if elements.len() == 1 {
             self.take(b',');
         }
         self.demand(closing, if closing == b')' { "')'" } else { "']'" })
     }
 
-    /// Elements by their names, in any order: a default for one that is missing, and none is looked at that is unknown.
+    /// Reads elements by their names, in any order: a missing one has its default, an unknown one is skipped.
     fn named(&mut self, elements: &[Element], out: &mut Vec<u8>) -> Result<(), DictError> {
         let mut found: Vec<Option<Vec<u8>>> = vec![None; elements.len()];
         self.at += 1;
@@ -174,7 +174,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Goes behind a value of any type.
+    /// Skips a value of any type.
     fn skip(&mut self) -> Result<(), DictError> {
         let mut depth = 0usize;
         while let Some(byte) = self.peek() {
@@ -227,7 +227,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Goes behind a NULL, if one stands here that the type has, or has a default for.
+    /// Skips a NULL, if one stands here and the type has NULL, or has a default for it.
     fn takes_null(&mut self, data_type: &DataType, ends: &[char]) -> bool {
         const NULL: [&str; 2] = ["NULL", "null"];
         self.skip_blanks();
@@ -240,7 +240,7 @@ impl Reader<'_> {
         is_taken
     }
 
-    /// What is between this quote and the next one that is not escaped.
+    /// The text between this quote and the next one that is not escaped.
     fn quoted(&mut self, quote: u8) -> Result<String, DictError> {
         let bytes = self.rest().as_bytes();
         let mut end = 1;
@@ -264,7 +264,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether this is a number or a truth of JSON, of which ClickHouse makes strings where strings are wanted.
+/// Whether this is a number or a boolean of JSON, which ClickHouse reads as a string where one is wanted.
 fn is_json(text: &str) -> bool {
     matches!(text, "true" | "false")
         || (text.starts_with(|first: char| first == '-' || first.is_ascii_digit())

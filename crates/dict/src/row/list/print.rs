@@ -6,7 +6,7 @@ use crate::row::value;
 use crate::types::{DataType, Shape, escape, print_fixed};
 use std::fmt::Write;
 
-/// Appends the text of a value that is not NULL; what it is made of, in a style.
+/// Appends the text of a value that is not NULL; its parts are written in `style`.
 pub(crate) fn print(data_type: &DataType, value: &Raw<'_>, style: Style, out: &mut String) {
     match value {
         Raw::Null => {}

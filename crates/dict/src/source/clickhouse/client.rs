@@ -1,5 +1,5 @@
 //! CLICKHOUSE(HOST, PORT, USER, PASSWORD, DB, TABLE | QUERY [, WHERE]): SELECTs over ClickHouse's HTTP interface,
-//! answered in RowBinary. Whoever may only read can be the USER: no setting is changed.
+//! answered in RowBinary. A read-only USER suffices: no setting is changed.
 
 use super::columns::{BoolType, Column, Moments};
 use super::cuts;
@@ -20,7 +20,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The tables beside the dictionary, and its SETTINGS.
+/// The server's own tables, and the dictionary's SETTINGS.
 type OwnTablesUnder = (OwnTables, Vec<(String, String)>);
 
 /// Where the tables are.
@@ -29,7 +29,7 @@ pub(super) enum Place {
     Own(Option<OwnTablesUnder>),
 }
 
-/// What answers the statements.
+/// The server or the own tables, which answer statements.
 pub(super) enum Answerer {
     Http(Client),
     Own(OwnTablesUnder),
@@ -69,7 +69,7 @@ impl Answerer {
     fn format(&self) -> Format {
         match self {
             Answerer::Http(_) => Format::RowBinary,
-            // What can be NULL there is not what its type says: a text says it with each value.
+            // There a value may be NULL whatever its type: a text says so with each value.
             Answerer::Own(_) => Format::TabSeparated,
         }
     }
@@ -124,13 +124,13 @@ pub(super) struct Clickhouse {
     database: Option<String>,
     select: Select,
     structure: Structure,
-    /// What is selected, and as what it comes.
+    /// The expressions selected, and the names and types of their columns.
     list: String,
     columns: Vec<(String, DataType)>,
-    /// What it becomes, key columns first.
+    /// The types that the columns become, key columns first.
     wanted: Vec<DataType>,
     updates: Option<UpdateStatements>,
-    /// The key as texts of `updates` have it.
+    /// The keys that the texts of `updates` hold.
     updated_keys: Structure,
     patience: Duration,
 }
@@ -263,7 +263,7 @@ impl Source for Clickhouse {
 }
 
 impl Clickhouse {
-    /// Adds an answer as text, in which NULL is itself whatever a column's type is said to be.
+    /// Adds an answer as text, in which NULL shows whatever a column's type says.
     fn fill(&self, statement: &str, rows: &mut Rows) -> Result<(), DictError> {
         let answer = self.answerer.ask(&format!("{statement} FORMAT TabSeparated"))?;
         read_rows(Format::TabSeparated, &answer, rows)
@@ -290,8 +290,7 @@ fn in_zones(types: &[DataType], columns: &[ArrayRef]) -> Result<Vec<ArrayRef>, D
     types.iter().zip(columns).map(zoned).collect()
 }
 
-/// The error of an answer, which says by the code of its exception, whatever the status is, whether it is one of what was
-/// asked.
+/// Notes in an error whether it concerns the request, by the code of the exception in the answer, whatever the status.
 fn of_its_exception(error: DictError) -> DictError {
     let Some((_, said)) = error.message().split_once("Code: ") else { return error };
     let digits = said.split(|character: char| !character.is_ascii_digit()).next();

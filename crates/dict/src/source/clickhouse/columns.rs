@@ -1,4 +1,4 @@
-//! As what a column is asked for: in the type of ours, cast by the server, as ClickHouse casts what its dictionaries read.
+//! How a column is asked for: cast by the server to our type, as ClickHouse casts what its dictionaries read.
 
 use crate::source::sql::{is_moment, said_in_utc};
 use crate::types::DataType;
@@ -28,7 +28,7 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// `ours` is the type that is wanted, `theirs` the name of the one that the server says the expression has.
+    /// `ours` is the wanted type, `theirs` the name of the one that the server says the expression has.
     pub fn new(
         expression: &str,
         ours: &DataType,
@@ -78,7 +78,7 @@ fn read(expression: &str, data_type: &DataType, theirs: &str, bool_type: BoolTyp
     }
 }
 
-/// The type with a zone where moments have none: what is no moment there is one in UTC.
+/// The type with UTC where moments have no zone: other values of the server become moments in UTC.
 fn zoned(data_type: &DataType) -> DataType {
     data_type.with_parts(&|plain: &DataType| match plain {
         DataType::DateTime { tz: None } | DataType::DateTime64 { tz: None, .. } => said_in_utc(plain),
@@ -94,7 +94,7 @@ fn cast(expression: &str, data_type: &DataType, bool_type: BoolType) -> String {
     format!("CAST({expression} AS {known})")
 }
 
-/// A text that is a value of a type: it is read where there is NULL, and nobody sees it.
+/// A valid text of a type: it is read in place of NULL, and its value is not used.
 fn stand_in(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::Date | DataType::Date32 => "2000-01-01",
@@ -106,19 +106,19 @@ fn stand_in(data_type: &DataType) -> &'static str {
     }
 }
 
-/// Whether a type of theirs, or the one inside of it, is one of texts.
+/// Whether a server's type, without its wrappers, is one of texts.
 fn is_text(theirs: &str) -> bool {
     let plain = plain(theirs);
     plain.starts_with("String") || plain.starts_with("FixedString(")
 }
 
-/// Whether a type of theirs, or the one inside of it, is one of numbers.
+/// Whether a server's type, without its wrappers, is one of numbers.
 fn is_number(theirs: &str) -> bool {
     let is_named = |name: &&str| plain(theirs).starts_with(name);
     ["UInt", "Int8", "Int16", "Int32", "Int64", "Int128", "Int256", "Float", "Decimal"].iter().any(is_named)
 }
 
-/// The name of a type without what is around it and changes none of its values.
+/// The name of a type without wrappers that change none of its values.
 fn plain(theirs: &str) -> &str {
     let of_aggregate = theirs.strip_prefix("SimpleAggregateFunction(").and_then(|rest| rest.split_once(", "));
     let mut plain = of_aggregate.map_or(theirs, |(_, inner)| inner);

@@ -1,8 +1,8 @@
-//! Settings of a USER that would cut answers without a word: the keys of what is cut would count as absent.
+//! Settings of a USER that silently truncate results: truncated keys would count as absent.
 
 use crate::error::{Code, DictError};
 
-/// A setting that says to stop at a limit as if that were the end, and the limits that it is for.
+/// A setting that makes a query stop at a limit as if that were the end, and the limits that it is for.
 const MODES: &[(&str, &[&str])] = &[
     ("distinct_overflow_mode", &["max_rows_in_distinct", "max_bytes_in_distinct"]),
     ("group_by_overflow_mode", &["max_rows_to_group_by"]),
@@ -16,7 +16,7 @@ const MODES: &[(&str, &[&str])] = &[
     ("timeout_overflow_mode_leaf", &["max_execution_time_leaf"]),
     ("transfer_overflow_mode", &["max_rows_to_transfer", "max_bytes_to_transfer"]),
 ];
-/// Limits that stop there whatever else is said.
+/// Limits at which a query stops whatever else is set.
 const LIMITS: [&str; 2] = ["limit", "offset"];
 
 /// Asks for the settings that [`check`] reads.

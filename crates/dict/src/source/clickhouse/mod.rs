@@ -1,5 +1,5 @@
-//! CLICKHOUSE(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' TABLE '..' | QUERY '..' [WHERE '..']), over HTTP;
-//! where HOST is this machine and PORT 9000, or neither PORT nor SECURE is given, the tables beside the dictionary.
+//! CLICKHOUSE(HOST '..' PORT n USER '..' PASSWORD '..' DB '..' TABLE '..' | QUERY '..' [WHERE '..']), over HTTP; the
+//! server's own tables where HOST is this machine and PORT 9000, or neither PORT nor SECURE is given.
 
 mod client;
 mod columns;
@@ -57,8 +57,8 @@ fn complete(values: &mut Values) -> Result<(), DictError> {
     }
 }
 
-/// Whether the tables of the very server are meant that the dictionary is in: ClickHouse's port on this machine, at which
-/// Granary does not listen.
+/// Whether the source is the tables of the dictionary's own server: ClickHouse's port on this machine, at which Granary
+/// does not listen.
 fn is_own(values: &Values) -> bool {
     values.text("PORT") == OWN_PORT && OWN_HOSTS.contains(&values.text("HOST"))
 }

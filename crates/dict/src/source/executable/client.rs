@@ -84,7 +84,7 @@ impl Source for Executable {
                 "An executable source with IMPLICIT_KEY cannot be read whole",
             ));
         }
-        // Whether it did well is known when it has ended.
+        // Its success is known at its end.
         let output = self.run(&[])?;
         pass_rows(self.program.format, &output[..], Rows::new(&self.structure), take)
     }

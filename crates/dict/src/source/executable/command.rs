@@ -1,4 +1,4 @@
-//! What is run, and how it is spoken to.
+//! The command of a program, and how to communicate with it.
 
 use crate::config::Values;
 use crate::environment::Environment;
@@ -51,7 +51,7 @@ impl Program {
     }
 }
 
-/// What is started.
+/// The command that is started.
 #[derive(Clone, Debug)]
 pub(in crate::source) enum CommandLine {
     /// `sh -c command`.

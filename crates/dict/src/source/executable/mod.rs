@@ -22,7 +22,7 @@ pub(super) const KIND: SourceKind = SourceKind::new("EXECUTABLE", &[PARAMETERS],
     "COMMAND_WRITE_TIMEOUT",
 ]);
 
-/// The parameters of a program, whose FORMAT is read so.
+/// The parameters of a program, whose FORMAT `read_format` reads.
 pub(super) const fn parameters(read_format: ReadText) -> [Parameter; 5] {
     [
         Parameter::text("COMMAND").required(),

@@ -1,5 +1,5 @@
-//! EXECUTABLE_POOL(COMMAND, FORMAT ..): programs that are started once and answer request after request. Their
-//! input never ends, so that the number of rows alone says when an answer does.
+//! EXECUTABLE_POOL(COMMAND, FORMAT ..): programs that are started once and answer request after request. Their input
+//! never ends, so that only the number of rows shows the end of an answer.
 
 use super::exchange::{Answer, Timeouts};
 use super::{EXECUTION_TIME_S, POOL_SIZE, READ_TIMEOUT_MS, TERMINATION_TIMEOUT_S, WRITE_TIMEOUT_MS};
@@ -55,13 +55,13 @@ impl Processes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process that waits for keys; one is started if there may be one more.
+    /// An idle process, or a new one if the limit allows it.
     fn borrow(&self) -> Result<Borrowed<'_>, DictError> {
         let deadline = Instant::now() + self.patience;
         let mut state = self.lock();
         loop {
             if let Some(process) = state.idle.pop() {
-                // What a process says unasked would be taken for the answer to the next keys.
+                // Unrequested output would be taken for the answer to the next keys.
                 if process.is_ready() {
                     return Ok(Borrowed { processes: self, process: Some(process) });
                 }
@@ -104,7 +104,7 @@ impl Drop for Processes {
     }
 }
 
-/// A process on loan. One that is not given back is killed, and there is room for another.
+/// A process on loan. Unless it is given back, it is killed, which makes room for another.
 struct Borrowed<'p> {
     processes: &'p Processes,
     /// `None`: given back.
@@ -155,12 +155,12 @@ impl ExecutablePool {
 }
 
 impl ExecutablePool {
-    /// Refuses an answer with two rows of a key that was asked for: the row of another one is still to come then, and that key would count
-    /// as one that does not exist.
+    /// Refuses an answer with two rows of a key that was asked for: then the row of another key is still to come, and
+    /// that key would count as absent.
     fn refuse_twice(&self, asked: &[ArrayRef], answer: &RecordBatch) -> Result<(), DictError> {
         let format = KeyFormat::new(&self.structure);
         let (asked, answered) = (format.encode(asked)?, format.encode(&answer.columns()[..self.keys.len()])?);
-        // A row of another key stands for one that there is not, and may come again.
+        // A row of a key that was not asked for stands in for a missing row, and may repeat.
         let mut missing: HashSet<&[u8]> = (0..asked.len()).map(|row| asked.get(row)).collect();
         let wanted = missing.clone();
         let mut keys = (0..answered.len()).map(|row| answered.get(row));
@@ -207,10 +207,10 @@ impl Source for ExecutablePool {
 /// Rows as they come.
 struct Incoming {
     format: Format,
-    /// Of one answer: the next one begins anew, with a bracket of its own where there is one around the rows.
+    /// Reader of one answer: the next one begins anew, with a bracket of its own where there is one around the rows.
     reader: Reader,
     rows: Rows,
-    /// The beginning of a row.
+    /// An incomplete row.
     rest: Vec<u8>,
     count: usize,
 }
@@ -244,10 +244,10 @@ fn is_end_of_array(bytes: &[u8]) -> bool {
     matches!(bytes.trim_ascii(), b"" | b"]")
 }
 
-/// What can be read of the beginning of `bytes`: where the format has lines, whole ones.
+/// The part of `bytes` that can be read: where the format has lines, whole ones.
 fn whole_lines(format: Format, bytes: &[u8]) -> &[u8] {
     match format {
-        // An object is whole before its line end has come; which would then be more than was asked for.
+        // An object is complete before its line end has come, which would then be excess output.
         Format::Json(_) => &bytes[..bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)],
         _ => bytes,
     }

@@ -7,12 +7,12 @@ use rustix::io::Errno;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-/// For how long a process may do nothing.
+/// How long a process may be idle.
 #[derive(Clone, Copy)]
 pub(in crate::source) struct Timeouts {
     pub read: Duration,
     pub write: Duration,
-    /// For how long it may do anything.
+    /// How long an exchange may take.
     pub whole: Duration,
 }
 
@@ -24,7 +24,7 @@ pub(in crate::source) enum Answer {
 }
 
 impl Process {
-    /// Writes `input` and hands over what comes, until that is whole and all was written.
+    /// Writes `input` and passes output to `take`, until the answer is whole and all was written.
     pub fn exchange(
         &mut self,
         input: &[u8],
@@ -40,7 +40,7 @@ impl Process {
                 true => ("read", timeouts.read),
                 false => ("write", timeouts.write),
             };
-            // What is never silent on standard error never has to be waited for.
+            // A program that keeps writing to standard error never lets `wait` time out.
             if left.is_zero() || !self.wait(!unsent.is_empty(), patience.min(left))? {
                 let text = match left < patience {
                     true => format!("Command '{}' was killed after {:?}", self.command, timeouts.whole),
@@ -70,7 +70,7 @@ impl Process {
         Ok(())
     }
 
-    /// Why a program that should have stayed did not.
+    /// The error of a program that ended too early.
     fn has_ended(&mut self, buffer: &mut [u8]) -> DictError {
         self.end(LOOK * 50);
         let how = match self.is_running() {
@@ -83,7 +83,7 @@ impl Process {
         DictError::new(Code::ChildWasNotExitedNormally, text)
     }
 
-    /// Whether it waits for keys: has said nothing unasked and has not ended.
+    /// Whether it waits for keys: without unrequested output, and still running.
     pub fn is_ready(&self) -> bool {
         matches!(self.wait_for_output(), Ok(0)) && self.is_running()
     }
@@ -92,7 +92,7 @@ impl Process {
         poll(&mut [PollFd::new(&self.stdout, PollFlags::IN)], Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
     }
 
-    /// Waits for its end, at most so long.
+    /// Closes its input and waits for its end, at most `patience`.
     pub fn end(&mut self, patience: Duration) {
         self.close();
         let deadline = Instant::now() + patience;

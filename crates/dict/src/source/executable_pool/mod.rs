@@ -40,8 +40,7 @@ const POOL: &[Parameter] = &[
 pub(super) const KIND: SourceKind =
     SourceKind { validate, ..SourceKind::new("EXECUTABLE_POOL", &[PROGRAM, POOL], describe, open) };
 
-/// Reads the name of a format for programs that stay: rows and nothing before them, so that a stream of rows never begins
-/// anew.
+/// Reads the name of a format for programs that stay: one without a head, so that a stream of rows never begins anew.
 fn read_headless_format(source: &str, _parameter: &str, name: &str) -> Result<String, DictError> {
     read_some_format(source, name, |format| match format {
         Format::TabSeparated | Format::Csv | Format::RowBinary => true,

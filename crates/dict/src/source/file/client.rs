@@ -1,5 +1,5 @@
-//! FILE(PATH, FORMAT): a file of rows, read from its beginning to its end for each request; of Parquet, only what may
-//! have the keys.
+//! FILE(PATH, FORMAT): a file of rows, read from its beginning to its end for each request; of Parquet, only parts that
+//! may hold the keys.
 
 use crate::definition::Structure;
 use crate::environment::{ParquetReader, ParquetWanted};
@@ -52,7 +52,7 @@ impl File {
         }
     }
 
-    /// Hands over the rows with these keys, or all, and maybe others.
+    /// Hands over the rows with these keys, or all rows; others may be among them.
     fn read(&self, keys: Option<&[ArrayRef]>, take: &mut Take<'_>) -> Result<(), DictError> {
         let mut rows = Rows::new(&self.structure);
         match self.format {
@@ -68,7 +68,7 @@ impl File {
                     let text = "FILE: Parquet is read by `granary local` and `granary server` alone";
                     return Err(DictError::new(Code::NotImplemented, text));
                 };
-                // The reader opens it by itself, and waits where it is a pipe.
+                // The reader opens the path itself, and would wait at a pipe.
                 open_regular(&self.path).map_err(|e| unreadable(&self.path, &e))?;
                 let columns: Vec<String> =
                     (0..rows.width()).map(|column| rows.name(column).to_owned()).collect();
@@ -87,12 +87,12 @@ impl File {
     }
 }
 
-/// Opens a regular file to read it. A pipe would be waited for until somebody writes, and be empty at the next request;
-/// a device may have no end.
+/// Opens a regular file for reading. A pipe would block until it is written to, and be empty at the next request; a
+/// device may have no end.
 pub(in crate::source) fn open_regular(path: &Path) -> io::Result<Handle> {
     let flags = OFlags::NONBLOCK.bits() as i32;
     let file = match Handle::options().read(true).custom_flags(flags).open(path) {
-        // Somebody has a lease on it, and gives it back while we wait.
+        // Another process has a lease on it, and gives it back while we wait.
         Err(e) if e.kind() == io::ErrorKind::WouldBlock && path.metadata()?.is_file() => Handle::open(path)?,
         opened => opened?,
     };
@@ -106,7 +106,7 @@ fn unreadable(path: &Path, e: &io::Error) -> DictError {
     DictError::new(Code::CannotOpenFile, format!("File {}: {e}", path.display()))
 }
 
-/// All bytes of a file, if they are not too many: `advice` is for whoever has more.
+/// All bytes of a file, unless they are too many: then the error gives `advice`.
 pub(in crate::source) fn contents(path: &Path, advice: &str) -> Result<Vec<u8>, DictError> {
     let failed = |e| unreadable(path, &e);
     let mut bytes = Vec::new();

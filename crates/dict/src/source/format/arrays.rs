@@ -1,5 +1,5 @@
-//! What is made of parts, in Native: of arrays and maps where the items of each row end, then the items of all rows as a
-//! column of their own; of tuples a column for each element.
+//! Composite values in Native: for arrays and maps the ends of each row's items, then the items of all rows as a column
+//! of their own; for tuples a column for each element.
 
 use super::wire::{Wire, cut_off, width, write_value};
 use crate::error::DictError;
@@ -44,7 +44,7 @@ pub(super) fn write(data_type: &DataType, values: &[Raw<'_>], out: &mut Vec<u8>)
     }
 }
 
-/// Where the values of a column end, its NULL flags apart; `None`: not all of them have come.
+/// Where the values of a column end, without its NULL flags; `None`: some have not come.
 pub(super) fn end(data_type: &DataType, bytes: &[u8], at: usize, count: usize) -> Option<usize> {
     match data_type.shape() {
         Shape::List => {
@@ -60,7 +60,7 @@ pub(super) fn end(data_type: &DataType, bytes: &[u8], at: usize, count: usize) -
     }
 }
 
-/// The same with the NULL flags.
+/// Where a column ends, with its NULL flags.
 fn column_end(data_type: &DataType, bytes: &[u8], at: usize, count: usize) -> Option<usize> {
     let at = match data_type.is_nullable() {
         true => at.checked_add(count).filter(|&at| at <= bytes.len())?,
@@ -76,7 +76,7 @@ fn ends(bytes: &[u8], at: usize, count: usize) -> Option<(Vec<u64>, usize)> {
     Some((ends.iter().map(|end| u64::from_le_bytes(*end)).collect(), end))
 }
 
-/// Reads so many values that are not NULL, all of which have come; the place behind them.
+/// Reads `count` values that are not NULL, all of which have come; returns the position after them.
 ///
 /// # Errors
 /// `CANNOT_PARSE_TEXT` if a row ends before the one in front of it.
@@ -114,7 +114,7 @@ pub(super) fn read(
     }
 }
 
-/// The same of values behind their NULL flags.
+/// Reads the values of a column, with its NULL flags.
 fn read_column(
     data_type: &DataType,
     bytes: &[u8],

@@ -39,11 +39,11 @@ fn failed(e: ArrowError) -> DictError {
     DictError::parse_text(format!("Arrow: {e}"))
 }
 
-/// What has come of a stream.
+/// State of a stream that is being read.
 #[derive(Default)]
 pub(super) struct Reader {
     decoder: StreamDecoder,
-    /// Bytes since the last whole batch, which the decoder keeps.
+    /// Bytes since the last whole batch, buffered by the decoder.
     gathered: usize,
 }
 

@@ -6,7 +6,7 @@ use crate::error::DictError;
 use crate::row::Style;
 use crate::types::{DataType, Shape};
 
-/// A line of a head.
+/// Writes a line of a head.
 pub(super) fn write_head<'a>(texts: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
     for (i, text) in texts.enumerate() {
         if i > 0 {
@@ -77,12 +77,12 @@ fn is_blank(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// The first place from `at` on where no blank is.
+/// The first position from `at` on that is no blank.
 fn behind_blanks(bytes: &[u8], at: usize) -> usize {
     at + bytes[at..].iter().take_while(|&&byte| is_blank(byte)).count()
 }
 
-/// Reads one field and the blanks around it; the place behind them.
+/// Reads one field and the blanks around it; returns the position after them.
 fn field(
     bytes: &[u8],
     start: usize,
@@ -130,7 +130,7 @@ pub(super) fn row_ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
         Start,
         Plain,
         Quotes,
-        /// Behind a quote inside quotes: another one goes on, anything else ends the field.
+        /// After a quote inside quotes: another one continues the field, anything else ends it.
         Closed,
     }
     let mut place = In::Start;

@@ -1,4 +1,4 @@
-//! What the readers of CSV and TabSeparated tell: fields, their quotes and escapes taken off.
+//! Fields as the readers of CSV and TabSeparated deliver them, without quotes and escapes.
 
 use crate::error::DictError;
 
@@ -7,7 +7,7 @@ use crate::error::DictError;
 pub enum Field<'a> {
     /// `\N`.
     Null,
-    /// A value; an empty one is none.
+    /// A value; an empty one is missing.
     Plain(&'a [u8]),
     /// A string, even if it is empty or looks like a number: what CSV has in quotes.
     Exact(&'a [u8]),
@@ -23,6 +23,6 @@ pub trait FieldSink {
         false
     }
 
-    /// The row ends here; it had so many fields.
+    /// The row ends here, after `columns` fields.
     fn end_row(&mut self, columns: usize) -> Result<(), DictError>;
 }

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// NULL where every value is a string.
 const NULL: &str = "ᴺᵁᴸᴸ";
 
-/// How much of what is no row an error shows.
+/// Bytes of invalid input that an error shows.
 const SHOWN_BYTES: usize = 64;
 
 pub(super) fn write_row(
@@ -52,13 +52,13 @@ pub(super) fn write_row(
     out.push(b'\n');
 }
 
-/// A line of a head.
+/// Writes a line of a head.
 pub(super) fn write_head<'a>(texts: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
     out.extend_from_slice(Value::from_iter(texts).to_string().as_bytes());
     out.push(b'\n');
 }
 
-/// What is known of a stream between two pieces.
+/// State of a stream between two pieces.
 pub(super) struct Stream {
     shape: JsonRow,
     values: JsonValues,
@@ -78,7 +78,7 @@ enum Brackets {
 }
 
 impl Stream {
-    /// At the beginning of a stream with so many lines before its rows.
+    /// A stream at its beginning, with `head` lines before its rows.
     pub fn new(shape: JsonRow, values: JsonValues, head: usize) -> Stream {
         Stream { shape, values, head, order: None, brackets: Brackets::Unknown }
     }
@@ -92,7 +92,7 @@ impl Stream {
     /// Reads the whole rows at the beginning of `bytes`, and says where they end.
     pub fn read(&mut self, bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, DictError> {
         let mut read = 0;
-        // A number that is cut off would be a malformed one. No row ends with what numbers are written with.
+        // A number at the end may be cut off. No row ends with a number's characters.
         let whole = match end {
             End::Here => bytes.len(),
             End::Later => bytes.len() - bytes.iter().rev().take_while(|&&byte| is_of_number(byte)).count(),
@@ -120,7 +120,7 @@ impl Stream {
         }
     }
 
-    /// What stands between rows: white space, commas, and the brackets around all. Where the next row begins.
+    /// Skips white space, commas and brackets between rows; returns where the next row begins.
     fn skip(&mut self, bytes: &[u8]) -> Result<usize, DictError> {
         for (at, byte) in bytes.iter().enumerate() {
             match (byte, self.brackets) {
@@ -159,7 +159,7 @@ impl Stream {
         match row {
             Row::Object(members) => self.take_object(&members, rows),
             Row::Array(items) if self.head > 0 => {
-                // The names come first; of the types nobody takes notice.
+                // The names come first; the types are ignored.
                 if self.order.is_none() {
                     let mut names = Vec::new();
                     for item in items {
@@ -176,7 +176,7 @@ impl Stream {
 
     fn take_object(&self, members: &[(String, &RawValue)], rows: &mut Rows) -> Result<(), DictError> {
         for column in 0..rows.width() {
-            // Of members with one name the last counts.
+            // Of members with the same name the last counts.
             let called = members.iter().rev().find(|(name, _)| name == rows.name(column));
             let value = match called {
                 Some((_, value)) => Some(*value),
@@ -209,8 +209,7 @@ impl Stream {
     }
 }
 
-/// Adds a value by its text, for a String whatever it is, as in ClickHouse.
-/// The member that is called as a column but for capitals.
+/// The member whose name is the column's, ignoring case.
 fn like<'v>(
     rows: &Rows,
     column: usize,
@@ -224,6 +223,7 @@ fn like<'v>(
     Ok(None)
 }
 
+/// Adds a value by its text, for a String whatever it is, as in ClickHouse.
 fn push(values: JsonValues, column: usize, value: &RawValue, rows: &mut Rows) -> Result<(), DictError> {
     let is_text = rows.data_type(column).shape() == Shape::Text;
     match value.get() {
@@ -236,14 +236,14 @@ fn push(values: JsonValues, column: usize, value: &RawValue, rows: &mut Rows) ->
             match (is_null, raw.starts_with('"')) {
                 (true, _) => rows.push_parsed(column, None),
                 (_, true) => rows.push_written(column, Some(&text)),
-                // A number is no text: of a time it is Unix seconds.
+                // A number is not read like a text: as a time it is Unix seconds.
                 (_, false) => rows.push_parsed(column, Some(&text)),
             }
         }
     }
 }
 
-/// What a string says; of another value, its text.
+/// The content of a string, or the text of another value.
 fn unquoted(raw: &str) -> Result<Cow<'_, str>, DictError> {
     match raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         None => Ok(Cow::Borrowed(raw)),
@@ -256,7 +256,7 @@ fn malformed(error: &serde_json::Error) -> DictError {
     DictError::parse_text(format!("Malformed JSON: {error}"))
 }
 
-/// What a number is written with.
+/// Whether numbers are written with this byte.
 fn is_of_number(byte: u8) -> bool {
     byte.is_ascii_digit() || b"+-.eE".contains(&byte)
 }

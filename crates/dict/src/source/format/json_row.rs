@@ -1,5 +1,5 @@
-//! A row of JSON whose values are the texts that came: a number keeps its digits, an object its members in their order,
-//! and one that came twice twice.
+//! A row of JSON whose values keep their texts: a number its digits, an object the order of its members, and duplicate
+//! ones.
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;

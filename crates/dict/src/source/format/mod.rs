@@ -118,9 +118,9 @@ pub(super) fn pass_rows(
     take: &mut Take<'_>,
 ) -> Result<(), DictError> {
     let mut reader = Reader::new(format);
-    // What has come and was not read, for it ends in the middle of a row or a block.
+    // Bytes not read yet, which end in the middle of a row or a block.
     let mut bytes = Vec::new();
-    // How much of it there is to be before it is looked at again: see `RowReader`.
+    // How many of them there must be before the next try: see `RowReader`.
     let mut enough = 0;
     loop {
         let piece = input.by_ref().take(limits::ANSWER_PIECE_BYTES).read_to_end(&mut bytes).map_err(|e| {
@@ -168,7 +168,7 @@ pub(super) fn whole_rows(format: TextFormat, bytes: &[u8]) -> usize {
 }
 
 impl KeyCells<'_> {
-    /// The text of a value, unescaped but for what it is made of; `None`: NULL.
+    /// The text of a value, without escapes except in its parts; `None`: NULL.
     fn text(&self, row: usize, style: Style) -> Option<String> {
         let value = self.cells.get(row);
         let mut text = String::new();

@@ -55,7 +55,7 @@ pub enum JsonRow {
 /// How values are written in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonValues {
-    /// Each as what it is.
+    /// Each in its own JSON type.
     Typed,
     /// All as strings (`Strings`).
     Strings,
@@ -65,7 +65,7 @@ const fn json(row: JsonRow, values: JsonValues, head: u8) -> Format {
     Format::Json(JsonFormat { row, values, head })
 }
 
-/// ClickHouse's names, the one that is printed before the others.
+/// ClickHouse's names; of several the first is printed.
 const NAMES: &[(&str, Format)] = &[
     ("TabSeparated", Format::TabSeparated),
     ("TSV", Format::TabSeparated),
@@ -97,7 +97,7 @@ impl Format {
     /// `JSONEachRow`.
     pub const JSON_EACH_ROW: Format = json(JsonRow::Object, JsonValues::Typed, 0);
 
-    /// The format of this name, in capitals or not.
+    /// The format of this name, ignoring case.
     pub fn named(name: &str) -> Option<Format> {
         NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, format)| *format)
     }

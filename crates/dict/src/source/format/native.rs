@@ -1,5 +1,5 @@
-//! Native: blocks of columns, each behind its name and type; the values one behind the other as in RowBinary, the
-//! NULL flags of a column before them.
+//! Native: blocks of columns, each after its name and type; the values in sequence as in RowBinary, after the NULL
+//! flags of the column.
 
 use super::arrays;
 use super::row_binary::put_text;
@@ -52,7 +52,7 @@ pub(super) fn read(bytes: &[u8], end: End, rows: &mut Rows) -> Result<usize, Dic
     Ok(at)
 }
 
-/// Where everything of a block is.
+/// Positions of a block's parts.
 struct Block {
     rows: usize,
     order: Order,
@@ -62,7 +62,7 @@ struct Block {
 }
 
 impl Block {
-    /// `None`: not all of it has come.
+    /// `None`: the block is incomplete.
     fn find(bytes: &[u8], at: usize, rows: &Rows) -> Result<Option<Block>, DictError> {
         let Some((width, at)) = varint(bytes, at) else { return Ok(None) };
         let Some((count, mut at)) = varint(bytes, at) else { return Ok(None) };
@@ -126,7 +126,7 @@ impl Block {
     }
 }
 
-/// A number in groups of seven bits; `None`: cut off. One of more than 35 bits is taken for the largest.
+/// A number in groups of seven bits; `None`: cut off. More than 35 bits give the largest number.
 pub(super) fn varint(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let mut value = 0;
     for i in 0..5 {
@@ -139,7 +139,7 @@ pub(super) fn varint(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     Some((usize::MAX, at + 5))
 }
 
-/// A name or a type, and what follows it; `None`: cut off.
+/// A name or a type, and where it ends; `None`: cut off.
 pub(super) fn text(bytes: &[u8], at: usize) -> Result<Option<(String, usize)>, DictError> {
     let Some((start, end)) = text_span(bytes, at) else { return Ok(None) };
     let text = std::str::from_utf8(&bytes[start..end])

@@ -1,16 +1,16 @@
-//! Which column of a stream is which of ours.
+//! Maps the columns of a stream to ours.
 
 use super::Rows;
 use crate::error::{Code, DictError};
 use crate::types::DataType;
 
-/// What each value of a row there is.
+/// What each value of a stream's row is.
 pub(super) struct Order {
     /// The column it goes to; `None`: one we do not have.
     pub places: Vec<Option<usize>>,
-    /// Its type there.
+    /// Its type in the stream.
     pub types: Vec<DataType>,
-    /// Columns of ours that are not there; they are NULL, so their defaults.
+    /// Our columns that the stream lacks; they are NULL, so their defaults.
     absent: Vec<usize>,
 }
 
@@ -27,8 +27,8 @@ impl Order {
     /// The columns of a head. `types` is empty if it names none: ours are meant.
     ///
     /// # Errors
-    /// A column of the key that is missing, a name that comes twice, a type that is another than ours, and, without
-    /// types, an unknown name: nobody knows how long its values are.
+    /// A missing column of the key, a duplicate name, a type other than ours, and, without types, an unknown name, as
+    /// the length of its values is unknown.
     pub fn of_head(names: &[String], types: &[String], rows: &Rows) -> Result<Order, DictError> {
         let mut order = Order::of_names(names, rows)?;
         for (i, name) in names.iter().enumerate() {
@@ -47,8 +47,7 @@ impl Order {
         Ok(order)
     }
 
-    /// The columns of a head of a text, whose values are texts whatever their types; a name that is unknown is
-    /// passed over.
+    /// The columns of a head of a text, whose values are texts whatever their types; unknown names are skipped.
     pub fn of_names(names: &[String], rows: &Rows) -> Result<Order, DictError> {
         let ours: Vec<&str> = (0..rows.width()).map(|column| rows.name(column)).collect();
         let places = names.iter().map(|name| rows.column_called(name));
@@ -80,7 +79,7 @@ fn unknown(name: &str, rows: &Rows) -> DictError {
     DictError::parse_text(format!("Unknown column {name}; known are {}", known.join(", ")))
 }
 
-/// Whether values of these types are written alike, but for NULL. Time zones are of the text.
+/// Whether values of these types are written alike, except for NULL. Time zones matter only in texts.
 fn same(ours: &DataType, theirs: &DataType) -> bool {
     match (ours.inner(), theirs.inner()) {
         (DataType::DateTime { .. }, DataType::DateTime { .. }) => true,
@@ -92,7 +91,7 @@ fn same(ours: &DataType, theirs: &DataType) -> bool {
             DataType::Array(ours) | DataType::Nested(ours),
             DataType::Array(theirs) | DataType::Nested(theirs),
         ) => same_parts(ours, theirs),
-        // Their names are of the text, too.
+        // Their names matter only in texts, too.
         (DataType::Tuple(ours), DataType::Tuple(theirs)) => {
             let mut pairs = ours.iter().zip(theirs);
             ours.len() == theirs.len()
@@ -102,7 +101,7 @@ fn same(ours: &DataType, theirs: &DataType) -> bool {
     }
 }
 
-/// Whether there are NULLs among the items or elements, their bytes say.
+/// Whether items or elements are written alike, with or without NULL flags.
 fn same_parts(ours: &DataType, theirs: &DataType) -> bool {
     ours.is_nullable() == theirs.is_nullable() && same(ours, theirs)
 }

@@ -12,11 +12,11 @@ use crate::source::text::TextFormat;
 pub(crate) enum End {
     /// The bytes are the last: what is cut off is an error.
     Here,
-    /// What is cut off will come again, with its rest.
+    /// A cut-off row will come again, with its rest.
     Later,
 }
 
-/// What a format knows of its stream between two pieces.
+/// State of a stream between two pieces.
 pub(crate) struct Reader {
     name: &'static str,
     state: State,
@@ -24,10 +24,10 @@ pub(crate) struct Reader {
     is_new: bool,
 }
 
-/// What some programs write before UTF-8.
+/// The mark that some programs write before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The byte order mark that text begins with, or nothing; `None`: that shows when more has come.
+/// Bytes of the byte order mark that text begins with, or 0; `None`: more bytes are needed to tell.
 pub(crate) fn byte_order_mark(bytes: &[u8], end: End) -> Option<usize> {
     match bytes.starts_with(BYTE_ORDER_MARK) {
         true => Some(BYTE_ORDER_MARK.len()),
@@ -89,8 +89,8 @@ impl Reader {
         matches!(&self.state, State::Json(stream) if stream.is_open())
     }
 
-    /// Reads the whole rows at the beginning of `bytes`, and says how many bytes they took: what is behind them must
-    /// come again, before what follows.
+    /// Reads the whole rows at the beginning of `bytes`, and returns how many bytes they took: the rest must come
+    /// again, before what follows.
     ///
     /// # Errors
     /// `CANNOT_PARSE_TEXT` with the row, counted from 1 over all pieces that went into `rows`.
@@ -138,7 +138,7 @@ fn read_lines(
             (None, End::Here) => bytes.len() - at,
             (None, End::Later) => return Ok(at),
         };
-        // The names come first; of the types nobody takes notice.
+        // The names come first; the types are ignored.
         if order.is_none() {
             let mut names = Names::default();
             read_text(format, &bytes[at..at + line], &mut names)?;
@@ -180,7 +180,7 @@ impl FieldSink for Names {
     }
 }
 
-/// Rows whose fields come in the order that a head said.
+/// Rows whose fields come in the order of a head.
 struct Ordered<'a> {
     order: &'a Order,
     rows: &'a mut Rows,
@@ -214,7 +214,7 @@ fn read_binary(
     end: End,
     rows: &mut Rows,
 ) -> Result<usize, DictError> {
-    // Nothing at all has no rows, whatever was to be said of them.
+    // An empty input has no rows, even if a head was expected.
     if bytes.is_empty() && end == End::Here {
         return Ok(0);
     }
@@ -238,7 +238,7 @@ fn read_binary(
 
 type Texts = Vec<String>;
 
-/// Names, types if there are any, and where the rows begin; `None`: not all of it has come.
+/// Names, types if there are any, and where the rows begin; `None`: the head is incomplete.
 fn read_head(head: Head, bytes: &[u8]) -> Result<Option<(Texts, Texts, usize)>, DictError> {
     let Some((count, mut at)) = native::varint(bytes, 0) else { return Ok(None) };
     if count > COLUMNS_MAX {

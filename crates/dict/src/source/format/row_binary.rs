@@ -1,4 +1,4 @@
-//! RowBinary: values one behind the other, Nullable behind a byte that is 1 for NULL.
+//! RowBinary: values in sequence, Nullable ones after a byte that is 1 for NULL.
 
 use super::wire::{Wire, cut_off, write_value};
 use super::{End, KeyCells, Order, Rows};
@@ -33,14 +33,14 @@ pub(super) fn put_text(text: &str, out: &mut Vec<u8>) {
 
 /// A column of the stream.
 struct Values<'a> {
-    /// Where they go; `None`: nowhere.
+    /// The column they go to; `None`: they are skipped.
     column: Option<usize>,
     nullable: bool,
     wire: Wire<'a>,
 }
 
-/// Reads whole rows of columns in this order, and says where they end. A row that is cut off is left there for the
-/// next time, unless there is none.
+/// Reads whole rows of columns in this order, and returns where they end. A cut-off row is left for the next call, or
+/// is an error at the end.
 pub(super) fn read(bytes: &[u8], order: &Order, end: End, rows: &mut Rows) -> Result<usize, DictError> {
     let columns = order.places.iter().zip(&order.types).map(|(&column, data_type)| Values {
         column,
@@ -49,7 +49,7 @@ pub(super) fn read(bytes: &[u8], order: &Order, end: End, rows: &mut Rows) -> Re
     });
     let columns: Vec<Values<'_>> = columns.collect();
     let mut at = 0;
-    // Rows of one column whose values are all alike are one piece.
+    // Rows of one column whose values all have one width are one piece.
     if let [Values { column: Some(column), nullable: false, wire }] = columns.as_slice()
         && let Some(width) = wire.width()
     {
@@ -86,7 +86,7 @@ impl Values<'_> {
         }
     }
 
-    /// Reads a value, with its NULL flag if its type has one; the place behind it.
+    /// Reads a value, with its NULL flag if its type has one; returns the position after it.
     fn read(&self, bytes: &[u8], mut at: usize, rows: &mut Rows) -> Result<usize, DictError> {
         let Some(column) = self.column else { return self.end(bytes, at).ok_or_else(cut_off) };
         if self.nullable {

@@ -1,4 +1,4 @@
-//! Keys that somebody asks of us as we ask them of a source, or rows of any columns, in a stream that comes in
+//! Reads keys that are sent to us as we send them to a source, or rows of any columns, from a stream that comes in
 //! pieces.
 
 use super::names::Format;
@@ -13,10 +13,10 @@ use arrow::array::ArrayRef;
 pub struct RowReader {
     reader: Reader,
     rows: Rows,
-    /// The beginning of a row.
+    /// An incomplete row.
     rest: Vec<u8>,
-    /// How long `rest` is to be before it is looked at again. It doubles while no row ends, so that a long row is
-    /// looked at a few times and not once for each piece.
+    /// How long `rest` must be before it is read again. It doubles while no row ends, so that a long row is tried a few
+    /// times and not once for each piece.
     enough: usize,
 }
 

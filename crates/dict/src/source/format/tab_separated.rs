@@ -38,11 +38,11 @@ pub(super) fn read(bytes: &[u8], sink: &mut impl FieldSink) -> Result<(), DictEr
     let mut start = 0;
     let mut at = 0;
     let mut escapes = 0_usize;
-    // Behind a line end at the very end there is no row.
+    // After a line end at the very end there is no row.
     while start < bytes.len() || column > 0 {
         let end = bytes.get(at).copied();
         match end {
-            // The byte behind a backslash ends nothing: MySQL writes a line end in a value that way.
+            // The byte after a backslash ends nothing: MySQL writes a line end in a value that way.
             Some(b'\\') => {
                 escapes += 1;
                 at = (at + 2).min(bytes.len());

@@ -448,7 +448,7 @@ fn keys_in_pieces_are_the_keys_in_one() {
             assert!(reader.is_empty());
         }
         for end in 1..bytes.len() {
-            // What is cut off is an error, or fewer keys.
+            // A cut-off row is an error, or gives fewer keys.
             let cut = RowReader::new(format, &structure).read_all(&bytes[..end]);
             assert!(cut.map_or(0, |keys| keys[0].len()) <= 4, "{} cut at {end}", format.name());
         }
@@ -635,7 +635,7 @@ fn dates_and_times_of_arrow_that_a_type_does_not_have_are_refused() {
     assert!(error.message().contains("Column t of the source: Value 7258118400"), "{error}");
 }
 
-/// As in ClickHouse; and what one row lacks is none of the next row's.
+/// As in ClickHouse; and defaults of one row do not affect the next.
 #[test]
 fn a_tuple_that_is_not_there_has_the_defaults_of_its_elements() {
     let tuple =

@@ -1,5 +1,5 @@
-//! Values as RowBinary and Native have them: little-endian, strings behind a varint length. Some types are narrower
-//! there than in a row here, or turned, so they are cut, padded or turned back.
+//! Values as RowBinary and Native have them: little-endian, strings after a varint length. Some types are narrower
+//! there than in a row here, or byte-swapped, so they are cut, padded or swapped back.
 
 use super::Rows;
 use super::native::varint;
@@ -7,7 +7,7 @@ use crate::error::DictError;
 use crate::row::{Column, Raw, elements, is_utf8, items, put_varint, text_span};
 use crate::types::{DataType, Element, Fixed, Shape, from_ticks, kept_digits, sign_extended, to_ticks};
 
-/// How the values of one type that are not NULL lie there.
+/// The encoding of the values of one type that are not NULL.
 pub(super) struct Wire<'a> {
     data_type: &'a DataType,
     form: Form<'a>,
@@ -15,13 +15,13 @@ pub(super) struct Wire<'a> {
 
 enum Form<'a> {
     Text,
-    /// A length, and so many items: with a NULL flag each if they are Nullable.
+    /// A length, and that many items: each with a NULL flag if they are Nullable.
     List(Box<Wire<'a>>),
-    /// Its elements, in the same way.
+    /// Its elements, encoded likewise.
     Tuple(Vec<Wire<'a>>),
-    /// So many bytes, which are those of a row.
+    /// This many bytes, as in a row.
     AsInRow(usize),
-    /// So many bytes, of which those of a row are made.
+    /// This many bytes, which are converted for a row.
     Converted(usize),
 }
 
@@ -42,7 +42,7 @@ impl<'a> Wire<'a> {
         Wire { data_type, form }
     }
 
-    /// Bytes of a value, if all have so many.
+    /// Bytes of a value, if all values have as many.
     pub fn width(&self) -> Option<usize> {
         match self.form {
             Form::Text | Form::List(_) | Form::Tuple(_) => None,
@@ -50,7 +50,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Where so many values end; `None`: not all of them are there.
+    /// Where `count` values end; `None`: some have not come.
     #[inline]
     pub fn end(&self, bytes: &[u8], at: usize, count: usize) -> Option<usize> {
         match self.form {
@@ -68,7 +68,7 @@ impl<'a> Wire<'a> {
         }
     }
 
-    /// Reads so many values into a column; the place behind them.
+    /// Reads `count` values into a column; returns the position after them.
     #[inline]
     pub fn read(
         &self,
@@ -108,7 +108,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// Values as items and elements. Each takes a byte or more, so that a length from outside is no more than the bytes are.
+/// Values as items and elements. Each takes a byte or more, so that a length from outside is bounded by the bytes.
 impl Wire<'_> {
     fn part_end(&self, bytes: &[u8], at: usize) -> Option<usize> {
         match self.data_type.is_nullable() {
@@ -133,7 +133,7 @@ impl Wire<'_> {
         self.read_one(bytes, at, column)
     }
 
-    /// Reads a value that is not NULL and no column's; the place behind it.
+    /// Reads a value that is not NULL and a part of another; returns the position after it.
     pub fn read_one(&self, bytes: &[u8], at: usize, column: &mut Column) -> Result<usize, DictError> {
         match &self.form {
             Form::Text => {
@@ -174,7 +174,7 @@ pub(super) fn cut_off() -> DictError {
     DictError::parse_text("The bytes end in the middle of a value")
 }
 
-/// Whether a value's bytes are not those of a row, although they are as many.
+/// Whether a value's bytes differ from those of a row, although they are as many.
 fn is_other(data_type: &DataType) -> bool {
     match data_type {
         DataType::Uuid => true,
@@ -200,7 +200,7 @@ fn in_row(data_type: &DataType, raw: &[u8]) -> Result<Fixed, DictError> {
     Ok(fixed)
 }
 
-/// Writes a value without its NULL flag; of NULL, nothing.
+/// Writes a value without its NULL flag, and nothing for NULL.
 pub(super) fn write_value(data_type: &DataType, value: Raw<'_>, out: &mut Vec<u8>) {
     match value {
         Raw::Null => {}
@@ -228,7 +228,7 @@ pub(super) fn write_value(data_type: &DataType, value: Raw<'_>, out: &mut Vec<u8
     }
 }
 
-/// Writes an item or an element, behind its NULL flag if it has one.
+/// Writes an item or an element, after its NULL flag if it has one.
 fn write_part(data_type: &DataType, value: Raw<'_>, out: &mut Vec<u8>) {
     if data_type.is_nullable() {
         out.push(u8::from(matches!(value, Raw::Null)));
@@ -236,7 +236,7 @@ fn write_part(data_type: &DataType, value: Raw<'_>, out: &mut Vec<u8>) {
     write_value(data_type, value, out);
 }
 
-/// Bytes of a fixed-width value there; 1 for a text or an array: an empty one has its length.
+/// Bytes of a fixed-width value in these formats; 1 for a text or an array: an empty one has its length.
 pub(super) fn width(data_type: &DataType) -> usize {
     match data_type.inner() {
         DataType::Date => 2,
@@ -252,7 +252,7 @@ pub(super) fn width(data_type: &DataType) -> usize {
     }
 }
 
-/// Two 64-bit halves, the higher first, each little-endian; the same there and back.
+/// Swaps a UUID to two 64-bit halves, the higher first, each little-endian, or back.
 fn uuid(raw: &[u8]) -> [u8; 16] {
     let mut turned: [u8; 16] = raw.try_into().expect("a UUID has 16 bytes");
     turned[..8].reverse();

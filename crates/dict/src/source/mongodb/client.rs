@@ -1,5 +1,5 @@
-//! Documents of a collection. The official driver asks the servers; what is asked is an `$in` or an `$or`
-//! of keys, and of each document only the fields that are columns are sent.
+//! Documents of a collection. The official driver queries the servers with an `$in` or an `$or` of keys; only the
+//! fields that are columns are sent.
 
 use super::fields::Fields;
 use super::server::{Connected, Server, error, runtime};
@@ -30,7 +30,7 @@ pub(super) struct Mongodb {
 pub(super) enum Most {
     All,
     Documents(usize),
-    /// A batch of a whole read: so many rows, or bytes.
+    /// A batch of a whole read, bounded in rows and bytes.
     Batch,
 }
 
@@ -53,7 +53,7 @@ impl Mongodb {
         Instant::now() + self.server.patience
     }
 
-    /// Does what is asked of the servers; after an error who connects next begins with them from the start.
+    /// Runs `work`; after an error the next connection gets a new client.
     pub fn ask<T>(
         &self,
         deadline: Instant,
@@ -79,7 +79,7 @@ impl Mongodb {
     }
 }
 
-/// What is left until a deadline, for a server to which nothing is no bound.
+/// The time until a deadline, at least 1 ms: for the server 0 is no limit.
 pub(super) fn left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }

@@ -9,7 +9,7 @@ use crate::source::rows::Rows;
 use crate::types::{DataType, Shape};
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument};
 
-/// MongoDB's own key, which comes with every document that is not asked for without it.
+/// MongoDB's own key, which comes with every document unless it is excluded.
 const OWN_KEY: &str = "_id";
 
 /// The columns, each with its way through a document.
@@ -29,8 +29,8 @@ impl Fields {
         Fields { keys: structure.key_columns(), attributes: Vec::new() }
     }
 
-    /// What MongoDB is told to send. A field within another that is sent comes with that one, and MongoDB refuses to
-    /// be told of both.
+    /// The projection for MongoDB. A field within another that is sent comes with that one, and MongoDB refuses a
+    /// projection of both.
     pub fn projection(&self) -> Document {
         let names = self.keys.iter().map(|key| &key.name).chain(self.attributes.iter().map(|(name, _)| name));
         let names: Vec<&str> = names.map(String::as_str).collect();
@@ -44,7 +44,7 @@ impl Fields {
         projection
     }
 
-    /// Adds a document. One whose key no lookup would find it by is left out.
+    /// Adds a document, unless no lookup can find it by its key.
     pub fn push(&self, document: &RawDocument, rows: &mut Rows) -> Result<(), DictError> {
         let mut key = Vec::with_capacity(self.keys.len());
         for (column, wanted) in self.keys.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Fields {
     }
 }
 
-/// The value of a field, or of one that documents in each other lead to.
+/// The value of a field, or of one in nested documents by its path.
 pub(super) fn find<'d>(document: &'d RawDocument, name: &str) -> Result<Option<RawBsonRef<'d>>, DictError> {
     let Some((outer, inner)) = name.split_once('.') else {
         return document.get(name).map_err(|e| unreadable(&e));

@@ -1,4 +1,4 @@
-//! Keys as MongoDB is asked for them: each as a value of its own type, for MongoDB never takes a text for a number.
+//! Keys as MongoDB is asked for them: each as a value of its own type, as a text never equals a number there.
 
 use crate::definition::{KeyColumn, ObjectId, Structure};
 use crate::error::DictError;
@@ -9,8 +9,8 @@ use crate::types::{DataType, kept_digits, print_fixed};
 use arrow::array::{Array, ArrayRef};
 use mongodb::bson::{self, Binary, Bson, DateTime, Decimal128, Document, doc, spec::BinarySubtype};
 
-/// Conditions that together hold these keys, each short enough for one find: of one key column an `$in`, of several
-/// an `$or`. A key that no document can have is in none.
+/// Conditions that together hold these keys, each short enough for one find: for one key column an `$in`, for several
+/// an `$or`. A key that no document can have is left out.
 pub(super) fn filters(structure: &Structure, keys: &[ArrayRef]) -> Result<Vec<Document>, DictError> {
     let columns = structure.key_columns();
     let cells = columns
@@ -55,7 +55,7 @@ fn filter(columns: &[KeyColumn], wanted: Vec<Vec<Bson>>) -> Document {
     }
 }
 
-/// More than a key takes in a document, but for its names.
+/// An upper bound of the bytes of a key in a document, without its names.
 fn size(value: &Bson) -> usize {
     match value {
         Bson::String(text) => 64 + text.len(),
@@ -99,7 +99,7 @@ pub(super) fn value(column: &KeyColumn, raw: Raw<'_>) -> Option<Bson> {
     }
 }
 
-/// An ObjectId is written in one way.
+/// An ObjectId has one spelling.
 fn text(text: &str, object_id: ObjectId) -> Option<Bson> {
     match object_id {
         ObjectId::No => Some(Bson::String(text.to_string())),
@@ -118,7 +118,7 @@ fn number(text: &str) -> Option<Bson> {
     }
 }
 
-/// Ticks of so many digits; MongoDB has three.
+/// Ticks of `digits` digits as milliseconds, which MongoDB has; `None`: they are finer.
 fn milliseconds(ticks: i64, digits: u8) -> Option<i64> {
     match digits {
         0 => ticks.checked_mul(1000),

@@ -27,7 +27,7 @@ pub(super) fn plain(value: RawBsonRef<'_>) -> Option<String> {
     }
 }
 
-/// The same inside of JSON, so deep at most.
+/// Writes a value inside of JSON, nested at most `depth` deep.
 fn write(value: RawBsonRef<'_>, depth: usize, out: &mut String) -> Option<()> {
     let depth = depth.checked_sub(1)?;
     match value {

@@ -30,10 +30,10 @@ const OPTIONS: &str = "OPTIONS";
 const PARAMETERS: &[Parameter] = &[
     Parameter::text(URI).shown(uri::shown).anonymous(Identity::Partial(uri::anonymous)),
     Parameter::text("COLLECTION").required(),
-    // What stands behind the question mark of a URI.
+    // The part of a URI after its question mark.
     Parameter::text(OPTIONS).or("").anonymous(Identity::Nothing),
 ];
-/// What a URI says itself.
+/// Parameters that a URI contains.
 const IN_URI: [&str; 6] = ["HOST", "PORT", "USER", "PASSWORD", "DB", OPTIONS];
 
 pub(super) const KIND: SourceKind = SourceKind {
@@ -85,7 +85,7 @@ fn validate(values: &Values, structure: &Structure) -> Result<(), DictError> {
     keys.iter().try_for_each(key)
 }
 
-/// A name is a field's, or the way to one through documents in each other.
+/// A name is a field's, or a path through nested documents.
 fn path(name: &str) -> Result<(), DictError> {
     match name.split('.').find(|part| part.is_empty() || part.starts_with('$') || part.contains('\0')) {
         None => Ok(()),

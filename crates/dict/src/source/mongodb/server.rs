@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Servers that are searched for for so long a part of a request's time leave its lookup some to say so.
+/// The search for servers takes 1/SELECTION_PART of a request's time, so that its lookup has time to report it.
 const SELECTION_PART: u32 = 4;
 /// MaxTimeMSExpired.
 const OVERDUE: i32 = 50;
@@ -47,7 +47,7 @@ pub(super) struct Server {
     target: Target,
     pub collection: String,
     pub updates: Option<Updates>,
-    /// The file of those whom TLS trusts, if one is named.
+    /// File of the certificate authorities that TLS trusts, if one is named.
     authorities: Option<PathBuf>,
     pub patience: Duration,
     /// Bytes of an answer that is read whole.
@@ -81,7 +81,7 @@ impl Server {
         }
     }
 
-    /// The client, made anew if nobody has one.
+    /// The client, made anew if none is in use.
     pub(super) fn connected(&self) -> Result<Arc<Connected>, DictError> {
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(connected) = client.upgrade() {
@@ -92,7 +92,7 @@ impl Server {
         Ok(connected)
     }
 
-    /// Whoever connects from now on gets another client: what this one knows of servers and certificates may be old.
+    /// Later connections get another client: what this one knows of servers and certificates may be old.
     pub(super) fn forget(&self, connected: &Arc<Connected>) {
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if std::ptr::eq(client.as_ptr(), Arc::as_ptr(connected)) {
@@ -109,7 +109,7 @@ impl Server {
         options.app_name.get_or_insert_with(|| "granary".into());
         options.connect_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience));
         options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience / SELECTION_PART));
-        // How many are used at once is bounded by the threads that ask, and those that read all.
+        // The threads that ask, and those that read all, bound how many are used at once.
         options.max_pool_size.get_or_insert(2 * limits::SOURCE_THREADS_MAX as u32);
         if let Some(Tls::Enabled(tls)) = &mut options.tls
             && tls.allow_invalid_certificates != Some(true)
@@ -122,7 +122,7 @@ impl Server {
         Ok(Connected { client: Some(client), database: self.target.database.clone() })
     }
 
-    /// Does what is asked of the servers, for as long as there is patience.
+    /// Runs `work`, at most until `deadline`.
     pub(super) fn ask<T>(
         &self,
         deadline: Instant,
@@ -146,14 +146,14 @@ impl Connected {
 }
 
 impl Drop for Connected {
-    /// Its end is told to the servers, for which the driver needs the runtime.
+    /// The driver tells the servers of the end, for which it needs the runtime.
     fn drop(&mut self) {
         let _inside = runtime().map(Runtime::enter);
         self.client = None;
     }
 }
 
-/// What the driver says.
+/// An error of the driver.
 pub(super) fn error(e: &Error) -> DictError {
     let (code, advice) = match &*e.kind {
         ErrorKind::Command(command) if command.code == OVERDUE => (Code::TimeoutExceeded, ""),

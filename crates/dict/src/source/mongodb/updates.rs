@@ -12,12 +12,12 @@ use crate::source::{Changes, Tail};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
 
-/// The end of what was changed.
+/// The end of the changes.
 pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>) -> Result<Tail, DictError> {
     let (deadline, field) = (source.deadline(), updates.field.as_str());
     let since = watermark.map(|watermark| since(field, watermark)).transpose()?;
     let lag_seconds = match (updates.lag_seconds, watermark) {
-        // What is read while the first watermark is looked for may change before that is there.
+        // Rows read while the first watermark is looked for may change before it is there.
         (lag @ 1.., None) => lag + FIRST_WATERMARK_SECONDS,
         (lag, _) => lag,
     };
@@ -31,7 +31,7 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>)
             None | Some(RawBsonRef::Null) => return Ok(Tail::behind()),
             Some(latest) => Watermark::of(latest, field)?,
         };
-        // Without a watermark all documents would have to be counted, and nobody compares the number with another.
+        // Without a watermark all documents would have to be counted, for a number that is not used.
         let count = match since {
             None => 0,
             Some(since) => {
@@ -49,7 +49,7 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>)
     })
 }
 
-/// The keys of what is as late as a watermark.
+/// The keys of the documents that are as late as a watermark.
 pub(super) fn changes(source: &Mongodb, updates: &Updates, watermark: &str) -> Result<Changes, DictError> {
     let fields = Fields::of_key(&source.structure);
     let mut rows = Rows::of_key(&source.structure);
@@ -142,7 +142,7 @@ impl Watermark {
         }
     }
 
-    /// So many seconds before; `None`: it is a number of which nobody knows what a second is.
+    /// The watermark `seconds` earlier; `None`: a number of unknown unit.
     fn earlier(self, seconds: u64) -> Option<Watermark> {
         let lag = i64::try_from(seconds).unwrap_or(i64::MAX);
         Some(match self {
@@ -158,7 +158,7 @@ impl Watermark {
                 let units = moment::unix_units(number)?;
                 Watermark::Double(number - lag as f64 * units as f64)
             }
-            // It begins with the second in which it was made.
+            // An ObjectId begins with the second in which it was made.
             Watermark::Id(id) => {
                 let made = (id.timestamp().timestamp_millis() / 1000).saturating_sub(lag);
                 Watermark::Id(ObjectId::from_parts(u32::try_from(made).unwrap_or(0), [0; 5], [0; 3]))

@@ -22,7 +22,7 @@ const OF_URI: [&str; 2] = [URI, URI];
 /// See `OF_URI`.
 const OF_SERVER: [&str; 2] = ["HOST, DB or OPTIONS", OPTIONS_PARAMETER];
 
-/// Options that say something here.
+/// Options that have an effect here.
 const OPTIONS: [&str; 25] = [
     "appName",
     "authMechanism",
@@ -67,7 +67,7 @@ impl Target {
     /// The servers and the database that parameters mean.
     ///
     /// # Errors
-    /// `BAD_ARGUMENTS` for what is no URI, or has options that nobody here reads.
+    /// `BAD_ARGUMENTS` for what is no URI, or has options that are not read here.
     pub fn of(values: &Values) -> Result<Target, DictError> {
         match values.get(URI) {
             Some(uri) => Target::parse(OF_URI, uri),
@@ -109,7 +109,7 @@ impl Target {
             }
         }
         let uri = format!("{place}?{}", read.join("&"));
-        // The client panics at a '%' that a character of several bytes stands behind.
+        // The client panics at a '%' before a character of several bytes.
         if !is_percent_encoded(&uri) {
             return Err(wrong("has a % without two hexadecimal digits; % itself is written as %25"));
         }
@@ -146,7 +146,7 @@ fn of_server(server: &Server, options: &str) -> String {
     format!("mongodb://{who}{host}:{}/{}?{options}", server.port, encoded(&server.database))
 }
 
-/// With `hidden` in place of the password. A password that should have been encoded is hidden, too.
+/// The URI with `hidden` in place of the password, also of one that should have been encoded.
 pub(super) fn shown(uri: &str, hidden: &str) -> String {
     let (scheme, rest) = uri.split_once("://").unwrap_or(("", uri));
     match rest.rsplit_once('@').and_then(|(who, rest)| Some((who.split_once(':')?.0, rest))) {
@@ -162,7 +162,7 @@ pub(super) fn anonymous(uri: &str) -> String {
     format!("{scheme}://{}", place.rsplit_once('@').map_or(place, |(_, place)| place))
 }
 
-/// Whether two hexadecimal digits stand behind each '%'.
+/// Whether two hexadecimal digits follow each '%'.
 fn is_percent_encoded(uri: &str) -> bool {
     uri.split('%').skip(1).all(|behind| {
         let code = behind.as_bytes().get(..2);

@@ -7,7 +7,7 @@ use crate::types::{DataType, Fixed, datetime_to_text, text_to_fixed};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{RawBsonRef, RawDocument, error::Error};
 
-/// Adds a value to a column of its type, or of that type or NULL. What is not there is NULL, or else the type's default.
+/// Adds a value to a column of its type, which may be Nullable. A missing value is NULL, or else the type's default.
 pub(super) fn push(
     column: &mut Column,
     data_type: &DataType,
@@ -69,7 +69,7 @@ fn push_tuple(column: &mut Column, row: &DataType, fields: &RawDocument) -> Resu
     Ok(())
 }
 
-/// A value that is not NULL, of a type that is not made of others.
+/// A value that is not NULL, of a plain type.
 pub(super) fn cell(data_type: &DataType, value: RawBsonRef<'_>) -> Result<Cell, DictError> {
     use DataType::{
         Bool, Date, Date32, DateTime, DateTime64, Decimal, Float32, Float64, Int128, Int256, Ipv4, Ipv6,
@@ -112,7 +112,7 @@ pub(super) fn cell(data_type: &DataType, value: RawBsonRef<'_>) -> Result<Cell, 
     }
 }
 
-/// The digits of a number that has none behind its point.
+/// The digits of a number without a fraction.
 fn integer(value: RawBsonRef<'_>) -> Option<String> {
     match value {
         RawBsonRef::Int32(value) => Some(value.to_string()),
@@ -156,7 +156,7 @@ fn moment(data_type: &DataType, milliseconds: i64) -> Result<Fixed, DictError> {
     }
 }
 
-/// The error of a value that is none of a type's.
+/// The error of a value that the type does not have.
 fn mismatch(data_type: &DataType, value: RawBsonRef<'_>) -> DictError {
     let shown = json::plain(value)
         .map_or_else(String::new, |text| format!(" {}", text.chars().take(64).collect::<String>()));
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use mongodb::bson::Decimal128;
 
-    /// What FerretDB, on which the rest is tested, does not keep.
+    /// Values that FerretDB, on which the rest is tested, does not keep.
     #[test]
     fn decimals_and_numbers_without_an_end() {
         let decimal = |text: &str| RawBsonRef::Decimal128(text.parse::<Decimal128>().unwrap());

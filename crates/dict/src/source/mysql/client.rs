@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 const SESSION: &str = "SET NAMES utf8mb4, time_zone = '+00:00', sql_mode = '', autocommit = 1, \
      sql_select_limit = 18446744073709551615";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The server ends a statement that takes too long; the connection is given up so much later.
+/// The server ends a statement that takes too long; the connection is given up this much later.
 const GRACE: Duration = Duration::from_secs(5);
-/// For how long the rest of an answer is read that nobody wants, before the server is told so.
+/// How long the unwanted rest of an answer is read before the server is told to stop.
 const NEAR_END: Duration = Duration::from_millis(100);
 
 /// A connection, and what it takes to make another one like it.
@@ -45,9 +45,9 @@ pub(super) struct Mysql {
     database: Option<String>,
     select: Select,
     structure: Structure,
-    /// What is selected.
+    /// The expressions selected.
     list: String,
-    /// What the key columns are.
+    /// The server's types of the key columns.
     theirs: Vec<Theirs>,
     updates: Option<UpdateStatements>,
     patience: Duration,
@@ -74,7 +74,7 @@ impl Mysql {
             .tcp_connect_timeout(Some(CONNECT_TIMEOUT.min(patience)))
             .read_timeout(Some(patience + GRACE))
             .write_timeout(Some(patience + GRACE))
-            // Statements hold their keys: none comes twice, and each is closed behind its rows.
+            // Statements hold their keys: none comes twice, and each is closed after its rows.
             .stmt_cache_size(0);
         let options = Opts::from(options);
         let mut connection = Conn::new(options.clone()).map_err(|e| {
@@ -128,7 +128,7 @@ impl Mysql {
     }
 }
 
-/// Makes statements that give these expressions over no row of the source.
+/// Makes statements that select these expressions from no row of the source.
 fn of_none<'a>(select: &'a Select, database: Option<&'a str>) -> impl Fn(&str) -> String + 'a {
     move |list| sql::statement(Dialect::Mysql, select, database, list, Some("1 = 0"))
 }
@@ -137,8 +137,8 @@ fn fill(connection: &mut Connection, statement: &str, rows: &mut Rows) -> Result
     pass(connection, statement, &[], rows, |_| Ok(()))
 }
 
-/// The rows of a statement whose keys were written for such columns; `then` is called with each of them behind those that
-/// are there.
+/// Reads the rows of a statement whose keys were written for columns of types `written_for`; `then` is called after
+/// each row.
 fn pass(
     connection: &mut Connection,
     statement: &str,
@@ -169,12 +169,12 @@ fn pass(
     }
     drop(answer);
     outcome?;
-    // The client leaves it open, and the server has room for so many for all its clients.
+    // The client leaves the statement open, and the server limits their number over all its clients.
     conn.close(statement).map_err(error)
 }
 
-/// Ends an answer of which no more rows are wanted, for it is read to its end when it is dropped: the server is told to
-/// close the connection of this number, whose statement begins with a tag, unless the end is near. Whether it was told.
+/// Ends an answer whose further rows are unwanted, which would be read to its end when dropped: the server is told to
+/// close connection `number`, whose statement begins with `tag`, unless the end is near. Returns whether it was told.
 fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, number: u32, tag: &str) -> bool {
     let near = Instant::now() + NEAR_END;
     while Instant::now() < near {
@@ -182,13 +182,13 @@ fn break_off(answer: &mut QueryResult<'_, '_, '_, Binary>, options: &Opts, numbe
             return false;
         }
     }
-    // Where that fails there is nothing but to read on.
+    // If that fails, the rest has to be read.
     let another = Conn::new(options.clone());
     another.is_ok_and(|mut another| kill(&mut another, number, tag).unwrap_or(false))
 }
 
-/// Has the server of a connection close the one of this number, if that runs a statement which begins with the tag: one
-/// name may be that of several servers, and the number is somebody else's at the others. Whether it was there.
+/// Has a server close connection `number`, if that runs a statement which begins with `tag`: one name may stand for
+/// several servers, where the number is that of other connections. Returns whether it was there.
 fn kill(another: &mut Conn, number: u32, tag: &str) -> Result<bool, mysql::Error> {
     let running = format!("SELECT INFO FROM information_schema.PROCESSLIST WHERE ID = {number}");
     let running: Option<Option<Vec<u8>>> = another.query_first(running)?;
@@ -229,7 +229,7 @@ impl Source for Mysql {
     }
 }
 
-/// Lets the server end what takes longer, so that a request that was given up does not go on there.
+/// Has the server end statements that take longer, so that an abandoned request does not go on there.
 fn limit_statements(connection: &mut Conn, patience: Duration) -> Result<(), DictError> {
     let version: Option<String> = connection.query_first("SELECT @@version").map_err(error)?;
     let limit = match version {

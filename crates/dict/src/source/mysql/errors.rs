@@ -1,4 +1,4 @@
-//! What MySQL's errors say of a request, and of others.
+//! What MySQL's errors mean for a request, and for others.
 
 use crate::error::{Code, DictError};
 use crate::source::lost::{io_cause, is_broken};
@@ -17,7 +17,7 @@ const OUTAGES: [u16; 32] = [
     1156, 1157, 1158, 1159, 1160, 1161, 1203, 1205, 1213, 1226, 1290, 1317, 1429, 1836, 3032,
 ];
 
-/// What the server or the connection says, and what that says of other requests.
+/// The error of the server or the connection, and what it means for other requests.
 pub(super) fn error(e: Error) -> DictError {
     let code = match &e {
         Error::MySqlError(server) if OVERDUE.contains(&server.code) => Code::TimeoutExceeded,
@@ -25,7 +25,7 @@ pub(super) fn error(e: Error) -> DictError {
     };
     let is_lost = match &e {
         Error::IoError(e) => is_broken(e),
-        // A farewell that came before anything was asked is out of sync.
+        // A farewell that came before a request is out of sync.
         Error::CodecError(e) => io_cause(e).is_none_or(is_broken),
         Error::MySqlError(server) => FAREWELLS.contains(&server.code),
         _ => false,

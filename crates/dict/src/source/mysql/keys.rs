@@ -1,4 +1,4 @@
-//! What MySQL's key columns are: keys are written so that they are compared as what they are there.
+//! The types of MySQL's key columns: keys are written so that they are compared in these types.
 
 use super::errors::error;
 use crate::definition::Structure;
@@ -14,8 +14,8 @@ use mysql::{Column, Conn, Row};
 /// Character sets that have all characters, or no characters but bytes.
 const WHOLE: [&str; 6] = ["utf8mb4", "utf16", "utf16le", "utf32", "gb18030", "binary"];
 
-/// What the key columns are, by the columns of a statement that begins with them, and by `select`, which makes a statement
-/// that gives one row of these expressions over no row of the source.
+/// Describes the key columns by the columns of `statement`, which begins with them, and by `select`, which makes a
+/// statement that gives one row of these expressions over no row of the source.
 pub(super) fn describe(
     connection: &mut Conn,
     structure: &Structure,
@@ -35,11 +35,11 @@ pub(super) fn describe(
     Ok(theirs)
 }
 
-/// Refuses an answer to keys that were written for columns whose character sets lack some characters, if these are others by
-/// now: what an answer says of its columns does not tell.
+/// Refuses an answer to keys that were written for columns whose character sets lack some characters, if these have
+/// changed: the columns of an answer do not show that.
 ///
 /// # Errors
-/// That of a lost connection, as of [`check`].
+/// The error of a lost connection, as of [`check`].
 pub(super) fn check_charsets(
     connection: &mut Conn,
     structure: &Structure,
@@ -82,10 +82,10 @@ fn charset(row: Option<Row>) -> Option<Charset> {
     (!WHOLE.contains(&name.as_str())).then_some(Charset { name, collation })
 }
 
-/// Refuses an answer whose key columns are others than those that the keys were written for.
+/// Refuses an answer whose key columns differ from those that the keys were written for.
 ///
 /// # Errors
-/// That of a lost connection: on another one the columns are described anew.
+/// The error of a lost connection: a new one describes the columns anew.
 pub(super) fn check(written_for: &[Theirs], columns: &[Column]) -> Result<(), DictError> {
     let is_same = |(theirs, column): (&Theirs, &Column)| {
         let now = theirs_of(column);
@@ -107,7 +107,7 @@ pub(super) fn is_moment(theirs: ColumnType) -> bool {
     matches!(theirs, ColumnType::MYSQL_TYPE_TIMESTAMP | ColumnType::MYSQL_TYPE_TIMESTAMP2)
 }
 
-/// Whether a number is compared with its values as a number, which makes 0 of all that begin with none.
+/// Whether its values are texts, which a comparison with a number turns into numbers: 0 if they begin with none.
 fn is_text(theirs: ColumnType) -> bool {
     use ColumnType::*;
     matches!(

@@ -36,17 +36,17 @@ const SESSION: &str = "SET TimeZone = 'UTC'; SET DateStyle = 'ISO'; SET Interval
      SET extra_float_digits = 3; SET bytea_output = 'hex'; SET standard_conforming_strings = on; \
      SET default_transaction_read_only = on";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection that is idle for so long is looked after, and given up if nobody answers.
+/// A connection that is idle for this long is probed, and given up without an answer.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_TRIES: u32 = 3;
 
-/// What is asked of each server.
+/// How each server is asked.
 pub(super) struct Database {
     /// `None`: the server's search path.
     pub schema: Option<String>,
     pub ssl_mode: SslMode,
-    /// The file of those whom TLS trusts, if one is named.
+    /// File of the certificate authorities that TLS trusts, if one is named.
     pub authorities: Option<PathBuf>,
     pub select: Select,
     pub structure: Structure,
@@ -98,7 +98,7 @@ impl Postgres {
         let mut options = Config::new();
         options.host(&server.host).port(server.port).user(&server.user).dbname(&server.database);
         options.application_name("granary").tcp_user_timeout(*patience);
-        // Of each address that the host has: where the first does not answer, there is time for the next.
+        // For each address of the host: if the first does not answer, there is time for the next.
         options.connect_timeout(CONNECT_TIMEOUT.min(*patience / 3));
         options.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
         options.keepalives_retries(KEEPALIVE_TRIES);
@@ -173,9 +173,9 @@ fn fill(
     let Session { client, driver } = session;
     let plain = client.prepare(&described.statement);
     driver.wait(async {
-        // The server takes them in turn: the types are those that the columns have behind the rows.
+        // The server answers in order: these are the types of the columns after the rows.
         let (answer, now) = match client.prepare(statement).await {
-            // What is too much is not taken to its end.
+            // An answer that is too long is not read to its end.
             Ok(statement) => {
                 let answer = take_in(client, &statement, parameters, rows);
                 match try_join(answer, plain.map(Ok)).await {
@@ -192,7 +192,7 @@ fn fill(
     })?
 }
 
-/// The rows of an answer, as they come. The inner results are what the server says, and what its rows are.
+/// Reads the rows of an answer as they come. The inner results are that of the server, and that of its rows.
 ///
 /// # Errors
 /// There are more than are read at once.
@@ -215,7 +215,7 @@ async fn take_in(
                 pushed = push(&row, rows);
                 rows.check_bytes()?;
             }
-            // Whether it was read as what it is by now shows behind the rows.
+            // After a bad row the rest is only read off: whether the types have changed shows after the rows.
             Ok(Some(_)) => {}
         }
     }
@@ -277,20 +277,20 @@ impl Source for Postgres {
     }
 
     fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        // A portal gives rows when they are asked for; what would come by itself had to be taken to its end.
+        // A portal gives rows when they are asked for; an answer that comes by itself would have to be read to its end.
         let Postgres { session: Session { client, driver }, select_all, described, .. } = self;
         driver.begin();
         let transaction = driver.wait(client.transaction())?;
         let statement = driver.wait(transaction.prepare(select_all))?;
         let portal = driver.wait(transaction.bind(&statement, &[]))?;
-        // Until the transaction ends nobody can change them.
+        // Until the transaction ends the types cannot change.
         if !described.is_true_of(&driver.wait(transaction.prepare(&described.statement))?) {
             return Err(Described::outdated());
         }
         let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
         let mut size = BatchSize::new(limits::RESIDENT_BATCH_BYTES, limits::RESIDENT_BATCH_ROWS);
         loop {
-            // What came is bounded while it comes: rows may be longer than those before them.
+            // The answer is bounded while it comes: rows may be longer than those before them.
             let mut lengths = Vec::with_capacity(size.count());
             driver.wait(async {
                 let mut answer = pin!(transaction.query_portal_raw(&portal, size.count() as i32).await?);
@@ -307,7 +307,7 @@ impl Source for Postgres {
             }
             size.learn(lengths.into_iter());
             rows.pour(take)?;
-            // Who takes the rows has time of their own for that.
+            // The time that `take` needs does not count.
             driver.begin();
         }
     }
@@ -384,7 +384,7 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
         }
         (&Type::TIMESTAMP, DataType::DateTime64 { .. }) => written(expression, "YYYY-MM-DD HH24:MI:SS.US"),
         (&Type::TIMESTAMP, DataType::DateTime { .. }) => written(expression, "YYYY-MM-DD HH24:MI:SS"),
-        // A cast to text drops the blanks behind it, which COPY, and so ClickHouse, has.
+        // A cast to text drops trailing blanks, which COPY, and so ClickHouse, keeps.
         (&Type::BPCHAR, DataType::String) => format!("textin(bpcharout({expression}))"),
         // Their text is `{..}`, with escapes of its own.
         (theirs, DataType::Array(_) | DataType::Nested(_)) if matches!(theirs.kind(), Kind::Array(_)) => {
@@ -392,7 +392,7 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
         }
         // Its text is `"a"=>"1"`. An extension's type has no number of its own.
         (theirs, DataType::Map(_)) if theirs.name() == "hstore" => format!("to_json({expression})::text"),
-        // As text it has its mask behind it.
+        // Its text ends with its mask.
         (&Type::INET | &Type::CIDR, DataType::Ipv4 | DataType::Ipv6) => format!("host({expression})"),
         // A cast to text adds `/32` to an address without a mask, which COPY, and so ClickHouse, does not.
         (&Type::INET, _) => format!("textin(inet_out({expression}))"),
@@ -408,8 +408,8 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
     }
 }
 
-/// A time as `format` has it. What is infinite is NULL to to_char, and what is before our era a year of it: their own text
-/// is refused with the column's name.
+/// A time in `format`. to_char makes NULL of infinite times, and years of our era of those before it: these keep their
+/// own text, which is refused with the column's name.
 fn written(expression: &str, format: &str) -> String {
     format!(
         "CASE WHEN isfinite({expression}) AND {expression} >= '0001-01-01' THEN to_char({expression}, '{format}') \

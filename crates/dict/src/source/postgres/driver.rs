@@ -1,5 +1,5 @@
-//! What carries a connection's messages, and how long is waited for them: the library has no time-outs, and what is
-//! dropped while it waits for an answer would wait for its end.
+//! Carries a connection's messages, with time-outs: the library has none, and dropping a call that waits for an answer
+//! would wait for its end.
 
 use crate::error::{Code, DictError};
 use crate::source::lost::{io_cause, is_broken};
@@ -14,10 +14,10 @@ use tokio_postgres::{Client, Config, Error, Socket};
 /// How long the server is waited for when it is told that the connection ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The classes of errors that say what is wrong with a statement or a value: a feature that is not supported, cardinality,
-/// data, syntax and access, limits of the program, PL/pgSQL.
+/// Classes of errors that concern a statement or a value: a feature that is not supported, cardinality, data, syntax
+/// and access, limits of the program, PL/pgSQL.
 const OF_REQUESTS: [&str; 6] = ["0A", "21", "22", "42", "54", "P0"];
-/// Errors of these classes that all requests have: no access, no such table, column or schema.
+/// Errors of these classes that concern all requests: no access, no such table, column or schema.
 const OF_ALL: [SqlState; 4] = [
     SqlState::INSUFFICIENT_PRIVILEGE,
     SqlState::UNDEFINED_TABLE,
@@ -28,7 +28,7 @@ const OF_ALL: [SqlState; 4] = [
 /// One connection.
 pub(super) struct Session {
     pub client: Client,
-    // Dropped behind the client, whose last words it carries.
+    // Dropped after the client, whose last messages it carries.
     pub driver: Driver,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Driver {
 }
 
 impl Session {
-    /// Connects, in the time of the request that the connection is made for.
+    /// Connects, within the time of the request that the connection is made for.
     ///
     /// # Errors
     /// Why there is no connection.
@@ -97,7 +97,7 @@ impl Driver {
         outcome.map_err(|e| error(&self.end(e)))
     }
 
-    /// Why the connection has ended, if that is what an error says.
+    /// The reason why the connection ended, if the error says that it did.
     fn end(&mut self, e: Error) -> Error {
         match e.is_closed() {
             true => match self.runtime.block_on(&mut self.connection) {
@@ -110,7 +110,7 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// The client is gone already: what it left is sent, unless the server does not answer.
+    /// The client is gone already: its last messages are sent, unless the server does not answer.
     fn drop(&mut self) {
         if !self.is_overdue && !self.connection.is_finished() {
             let connection = &mut self.connection;
@@ -119,7 +119,7 @@ impl Drop for Driver {
     }
 }
 
-/// What a server or a connection says.
+/// An error of a server or a connection.
 pub(super) fn error(e: &Error) -> DictError {
     let ends = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT];
     let is_broken = || e.is_closed() || io_cause(e).is_some_and(is_broken);

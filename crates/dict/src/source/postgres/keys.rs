@@ -1,5 +1,5 @@
-//! Which keys a column of PostgreSQL can have. Others are not in the table, and one whose cast fails would fail the
-//! request of all.
+//! Which keys a column of PostgreSQL can have. Others are not in the table, and a failing cast would fail the whole
+//! request.
 
 use crate::types::DataType;
 use chrono::NaiveDate;
@@ -10,8 +10,8 @@ use tokio_postgres::types::Type;
 const YEAR_MAX: i32 = 5_874_897;
 const YEAR_MAX_BC: i32 = 4714;
 
-/// Whether a column of the type can have the value. A String is found only by the text that the type itself writes, so
-/// that is all that is looked for; what a truth value or a time of ours is written as says nothing of numbers.
+/// Whether a column of the type can have the value. A String is found only by a text that the type itself writes, so
+/// only those are looked for; the texts of our truth values and times are not checked against types of numbers.
 pub(super) fn holds(theirs: &Type, ours: &DataType, value: Option<&str>) -> bool {
     let Some(value) = value else { return true };
     match *theirs {
@@ -34,7 +34,7 @@ fn is_truth_or_time(ours: &DataType) -> bool {
     matches!(ours, Bool | Date | Date32 | DateTime { .. } | DateTime64 { .. })
 }
 
-/// Whether a text may be one of those that a type writes.
+/// Whether the type may write this text.
 fn writes(theirs: &Type, text: &str) -> bool {
     match *theirs {
         Type::UUID => has_digits(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"),
@@ -58,9 +58,9 @@ fn writes(theirs: &Type, text: &str) -> bool {
     }
 }
 
-/// Whether a key is compared with the column's text, and not with its value: a String that no value of the type is
-/// written as cannot be cast to it, and which these are is known here only of some types. No index of the column is used
-/// then.
+/// Whether a key is compared with the column's text, and not with its value: a String that the type does not write
+/// cannot be cast to it, and which texts it writes is known here only for some types. Such a comparison uses no index
+/// of the column.
 pub(super) fn is_compared_as_text(theirs: &Type, ours: &DataType) -> bool {
     *ours.inner() == DataType::String && !is_cast(theirs)
 }
@@ -97,7 +97,7 @@ fn is_cast(theirs: &Type) -> bool {
     is_known || theirs.name() == "citext"
 }
 
-/// Whether a text is not so far from 1 that it is taken for 0 or infinite.
+/// Whether a number is neither so small that it is read as 0 nor so large that it is read as infinite.
 fn is_in_range(text: &str, float: f64) -> bool {
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     let is_zero = !mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
@@ -108,7 +108,7 @@ fn is_in_range(text: &str, float: f64) -> bool {
     }
 }
 
-/// Numbers have any length, but no exponent that nobody can write out.
+/// Numbers have any length, but exponents below 1000.
 fn is_numeric(text: &str) -> bool {
     let exponent = text.split_once(['e', 'E']).map(|(_, exponent)| exponent.parse::<i16>());
     let has_digits = text.bytes().any(|byte| byte.is_ascii_digit());
@@ -117,7 +117,7 @@ fn is_numeric(text: &str) -> bool {
         && exponent.is_none_or(|e| e.is_ok_and(|e| e.unsigned_abs() < 1000))
 }
 
-/// Whether a text has a hexadecimal digit where the form has an `x`, and is like it elsewhere.
+/// Whether a text has a hexadecimal digit for each `x` of the form, and equals it elsewhere.
 fn has_digits(text: &str, form: &str) -> bool {
     let is_as = |(byte, wanted): (u8, u8)| match wanted {
         b'x' => byte.is_ascii_hexdigit(),
@@ -186,7 +186,7 @@ fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// An address, and how many of its bits are those of the network.
+/// An address, and the number of its network bits.
 struct Network {
     address: IpAddr,
     bits: u32,

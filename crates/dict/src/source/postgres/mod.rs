@@ -19,7 +19,7 @@ use crate::config::{Parameter, Values};
 use crate::error::DictError;
 
 const SERVER: &[Parameter] = &server::parameters("5432", "postgres", "postgres");
-/// Where nothing is said, the server's search path.
+/// By default the server's search path.
 const SCHEMA: &str = "SCHEMA";
 const NO_CLIENT_CERTIFICATE: &str =
     "is not read here: no certificate is shown to the server; give a PASSWORD";

@@ -12,7 +12,7 @@ const WHOLE: [&str; 2] = ["UTF8", "SQL_ASCII"];
 /// The characters that the database's encoding is known to have or to lack.
 #[derive(Default)]
 pub(super) struct Repertoire {
-    /// Whether it has a character, of those that were asked for.
+    /// Whether the encoding has a character, of those that were asked for.
     known: HashMap<char, bool>,
 }
 
@@ -25,7 +25,7 @@ impl Repertoire {
         Ok((!WHOLE.contains(&encoding.as_str())).then(Repertoire::default))
     }
 
-    /// Learns which of the characters of these texts there are.
+    /// Learns which characters of these texts the encoding has.
     pub fn learn<'t>(
         &mut self,
         session: &mut Session,
@@ -45,7 +45,7 @@ impl Repertoire {
         text.is_ascii() || text.chars().all(|c| c.is_ascii() || self.known.get(&c) == Some(&true))
     }
 
-    /// Asks for all together; where that fails, for halves of them.
+    /// Asks for all characters together; if that fails, for halves of them.
     fn ask(&mut self, session: &mut Session, characters: &[char]) -> Result<(), DictError> {
         let Session { client, driver } = &mut *session;
         let text: String = characters.iter().collect();

@@ -28,7 +28,7 @@ pub(super) struct Server {
     /// Empty: none.
     pub password: String,
     pub is_secure: bool,
-    /// The file of those whom TLS trusts, if one is named.
+    /// File of the certificate authorities that TLS trusts, if one is named.
     pub authorities: Option<PathBuf>,
     pub storage: Storage,
 }
@@ -117,7 +117,7 @@ impl Redis {
         Rows::new(&self.structure).at_most(self.answer_bytes_max)
     }
 
-    /// One MGET for each batch; `then` is called behind each.
+    /// One MGET for each batch; `then` is called after each.
     fn simple(
         &mut self,
         mut left: &[String],
@@ -160,7 +160,7 @@ impl Redis {
             for (key, fields) in &fields {
                 pipeline.cmd("HMGET").arg(key).arg(fields);
             }
-            // Each is answered by itself.
+            // An error of one command does not fail the others.
             pipeline.ignore_errors();
             let answers: Vec<RedisResult<Vec<Option<Vec<u8>>>>> = self.ask(&pipeline)?;
             let mut lengths = Vec::with_capacity(count);
@@ -245,7 +245,7 @@ impl Source for Redis {
 /// The fields of a hash with their values.
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What lies where a hash is asked for and is none has no fields.
+/// A value that is no hash counts as a hash without fields.
 fn unless_no_hash<T: Default>(answer: RedisResult<T>) -> Result<T, DictError> {
     answer.or_else(|e| match e.code() {
         Some("WRONGTYPE") => Ok(T::default()),
@@ -283,8 +283,8 @@ fn texts(data_type: &DataType, array: &ArrayRef) -> Result<Vec<String>, DictErro
     Ok((0..array.len()).map(text).collect())
 }
 
-/// A name that is a key of this type, written as we would ask for it; what else lies in the database is none of
-/// this dictionary's.
+/// A name that is a key of this type, written as we would ask for it; other names in the database do not belong to this
+/// dictionary.
 fn key_of(data_type: &DataType, name: Vec<u8>) -> Option<String> {
     let name = String::from_utf8(name).ok()?;
     if *data_type == DataType::String {

@@ -102,7 +102,7 @@ impl Sqlite {
         self.pass(statement, parameters, rows, |_| Ok(()))
     }
 
-    /// The rows of a statement; `then` is called with each of them behind those that are there.
+    /// Reads the rows of a statement; `then` is called after each row.
     fn pass(
         &self,
         statement: &str,
@@ -161,7 +161,7 @@ impl Source for Sqlite {
         self.deadline.begin();
         self.pass(&self.select_all, [], &mut rows, |rows| {
             rows.pour_batch(take)?;
-            // Who takes the rows has time of their own for that.
+            // The time that `take` needs does not count.
             self.deadline.begin();
             Ok(())
         })?;

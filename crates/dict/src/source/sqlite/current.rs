@@ -1,4 +1,4 @@
-//! The database file that is there when a request begins: another one may have taken its name since the last.
+//! The database file that is there when a request begins: another one may have replaced it since the last.
 
 use super::client::Sqlite;
 use crate::definition::Structure;
@@ -22,21 +22,21 @@ pub(super) struct Database {
     pub answer_bytes_max: u64,
 }
 
-/// A connection to the file that the path leads to now. Whoever has opened one that is replaced (`mv new.db users.db`, a
-/// symbolic link that is turned) would go on reading the old one.
+/// A connection to the file that the path leads to now. A connection to a file that was replaced (`mv new.db users.db`,
+/// a symbolic link that is turned) would go on reading the old one.
 pub(super) struct Current {
     database: Database,
-    /// Which file is open; `None`: there was none when it was to be opened.
+    /// Which file is open; `None`: there was none to open.
     file: Option<FileId>,
     sqlite: Sqlite,
 }
 
-/// The device and the number of a file, which is nobody else's while the file is open.
+/// Device and inode of a file, which identify it while it is open.
 type FileId = (u64, u64);
 
 impl Current {
     pub fn open(database: Database) -> Result<Current, DictError> {
-        // Before it is opened: what is replaced in between is opened once more.
+        // Before it is opened: a file that is replaced in between is opened once more.
         let file = database.file()?;
         let sqlite = Sqlite::open(&database)?;
         Ok(Current { database, file, sqlite })
@@ -54,7 +54,7 @@ impl Database {
     /// The file that is there; `None`: there is none.
     ///
     /// # Errors
-    /// It is no regular file: SQLite would wait for whoever opens the other end of a pipe.
+    /// It is no regular file: SQLite would wait for the other end of a pipe.
     fn file(&self) -> Result<Option<FileId>, DictError> {
         match fs::metadata(&self.path).ok() {
             Some(found) if !found.is_file() => {

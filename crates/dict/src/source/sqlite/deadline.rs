@@ -27,12 +27,12 @@ impl Deadline {
         Ok(deadline)
     }
 
-    /// Begins a request, which has so much time.
+    /// Begins a request, which has `patience`.
     pub fn begin(&self) {
         self.ends.store(milliseconds(self.opened.elapsed() + self.patience), Ordering::Relaxed);
     }
 
-    /// What SQLite says, or that it took too long.
+    /// SQLite's error, or that it took too long.
     pub fn error(&self, e: rusqlite::Error) -> DictError {
         match e.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => {
@@ -44,7 +44,7 @@ impl Deadline {
     }
 }
 
-/// What SQLite says.
+/// SQLite's error.
 pub(super) fn error(e: rusqlite::Error) -> DictError {
     let is_of_statement = e.sqlite_error_code().is_none_or(|code| {
         matches!(

@@ -66,7 +66,7 @@ impl Source for Yaml {
     }
 }
 
-/// The file, as far as it has been read. The rules get ids in their order, those that lie in one behind it.
+/// A file being read. The rules get ids in their order, nested ones after the one that they lie in.
 struct Rules<'f> {
     events: Parser<'f, StrInput<'f>>,
     wanted: &'f Yaml,
@@ -101,7 +101,7 @@ impl<'f> Rules<'f> {
         }
     }
 
-    /// The rules of a list that has begun, which lie in another one, or in none (0).
+    /// Reads the rules of a list that has begun, within the rule `parent` (0: none).
     fn list(&mut self, parent: u64, depth: usize) -> Result<(), DictError> {
         if depth == limits::YAML_NESTING_MAX {
             return Err(refused(&format!("rules lie in each other more than {depth} deep")));
@@ -152,7 +152,7 @@ impl<'f> Rules<'f> {
         Ok(())
     }
 
-    /// Reads on to the end of a map that has begun, and is of no attribute.
+    /// Skips to the end of a map that has begun and is no attribute's.
     fn pass_map(&mut self) -> Result<(), DictError> {
         let mut depth = 1usize;
         while depth > 0 {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) const KIND: SourceKind =
     SourceKind { fits, ..SourceKind::new("YAMLREGEXPTREE", &[PATH], describe, open) };
 
-/// Only this layout has what a YAML file says.
+/// Only REGEXP_TREE can hold the rules of a YAML file.
 fn fits(layout: &Layout) -> Result<(), DictError> {
     match layout.kind {
         LayoutKind::FullLoad(FullLoadLayout::RegexpTree) => Ok(()),

@@ -10,7 +10,7 @@ use super::{
 /// Digits of a fraction that count.
 const FRACTION_DIGITS_MAX: usize = 18;
 
-/// What was read so far; 0 is not yet.
+/// What was read so far; 0: not read yet.
 #[derive(Default)]
 pub(super) struct Fields<'a> {
     text: Cursor<'a>,
@@ -45,12 +45,12 @@ enum Meridiem {
 enum Next {
     /// Another part.
     Part,
-    /// Nothing that is of a time.
+    /// The end, or something that is no part of a time.
     End,
 }
 
 impl<'a> Fields<'a> {
-    /// Of a text of which nothing is read.
+    /// A text of which nothing is read yet.
     pub fn of(text: &'a str) -> Self {
         Self { text: Cursor { rest: text.as_bytes() }, ..Self::default() }
     }
@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// `YYYY`, and behind it a month, and a day behind the same delimiter.
+    /// `YYYY`, after it a month, and after the same delimiter a day.
     fn year_first(&mut self, year: i64) -> Result<Next, Reason> {
         self.year = year;
         let Some(delimiter) = self.text.peek() else { return Ok(Next::Part) };
@@ -151,7 +151,7 @@ impl<'a> Fields<'a> {
             return Ok(Next::Part);
         }
         self.text.rest = &self.text.rest[1..];
-        // Behind a blank there may be something else.
+        // After a blank something else may follow.
         match self.text.short_number() {
             Ok(month) => self.month = month,
             Err(_) if delimiter == b' ' => return Ok(Next::Part),
@@ -167,7 +167,7 @@ impl<'a> Fields<'a> {
         Ok(Next::Part)
     }
 
-    /// `hh:mm`, `hh:mm:ss`, `DD/MM/YYYY`, `DD-Mon-YY`, `DD`, or `hh` behind a day.
+    /// `hh:mm`, `hh:mm:ss`, `DD/MM/YYYY`, `DD-Mon-YY`, `DD`, or `hh` after a day.
     fn short_first(&mut self, value: i64) -> Result<Next, Reason> {
         if self.text.eat_byte(b':') {
             if self.has_time {
@@ -197,7 +197,7 @@ impl<'a> Fields<'a> {
         Ok(Next::Part)
     }
 
-    /// What is behind `DD/`.
+    /// What follows `DD/`.
     fn day_first(&mut self, day: i64) -> Result<Next, Reason> {
         if self.day != 0 {
             return Err(DAY_TWICE);
@@ -262,7 +262,7 @@ impl<'a> Fields<'a> {
         Ok(Next::Part)
     }
 
-    /// What is behind a sign: the offset of a zone, or `hhmmss` behind a day.
+    /// What follows a sign: the offset of a zone, or `hhmmss` after a day.
     fn signed(&mut self, is_negative: bool) -> Result<(), Reason> {
         let digits = self.text.digits();
         if digits.len() == 6 && !self.has_time && self.year != 0 && self.month != 0 && self.day != 0 {
@@ -313,7 +313,7 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// What all parts say together.
+    /// The time that all parts together give.
     pub fn written(self) -> Result<Written, Reason> {
         if self.has_comma && (!self.has_time || self.year == 0 || self.month == 0 || self.day == 0) {
             return Err("unexpected word after Date");

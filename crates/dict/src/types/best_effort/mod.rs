@@ -1,4 +1,4 @@
-//! Times as people write them, by the rules that ClickHouse calls `best_effort`: ISO 8601, days before or behind months,
+//! Times as people write them, by the rules that ClickHouse calls `best_effort`: ISO 8601, days before or after months,
 //! names of months, twelve hours, offsets of zones, digits without delimiters.
 
 mod cursor;
@@ -20,11 +20,11 @@ pub(super) struct Written {
 pub(super) enum Time {
     /// Unix seconds.
     Unix(i64),
-    /// A day of a calendar, and the seconds that clocks show behind its midnight.
+    /// A day of a calendar, and the seconds that clocks show after its midnight.
     Shown {
         day: Day,
         seconds: i64,
-        /// By how many seconds these clocks are before those of UTC; `None`: they are those of whoever reads.
+        /// Seconds by which these clocks are ahead of UTC; `None`: they are in the reader's time zone.
         offset: Option<i64>,
     },
 }
@@ -59,7 +59,7 @@ pub(super) struct Fraction {
     pub digits: u32,
 }
 
-/// Whether the point behind Unix seconds belongs to them, as for DateTime64; for DateTime it is one too many.
+/// Whether a point after Unix seconds belongs to them, as for DateTime64; for DateTime it is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnixFraction {
     Read,
