@@ -53,7 +53,11 @@ impl Watched {
                    SOURCE(SQLITE(PATH 'watched.db' TABLE 't' UPDATE_FIELD 'version' UPDATE_LAG 0 UPDATE_PERIOD 1)) \
                    LAYOUT(SSD_CACHE(PATH 'watched' FILE_SIZE 1048576 WRITE_BUFFER_SIZE 16384 MEMORY_CACHE_SIZE 10000)) \
                    LIFETIME(0)";
-        history.note("a dictionary that looks for changes", || process.sql(sql));
+        history.note("a dictionary that looks for changes", || {
+            process.sql(sql);
+            // All rows are cached: what is shown after a change is what the server knows of it.
+            wait(&table, process);
+        });
     }
 
     /// Changes rows, or puts an older table in place of this one, and waits until the server knows.
