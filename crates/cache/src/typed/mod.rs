@@ -46,13 +46,20 @@ pub struct TypedCache<K: ?Sized, V, C = Plain> {
     ttl: Option<Duration>,
     undecodable: AtomicU64,
     /// Keys are encoded and not kept: a cache of keys that borrow is asked with keys of any lifetime.
-    _types: PhantomData<fn(C) -> (*const K, V)>,
+    _key: PhantomData<fn() -> *const K>,
+    _value: PhantomData<fn(C) -> V>,
 }
 
 impl<K: ?Sized, V, C> TypedCache<K, V, C> {
     /// Keeps keys and values in this cache, which has no entries of other types.
     pub fn new(cache: Cache) -> Self {
-        Self { cache: Arc::new(cache), ttl: None, undecodable: AtomicU64::new(0), _types: PhantomData }
+        Self {
+            cache: Arc::new(cache),
+            ttl: None,
+            undecodable: AtomicU64::new(0),
+            _key: PhantomData,
+            _value: PhantomData,
+        }
     }
 
     /// Values expire so long after they were put, to the second, unless another time is given with them.

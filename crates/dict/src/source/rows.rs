@@ -347,7 +347,11 @@ mod tests {
         let (text, mut batches) = ("x".repeat(1 << 20), Vec::new());
         for _ in 0..10 {
             rows.push_parsed(0, Some(&text)).unwrap();
-            rows.pour_batch(&mut |batch| Ok(batches.push(batch.num_rows()))).unwrap();
+            rows.pour_batch(&mut |batch| {
+                batches.push(batch.num_rows());
+                Ok(())
+            })
+            .unwrap();
         }
         assert_eq!((batches, rows.len()), (vec![4, 4], 2));
     }

@@ -46,7 +46,7 @@ impl TimeReached {
         };
         let clock = match reached.saturating_sub(now) {
             0 => Clock::Onward,
-            ..=CLOCK_SET_BACK_SECONDS_MAX => Clock::StartFrom(reached),
+            1..=CLOCK_SET_BACK_SECONDS_MAX => Clock::StartFrom(reached),
             seconds => Clock::SetBack(seconds),
         };
         let this = Self {

@@ -84,7 +84,6 @@ impl Stream {
     }
 
     /// Whether there is a bracket around the rows that is not closed yet.
-    #[cfg_attr(not(feature = "executable-pool"), expect(dead_code, reason = "others read to the end"))]
     pub fn is_open(&self) -> bool {
         self.brackets == Brackets::Open
     }
