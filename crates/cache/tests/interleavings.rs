@@ -2,7 +2,7 @@
 //! lock and wait a place to switch. `cargo test -p granary-cache --features shuttle --test interleavings`
 
 use granary_cache::admission::Admission;
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Reinsertion};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Options, Outcome, Refusal, Reinsertion};
 use granary_log::device::MemoryDevice;
 use shuttle::rand::{RngCore, thread_rng};
 use shuttle::sync::Arc;
@@ -261,8 +261,12 @@ fn a_value_that_was_made_does_not_replace_one_that_is_put() {
             .collect();
         let new = 2u64.to_le_bytes();
         source.store(2, Ordering::SeqCst);
-        cache.insert(b"key", &new).unwrap();
-        let is_new = || cache.get(b"key").is_none_or(|value| value == new);
+        let is_kept = match cache.insert(b"key", &new) {
+            Ok(()) => true,
+            Err(Refusal::Overtaken) => false,
+            Err(other) => panic!("{other}"),
+        };
+        let is_new = || cache.get(b"key").map_or(!is_kept, |value| value == new);
         assert!(is_new());
         others.into_iter().for_each(|other| _ = other.join().unwrap());
         assert!(is_new());
@@ -280,7 +284,10 @@ fn a_put_is_done_once_while_others_make_a_value() {
             thread::spawn(move || work(&cache))
         };
         let maker = spawn(|cache| drop(cache.get_or_insert_with(b"key", || Ok::<_, ()>(b"made".to_vec()))));
-        let putter = spawn(|cache| cache.insert(b"key", b"put").unwrap());
+        let putter = spawn(|cache| {
+            let put = cache.insert(b"key", b"put");
+            assert!(matches!(put, Ok(()) | Err(Refusal::Overtaken)), "{put:?}");
+        });
         let was_put = cache.get(b"key").as_deref() == Some(b"put");
         cache.remove(b"key");
         putter.join().unwrap();
