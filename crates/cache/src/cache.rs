@@ -66,7 +66,7 @@ impl Cache {
     /// Like [`open`](Self::open), with the flash part on a given device.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open), and `Invalid` if the options name no flash.
+    /// The errors of [`open`](Self::open), and `Invalid` if the options name no flash.
     pub fn open_on(device: Box<dyn Device>, options: Options) -> Result<Cache, OpenError> {
         options.check()?;
         let Some(flash) = &options.flash else {

@@ -157,7 +157,7 @@ impl Unsure {
     }
 }
 
-/// What is known of whether a block holds a key.
+/// Whether a block holds a key, as far as RAM tells.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     It,

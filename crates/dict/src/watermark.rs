@@ -1,9 +1,10 @@
 //! How far the changes of a source are known (UPDATE_FIELD), beside a cache that is warm at the next start: changes in
 //! the meantime are found then.
 
+use granary_cache::sync_folder;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::fs;
+use std::path::PathBuf;
 
 /// The file. Changes before a watermark are synced before it is saved, so that it holds after any kind of end.
 pub(crate) struct WatermarkFile {
@@ -32,7 +33,7 @@ impl WatermarkFile {
         let written = fs::write(&unfinished, saved.to_string())
             .and_then(|()| fs::File::open(&unfinished)?.sync_all())
             .and_then(|()| fs::rename(&unfinished, &self.path))
-            .and_then(|()| self.sync_folder());
+            .and_then(|()| sync_folder(&self.path));
         if written.is_err() {
             self.remove();
         }
@@ -43,13 +44,8 @@ impl WatermarkFile {
         let _ = fs::remove_file(self.unfinished());
         // A power loss must not bring the file back: for a table that was restored since, it hides changes.
         if fs::remove_file(&self.path).is_ok() {
-            let _ = self.sync_folder();
+            let _ = sync_folder(&self.path);
         }
-    }
-
-    fn sync_folder(&self) -> io::Result<()> {
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
     fn unfinished(&self) -> PathBuf {

@@ -41,7 +41,7 @@ pub fn lock(file: impl AsFd) -> Result<Lock, Errno> {
 /// Repeats `take`, which acquires an exclusive resource, for up to a second while it returns `busy`.
 ///
 /// # Errors
-/// Those of `take`; `busy` if the resource was held all that time.
+/// The errors of `take`; `busy` if the resource was held all that time.
 pub fn patiently<T>(busy: Errno, mut take: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let deadline = Instant::now() + PATIENCE;
     loop {

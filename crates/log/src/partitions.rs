@@ -139,7 +139,7 @@ pub fn void(state_path: &Path, partitions: u64) -> io::Result<()> {
 /// Like [`void`], for logs that are not open. Returns whether there was content to give up.
 ///
 /// # Errors
-/// Those of [`void`]; or one of the logs is open.
+/// The errors of [`void`]; or one of the logs is open.
 pub fn void_closed(state_path: &Path, partitions: u64) -> Result<bool, OpenError> {
     let failed = |source| OpenError::State { path: state_path.to_owned(), source };
     let states = states(state_path, partitions).map_err(failed)?;

@@ -134,7 +134,7 @@ impl<'a, F: Framing> Writer<'a, F> {
     /// Like [`Log::sync_journal`], before any segment sealed since [`hold`](Self::hold) is written.
     ///
     /// # Errors
-    /// Those of [`Log::sync_journal`].
+    /// The errors of [`Log::sync_journal`].
     pub fn sync_journal(&mut self) -> io::Result<()> {
         let log = self.log;
         if !log.synced.is_active() {

@@ -202,7 +202,7 @@ impl Session {
     /// Refuses what [`set`](Self::set) would refuse to a user with full rights, before there is a session.
     ///
     /// # Errors
-    /// Those of [`set`](Self::set).
+    /// The errors of [`set`](Self::set).
     pub fn check_first_settings(settings: Settings) -> Result<()> {
         apply(&Chosen::of(settings).settings, &mut configuration())
     }
@@ -301,7 +301,7 @@ impl Session {
     /// The dictionary `name`, or `database.name`, for forgetting or renewing its entries.
     ///
     /// # Errors
-    /// Those of `dictionary`, and READONLY.
+    /// The errors of `dictionary`, and READONLY.
     pub fn dictionary_to_renew(&self, name: &str) -> Result<Arc<Dictionary>> {
         let dictionary = self.dictionary(name)?;
         self.rights.check_renew(&self.user, &dictionary.definition().full_name())?;
@@ -402,7 +402,7 @@ impl Session {
     /// Those dropped or replaced since are left alone.
     ///
     /// # Errors
-    /// Those of [`add_dictionaries`](Self::add_dictionaries).
+    /// The errors of [`add_dictionaries`](Self::add_dictionaries).
     pub fn add_failed_dictionaries(&self, path: &Path) -> Result<Vec<Error>> {
         self.add_dictionaries_where(path, |described| self.catalogue().has_failed(described))
     }

@@ -273,7 +273,7 @@ impl Config {
     /// The least number of logical blocks in a full segment of the log.
     ///
     /// # Errors
-    /// Those of [`geometry`](Self::geometry).
+    /// The errors of [`geometry`](Self::geometry).
     pub fn blocks_per_segment(&self) -> Result<u64, Error> {
         Ok(blocks_in_segment(&self.geometry()?))
     }

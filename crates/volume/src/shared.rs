@@ -220,7 +220,7 @@ impl Shared {
     /// Like [`check_folder`](Self::check_folder), but only if the last check found it replaced.
     ///
     /// # Errors
-    /// Those of [`check_folder`](Self::check_folder).
+    /// The errors of [`check_folder`](Self::check_folder).
     pub fn check_folder_again(&self) -> io::Result<()> {
         if self.is_replaced.load(Ordering::Acquire) { self.check_folder() } else { Ok(()) }
     }

@@ -92,7 +92,7 @@ impl Volume {
     /// Opens a volume, creating it if it does not exist, with its log on a given device.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn open_on(
         folder: &Path,
         name: &str,
@@ -266,7 +266,7 @@ impl Volume {
     /// Reads a block again that was [found](Self::find) on the device and could not be read there, or had moved.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     pub fn read_again(&self, io: &mut Io, lba: u64, out: &mut [u8]) -> io::Result<()> {
         self.shared.read_block(io, lba, out)
     }
@@ -282,7 +282,7 @@ impl Volume {
     /// Like [`write`](Self::write), with this patience.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write), and `WouldBlock`.
+    /// The errors of [`write`](Self::write), and `WouldBlock`.
     pub fn try_write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
         self.check_range(offset, data.len() as u64)?;
         self.shared.ready_to_append()?;
@@ -292,7 +292,7 @@ impl Volume {
     /// Makes bytes zero. Whole blocks take no space from then on.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
         self.try_write_zeroes(io, offset, len, Patience::LONG)
     }
@@ -300,7 +300,7 @@ impl Volume {
     /// Like [`write_zeroes`](Self::write_zeroes), with this patience.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write), and `WouldBlock`.
+    /// The errors of [`write`](Self::write), and `WouldBlock`.
     pub fn try_write_zeroes(
         &self,
         io: &mut Io,
@@ -316,7 +316,7 @@ impl Volume {
     /// Gives back the space of whole blocks within a range of bytes: they are zero from then on.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
         self.try_trim(offset, len, Patience::LONG)
     }
@@ -324,7 +324,7 @@ impl Volume {
     /// Like [`trim`](Self::trim), with this patience.
     ///
     /// # Errors
-    /// Those of [`write`](Self::write), and `WouldBlock`.
+    /// The errors of [`write`](Self::write), and `WouldBlock`.
     pub fn try_trim(&self, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
         self.check_range(offset, len)?;
         self.shared.ready_to_append()?;
@@ -436,7 +436,7 @@ impl Volume {
     /// Makes everything durable, writes a checkpoint, and closes the volume.
     ///
     /// # Errors
-    /// Those of [`commit`](Self::commit): earlier commits are kept all the same. If nothing was written, there is no
+    /// The errors of [`commit`](Self::commit): earlier commits are kept all the same. If nothing was written, there is no
     /// error.
     pub fn close(mut self) -> io::Result<()> {
         self.end_at_no_loss()
@@ -445,7 +445,7 @@ impl Volume {
     /// Like [`close`](Self::close), for callers that need the checkpoint to be written.
     ///
     /// # Errors
-    /// Those of [`commit`](Self::commit).
+    /// The errors of [`commit`](Self::commit).
     pub(crate) fn close_with_map(mut self) -> io::Result<()> {
         self.end()
     }

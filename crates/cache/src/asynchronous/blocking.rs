@@ -75,7 +75,7 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
     /// Waits until what was put is on the device. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
-    /// Those of [`Cache::flush`](crate::Cache::flush).
+    /// The errors of [`Cache::flush`](crate::Cache::flush).
     pub async fn flush(&self) -> Result<(), Error> {
         let this = HiddenClone::of(self);
         on_thread(move || this.typed().flush()).await
@@ -94,7 +94,7 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
     /// future was dropped.
     ///
     /// # Errors
-    /// Those of [`Cache::close`](crate::Cache::close).
+    /// The errors of [`Cache::close`](crate::Cache::close).
     pub async fn close(self) -> Result<(), Error> {
         on_thread(move || {
             self.0.hidden.wait();

@@ -68,7 +68,7 @@ impl Pool {
         }
     }
 
-    /// The same pool, with ghosts of the entries that leave.
+    /// Returns the pool with ghosts: it remembers entries that leave.
     pub fn with_ghosts(self, ghosts: Ghosts) -> Self {
         Self { ghosts: Some(ghosts), ..self }
     }

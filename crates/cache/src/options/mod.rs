@@ -31,8 +31,8 @@ pub enum PowerLoss {
     /// Nothing: the lost part may have changed any value.
     #[default]
     StartEmpty,
-    /// What is found, which may be an older value if a newer one is lost; but nothing that was deleted or overwritten
-    /// before a [`Cache::sync_changes`](crate::Cache::sync_changes). The file is synced every 64 MiB.
+    /// The entries that are found. If a newer value of a key is lost it has an older one, but none that was deleted or
+    /// overwritten before a [`Cache::sync_changes`](crate::Cache::sync_changes). The file is synced every 64 MiB.
     ServeOlder,
 }
 

@@ -1,4 +1,4 @@
-//! What is kept and where: pure functions, testable without a device.
+//! Policies, as pure functions: which entries are kept, and in RAM or on flash.
 
 pub mod division;
 

@@ -280,15 +280,8 @@ struct Answers {
 #[derive(Debug)]
 struct Nested {
     answer: DataType,
-    /// Those of the state's columns.
+    /// The types of the state's columns.
     state: Vec<DataType>,
-}
-
-impl Nested {
-    /// The columns of a state, in their declared types.
-    fn state(&self, state: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
-        state.into_iter().zip(&self.state).map(|(values, wanted)| of_type(values, wanted)).collect()
-    }
 }
 
 fn of_type(values: ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
@@ -299,6 +292,12 @@ fn of_type(values: ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
 }
 
 impl Answers {
+    /// The columns of a state, in their declared types.
+    fn state(&self, state: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
+        let Some(nested) = &self.nested else { return Ok(state) };
+        state.into_iter().zip(&nested.state).map(|(values, wanted)| of_type(values, wanted)).collect()
+    }
+
     fn are_theirs(&self) -> bool {
         self.default.is_none() && self.whole.is_none() && self.nested.is_none()
     }
@@ -368,9 +367,11 @@ impl Accumulator for Filled<dyn Accumulator> {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let state = self.inner.state()?;
-        let Some(nested) = &self.answers.nested else { return Ok(state) };
+        if self.answers.nested.is_none() {
+            return Ok(state);
+        }
         let state = state.iter().map(ScalarValue::to_array).collect::<Result<_>>()?;
-        nested.state(state)?.iter().map(scalar_of).collect()
+        self.answers.state(state)?.iter().map(scalar_of).collect()
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
@@ -403,11 +404,7 @@ impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let state = self.inner.state(emit_to)?;
-        match &self.answers.nested {
-            Some(nested) => nested.state(state),
-            None => Ok(state),
-        }
+        self.answers.state(self.inner.state(emit_to)?)
     }
 
     fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
@@ -415,11 +412,7 @@ impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let state = self.inner.convert_to_state(values, filter)?;
-        match &self.answers.nested {
-            Some(nested) => nested.state(state),
-            None => Ok(state),
-        }
+        self.answers.state(self.inner.convert_to_state(values, filter)?)
     }
 
     fn size(&self) -> usize {

@@ -6,7 +6,7 @@ use datafusion::arrow::datatypes::Float64Type;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::Accumulator;
 
-/// What is computed over a frame.
+/// The aggregate that is computed over a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     Sum,

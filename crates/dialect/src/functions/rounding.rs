@@ -61,7 +61,7 @@ impl Direction {
         if rounded.is_finite() || !value.is_finite() { rounded } else { value }
     }
 
-    /// The same in Float32, with fewer digits.
+    /// Rounds in Float32, which has fewer digits.
     fn single(self, value: f32, places: i64) -> f32 {
         let scale = scale(places) as f32;
         let rounded = match places {

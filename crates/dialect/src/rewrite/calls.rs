@@ -30,7 +30,7 @@ const AGGREGATES: &[(&str, &str)] = &[
     ("groupBitXor", "bit_xor"),
 ];
 
-/// The same for other functions.
+/// ClickHouse's and DataFusion's names of functions that are no aggregates.
 const OTHERS: &[(&str, &str)] = &[("ifNull", "nvl"), ("map", "mapOf"), ("denseRank", "dense_rank")];
 
 /// ClickHouse's name of a function of DataFusion's.

@@ -128,6 +128,11 @@ pub fn name_of(side: &TableFactor) -> Option<Ident> {
     }
 }
 
+/// Whether a SELECT is from several tables.
+pub fn has_joins(select: &Select) -> bool {
+    select.from.len() > 1 || select.from.iter().any(|from| !from.joins.is_empty())
+}
+
 /// The columns of a side that a join compares.
 fn keys(side: &TableFactor, constraint: &JoinConstraint) -> Result<Vec<Expr>> {
     let mut names = HashSet::new();

@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::aliases::{is_of_table, table_names};
+use super::joins::has_joins;
 
 /// What such aliases end with; no format shows it.
 pub const KEPT: &str = "\u{1}as";
@@ -18,9 +19,8 @@ pub fn keep_aliases(statement: &mut Statement) {
     let Statement::Query(query) = statement else { return };
     let Query { body, order_by, .. } = query.as_mut();
     let SetExpr::Select(select) = body.as_mut() else { return };
-    let is_joined = select.from.len() > 1 || select.from.iter().any(|from| !from.joins.is_empty());
     let has_other_places = select.qualify.is_some() || matches!(select.distinct, Some(Distinct::On(_)));
-    if !is_joined || has_other_places {
+    if !has_joins(select) || has_other_places {
         return;
     }
     let (tables, shown) = (table_names(select), shown(select));

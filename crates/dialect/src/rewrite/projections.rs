@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::aliases::{is_of_table, table_names};
+use super::joins::has_joins;
 use super::literals::named_float;
 use super::names::column_name;
 use super::syntax::taken;
@@ -57,9 +58,7 @@ pub fn name_within(select: &mut Select, named: &HashMap<String, Expr>) {
 /// Whether a SELECT of a query joins tables: then columns of one name are told apart by these.
 fn joins(body: &SetExpr) -> bool {
     match body {
-        SetExpr::Select(select) => {
-            select.from.len() > 1 || select.from.iter().any(|from| !from.joins.is_empty())
-        }
+        SetExpr::Select(select) => has_joins(select),
         SetExpr::SetOperation { left, right, .. } => joins(left) || joins(right),
         SetExpr::Query(query) => joins(&query.body),
         _ => false,
@@ -122,7 +121,7 @@ fn shown_by_star(select: &Select) -> impl Fn(&str) -> bool + use<> {
         .projection
         .iter()
         .any(|item| matches!(item, SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) if is_plain(options)));
-    let is_alone = matches!(select.from.as_slice(), [from] if from.joins.is_empty());
+    let is_alone = select.from.len() == 1 && !has_joins(select);
     let aliases: Vec<String> = select
         .projection
         .iter()

@@ -28,6 +28,17 @@ pub(crate) struct Updates {
     pub period_seconds: u64,
 }
 
+impl Updates {
+    /// How much earlier than the latest change the next look begins, in seconds. `watermark`: where this one began.
+    pub fn lag_after(&self, watermark: Option<&str>) -> u64 {
+        match (self.lag_seconds, watermark) {
+            // Rows read while the first watermark is looked for may change before it is there.
+            (lag @ 1.., None) => lag + limits::FIRST_WATERMARK_SECONDS,
+            (lag, _) => lag,
+        }
+    }
+}
+
 pub(super) const TABLE: &str = "TABLE";
 pub(super) const QUERY: &str = "QUERY";
 const FILTER: &str = "WHERE";

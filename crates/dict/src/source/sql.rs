@@ -6,7 +6,7 @@ use super::select::{Select, Updates};
 use super::{Changes, Tail};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
-use crate::limits::{CHANGES_MAX, FIRST_WATERMARK_SECONDS};
+use crate::limits::CHANGES_MAX;
 use crate::types::DataType;
 use arrow::array::{Array, AsArray};
 
@@ -116,11 +116,7 @@ impl UpdateStatements {
     /// The latest change, how many rows are as late as `watermark`, and the next watermark, each as text.
     fn tail(&self, watermark: Option<&str>) -> String {
         let field = self.dialect.name(&self.updates.field);
-        let lag = match (self.updates.lag_seconds, watermark) {
-            // Rows read while the first watermark is looked for may change before it is there.
-            (lag @ 1.., None) => lag + FIRST_WATERMARK_SECONDS,
-            (lag, _) => lag,
-        };
+        let lag = self.updates.lag_after(watermark);
         let latest = format!("max({field})");
         let next = match (lag, self.dialect) {
             (0, _) => latest.clone(),

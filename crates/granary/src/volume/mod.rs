@@ -133,7 +133,7 @@ pub fn create_command(folder: &Path) -> String {
 /// Opens a volume, with a bar while that takes its time.
 ///
 /// # Errors
-/// Those of [`Volume::open`].
+/// The errors of [`Volume::open`].
 pub fn open_with_progress(folder: &Path, name: &str) -> std::result::Result<Volume, granary_volume::Error> {
     let bar = progress::bar(0);
     bar.set_prefix(format!("opening {name} "));

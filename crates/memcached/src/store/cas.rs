@@ -10,6 +10,7 @@
 //! replaced as a whole, and is on the device before its new content takes effect.
 
 use crate::limits::CAS_RESERVED;
+use granary_cache::sync_folder;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -52,11 +53,6 @@ impl Persisted {
         std::fs::rename(&unfinished, path)?;
         sync_folder(path)
     }
-}
-
-/// Syncs the folder of a file, so that its names survive a loss of power.
-fn sync_folder(file: &Path) -> io::Result<()> {
-    File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Whether the file could be read. Without the file the items in the cache are void.

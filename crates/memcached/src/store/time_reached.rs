@@ -49,15 +49,8 @@ impl TimeReached {
             1..=CLOCK_SET_BACK_SECONDS_MAX => Clock::StartFrom(reached),
             seconds => Clock::SetBack(seconds),
         };
-        let this = Self {
-            file,
-            seconds: AtomicU32::new(0),
-            writing: Mutex::new(()),
-            is_told: AtomicBool::new(false),
-        };
-        if let Clock::Onward | Clock::StartFrom(_) = clock {
-            this.seconds.store(reached, Ordering::Relaxed);
-        }
+        let seconds = AtomicU32::new(if let Clock::SetBack(_) = clock { 0 } else { reached });
+        let this = Self { file, seconds, writing: Mutex::new(()), is_told: AtomicBool::new(false) };
         Ok((this, clock))
     }
 
@@ -67,8 +60,13 @@ impl TimeReached {
             return;
         }
         let _held = self.writing.lock().expect("no panic under the lock");
-        if self.seconds.fetch_max(now, Ordering::Relaxed) < now
-            && let Err(error) = self.file.write_all_at(format!("{now:010}\n").as_bytes(), 0)
+        if now <= self.seconds.load(Ordering::Relaxed) {
+            return;
+        }
+        let written = self.file.write_all_at(format!("{now:010}\n").as_bytes(), 0);
+        // Last: other threads go on without the lock from here on.
+        self.seconds.store(now, Ordering::Relaxed);
+        if let Err(error) = written
             && !self.is_told.swap(true, Ordering::Relaxed)
         {
             tracing::warn!(%error, "the time cannot be noted: if the clock is set back, expired items may come back");

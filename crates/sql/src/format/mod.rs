@@ -156,7 +156,7 @@ pub trait BatchWriter {
 /// Starts a result like [`open`], with `Native` as in a `revision` of ClickHouse's protocol.
 ///
 /// # Errors
-/// Those of [`open`].
+/// The errors of [`open`].
 pub fn open_for<'a>(
     revision: u64,
     format: Format,

@@ -105,7 +105,7 @@ impl Drop for Prepared {
 /// Prepares a checkpoint and publishes it; for maps that do not change meanwhile.
 ///
 /// # Errors
-/// Those of [`prepare`] and [`Prepared::publish`].
+/// The errors of [`prepare`] and [`Prepared::publish`].
 ///
 /// # Panics
 /// If the map does not have `header.blocks` blocks.

@@ -70,8 +70,8 @@ pub fn changed_window(mut call: Box<WindowFunction>, schema: &DFSchema) -> Resul
             let what = format!("{name} of UUIDs over a window is not implemented");
             return Err(Error::not_implemented(what).into());
         }
-        [value] if ["max", "min"].contains(&name.as_str()) && is_refused(&value.get_type(schema)?) => {
-            return Err(order_of_null(&name).into());
+        [value] if ["max", "min"].contains(&name.as_str()) && is_unordered(&value.get_type(schema)?) => {
+            return Err(no_order(&name).into());
         }
         [value] if let Some(wide) = widened(&name, value, schema)? => cast_to(value, wide),
         _ => return Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed)),
@@ -105,7 +105,7 @@ fn nan_last(name: &str, value: &mut Expr) {
 }
 
 /// Whether values are arrays of arrays or of tuples, or tuples that hold arrays: DataFusion compares none of these.
-fn has_no_order(data_type: &DataType) -> bool {
+fn holds_nested(data_type: &DataType) -> bool {
     match data_type {
         DataType::List(item) => item.data_type().is_nested(),
         DataType::Struct(fields) => fields.iter().any(|field| has_list(field.data_type())),
@@ -114,8 +114,8 @@ fn has_no_order(data_type: &DataType) -> bool {
 }
 
 /// Whether `max` and `min` of these values are refused.
-fn is_refused(data_type: &DataType) -> bool {
-    has_null_within(data_type) || has_no_order(data_type)
+fn is_unordered(data_type: &DataType) -> bool {
+    has_null_within(data_type) || holds_nested(data_type)
 }
 
 /// Whether arrays or tuples may have NULL within, which `max` and `min` order differently from comparisons.
@@ -128,11 +128,11 @@ fn has_null_within(data_type: &DataType) -> bool {
     }
 }
 
-fn by_null_within(order: &[Sort], schema: &DFSchema) -> bool {
-    order.iter().any(|by| by.expr.get_type(schema).is_ok_and(|data_type| is_refused(&data_type)))
+fn by_unordered(order: &[Sort], schema: &DFSchema) -> bool {
+    order.iter().any(|by| by.expr.get_type(schema).is_ok_and(|data_type| is_unordered(&data_type)))
 }
 
-fn order_of_null(name: &str) -> Error {
+fn no_order(name: &str) -> Error {
     Error::not_implemented(format!(
         "{name} of arrays or tuples with NULL among them, of arrays of arrays or tuples, and of tuples with arrays is not implemented"
     ))
@@ -152,11 +152,11 @@ pub fn changed(mut call: AggregateFunction, schema: &DFSchema) -> Result<Transfo
         ("max" | "min", [value]) if is_float(value, schema) => {
             nan_last(&name, value);
         }
-        ("max" | "min", [value]) if is_refused(&value.get_type(schema)?) => {
-            return Err(order_of_null(&name).into());
+        ("max" | "min", [value]) if is_unordered(&value.get_type(schema)?) => {
+            return Err(no_order(&name).into());
         }
-        ("first_value", [_]) if by_null_within(&params.order_by, schema) => {
-            return Err(order_of_null("argMin or argMax").into());
+        ("first_value", [_]) if by_unordered(&params.order_by, schema) => {
+            return Err(no_order("argMin or argMax").into());
         }
         ("max" | "min", [value]) if is_of_uuids(value, schema) => {
             let by = Sort { expr: order_of(value.clone()), asc: name == "min", nulls_first: false };

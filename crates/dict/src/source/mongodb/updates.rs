@@ -4,7 +4,7 @@ use super::client::{Mongodb, Most, Rest, fill, left};
 use super::fields::{Fields, find};
 use super::server::error;
 use crate::error::{Code, DictError};
-use crate::limits::{CHANGES_MAX, FIRST_WATERMARK_SECONDS, RESIDENT_BATCH_ROWS};
+use crate::limits::{CHANGES_MAX, RESIDENT_BATCH_ROWS};
 use crate::source::moment::{self, Moment};
 use crate::source::rows::Rows;
 use crate::source::select::Updates;
@@ -16,11 +16,6 @@ use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
 pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>) -> Result<Tail, DictError> {
     let (deadline, field) = (source.deadline(), updates.field.as_str());
     let since = watermark.map(|watermark| since(field, watermark)).transpose()?;
-    let lag_seconds = match (updates.lag_seconds, watermark) {
-        // Rows read while the first watermark is looked for may change before it is there.
-        (lag @ 1.., None) => lag + FIRST_WATERMARK_SECONDS,
-        (lag, _) => lag,
-    };
     let collection = source.connected.collection::<RawDocumentBuf>(&source.server.collection);
     source.ask(deadline, async {
         let last =
@@ -38,7 +33,7 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>)
                 collection.count_documents(since).max_time(left(deadline)).await.map_err(|e| error(&e))?
             }
         };
-        let next = latest.earlier(lag_seconds).ok_or_else(|| {
+        let next = latest.earlier(updates.lag_after(watermark)).ok_or_else(|| {
             let (latest, problem) = (latest.value(), moment::no_lag(updates.lag_seconds));
             DictError::new(Code::TypeMismatch, format!("UPDATE_FIELD {field} is {latest}: {problem}"))
         })?;
