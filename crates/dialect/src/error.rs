@@ -128,6 +128,7 @@ constructors! {
     table_not_empty = 705 "TABLE_NOT_EMPTY";
     cluster_doesnt_exist = 701 "CLUSTER_DOESNT_EXIST";
     access_denied = 497 "ACCESS_DENIED";
+    unknown_role = 511 "UNKNOWN_ROLE";
     authentication_failed = 516 "AUTHENTICATION_FAILED";
     cannot_detach_dictionary_as_table = 520 "CANNOT_DETACH_DICTIONARY_AS_TABLE";
     directory_in_use = 76 "CANNOT_OPEN_FILE";

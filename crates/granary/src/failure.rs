@@ -47,7 +47,7 @@ pub fn exit(result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{failure}");
+            complain!("{failure}");
             ExitCode::FAILURE
         }
     }

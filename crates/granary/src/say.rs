@@ -1,5 +1,5 @@
 //! Output of commands. A reader that closes early, as `head` does, is no failure: the command does the rest of its
-//! work. A full disk is one.
+//! work. A full disk is one. Where standard error cannot be written, there is nobody to tell.
 
 use std::io::{self, ErrorKind, Write, stdout};
 use std::process::ExitCode;
@@ -27,11 +27,19 @@ macro_rules! say {
     };
 }
 
+/// Prints a line on standard error, like `eprintln!`, which would panic where that is closed or full.
+macro_rules! complain {
+    ($($text:tt)*) => {{
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 /// The exit status of a command that ended with `status`, given whether its output was written.
 pub fn status(status: ExitCode) -> ExitCode {
     match UNWRITTEN.get() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("cannot write to standard output: {error}");
+            complain!("cannot write to standard output: {error}");
             ExitCode::FAILURE
         }
         _ => status,

@@ -97,6 +97,37 @@ fn a_reader_that_goes_early_is_no_failure() {
     assert!(error.contains("cannot write to standard output") && !error.contains("panicked"), "{error}");
 }
 
+/// The statement whose reader is gone ends, those behind it run, and nothing is left behind.
+#[test]
+fn statements_behind_one_whose_reader_is_gone_are_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (temporary, data) = (folder.path().join("tmp"), folder.path().join("data"));
+    std::fs::create_dir(&temporary).unwrap();
+    let local = |queries: &str, standard_error: Stdio, keeps: bool| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_granary"));
+        command.args(["local", "--time", "-q", queries]).env("TMPDIR", &temporary);
+        if keeps {
+            command.arg("--path").arg(&data);
+        }
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(standard_error).spawn().unwrap();
+        drop(child.stdout.take());
+        child.wait_with_output().unwrap()
+    };
+    let endless = "SELECT * FROM numbers(1000000000000)";
+    let creates = format!("{endless}; CREATE DATABASE behind");
+    let output = local(&creates, Stdio::piped(), true);
+    assert_eq!(failure(&output).0, 0, "{}", failure(&output).1);
+    let path = data.to_str().unwrap();
+    assert_eq!(answer(run(&["--path", path, "-q", "EXISTS DATABASE behind"])), "1\n");
+    assert_eq!(failure(&local(endless, Stdio::piped(), false)).0, 0);
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "the temporary folder is removed");
+    // Nor does it matter that nobody can be told how long they took, or what is wrong with one.
+    let full = || Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    assert_eq!(local(endless, full(), false).status.code(), Some(0));
+    assert_eq!(local("SELECT nosuch", full(), false).status.code(), Some(47));
+}
+
 #[test]
 fn errors_have_codes_words_and_a_status() {
     let (status, error) = failure(&run(&["-q", "SELECT dictGet('d.x', 'a', 1)"]));
@@ -301,7 +332,7 @@ fn signals_leave_no_temporary_folder_and_close_dictionaries() {
             .unwrap()
     };
     let statements = format!("{}; {fill}; {long}", odd_names("names", SSD, &log));
-    for (signal, status) in [("TERM", 143), ("INT", 130)] {
+    for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
         assert_eq!(stopped_by(signal, start(&[], &statements)), ("1000".to_owned(), Some(status)));
     }
     // Also while it waits for statements.

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{PoisonError, RwLock};
 
-use argon2::Argon2;
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::{Argon2, Params};
 use granary_sql::{Error, Rights};
 use sha2::{Digest, Sha256};
 
@@ -63,6 +63,13 @@ pub fn is_password_hash(text: &str) -> bool {
     PasswordHash::new(text).is_ok_and(|hash| hash.algorithm.as_str().starts_with("argon2"))
 }
 
+/// What it costs to verify a password with this hash.
+fn cost(hash: &str) -> u64 {
+    let hash = PasswordHash::new(hash).ok();
+    let parameters = hash.and_then(|hash| Params::try_from(&hash).ok()).unwrap_or_default();
+    u64::from(parameters.m_cost()) * u64::from(parameters.t_cost())
+}
+
 impl Users {
     /// These users; `None`: everybody is `default`, and may do anything.
     pub fn new(users: Option<Vec<User>>) -> Self {
@@ -74,7 +81,7 @@ impl Users {
             Password::Hashed(hash) => Some(hash.clone()),
             Password::None => None,
         };
-        let nobody = known.iter().find_map(hash);
+        let nobody = known.iter().filter_map(hash).max_by_key(|hash| cost(hash));
         let known = known.into_iter().map(|user| (user.name.clone(), user)).collect();
         Self { known, are_given, nobody, verified: RwLock::default() }
     }

@@ -33,6 +33,9 @@ pub const SESSION_SECONDS: u64 = 60;
 /// Maximum of [`SESSION_SECONDS`] that a request may set, as in ClickHouse.
 pub const SESSION_SECONDS_MAX: u64 = 3600;
 
+/// How often sessions whose time is over are dropped.
+pub const SESSION_CHECK_SECONDS: u64 = 10;
+
 /// Named sessions kept at once. A further one takes the place of an idle one.
 pub const SESSIONS_MAX: usize = 10_000;
 

@@ -9,7 +9,7 @@ pub fn add(session: &Session, patterns: &[String]) -> Result<(), Error> {
     for pattern in patterns {
         for path in files(pattern)? {
             // An error of one dictionary does not affect the others.
-            session.add_dictionaries(&path)?.iter().for_each(|error| eprintln!("{error}"));
+            session.add_dictionaries(&path)?.iter().for_each(|error| complain!("{error}"));
         }
     }
     Ok(())

@@ -53,8 +53,8 @@ Examples:
 
 Output formats: TabSeparated, CSV, JSON, JSONCompact, JSONEachRow, Pretty, PrettyCompact, Vertical, Values,
 RowBinary, Native, Parquet, Arrow, ArrowStream, Null and their relatives, such as TabSeparatedWithNames.
-Exit status: 0, or ClickHouse's error code modulo 256; 130 and 143 behind SIGINT and SIGTERM, which close
-dictionaries as any other end does.";
+Exit status: 0, or ClickHouse's error code modulo 256; 129, 130 and 143 behind SIGHUP, SIGINT and
+SIGTERM, which close dictionaries as any other end does.";
 
 /// Arguments of `granary local`.
 #[derive(Args)]
@@ -105,7 +105,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     match go(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            complain!("{error}");
             status(&error)
         }
     }

@@ -27,11 +27,11 @@ pub fn run(runner: &Runner) -> Result<(), Error> {
         match runner.session.split(&typed) {
             // The semicolon was inside a string that is still open.
             Err(error) if error.message.contains("Unterminated") => continue,
-            Err(error) => eprintln!("{error}"),
+            Err(error) => complain!("{error}"),
             Ok(statements) => {
                 for statement in statements {
                     if let Err(error) = runner.run(&statement) {
-                        eprintln!("{error}");
+                        complain!("{error}");
                         break;
                     }
                 }

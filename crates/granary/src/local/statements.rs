@@ -57,11 +57,11 @@ impl Runner<'_> {
         // The statement's resources are released by now.
         let Some(result) = result else { stop::wait_for_the_end() };
         if self.timing == Timing::Printed {
-            eprintln!("{:.3}", started.elapsed().as_secs_f64());
+            complain!("{:.3}", started.elapsed().as_secs_f64());
         }
         match result {
-            // The reader has closed its end: `granary local ... | head`.
-            Err(End::PipeClosed) => std::process::exit(0),
+            // The reader has closed its end, as in `granary local ... | head`: what follows is still done.
+            Err(End::PipeClosed) => Ok(()),
             Err(End::Failed(error)) => Err(error),
             Ok(()) => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: dictionaries are closed and the temporary folder is removed before the program ends.
+//! SIGINT, SIGTERM and SIGHUP: dictionaries are closed and the temporary folder is removed before the program ends.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use granary_sql::Session;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::Notify;
 
@@ -23,7 +23,9 @@ impl Stop {
     /// program without waiting for that.
     pub fn watch(session: &Arc<Session>) -> io::Result<Stop> {
         let asked = Arc::new(Notify::new());
-        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        // `nohup` has SIGHUP ignored, which stays so.
+        let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+        let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup))?;
         let (session, told) = (Arc::downgrade(session), Arc::clone(&asked));
         thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let mut closing = None;
@@ -53,7 +55,15 @@ fn close(session: &Weak<Session>, signal: i32) {
     }
 }
 
-/// The shell's exit status for a signal: 130 for SIGINT, 143 for SIGTERM.
+/// Whether the process ignores a signal, as the one that started it wanted.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
+
+/// The shell's exit status for a signal: 129 for SIGHUP, 130 for SIGINT, 143 for SIGTERM.
 fn status(signal: i32) -> i32 {
     128 + signal
 }

@@ -60,8 +60,9 @@ struct ConfiguredUser {
 pub enum ConfigError {
     #[error("{0}: cannot read: {1}")]
     Read(PathBuf, std::io::Error),
-    #[error("{0}: {1}")]
-    Parse(PathBuf, Box<toml::de::Error>),
+    /// The line itself is not shown: it may have a password.
+    #[error("{0}: line {1}: {2}")]
+    Parse(PathBuf, usize, String),
     #[error(
         "user {0}: give password_hash (`granary hash-password` makes one), or password, or password = \"\" for none"
     )]
@@ -110,7 +111,11 @@ impl Config {
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
         let text =
             std::fs::read_to_string(path).map_err(|error| ConfigError::Read(path.to_owned(), error))?;
-        toml::from_str(&text).map_err(|error| ConfigError::Parse(path.to_owned(), Box::new(error)))
+        toml::from_str(&text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            ConfigError::Parse(path.to_owned(), line, error.message().to_owned())
+        })
     }
 
     /// The users; `None`: the section is missing.
@@ -162,6 +167,13 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         Config::read(file.path()).map_err(|error| error.to_string())
+    }
+
+    /// An error says where it is, and shows no password.
+    #[test]
+    fn a_wrong_line_is_not_shown() {
+        let error = read("path = \"p\"\n[users.ann]\npasword = \"secret\"\n").unwrap_err();
+        assert!(error.contains("line 3: unknown field `pasword`") && !error.contains("secret"), "{error}");
     }
 
     #[test]

@@ -10,6 +10,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+
+use super::logging::LogFormat;
 
 /// Lines that wait at most.
 const LINES_MAX: usize = 8192;
@@ -20,16 +24,38 @@ const STOP_PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Default)]
 struct Queue {
     lines: VecDeque<Vec<u8>>,
-    /// Lines that found no room since the last one that was written.
+    /// Lines that found no room behind the last one in the queue.
     dropped: u64,
     /// A line is being written.
     is_writing: bool,
+}
+
+impl Queue {
+    /// A line that says how many were dropped, where some were.
+    fn gap(&mut self, format: LogFormat) -> Option<Vec<u8>> {
+        let dropped = std::mem::take(&mut self.dropped);
+        (dropped > 0).then(|| gap_line(dropped, format).into_bytes())
+    }
+}
+
+fn gap_line(dropped: u64, format: LogFormat) -> String {
+    let message = format!("{dropped} log lines were left out: nobody read them");
+    let mut time = String::new();
+    // A text takes whatever is written to it.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+    match format {
+        LogFormat::Text => format!("{time}  WARN {message}\n"),
+        LogFormat::Json => {
+            format!("{{\"timestamp\":\"{time}\",\"level\":\"WARN\",\"message\":\"{message}\"}}\n")
+        }
+    }
 }
 
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
+    format: LogFormat,
 }
 
 impl Shared {
@@ -39,9 +65,11 @@ impl Shared {
 
     fn push(&self, line: &[u8]) {
         let mut queue = self.lock();
-        match queue.lines.len() < LINES_MAX {
-            true => queue.lines.push_back(line.to_vec()),
-            false => queue.dropped += 1,
+        if queue.lines.len() < LINES_MAX {
+            let gap = queue.gap(self.format);
+            queue.lines.extend(gap.into_iter().chain([line.to_vec()]));
+        } else {
+            queue.dropped += 1;
         }
         self.changed.notify_all();
     }
@@ -50,18 +78,14 @@ impl Shared {
     fn write_all(&self, mut out: impl Write) {
         let mut queue = self.lock();
         loop {
-            let Some(line) = queue.lines.pop_front() else {
+            let line = queue.lines.pop_front().or_else(|| queue.gap(self.format));
+            let Some(line) = line else {
                 queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let dropped = std::mem::take(&mut queue.dropped);
             queue.is_writing = true;
             drop(queue);
             let _ = out.write_all(&line);
-            if dropped > 0 {
-                let _ = out
-                    .write_all(format!("({dropped} log lines were left out: nobody read them)\n").as_bytes());
-            }
             queue = self.lock();
             queue.is_writing = false;
             self.changed.notify_all();
@@ -80,9 +104,9 @@ pub struct LogGuard(Arc<Shared>);
 ///
 /// # Errors
 /// There is no standard error, or no thread.
-pub fn start() -> io::Result<(LogWriter, LogGuard)> {
+pub fn start(format: LogFormat) -> io::Result<(LogWriter, LogGuard)> {
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(Shared { format, ..Shared::default() });
     let given = Arc::clone(&shared);
     std::thread::Builder::new().name("log".to_owned()).spawn(move || given.write_all(stderr))?;
     Ok((LogWriter(Arc::clone(&shared)), LogGuard(shared)))
@@ -137,7 +161,7 @@ mod tests {
 
     #[test]
     fn lines_that_find_no_room_are_counted_and_nobody_waits() {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared { format: LogFormat::Json, ..Shared::default() });
         let ((open, gate), (written, lines)) = (channel(), channel());
         let given = Arc::clone(&shared);
         std::thread::spawn(move || given.write_all(Gated(gate, written)));
@@ -154,8 +178,13 @@ mod tests {
         let lines: Vec<String> =
             lines.iter().take(LINES_MAX + 2).map(|line| String::from_utf8(line).unwrap()).collect();
         assert_eq!(lines[..2], ["first\n", "0\n"]);
-        assert!(lines[2].starts_with("(5 log lines were left out"), "{}", lines[2]);
-        assert_eq!(lines[LINES_MAX + 1], format!("{}\n", LINES_MAX - 1));
+        assert_eq!(lines[LINES_MAX], format!("{}\n", LINES_MAX - 1));
+        let gap: serde_json::Value = serde_json::from_str(&lines[LINES_MAX + 1]).unwrap();
+        assert_eq!(gap["message"], "5 log lines were left out: nobody read them");
+        assert!(
+            gap["timestamp"].as_str().is_some_and(|time| time.starts_with("20") && time.ends_with('Z')),
+            "{gap}"
+        );
         drop(LogGuard(shared));
     }
 }

@@ -28,7 +28,7 @@ pub enum LogFormat {
 /// A word that is no level, and what else is no filter.
 pub fn start(filter: &str, format: LogFormat) -> Result<LogGuard, ConfigError> {
     let filter = parse(filter).ok_or_else(|| ConfigError::Log(filter.to_owned()))?;
-    let (writer, guard) = log_writer::start().map_err(ConfigError::NoLog)?;
+    let (writer, guard) = log_writer::start(format).map_err(ConfigError::NoLog)?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(writer)

@@ -15,7 +15,6 @@ mod volume_figures;
 mod volumes;
 
 use std::error::Error;
-use std::io::Write;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -149,7 +148,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Where it cannot be written there is nobody to tell.
-            let _ = writeln!(std::io::stderr(), "{error}");
+            complain!("{error}");
             ExitCode::FAILURE
         }
     }

@@ -85,8 +85,8 @@ fn what_is_wrong_with_one_is_nothing_to_the_others_and_each_is_found_from_everyw
     assert_eq!(answer.text(), "mine\n");
 }
 
-/// A dictionary that failed for a transient reason is tried again, though its file is unchanged; one that was dropped
-/// meanwhile is not.
+/// A dictionary that failed for a transient reason is tried again, though its file is unchanged, also where an earlier
+/// one of its name is in use; one that was dropped meanwhile is not.
 #[test]
 fn what_failed_once_is_tried_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,11 +114,29 @@ fn what_failed_once_is_tried_again() {
     assert_ne!(ask("late").status, 200);
     std::fs::remove_file(&caches).unwrap();
     std::fs::create_dir(&caches).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while ask("late").status != 200 {
-        assert!(Instant::now() < deadline, "{}", ask("late").text());
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    wait_until("the dictionary is made", || ask("late").status == 200);
     assert_eq!(ask("late").text(), "one\n");
     assert_ne!(ask("dropped").status, 200);
+
+    let elsewhere = files.join("elsewhere");
+    std::fs::write(&elsewhere, "a file where a folder is to be").unwrap();
+    let source = source.replace("one", "two");
+    let layout = layout.replace(&*caches.to_string_lossy(), &elsewhere.to_string_lossy());
+    let late = element("late", &format!("{source}{layout}"));
+    std::fs::write(&file, format!("<clickhouse>{late}</clickhouse>")).unwrap();
+    let failure = || served.sql("SELECT last_exception FROM system.dictionaries WHERE name = 'late'");
+    wait_until("the failure is shown", || failure() != "\n");
+    assert_eq!(ask("late").text(), "one\n");
+    std::fs::remove_file(&elsewhere).unwrap();
+    std::fs::create_dir(&elsewhere).unwrap();
+    wait_until("the new definition is in use", || ask("late").text() == "two\n");
+    assert_eq!(failure(), "\n");
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }

@@ -241,6 +241,16 @@ fn an_error_in_the_middle_breaks_the_answer_off() {
     assert!(!answer.ends_with(b"0\r\n\r\n"), "whoever reads it must not take it for whole");
     let text = String::from_utf8_lossy(&answer);
     assert!(!text.contains("DB::Exception"), "a text would be read as rows");
+
+    // In HTTP/1.0 nothing tells an answer that is broken off from a whole one: it is sent when it is known to be whole.
+    let keys: Vec<u8> = (0..20 * 8192u64).flat_map(u64::to_le_bytes).collect();
+    let mut connection = TcpStream::connect(served.host()).unwrap();
+    write!(connection, "POST /dictionary/d HTTP/1.0\r\nContent-Length: {}\r\n\r\n", keys.len()).unwrap();
+    connection.write_all(&keys).unwrap();
+    let mut answer = Vec::new();
+    connection.read_to_end(&mut answer).unwrap();
+    let text = String::from_utf8_lossy(&answer);
+    assert!(text.starts_with("HTTP/1.0 500") && text.contains("DB::Exception"), "{text:.200}");
 }
 
 /// 100 bytes for each key.
@@ -270,18 +280,18 @@ fn memory_does_not_grow_with_the_rows() {
     let before = served.memory_peak();
     for path in of("cached").into_iter().chain(of("direct")) {
         let rows = read_rows(&served, &path);
-        assert!((ROWS / 10 * 9..=ROWS).contains(&rows), "{path}: {rows} rows");
+        assert!((ROWS / 10 * 9..=ROWS + ROWS / 100).contains(&rows), "{path}: {rows} rows");
         let grown = served.memory_peak().saturating_sub(before);
         assert!(grown < 48 << 20, "{path}: {grown} bytes for {rows} rows");
     }
 }
 
-/// Counts rows of 109 bytes, after a head of a few hundred bytes, as they arrive.
+/// Counts rows of 109 bytes, after a head of a few hundred bytes, as they arrive. Between chunks are a few bytes more.
 fn read_rows(served: &Served, path: &str) -> u64 {
     let address = served.url.strip_prefix("http://").unwrap();
     let mut connection = TcpStream::connect(address).unwrap();
-    // No chunks: the end of the connection ends the rows.
-    connection.write_all(format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
     let mut buffer = vec![0; 1 << 16];
     let mut bytes = 0;
     while let Ok(read @ 1..) = connection.read(&mut buffer) {

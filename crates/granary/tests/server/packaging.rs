@@ -12,7 +12,7 @@ fn are_there<const N: usize>(folder: &Path, names: [&str; N]) -> [bool; N] {
 fn a_purge_removes_caches_and_neither_volumes_nor_what_people_put_there() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("granary");
-    for name in ["user_files", "user_scripts", "volumes", "metadata/default", "memcached"] {
+    for name in ["user_files", "user_scripts", "volumes", "metadata/default", "memcached", "fast/disks"] {
         std::fs::create_dir_all(root.join(name)).unwrap();
     }
     let volume = [
@@ -22,6 +22,12 @@ fn a_purge_removes_caches_and_neither_volumes_nor_what_people_put_there() {
         "volumes/v.state",
         "volumes/v.journal.0",
         "volumes/v.journal.1",
+        "user_files/w.volume",
+        "user_files/w.log",
+        "user_files/w.state",
+        "user_files/w.journal.0",
+        "fast/disks/x.volume",
+        "fast/disks/x.log",
     ];
     let kept = ["user_files/people.db", "user_scripts/ask.sh"];
     let caches = [
@@ -44,7 +50,7 @@ fn a_purge_removes_caches_and_neither_volumes_nor_what_people_put_there() {
     let script = script.replace("/var/lib/granary", root.to_str().unwrap());
     let status = Command::new("sh").args(["-c", &script, "postrm", "purge"]).status().unwrap();
     assert!(status.success());
-    assert_eq!(are_there(&root, volume), [true; 6]);
+    assert_eq!(are_there(&root, volume), [true; 12]);
     assert_eq!(are_there(&root, kept), [true; 2]);
     assert_eq!(are_there(&root, caches), [false; 10]);
 }

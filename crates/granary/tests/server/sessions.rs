@@ -93,7 +93,7 @@ fn get_changes_nothing_and_post_may_whoever_began_the_session() {
 #[test]
 fn further_sessions_take_the_place_of_idle_ones() {
     let (_folder, served) = served();
-    assert_eq!(served.post("/?session_id=mine", b"SET param_x = 7").status, 200);
+    assert_eq!(served.post("/?session_timeout=3600&session_id=mine", b"SET param_x = 7").status, 200);
     let connection = TcpStream::connect(served.host()).unwrap();
     let mut sending = connection.try_clone().unwrap();
     let sent = std::thread::spawn(move || {

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::http::Version;
 use granary_sql::Error;
 use granary_sql::format::Format;
 use tokio::sync::mpsc;
@@ -36,6 +37,14 @@ pub enum Delivery {
     OrCutOff,
     /// Once it is complete: an error replaces the answer, whenever it came.
     Whole,
+}
+
+impl Delivery {
+    /// That of rows which stand for themselves, by the version of the request: in HTTP/1.0 an answer ends where its
+    /// connection does, so that one which is cut off would look complete.
+    pub fn of_rows(version: Version) -> Self {
+        if version == Version::HTTP_10 { Self::Whole } else { Self::OrCutOff }
+    }
 }
 
 /// How an error in the middle of an answer is sent, as in ClickHouse since 25.11: in a block marked with the tag from

@@ -191,7 +191,7 @@ impl Chunks {
         }
         match self.stage {
             Stage::HeldToTheEnd => Err(self.refuse(Error::too_many_rows(format!(
-                "With wait_end_of_query an answer may have {ANSWER_BYTES_HELD_MAX} bytes; this one has more"
+                "With wait_end_of_query, or in HTTP/1.0, an answer may have {ANSWER_BYTES_HELD_MAX} bytes; this one has more"
             )))),
             _ => self.begin(),
         }

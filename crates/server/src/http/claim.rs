@@ -36,7 +36,8 @@ pub fn claim(method: &Method, headers: &HeaderMap, uri: &Uri) -> Result<Claim, W
         return Err(Wrong::OtherPage);
     }
     let key = header("x-clickhouse-key")?.unwrap_or_default();
-    match header("x-clickhouse-user")? {
+    // An empty name is none, as in ClickHouse.
+    match header("x-clickhouse-user")?.filter(|user| !user.is_empty()) {
         Some(user) => return Ok((Some(user), key)),
         None if !key.is_empty() => return Err(Wrong::NoUser),
         None => {}
@@ -144,6 +145,10 @@ mod tests {
         };
         assert_eq!(claimed("p"), Err(Wrong::NoUser));
         assert_eq!(claimed(""), Ok((Some("ann".to_owned()), "p".to_owned())));
+        let empty = (HeaderName::from_static("x-clickhouse-user"), HeaderValue::from_static(""));
+        let claimed =
+            claim(&Method::POST, &[empty].into_iter().collect(), &Uri::from_static("/?user=ann&password=p"));
+        assert_eq!(claimed, Ok((Some("ann".to_owned()), "p".to_owned())));
     }
 
     #[test]

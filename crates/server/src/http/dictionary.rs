@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::Path;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, Version};
 use axum::response::{IntoResponse, Response};
 use granary_dict::Dictionary;
 use granary_sql::Error;
@@ -59,48 +59,48 @@ impl Form {
 /// POST: the rows of the keys in the body, looked up while the body arrives.
 pub async fn look_up(
     caller: Caller,
+    version: Version,
     Path(name): Path<String>,
     UrlParameters(parameters): UrlParameters,
     body: Body,
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let session = caller.session();
-    let rows = form.rows;
+    let (rows, delivery) = (form.rows, Delivery::of_rows(version));
     // Checked before the body is waited for.
     session.check_dictionary(&name)?;
     let mut pieces = Pieces::of(&caller.app, body).await;
-    let body =
-        answer::written(&caller.app, Work::Lookup, Compression::None, Delivery::OrCutOff, move |out, _| {
-            let dictionary = session.dictionary(&name)?;
-            dictionary.definition().require_keys()?;
-            let schema = dictionary.definition().structure.schema();
-            let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
-            let mut keys = dictionary.key_reader(form.keys);
-            let mut gathered = 0;
-            let mut ended = false;
-            while !ended {
-                match pieces.next()? {
-                    Some(piece) => {
-                        gathered += piece.len();
-                        keys.push(&piece)?;
-                    }
-                    None => {
-                        ended = true;
-                        keys.finish()?;
-                    }
+    let body = answer::written(&caller.app, Work::Lookup, Compression::None, delivery, move |out, _| {
+        let dictionary = session.dictionary(&name)?;
+        dictionary.definition().require_keys()?;
+        let schema = dictionary.definition().structure.schema();
+        let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
+        let mut keys = dictionary.key_reader(form.keys);
+        let mut gathered = 0;
+        let mut ended = false;
+        while !ended {
+            match pieces.next()? {
+                Some(piece) => {
+                    gathered += piece.len();
+                    keys.push(&piece)?;
                 }
-                // A source is asked once for many keys, not for each piece of the body.
-                if ended || keys.len() >= KEYS_PER_LOOKUP || gathered >= KEY_BYTES_PER_LOOKUP {
-                    gathered = 0;
-                    let keys = keys.take()?;
-                    for range in ranges(keys.first().map_or(0, |column| column.len()), KEYS_PER_LOOKUP) {
-                        write_found(&dictionary, &schema, slice(&keys, range), &mut *writer)?;
-                    }
+                None => {
+                    ended = true;
+                    keys.finish()?;
                 }
             }
-            writer.finish(Statistics::default())
-        })
-        .await?;
+            // A source is asked once for many keys, not for each piece of the body.
+            if ended || keys.len() >= KEYS_PER_LOOKUP || gathered >= KEY_BYTES_PER_LOOKUP {
+                gathered = 0;
+                let keys = keys.take()?;
+                for range in ranges(keys.first().map_or(0, |column| column.len()), KEYS_PER_LOOKUP) {
+                    write_found(&dictionary, &schema, slice(&keys, range), &mut *writer)?;
+                }
+            }
+        }
+        writer.finish(Statistics::default())
+    })
+    .await?;
     Ok(rows_response(rows, body))
 }
 
@@ -172,23 +172,23 @@ pub async fn invalidate(
 /// GET: every row that is resident, or for a DIRECT dictionary every row of its source.
 pub async fn all_rows(
     caller: Caller,
+    version: Version,
     Path(name): Path<String>,
     UrlParameters(parameters): UrlParameters,
 ) -> Result<Response, Exception> {
     let form = Form::of_rows(&parameters)?;
     let session = caller.session();
-    let rows = form.rows;
-    let body =
-        answer::written(&caller.app, Work::Lookup, Compression::None, Delivery::OrCutOff, move |out, _| {
-            let dictionary = session.dictionary(&name)?;
-            let schema = dictionary.definition().rows().schema();
-            let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
-            for batch in dictionary.resident()? {
-                writer.write(&batch?)?;
-            }
-            writer.finish(Statistics::default())
-        })
-        .await?;
+    let (rows, delivery) = (form.rows, Delivery::of_rows(version));
+    let body = answer::written(&caller.app, Work::Lookup, Compression::None, delivery, move |out, _| {
+        let dictionary = session.dictionary(&name)?;
+        let schema = dictionary.definition().rows().schema();
+        let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
+        for batch in dictionary.resident()? {
+            writer.write(&batch?)?;
+        }
+        writer.finish(Statistics::default())
+    })
+    .await?;
     Ok(rows_response(rows, body))
 }
 

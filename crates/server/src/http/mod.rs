@@ -50,7 +50,7 @@ pub struct App {
     /// Where queries run.
     pub queries: Handle,
     pub users: Users,
-    sessions: Sessions,
+    sessions: Arc<Sessions>,
     metrics: Metrics,
     history: Arc<History>,
     refused_logins: Throttle,
@@ -60,13 +60,17 @@ impl App {
     pub fn new(session: Arc<Session>, queries: Handle, users: Users, neighbours: Neighbours) -> Self {
         let metrics = Metrics::new(Arc::clone(&session), neighbours.clone());
         let history = Arc::new(History::new(neighbours));
-        let (sessions, refused_logins) = (Sessions::default(), Throttle::default());
+        let (sessions, refused_logins) = (Arc::default(), Throttle::default());
         Self { session, queries, users, sessions, metrics, history, refused_logins }
     }
 
-    /// The task beside requests, which runs for ever.
+    /// The tasks beside requests, which run for ever.
     pub fn background(&self) -> impl Future<Output = ()> + Send + 'static {
-        Arc::clone(&self.history).watch(Arc::clone(&self.session))
+        let history = Arc::clone(&self.history).watch(Arc::clone(&self.session));
+        let sessions = Arc::clone(&self.sessions).watch();
+        async move {
+            tokio::join!(history, sessions);
+        }
     }
 }
 

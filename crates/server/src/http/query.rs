@@ -222,6 +222,10 @@ fn prepared(
     parameters: &Parameters,
     database: Option<&str>,
 ) -> Result<Arc<Leased>, Exception> {
+    if let Some(role) = parameters.get("role") {
+        let message = format!("There is no role `{role}`: the rights of a user are in the configuration");
+        return Err(Error::unknown_role(message).into());
+    }
     let lease = caller.app.sessions.find(caller, parameters)?;
     let settings = parameters.iter().filter(|(name, _)| !OF_THE_REQUEST.contains(&name.as_str()));
     let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();

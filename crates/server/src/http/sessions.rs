@@ -10,7 +10,7 @@ use granary_sql::{Error, Session};
 use super::App;
 use super::caller::Caller;
 use super::url::Parameters;
-use crate::limits::{SESSION_SECONDS, SESSION_SECONDS_MAX, SESSIONS_MAX};
+use crate::limits::{SESSION_CHECK_SECONDS, SESSION_SECONDS, SESSION_SECONDS_MAX, SESSIONS_MAX};
 
 /// A user and a name.
 type Key = (String, String);
@@ -72,6 +72,14 @@ impl Sessions {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Drops sessions whose time is over, for ever.
+    pub async fn watch(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(SESSION_CHECK_SECONDS)).await;
+            drop_expired(&mut self.lock());
+        }
+    }
+
     /// The session that a request names, or one for this request alone.
     ///
     /// # Errors
@@ -84,9 +92,8 @@ impl Sessions {
         let patience = patience(parameters)?;
         let is_on = |name: &str| parameters.get(name).is_some_and(|value| value == "1");
         let end = if is_on("close_session") { End::IsClosed } else { End::IsKept };
-        let now = Instant::now();
         let mut kept = self.lock();
-        kept.retain(|_, kept| !matches!(kept.usage, Usage::Idle { until, .. } if until <= now));
+        drop_expired(&mut kept);
         let key = (caller.user.clone(), name.clone());
         let session = match kept.get_mut(&key) {
             Some(Kept { usage: Usage::Taken, .. }) => {
@@ -116,6 +123,11 @@ impl Sessions {
         let place = Place { app: Arc::clone(&caller.app), key, patience, end };
         Ok(Lease { session, _place: Some(place) })
     }
+}
+
+fn drop_expired(kept: &mut HashMap<Key, Kept>) {
+    let now = Instant::now();
+    kept.retain(|_, kept| !matches!(kept.usage, Usage::Idle { until, .. } if until <= now));
 }
 
 /// How long a session is kept after a request.

@@ -19,6 +19,8 @@ pub(super) struct Origins(Mutex<BTreeMap<FullName, Origin>>);
 pub(super) struct Origin {
     pub path: String,
     pub home: Home,
+    /// Why the file's newest definition could not be made. An earlier one may be in use.
+    pub failure: Option<Error>,
 }
 
 /// Whether a file says which database a dictionary is in.
@@ -82,18 +84,20 @@ impl Catalogue {
             self.fail(&name, described.definition.ok(), error)?;
         }
         if !name.1.is_empty() {
-            self.origins.set(name, Origin { path: path.display().to_string(), home });
+            let failure = outcome.as_ref().err().cloned();
+            self.origins.set(name, Origin { path: path.display().to_string(), home, failure });
         }
         outcome
     }
 
-    /// Whether the dictionary could not be made when last tried: it has no name, or its entry is a failed one.
+    /// Whether the dictionary could not be made when last tried, though an earlier one of its name may be in use. One
+    /// that was dropped or replaced since has not failed.
     pub fn has_failed(&self, described: &XmlDictionary) -> bool {
         if described.name.is_empty() {
             return true;
         }
         let database = described.database.as_deref().unwrap_or(DEFAULT_DATABASE);
-        matches!(self.entry(database, &described.name), Some(Entry::Failed(_)))
+        self.origins.of(database, &described.name).is_some_and(|origin| origin.failure.is_some())
     }
 
     /// Leaves an identical or a detached dictionary alone.

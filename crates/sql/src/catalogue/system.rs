@@ -324,7 +324,8 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
     let mut rows = Vec::new();
     for database in catalogue.databases() {
         for (name, entry) in catalogue.entries(&database) {
-            let (state, definition, status) = match entry {
+            let origin = catalogue.origins.of(&database, &name);
+            let (state, definition, mut status) = match entry {
                 Entry::Open(dictionary) => {
                     let status = dictionary.status();
                     (status.state.name(), Some(dictionary.definition().clone()), status)
@@ -338,7 +339,14 @@ fn rows(catalogue: &Catalogue) -> Vec<Row> {
                 Entry::Table(_) => continue,
             };
             // As in ClickHouse, a dictionary whose file names no database is in none.
-            let (shown, origin) = match catalogue.origins.of(&database, &name) {
+            // The dictionary that is in use may be an earlier one than its file describes.
+            if let Some(error) = origin.as_ref().and_then(|origin| origin.failure.as_ref())
+                && status.last_exception.is_empty()
+            {
+                status.last_exception = error.to_string();
+                status.error_count = 1;
+            }
+            let (shown, origin) = match origin {
                 Some(origin) if origin.home == Home::Everywhere => (String::new(), origin.path),
                 Some(origin) => (database.clone(), origin.path),
                 None => (database.clone(), format!("{database}.{name}")),
