@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
-use granary_dialect::statement::{self, Command, Effect, Noun, Statement};
-use granary_dialect::{Error, Result};
-use granary_dict::{Definition, Dictionary, XmlDictionary, parse_xml_each};
+use granary_dialect::statement::{self, Command, Effect, Statement};
+use granary_dialect::{Error, FullName, Result};
+use granary_dict::{Dictionary, XmlDictionary, parse_xml_each};
 
 use crate::asker::Asker;
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, FolderLock};
@@ -259,27 +259,12 @@ impl Session {
         chosen
     }
 
-    /// The definition of the dictionary `name`, or `database.name`; `None` if its metadata cannot be read.
-    ///
-    /// # Errors
-    /// BAD_ARGUMENTS if there is none.
-    pub(crate) fn definition(&self, name: &str) -> Result<Option<Definition>> {
-        let full = self.full_name(name);
-        let (database, table) = full.split_once('.').unwrap_or_default();
-        match self.catalogue().entry(database, table) {
-            Some(entry) if entry.noun() == Noun::Dictionary => Ok(entry.definition().cloned()),
-            _ => Err(Error::bad_arguments(format!("Dictionary (`{name}`) not found"))),
-        }
-    }
-
     /// The dictionary `name`, or `database.name`.
     ///
     /// # Errors
     /// BAD_ARGUMENTS if there is none, ACCESS_DENIED, or the error of opening it.
     pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
-        let full = self.full_name(name);
-        self.rights.check_read(&self.user, &full)?;
-        self.catalogue().dictionary(&full)
+        self.dictionary_of(&self.named(name)?)
     }
 
     /// Checks that there is a dictionary `name`, or `database.name`, without opening it.
@@ -287,15 +272,22 @@ impl Session {
     /// # Errors
     /// BAD_ARGUMENTS if there is none, and ACCESS_DENIED.
     pub fn check_dictionary(&self, name: &str) -> Result<()> {
-        self.rights.check_read(&self.user, &self.full_name(name))?;
-        self.definition(name).map(drop)
+        let full_name = self.named(name)?;
+        self.rights.check_read(&self.user, &full_name.to_string())?;
+        self.catalogue().check_dictionary(&full_name)
     }
 
-    fn full_name(&self, name: &str) -> String {
-        match name.contains('.') {
-            true => name.to_owned(),
-            false => self.catalogue().full_name(&self.database(), name),
-        }
+    /// The dictionary `name`, or `database.name`, if there is one.
+    ///
+    /// # Errors
+    /// BAD_ARGUMENTS if several are shown so.
+    pub(crate) fn named(&self, text: &str) -> Result<FullName> {
+        self.catalogue().named(&self.database(), text)
+    }
+
+    fn dictionary_of(&self, name: &FullName) -> Result<Arc<Dictionary>> {
+        self.rights.check_read(&self.user, &name.to_string())?;
+        self.catalogue().dictionary(name)
     }
 
     /// The dictionary `name`, or `database.name`, for forgetting or renewing its entries.
@@ -303,7 +295,15 @@ impl Session {
     /// # Errors
     /// The errors of `dictionary`, and READONLY.
     pub fn dictionary_to_renew(&self, name: &str) -> Result<Arc<Dictionary>> {
-        let dictionary = self.dictionary(name)?;
+        self.renewable(&self.named(name)?)
+    }
+
+    /// A dictionary, for forgetting or renewing its entries.
+    ///
+    /// # Errors
+    /// The errors of [`dictionary_to_renew`](Self::dictionary_to_renew).
+    pub(crate) fn renewable(&self, name: &FullName) -> Result<Arc<Dictionary>> {
+        let dictionary = self.dictionary_of(name)?;
         self.rights.check_renew(&self.user, &dictionary.definition().full_name())?;
         Ok(dictionary)
     }
@@ -323,7 +323,8 @@ impl Session {
 
     /// All dictionaries as `database.name`; `None`: it is not open.
     pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
-        self.catalogue().dictionaries()
+        let dictionaries = self.catalogue().dictionaries().into_iter();
+        dictionaries.map(|(name, dictionary)| (name.to_string(), dictionary)).collect()
     }
 
     /// Ends the session while others still hold it: dictionaries are closed once no statement uses them, waiting at

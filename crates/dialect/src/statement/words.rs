@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use super::command::Missing;
 use super::spelled::spelled;
 use crate::error::{Error, Result};
+use crate::full_name::FullName;
 
 /// The remaining tokens of a statement.
 pub struct Words<'a> {
@@ -70,11 +71,15 @@ impl<'a> Words<'a> {
         let name = match self.tokens {
             [Token::SingleQuotedString(text), rest @ ..] => {
                 self.tokens = rest;
-                match text.split_once('.') {
-                    Some((database, name)) => {
-                        Name { database: Some(database.to_owned()), name: name.to_owned() }
+                let mut readings = FullName::readings(text);
+                match (readings.next(), readings.next()) {
+                    (None, _) => Name { database: None, name: text.clone() },
+                    (Some(name), None) => Name { database: Some(name.database), name: name.name },
+                    (Some(_), Some(_)) => {
+                        return Err(Error::bad_arguments(format!(
+                            "'{text}' may be several names: write the database and the name in backticks"
+                        )));
                     }
-                    None => Name { database: None, name: text.clone() },
                 }
             }
             _ => {

@@ -11,14 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use granary_dialect::statement::Noun;
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Code, CreateDictionary, Definition, Dictionary, Existing, LayoutKind};
 
 use super::moves::{hold, openings};
 use super::store::Step;
-use super::{
-    Catalogue, Dictionaries, Entry, Failure, FullName, already_exists, open_entry, unknown_database,
-};
+use super::{Catalogue, Dictionaries, Entry, Failure, already_exists, open_entry, unknown_database};
 
 /// How the files of a new dictionary relate to those of the one it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +35,7 @@ impl Catalogue {
         let mut definition = statement.definition;
         let database = definition.database.get_or_insert_with(|| database.to_owned()).clone();
         definition.settle(&database);
-        let full_name = (database, definition.name.clone());
+        let full_name = FullName::new(database, &definition.name);
         let changing = self.changing();
         let replaced = self.replace(statement.existing, definition, &full_name);
         self.finish(self.store.notes_of(&full_name));
@@ -55,7 +53,7 @@ impl Catalogue {
         definition: Definition,
         full_name: &FullName,
     ) -> Result<Option<Entry>> {
-        let (database, name) = full_name;
+        let FullName { database, name } = full_name;
         let databases = self.settled(|known| known == (database, name));
         let Some(dictionaries) = databases.get(database) else { return Err(unknown_database(database)) };
         match (dictionaries.get(name).map(Entry::noun), existing) {
@@ -197,7 +195,7 @@ impl Catalogue {
         old: Arc<Dictionary>,
         definition: &Definition,
     ) -> Result<Entry> {
-        let (database, name) = full_name;
+        let FullName { database, name } = full_name;
         let old_definition = old.definition().clone();
         let error = Error::timeout_exceeded(format!("Dictionary {database}.{name} is being replaced"));
         let definition_of_old = Some(Box::new(old_definition.clone()));
@@ -228,16 +226,14 @@ impl Catalogue {
     ) -> Result<()> {
         let Some(file) = self.data_file(definition) else { return Ok(()) };
         let owners = self.owners(databases, &file)?;
-        let Some((other_database, other)) =
-            owners.iter().find(|owner| (owner.0.as_str(), owner.1.as_str()) != (database, name))
-        else {
-            return Ok(());
-        };
-        let is_attached = databases.get(other_database).is_some_and(|entries| entries.contains_key(other));
+        let is_other = |owner: &&FullName| (owner.database.as_str(), owner.name.as_str()) != (database, name);
+        let Some(other) = owners.iter().find(is_other) else { return Ok(()) };
+        let entries = databases.get(&other.database);
+        let is_attached = entries.is_some_and(|entries| entries.contains_key(&other.name));
         let detached = if is_attached { "" } else { " (detached)" };
         let file = file.display();
         Err(Error::bad_arguments(format!(
-            "PATH {file} is in use by dictionary {other_database}.{other}{detached}; each dictionary needs its own"
+            "PATH {file} is in use by dictionary {other}{detached}; each dictionary needs its own"
         )))
     }
 }

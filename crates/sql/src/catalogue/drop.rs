@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use granary_dialect::statement::Missing;
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, Dictionary, Environment, LayoutKind};
 
 use super::moves::{hold, openings};
 use super::store::Note;
-use super::{Catalogue, Dictionaries, Entry, FullName, unknown_database};
+use super::{Catalogue, Dictionaries, Entry, unknown_database};
 
 impl Catalogue {
     /// DROP DICTIONARY.
     pub fn drop_dictionary(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
-        let full_name = (database.to_owned(), name.to_owned());
+        let full_name = FullName::new(database, name);
         let changing = self.changing();
-        let databases = self.settled(|known| known == (&full_name.0, &full_name.1));
+        let databases = self.settled(|known| known == (&full_name.database, &full_name.name));
         match (databases.get(database).and_then(|entries| entries.get(name)), missing) {
             (Some(Entry::Table(_)), _) => {
                 let message = format!("{database}.{name} is a table, not a dictionary; use DROP TABLE");
@@ -119,7 +119,7 @@ impl Catalogue {
             .flat_map(|(database, entries)| entries.iter().map(move |(name, entry)| (database, name, entry)));
         let attached = entries
             .filter(|(_, _, entry)| entry.definition().is_some_and(has))
-            .map(|(database, name, _)| (database.clone(), name.clone()));
+            .map(|(database, name, _)| FullName::new(database, name));
         let detached = self.store.detached(is_known)?.into_iter();
         Ok(attached.chain(detached.filter(|(_, definition)| has(definition)).map(|(name, _)| name)).collect())
     }

@@ -4,6 +4,7 @@ mod collections;
 mod columns;
 mod configured;
 mod create;
+mod dictionary_names;
 mod dictionary_table;
 mod drop;
 mod folder_lock;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::{Duration, Instant};
 
 use granary_dialect::statement::{Missing, Noun};
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, Dictionary, Environment, Helpers, Waiting};
 
 use configured::{Home, Origins};
@@ -28,7 +29,6 @@ pub use dictionary_table::DictionaryTable;
 pub use dictionary_table::columns_of as definition_columns;
 pub use folder_lock::FolderLock;
 pub use local_table::{LocalTable, VIEW, View};
-pub use moves::FullName;
 pub use provider::Databases;
 use store::Store;
 pub use system::SETTINGS_TABLE;
@@ -204,12 +204,12 @@ impl Catalogue {
             .collect()
     }
 
-    /// All dictionaries as `database.name`; `None`: it is not open.
-    pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
+    /// All dictionaries; `None`: it is not open.
+    pub fn dictionaries(&self) -> Vec<(FullName, Option<Arc<Dictionary>>)> {
         let of_database = |database: String| {
             self.entries(&database).into_iter().filter_map(move |(name, entry)| match entry {
-                Entry::Open(dictionary) => Some((format!("{database}.{name}"), Some(dictionary))),
-                Entry::Failed(_) | Entry::Unloaded(_) => Some((format!("{database}.{name}"), None)),
+                Entry::Open(dictionary) => Some((FullName::new(&database, name), Some(dictionary))),
+                Entry::Failed(_) | Entry::Unloaded(_) => Some((FullName::new(&database, name), None)),
                 Entry::Table(_) => None,
             })
         };
@@ -235,15 +235,15 @@ impl Catalogue {
         }
     }
 
-    /// Finds a dictionary by its full name, `db.name`.
-    pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
-        let entry = name.split_once('.').and_then(|(database, name)| self.usable(database, name));
-        match entry {
+    /// The dictionary of a name, opened if it is not.
+    ///
+    /// # Errors
+    /// BAD_ARGUMENTS if there is none, or the error of opening it.
+    pub fn dictionary(&self, name: &FullName) -> Result<Arc<Dictionary>> {
+        match self.usable(&name.database, &name.name) {
             Some(Entry::Open(dictionary)) => Ok(dictionary),
             Some(Entry::Failed(failure)) => Err(failure.error),
-            Some(Entry::Table(_) | Entry::Unloaded(_)) | None => {
-                Err(Error::bad_arguments(format!("Dictionary (`{name}`) not found")))
-            }
+            Some(Entry::Table(_) | Entry::Unloaded(_)) | None => Err(not_found(name)),
         }
     }
 
@@ -285,7 +285,7 @@ impl Catalogue {
             Some(Entry::Failed(Failure { definition: Some(_), .. })) => self.open_again(database, name),
             Some(Entry::Failed(failure)) => Err(failure.error),
             Some(Entry::Table(_) | Entry::Unloaded(_)) | None => {
-                Err(Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found")))
+                Err(not_found(FullName::new(database, name)))
             }
         }
     }
@@ -336,13 +336,15 @@ fn opened(definition: Definition, environment: &Environment) -> Result<Arc<Dicti
 }
 
 /// The error for a name that is taken.
-fn already_exists(noun: Noun, (database, name): &FullName) -> Error {
+fn already_exists(noun: Noun, name: &FullName) -> Error {
     match noun {
-        Noun::Table => Error::table_already_exists(format!("Table {database}.{name} already exists")),
-        Noun::Dictionary => {
-            Error::dictionary_already_exists(format!("Dictionary {database}.{name} already exists"))
-        }
+        Noun::Table => Error::table_already_exists(format!("Table {name} already exists")),
+        Noun::Dictionary => Error::dictionary_already_exists(format!("Dictionary {name} already exists")),
     }
+}
+
+fn not_found(dictionary: impl std::fmt::Display) -> Error {
+    Error::bad_arguments(format!("Dictionary (`{dictionary}`) not found"))
 }
 
 fn unknown_database(name: &str) -> Error {

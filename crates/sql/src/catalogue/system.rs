@@ -19,15 +19,15 @@ use crate::settings::{KNOWN, Said, Setting};
 use crate::tables::numbers::Numbers;
 use crate::tables::provider::{Provider, Table, Wanted};
 
-/// The table whose rows depend on the settings of the query that reads it.
-pub const SETTINGS_TABLE: &str = "system.settings";
+/// The table of the system database whose rows depend on the settings of the query that reads it.
+pub const SETTINGS_TABLE: &str = "settings";
 
 /// A table of the system database, made on demand.
 pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     if name == "numbers" {
         return Ok(Some(Provider::of(Numbers { first: 0, rows: u64::MAX })));
     }
-    if name == "settings" {
+    if name == SETTINGS_TABLE {
         return Ok(Some(Provider::of(SettingsTable { schema: settings(&Said::default())?.schema() })));
     }
     if name == "dictionaries" {
@@ -49,7 +49,7 @@ fn rows_of(catalogue: &Catalogue, name: &str) -> Result<Option<RecordBatch>> {
         "events" => events(catalogue)?,
         "metrics" => metrics(catalogue)?,
         "named_collections" => named_collections(catalogue)?,
-        "settings" => settings(&Said::default())?,
+        SETTINGS_TABLE => settings(&Said::default())?,
         "tables" => tables(catalogue)?,
         _ => return Ok(None),
     }))

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use granary_dialect::statement::{Missing, Noun};
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 
-use super::{Catalogue, Entry, FullName, LocalTable, View, already_exists, unknown_database};
+use super::{Catalogue, Entry, LocalTable, View, already_exists, unknown_database};
 
 impl Catalogue {
     /// CREATE TABLE.
@@ -13,7 +13,7 @@ impl Catalogue {
         let _changing = self.changing();
         let mut databases = self.write();
         let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
-        let full_name = (database.to_owned(), name.to_owned());
+        let full_name = FullName::new(database, name);
         match (entries.get(name), exists) {
             (Some(_), Missing::IsFine) => Ok(()),
             (Some(entry), Missing::IsError) => Err(already_exists(entry.noun(), &full_name)),
@@ -55,7 +55,7 @@ impl Catalogue {
         let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
         match entries.get(name) {
             Some(Entry::Table(table)) if table.view.is_some() => {}
-            None => self.check_not_detached(&(database.to_owned(), name.to_owned()))?,
+            None => self.check_not_detached(&FullName::new(database, name))?,
             Some(_) => return Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
         }
         entries.insert(name.to_owned(), Entry::Table(Arc::new(view)));
@@ -128,7 +128,7 @@ impl Catalogue {
 
     /// Refuses a table that dictionaries read their rows from, except dictionaries of the database `going`, which is
     /// dropped as well. A dictionary that is its own source does not count.
-    pub fn check_unread(&self, (database, name): &FullName, going: Option<&str>) -> Result<()> {
+    pub fn check_unread(&self, FullName { database, name }: &FullName, going: Option<&str>) -> Result<()> {
         let databases = self.read();
         let reads = |entry: &Entry| entry.definition().is_some_and(|it| it.reads_own_table(database, name));
         let readers: Vec<String> = databases

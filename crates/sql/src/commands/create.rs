@@ -12,7 +12,7 @@ use granary_dict::{DataType, Times};
 
 use super::engines;
 use super::insert::with_rows;
-use crate::catalogue::{LocalTable, VIEW, View, definition_columns};
+use crate::catalogue::{Entry, LocalTable, VIEW, View, definition_columns};
 use crate::query;
 use crate::session::Session;
 use crate::tables::local as tables;
@@ -133,11 +133,16 @@ async fn dictionary_table(
         true => dictionary.replace([' ', '`'], ""),
         false => one_text(session, dictionary).await?,
     };
-    if let Some(definition) = session.definition(&name)? {
-        let known = definition_columns(&definition, Times::Hidden).0;
+    let full_name = session.named(&name)?;
+    session.catalogue().check_dictionary(&full_name)?;
+    let entry = session.catalogue().entry(&full_name.database, &full_name.name);
+    if let Some(definition) = entry.as_ref().and_then(Entry::definition) {
+        let known = definition_columns(definition, Times::Hidden).0;
         columns.iter().try_for_each(|column| check_column(column, &known, &name))?;
     }
-    let name = name.split('.').map(quoted).collect::<Vec<_>>().join(".");
+    // A held `Arc` would count as use by a query.
+    drop(entry);
+    let name = format!("{}.{}", quoted(&full_name.database), quoted(&full_name.name));
     let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
     let text = format!("SELECT {} FROM {name}", list.join(", "));
     let view = View { text, head: 0, database: session.database() };

@@ -11,10 +11,10 @@ use datafusion::sql::sqlparser::ast::{Expr, visit_expressions};
 use granary_dialect::rewrite::secret_name;
 use granary_dialect::statement::{ParsedQuery, parse_expression, quoted};
 use granary_dialect::types::CLICKHOUSE_TYPE;
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{DataType, Format, RowReader};
 
-use crate::catalogue::{FullName, LocalTable};
+use crate::catalogue::LocalTable;
 use crate::query;
 use crate::session::Session;
 use crate::tables::given::Lent;
@@ -24,7 +24,7 @@ use crate::tables::provider::Table;
 /// Puts rows into the table that INSERT names.
 async fn put(
     session: &Session,
-    (database, name): &FullName,
+    FullName { database, name }: &FullName,
     columns: Option<&[String]>,
     batches: &[RecordBatch],
 ) -> Result<()> {
@@ -65,7 +65,7 @@ pub async fn data(
         let known: Vec<&str> = Format::names().collect();
         Error::unknown_format(format!("Rows cannot be read as {format}; use {}", known.join(", ")))
     })?;
-    let schema = session.catalogue().local_table(&to.0, &to.1)?.schema();
+    let schema = session.catalogue().local_table(&to.database, &to.name)?.schema();
     let columns = columns.unwrap_or_else(|| schema.fields().iter().map(|f| f.name().clone()).collect());
     let typed = |name: &String| -> Result<(String, DataType)> {
         let field = schema.field_with_name(name);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch, UInt8Array};
 use datafusion::arrow::compute::filter_record_batch;
 use granary_dialect::statement::{Listed, Name, Noun, ObjectKind, ShowNames};
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Form, identifier};
 
 use super::insert::lend;
 use super::texts;
-use crate::catalogue::{Entry, FullName, SYSTEM_DATABASE};
+use crate::catalogue::{Entry, SYSTEM_DATABASE};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
@@ -43,7 +43,7 @@ fn readable(session: &Session, database: Option<String>, table: &str) -> Result<
 }
 
 /// SHOW CREATE.
-pub fn create(session: &Session, kind: ObjectKind, (database, name): FullName) -> Result<Output> {
+pub fn create(session: &Session, kind: ObjectKind, FullName { database, name }: FullName) -> Result<Output> {
     session.rights().check_read(session.user(), &format!("{database}.{name}"))?;
     let wrong = |what: &str| Error::bad_arguments(format!("`{database}`.`{name}` is not a {what}"));
     let sql = match session.catalogue().entry(&database, &name) {

@@ -67,7 +67,7 @@ impl KeysFunction {
             let what = format!("Illegal type of second argument of function {NAME}, expected one name");
             return Err(Error::illegal_type(what).into());
         }
-        let dictionary = self.catalogue.dictionary(dictionary)?;
+        let dictionary = self.catalogue.dictionary_shown_as(dictionary)?;
         let definition = dictionary.definition();
         let Some(place) = definition.attribute_index(attribute) else {
             let what = format!("Dictionary {} has no attribute '{attribute}'", definition.full_name());
