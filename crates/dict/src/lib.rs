@@ -8,6 +8,7 @@
 )]
 
 mod answer;
+mod cache_store;
 mod config;
 mod ddl;
 mod definition;
@@ -30,7 +31,6 @@ mod row;
 mod source;
 mod status;
 mod storage;
-mod store;
 mod structure;
 mod tokens;
 mod types;

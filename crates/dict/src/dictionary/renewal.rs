@@ -1,12 +1,13 @@
 //! Freshness on demand: entries are forgotten or asked for anew before their lifetime is over.
 
-use super::{Dictionary, direct_claim};
+use super::Dictionary;
+use super::requests::direct_claim;
+use crate::cache_store::CacheStore;
 use crate::environment::Place;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{Batch, FlightTable, lock, unique};
 use crate::row::KeyBatch;
-use crate::store::Store;
 use arrow::array::ArrayRef;
 use granary_cache::Key;
 use std::sync::atomic::Ordering;
@@ -119,7 +120,7 @@ impl Dictionary {
             }
         };
         self.fetch(&mut batch, place, claim, &rows, &places, deadline)?;
-        self.core.loader.storage.store().map_or(Ok(()), Store::sync_changes)?;
+        self.core.loader.storage.store().map_or(Ok(()), CacheStore::sync_changes)?;
         Ok(batch.finish().found().true_count())
     }
 

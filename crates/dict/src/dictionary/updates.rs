@@ -1,13 +1,13 @@
 //! UPDATE_FIELD: rows that were changed in the source are asked for anew if they are cached, and others left alone.
 
 use super::Dictionary;
+use crate::cache_store::CacheStore;
 use crate::config::Expired;
 use crate::environment::Place;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{call_source, caught, lock};
 use crate::source::{Changes, Tail, Updates};
-use crate::store::Store;
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use granary_cache::{Key, Outcome};
 use std::sync::{Arc, Weak};
@@ -120,7 +120,12 @@ impl Dictionary {
     }
 
     /// Makes the first look: finds the watermark from which changes are searched.
-    fn look_first(&self, known: &mut Known, updates: &Updates, store: &Store) -> Result<usize, DictError> {
+    fn look_first(
+        &self,
+        known: &mut Known,
+        updates: &Updates,
+        store: &CacheStore,
+    ) -> Result<usize, DictError> {
         let began = Instant::now();
         // From here on no row is cached that was asked for before this look.
         self.forget_requests();
@@ -152,7 +157,7 @@ impl Dictionary {
     }
 
     /// Asks anew for the keys of `keys` that are cached; a key that is gone is then cached as absent.
-    fn renew_cached(&self, store: &Store, keys: &[ArrayRef]) -> Result<usize, DictError> {
+    fn renew_cached(&self, store: &CacheStore, keys: &[ArrayRef]) -> Result<usize, DictError> {
         let count = keys.first().map_or(0, |column| column.len());
         if count == 0 {
             return Ok(0);

@@ -3,10 +3,10 @@
 use super::found::Found;
 use super::load::Loader;
 use crate::answer::AnswerRows;
+use crate::cache_store::CacheStore;
 use crate::config::Expired;
 use crate::error::DictError;
 use crate::row::{Decoder, KeyBatch};
-use crate::store::Store;
 use arrow::array::BooleanArray;
 use arrow::buffer::BooleanBuffer;
 use granary_cache::{Key, Outcome};
@@ -50,7 +50,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Looks `rows` up in the cache: one batch.
-    pub fn probe(&mut self, store: &Store, rows: &[u32], freshness: Freshness, loader: &Loader) {
+    pub fn probe(&mut self, store: &CacheStore, rows: &[u32], freshness: Freshness, loader: &Loader) {
         let hasher = store.cache().hasher();
         let hashed: Vec<Key<'_>> = rows.iter().map(|&row| hasher.key(self.keys.get(row as usize))).collect();
         let mut found = [rows.len(), 0].map(|capacity| Found::new(&self.decoder, capacity));
