@@ -12,7 +12,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
 use datafusion::physical_plan::collect;
 use datafusion::sql::parser::Statement;
-use granary_dict::Waiting;
+use granary_dict::WaitLimit;
 
 /// A user in a database of dictionaries.
 struct Somebody;
@@ -43,7 +43,7 @@ impl Scope for Somebody {
 async fn answer(sql: &str) -> Result<Vec<[String; 3]>> {
     let builder = SessionStateBuilder::new().with_config(configuration());
     let context = SessionContext::new_with_state(planning(builder, Vec::new()).build());
-    functions::register(&context, &Waiting::new(|wait| wait()))?;
+    functions::register(&context, &WaitLimit::new(|wait| wait()))?;
     let mut state = context.state();
     let ParsedQuery { mut statement, named, .. } = parse_query(sql, 0)?;
     rewrite(&mut statement, named, &Somebody)?;

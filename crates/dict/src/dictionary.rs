@@ -42,7 +42,7 @@ pub(crate) struct Core {
     opened_at: AtomicU64,
     /// Whether it was ever used.
     used: AtomicBool,
-    known: Mutex<updates::Known>,
+    known: Mutex<updates::ChangesKnown>,
 }
 
 impl Dictionary {
@@ -123,7 +123,7 @@ impl Dictionary {
             opened_at: AtomicU64::new(environment.clock.now()),
             used: AtomicBool::new(false),
             loader: Arc::new(loader),
-            known: Mutex::new(updates::Known::since(watermark)),
+            known: Mutex::new(updates::ChangesKnown::since(watermark)),
         };
         Ok(Dictionary { core: Arc::new(core), definition })
     }

@@ -37,7 +37,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             let definition = definition.with_uuid();
             catalogue.create(CreateDictionary { existing, definition }, &session.database())?;
         }
-        Command::Drop { dropped, names, missing, if_empty } => {
+        Command::Drop { dropped, names, if_missing, if_empty } => {
             for name in names.into_iter().map(full) {
                 if if_empty {
                     catalogue.check_empty(&name.database, &name.name)?;
@@ -48,9 +48,11 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                     check_unread(session, &name, None)?;
                 }
                 match dropped {
-                    Dropped::Dictionary => catalogue.drop_dictionary(&name.database, &name.name, missing)?,
-                    Dropped::Table => catalogue.drop_table(&name.database, &name.name, missing)?,
-                    Dropped::View => catalogue.drop_view(&name.database, &name.name, missing)?,
+                    Dropped::Dictionary => {
+                        catalogue.drop_dictionary(&name.database, &name.name, if_missing)?
+                    }
+                    Dropped::Table => catalogue.drop_table(&name.database, &name.name, if_missing)?,
+                    Dropped::View => catalogue.drop_view(&name.database, &name.name, if_missing)?,
                 }
             }
         }
@@ -84,10 +86,10 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             }
         }
         Command::Exchange { noun, one, other } => catalogue.exchange(noun, &full(one), &full(other))?,
-        Command::DetachDictionary { name, missing, permanently } => {
-            catalogue.detach(&full(name), missing, permanently)?;
+        Command::DetachDictionary { name, if_missing, permanently } => {
+            catalogue.detach(&full(name), if_missing, permanently)?;
         }
-        Command::AttachDictionary { name, exists } => catalogue.attach(&full(name), exists)?,
+        Command::AttachDictionary { name, if_exists } => catalogue.attach(&full(name), if_exists)?,
         Command::UnloadDictionary(name) => catalogue.unload(&full(name))?,
         Command::UnloadDictionaries => {
             for database in catalogue.databases() {
@@ -96,9 +98,9 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
                 }
             }
         }
-        Command::Truncate { name, missing } => {
+        Command::Truncate { name, if_missing } => {
             let FullName { database, name } = full(name);
-            catalogue.truncate(&database, &name, missing)?;
+            catalogue.truncate(&database, &name, if_missing)?;
         }
         Command::Optimize(name) => {
             let FullName { database, name } = full(name);
@@ -152,12 +154,12 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::Collection { name, change } => catalogue.change_collection(&name, change)?,
         Command::Use(database) => session.set_database(&database)?,
-        Command::CreateDatabase { name, exists } => catalogue.create_database(&name, exists)?,
-        Command::DropDatabase { name, missing } => {
+        Command::CreateDatabase { name, if_exists } => catalogue.create_database(&name, if_exists)?,
+        Command::DropDatabase { name, if_missing } => {
             for (table, _) in catalogue.entries(&name) {
                 check_unread(session, &FullName::new(&name, table), Some(&name))?;
             }
-            catalogue.drop_database(&name, missing)?;
+            catalogue.drop_database(&name, if_missing)?;
             session.leave_database(&name);
         }
         Command::ExplainEstimate { head } => {

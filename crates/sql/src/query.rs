@@ -27,7 +27,7 @@ use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::memory::{QueryMemory, QueryPool};
 use crate::output::{Limits, Output};
 use crate::session::Session;
-use crate::settings::{Said, apply, is_on};
+use crate::settings::{ExplicitSettings, apply, is_on};
 use crate::tables::files;
 use crate::views;
 
@@ -118,7 +118,7 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     apply(&extras.settings, state.config_mut())?;
     if extras.named.contains(&Named::Object(FullName::new(SYSTEM_DATABASE, SETTINGS_TABLE))) {
         let said = [session.settings(), extras.settings.clone()].concat();
-        state.config_mut().set_extension(Arc::new(Said(said)));
+        state.config_mut().set_extension(Arc::new(ExplicitSettings(said)));
     }
     if session.rights().dictionaries.is_some() {
         // For `system.dictionaries`.
@@ -144,7 +144,7 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     let Optimised { plan, declared } = optimise(&mut state, plan, dictionary_joins)?;
     let plan = yielding(state.query_planner().create_physical_plan(&plan, &state).await?)?;
     let (context, pool) = task_context(&state, session.memory());
-    session.take_back(state);
+    session.engine.return_state(state);
     let schema = as_declared(&plan.schema(), &declared);
     let memory = Arc::clone(session.memory());
     let helpers = session.catalogue().helpers().clone();

@@ -63,7 +63,7 @@ use std::sync::Arc;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF};
-use granary_dict::Waiting;
+use granary_dict::WaitLimit;
 
 use crate::error::Result;
 use crate::limits::SLEEPERS_MAX;
@@ -80,7 +80,6 @@ pub(crate) use declared_as::DeclaredAs;
 pub use default_value::{default_of, default_value};
 pub use exact::exact;
 pub use fixed_string::trimmed;
-pub use hash::{int_hash_32, int_hash_64};
 pub(crate) use inherited::{aggregates, planners, scalars, windows};
 pub(crate) use lambda::ARRAY_MAP;
 pub(crate) use lenient::ToNullable;
@@ -134,7 +133,7 @@ pub(crate) fn value_function(name: &str) -> Option<ScalarUDF> {
 ///
 /// # Errors
 /// An error of DataFusion's registry.
-pub fn register(context: &SessionContext, waiting: &Waiting) -> Result<()> {
+pub fn register(context: &SessionContext, waiting: &WaitLimit) -> Result<()> {
     for operation in OPERATIONS {
         context.register_udf(ScalarUDF::from(Arithmetic::new(operation)));
     }

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::command::Missing;
+use super::command::OnConflict;
 use super::spelled::spelled;
 use crate::error::{Error, Result};
 use crate::full_name::FullName;
@@ -38,13 +38,13 @@ impl<'a> Words<'a> {
     }
 
     /// IF EXISTS.
-    pub fn if_exists(&mut self) -> Missing {
-        if self.take(&["IF", "EXISTS"]) { Missing::IsFine } else { Missing::IsError }
+    pub fn if_exists(&mut self) -> OnConflict {
+        if self.take(&["IF", "EXISTS"]) { OnConflict::Ignore } else { OnConflict::Error }
     }
 
     /// IF NOT EXISTS.
-    pub fn if_not_exists(&mut self) -> Missing {
-        if self.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError }
+    pub fn if_not_exists(&mut self) -> OnConflict {
+        if self.take(&["IF", "NOT", "EXISTS"]) { OnConflict::Ignore } else { OnConflict::Error }
     }
 
     /// Takes the rest as a query. Returns the number of tokens before it, in a statement of `length`.

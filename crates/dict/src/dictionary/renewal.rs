@@ -3,7 +3,7 @@
 use super::Dictionary;
 use super::requests::direct_claim;
 use crate::cache_store::CacheStore;
-use crate::environment::Place;
+use crate::environment::WaitPermit;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{Batch, FlightTable, lock, unique};
@@ -94,7 +94,7 @@ impl Dictionary {
     }
 
     /// Refreshes keys, waiting at `place`.
-    pub(super) fn refresh_at(&self, place: &Place<'_>, keys: &[ArrayRef]) -> Result<usize, DictError> {
+    pub(super) fn refresh_at(&self, place: &WaitPermit<'_>, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.core.note_use();
         let encoded = self.core.loader.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {

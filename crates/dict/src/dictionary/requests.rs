@@ -2,10 +2,10 @@
 
 use super::Dictionary;
 use crate::config::LayoutKind;
-use crate::environment::Place;
+use crate::environment::WaitPermit;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::lookup::{Batch, Claim, Flight, Loaded, Refused, Turn};
+use crate::lookup::{Batch, Claim, Flight, JobInput, Loaded, Refused};
 use arrow::array::{ArrayRef, UInt32Array};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ impl Dictionary {
             let patience = if outcome.is_ok() { patience } else { Duration::ZERO };
             let (loader, flight) = (self.core.loader.clone(), flight.clone());
             let keys = flight.keys.len();
-            let job = Box::new(move |turn: Turn<'_>| loader.run(&flight, turn));
+            let job = Box::new(move |input: JobInput<'_>| loader.run(&flight, input));
             let pushed = self.core.pool.push(job, keys, patience);
             outcome = outcome.and(pushed.map_err(|refused| self.refused(refused)));
         }
@@ -57,7 +57,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// 510 if too many wait already.
-    pub(super) fn place(&self) -> Result<Place<'_>, DictError> {
+    pub(super) fn place(&self) -> Result<WaitPermit<'_>, DictError> {
         self.core.loader.waiting.place().ok_or_else(|| self.too_many_waiting())
     }
 
@@ -66,7 +66,7 @@ impl Dictionary {
     pub(super) fn fetch(
         &self,
         batch: &mut Batch<'_>,
-        place: &Place<'_>,
+        place: &WaitPermit<'_>,
         claim: Claim,
         rows: &[u32],
         places: &[u32],

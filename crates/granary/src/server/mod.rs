@@ -26,7 +26,7 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 use granary_server::{Neighbours, Options, Tls, limits};
 use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
-use granary_sql::{Executables, FolderLock};
+use granary_sql::FolderLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use address::Http;
@@ -313,10 +313,7 @@ fn options(
     tls: Option<Tls>,
 ) -> Result<Options, ConfigError> {
     let (users, settings) = (config.users()?, config.settings()?);
-    let executables = match arguments.allow_executable.or(config.allow_executable) == Some(true) {
-        true => Executables::Allowed,
-        false => Executables::Refused,
-    };
+    let allow_executable = arguments.allow_executable.or(config.allow_executable) == Some(true);
     let https = match (arguments.https.or(config.https), tls) {
         (Some(address), Some(tls)) => Some((address, tls)),
         (Some(_), None) => return Err(ConfigError::Tls),
@@ -333,7 +330,7 @@ fn options(
             memory_folder: Some(memory_folder).filter(|folder| folder != Path::new("none")),
             user_files: Some(path.join("user_files")),
             path: Some(path),
-            executables,
+            allow_executable,
             ..granary_sql::Options::default()
         },
         http: match arguments.http.or(config.http) {

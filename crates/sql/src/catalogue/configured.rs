@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use granary_dialect::statement::Missing;
+use granary_dialect::statement::OnConflict;
 use granary_dialect::{Error, FullName, Result};
-use granary_dict::{CreateDictionary, Definition, Existing, XmlDictionary};
+use granary_dict::{CreateDictionary, CreateMode, Definition, XmlDictionary};
 
 use super::{Catalogue, DEFAULT_DATABASE, Entry, Failure};
 
@@ -105,8 +105,8 @@ impl Catalogue {
         }
         // Dropped: a held `Arc` would count as use by a query.
         drop(known);
-        self.create_database(database, Missing::IsFine)?;
-        self.create(CreateDictionary { existing: Existing::MakesWay, definition }, database)?;
+        self.create_database(database, OnConflict::Ignore)?;
+        self.create(CreateDictionary { existing: CreateMode::CreateOrReplace, definition }, database)?;
         self.dictionary(full_name).map(drop)
     }
 
@@ -120,7 +120,7 @@ impl Catalogue {
         if name.is_empty() {
             return Ok(());
         }
-        self.create_database(database, Missing::IsFine)?;
+        self.create_database(database, OnConflict::Ignore)?;
         let mut databases = self.write();
         let entries = databases.entry(database.clone()).or_default();
         if matches!(entries.get(name), None | Some(Entry::Failed(_))) {

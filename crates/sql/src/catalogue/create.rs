@@ -12,21 +12,21 @@ use std::sync::Arc;
 
 use granary_dialect::statement::Noun;
 use granary_dialect::{Error, FullName, Result};
-use granary_dict::{Code, CreateDictionary, Definition, Dictionary, Existing, LayoutKind};
+use granary_dict::{Code, CreateDictionary, CreateMode, Definition, Dictionary, LayoutKind};
 
-use super::moves::{hold, openings};
+use super::moves::{lock_all, opening_locks};
 use super::store::Step;
 use super::{Catalogue, Dictionaries, Entry, Failure, already_exists, open_entry, unknown_database};
 
 /// How the files of a new dictionary relate to those of the one it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FileOverlap {
     /// Unrelated files.
-    Apart,
+    None,
     /// The same names, which the old files lose first.
-    Same,
+    SameFiles,
     /// The same block device, which only one dictionary can have open.
-    Device,
+    SameDevice,
 }
 
 impl Catalogue {
@@ -49,35 +49,35 @@ impl Catalogue {
     /// Opens a dictionary and gives it its name. Returns the previous entry of that name, not closed yet.
     fn replace(
         &self,
-        existing: Existing,
+        existing: CreateMode,
         definition: Definition,
         full_name: &FullName,
     ) -> Result<Option<Entry>> {
         let FullName { database, name } = full_name;
-        let databases = self.settled(|known| known == (database, name));
+        let databases = self.lock_names_when_idle(|known| known == (database, name));
         let Some(dictionaries) = databases.get(database) else { return Err(unknown_database(database)) };
         match (dictionaries.get(name).map(Entry::noun), existing) {
-            (Some(_), Existing::Stays) => return Ok(None),
-            (Some(noun), Existing::IsError) => return Err(already_exists(noun, full_name)),
-            (Some(Noun::Table), Existing::MakesWay | Existing::IsReplaced) => {
+            (Some(_), CreateMode::IfNotExists) => return Ok(None),
+            (Some(noun), CreateMode::Create) => return Err(already_exists(noun, full_name)),
+            (Some(Noun::Table), CreateMode::CreateOrReplace | CreateMode::Replace) => {
                 return Err(Error::incorrect_query(format!(
                     "{database}.{name} is a table: EXCHANGE TABLES or DROP TABLE makes room for a dictionary"
                 )));
             }
-            (None, Existing::IsReplaced) => return Err(self.missing(Noun::Dictionary, full_name)),
-            (None, Existing::Stays) if self.is_detached(full_name) => return Ok(None),
+            (None, CreateMode::Replace) => return Err(self.missing(Noun::Dictionary, full_name)),
+            (None, CreateMode::IfNotExists) if self.is_detached(full_name) => return Ok(None),
             (None, _) => {
                 self.check_not_detached(full_name)?;
                 self.store.check_name(full_name)?;
             }
-            (Some(Noun::Dictionary), Existing::MakesWay | Existing::IsReplaced) => {}
+            (Some(Noun::Dictionary), CreateMode::CreateOrReplace | CreateMode::Replace) => {}
         }
         definition.clone().completed(&self.environment.collections)?;
         self.check_path(&databases, &definition, database, name)?;
         let mut old = dictionaries.get(name).cloned();
         // Queries that need an old dictionary that is not open wait for the new one.
-        let openings = openings(&old);
-        let _held = hold(&openings);
+        let opening_locks = opening_locks(&old);
+        let _held = lock_all(&opening_locks);
         // Other names can be looked up meanwhile; `changing` keeps other statements from changing this one.
         drop(databases);
         // A dictionary that was never made (one that a configuration file describes, and that failed) has no files.
@@ -89,13 +89,13 @@ impl Catalogue {
             Dictionary::check_place(definition.clone(), &self.environment)?;
         }
         let place = match &file {
-            Some(file) if old_file.as_ref() == Some(file) => Place::of(file),
-            _ => Place::Apart,
+            Some(file) if old_file.as_ref() == Some(file) => FileOverlap::of(file),
+            _ => FileOverlap::None,
         };
         let sql = definition.to_sql_with_secrets();
         // A file that exists already was not made by this statement, which must not remove it.
         if file.is_some()
-            && (place != Place::Apart || !Dictionary::has_files(&definition, &self.environment)?)
+            && (place != FileOverlap::None || !Dictionary::has_files(&definition, &self.environment)?)
         {
             self.store.note(full_name, Step::Making, &sql)?;
         }
@@ -111,7 +111,7 @@ impl Catalogue {
                 self.open_in_place(full_name, old, &definition)?
             }
         };
-        let leaves = made.filter(|_| place == Place::Apart && old_file.is_some());
+        let leaves = made.filter(|_| place == FileOverlap::None && old_file.is_some());
         let noted = leaves
             .as_ref()
             .map_or(Ok(()), |old| self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets()));
@@ -147,11 +147,11 @@ impl Catalogue {
     /// Opens a dictionary while the old one is open; `None`: the old one has to be closed first.
     fn open_beside(
         &self,
-        place: Place,
+        place: FileOverlap,
         old: Option<&Entry>,
         definition: &Definition,
     ) -> Result<Option<Entry>> {
-        let Some(old) = old.filter(|_| place != Place::Apart) else {
+        let Some(old) = old.filter(|_| place != FileOverlap::None) else {
             return self.open_replacement(definition).map(Some);
         };
         // Check the new definition first: the old files are removed only for a valid one.
@@ -163,7 +163,7 @@ impl Catalogue {
             Entry::Open(dictionary) => Some(dictionary.definition()),
             _ => None,
         };
-        if place == Place::Device && open.is_some() {
+        if place == FileOverlap::SameDevice && open.is_some() {
             return Ok(None);
         }
         old.remove_files(&self.environment)?;
@@ -238,11 +238,11 @@ impl Catalogue {
     }
 }
 
-impl Place {
-    fn of(file: &Path) -> Place {
+impl FileOverlap {
+    fn of(file: &Path) -> FileOverlap {
         match std::fs::metadata(file) {
-            Ok(metadata) if metadata.file_type().is_block_device() => Place::Device,
-            _ => Place::Same,
+            Ok(metadata) if metadata.file_type().is_block_device() => FileOverlap::SameDevice,
+            _ => FileOverlap::SameFiles,
         }
     }
 }

@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use granary_dialect::statement::{Missing, Noun};
+use granary_dialect::statement::{Noun, OnConflict};
 use granary_dialect::{Error, FullName, Result};
-use granary_dict::{Definition, Dictionary, Environment, Helpers, Waiting};
+use granary_dict::{Definition, Dictionary, Environment, Helpers, WaitLimit};
 
 use configured::{Home, Origins};
 pub use dictionary_table::DictionaryTable;
@@ -30,7 +30,7 @@ pub use dictionary_table::columns_of as definition_columns;
 pub use folder_lock::FolderLock;
 pub use local_table::{LocalTable, VIEW, View};
 pub use provider::Databases;
-use store::Store;
+use store::StatementFolder;
 pub use system::SETTINGS_TABLE;
 
 /// The database that is there without CREATE DATABASE.
@@ -102,7 +102,7 @@ type Dictionaries = BTreeMap<String, Entry>;
 /// All databases and their dictionaries.
 pub struct Catalogue {
     environment: Environment,
-    store: Store,
+    store: StatementFolder,
     databases: RwLock<BTreeMap<String, Dictionaries>>,
     /// The dictionaries that configuration files describe.
     origins: Origins,
@@ -120,7 +120,7 @@ impl std::fmt::Debug for Catalogue {
 impl Catalogue {
     /// Opens what the folder of `lock` keeps. A dictionary that cannot be opened becomes a failed entry, and is logged.
     pub fn open(folder: &Path, lock: FolderLock, environment: Environment) -> Result<Catalogue> {
-        let store = Store::open(folder, lock)?;
+        let store = StatementFolder::open(folder, lock)?;
         for (name, collection) in store.load_collections()? {
             environment.collections.set(&name, Some(collection));
         }
@@ -163,11 +163,11 @@ impl Catalogue {
     /// waiters give up their query's turn meanwhile.
     fn changing(&self) -> MutexGuard<'_, ()> {
         let lock = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        moves::free(&self.changing).unwrap_or_else(|| self.beside_turns(lock))
+        moves::free(&self.changing).unwrap_or_else(|| self.without_query_permit(lock))
     }
 
     /// Returns the result of `wait`, which may take long: another query has this one's turn meanwhile.
-    fn beside_turns<T>(&self, wait: impl FnOnce() -> T) -> T {
+    fn without_query_permit<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.environment.waiting.beside(usize::MAX).wait(wait).expect("any number may wait")
     }
 
@@ -180,7 +180,7 @@ impl Catalogue {
     }
 
     /// How queries wait for sources.
-    pub(crate) fn waiting(&self) -> &Waiting {
+    pub(crate) fn waiting(&self) -> &WaitLimit {
         &self.environment.waiting
     }
 
@@ -305,12 +305,12 @@ impl Catalogue {
     }
 
     /// CREATE DATABASE.
-    pub fn create_database(&self, name: &str, exists: Missing) -> Result<()> {
+    pub fn create_database(&self, name: &str, if_exists: OnConflict) -> Result<()> {
         let _changing = self.changing();
         if self.check_database(name).is_ok() {
-            return match exists {
-                Missing::IsFine => Ok(()),
-                Missing::IsError => {
+            return match if_exists {
+                OnConflict::Ignore => Ok(()),
+                OnConflict::Error => {
                     Err(Error::database_already_exists(format!("Database {name} already exists")))
                 }
             };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use granary_dialect::statement::{Missing, Noun};
+use granary_dialect::statement::{Noun, OnConflict};
 use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, Dictionary};
 
@@ -20,7 +20,7 @@ impl Catalogue {
     /// RENAME.
     pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
         let _changing = self.changing();
-        let databases = self.settled(|name| name == (&from.database, &from.name));
+        let databases = self.lock_names_when_idle(|name| name == (&from.database, &from.name));
         self.check_noun(databases.get(&from.database), noun, from)?;
         let Some(target) = databases.get(&to.database) else { return Err(unknown_database(&to.database)) };
         if target.contains_key(&to.name) {
@@ -29,8 +29,8 @@ impl Catalogue {
         self.check_not_detached(to)?;
         let known = databases.get(&from.database).and_then(|entries| entries.get(&from.name));
         let definition = known.and_then(Entry::definition).cloned();
-        let openings = openings(known);
-        let _held = hold(&openings);
+        let opening_locks = opening_locks(known);
+        let _held = lock_all(&opening_locks);
         drop(databases);
         self.keep_as(from, definition, to)?;
         self.store.rename(from, to)?;
@@ -45,8 +45,9 @@ impl Catalogue {
     /// EXCHANGE: the two swap their names.
     pub fn exchange(&self, noun: Noun, one: &FullName, other: &FullName) -> Result<()> {
         let _changing = self.changing();
-        let databases =
-            self.settled(|name| [one, other].iter().any(|other| name == (&other.database, &other.name)));
+        let databases = self.lock_names_when_idle(|name| {
+            [one, other].iter().any(|other| name == (&other.database, &other.name))
+        });
         for (dictionary, name) in [(one, other), (other, one)] {
             let entry = databases.get(&dictionary.database).and_then(|entries| entries.get(&dictionary.name));
             if entry
@@ -67,8 +68,8 @@ impl Catalogue {
         let known = [one, other]
             .map(|name| databases.get(&name.database).and_then(|entries| entries.get(&name.name)));
         let [of_one, of_other] = known.map(|entry| entry.and_then(Entry::definition).cloned());
-        let openings = openings(known.into_iter().flatten());
-        let _held = hold(&openings);
+        let opening_locks = opening_locks(known.into_iter().flatten());
+        let _held = lock_all(&opening_locks);
         drop(databases);
         self.keep_as(one, of_one, other)?;
         self.keep_as(other, of_other, one)?;
@@ -86,13 +87,13 @@ impl Catalogue {
     }
 
     /// DETACH DICTIONARY: ATTACH brings it back, and so does the next start unless `permanently`.
-    pub fn detach(&self, name: &FullName, missing: Missing, permanently: bool) -> Result<()> {
+    pub fn detach(&self, name: &FullName, if_missing: OnConflict, permanently: bool) -> Result<()> {
         match self.check_noun(self.read().get(&name.database), Noun::Dictionary, name) {
             Ok(()) => {}
             Err(error)
                 if [Error::unknown_table("").code, Error::unknown_database("").code]
                     .contains(&error.code)
-                    && missing == Missing::IsFine =>
+                    && if_missing == OnConflict::Ignore =>
             {
                 return Ok(());
             }
@@ -110,7 +111,7 @@ impl Catalogue {
             },
             entry => entry,
         };
-        if permanently && let Err(error) = self.store.set_aside(name) {
+        if permanently && let Err(error) = self.store.detach(name) {
             self.put_back(&name.database, &name.name, entry)?;
             return Err(error);
         }
@@ -122,11 +123,11 @@ impl Catalogue {
     }
 
     /// ATTACH DICTIONARY, of a detached one.
-    pub fn attach(&self, name: &FullName, exists: Missing) -> Result<()> {
+    pub fn attach(&self, name: &FullName, if_exists: OnConflict) -> Result<()> {
         let _changing = self.changing();
         self.check_database(&name.database)?;
         match self.entry(&name.database, &name.name).map(|entry| entry.noun()) {
-            Some(_) if exists == Missing::IsFine => return Ok(()),
+            Some(_) if if_exists == OnConflict::Ignore => return Ok(()),
             Some(Noun::Table) => {
                 let message = format!("{name} is a table, not a dictionary");
                 return Err(Error::incorrect_query(message));
@@ -142,7 +143,7 @@ impl Catalogue {
         match open_entry(&definition, &self.environment) {
             Entry::Failed(failure) => Err(failure.error),
             entry => {
-                self.store.take_back(name)?;
+                self.store.reattach(name)?;
                 self.put_back(&name.database, &name.name, entry)
             }
         }
@@ -161,9 +162,9 @@ impl Catalogue {
         let mut deadline = None;
         let dictionary = loop {
             match self.unload_unused(name, &closing) {
-                Use::Nobody(dictionary) => break dictionary,
-                Use::IsClosed => return Ok(()),
-                Use::Queries => {
+                DictionaryUse::Nobody(dictionary) => break dictionary,
+                DictionaryUse::IsClosed => return Ok(()),
+                DictionaryUse::Queries => {
                     // The time begins with the first check: before that, other statements may have held the catalogue.
                     if Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + CLOSE_PATIENCE) {
                         return Err(in_use(name));
@@ -178,23 +179,27 @@ impl Catalogue {
     }
 
     /// Takes a dictionary that no query uses. Its entry is closing from here on.
-    fn unload_unused(&self, FullName { database, name }: &FullName, closing: &Arc<Mutex<()>>) -> Use {
+    fn unload_unused(
+        &self,
+        FullName { database, name }: &FullName,
+        closing: &Arc<Mutex<()>>,
+    ) -> DictionaryUse {
         // A dictionary that is being replaced stays as it is meanwhile.
         let _changing = self.changing();
-        let mut databases = self.settled(|known| known == (database, name));
+        let mut databases = self.lock_names_when_idle(|known| known == (database, name));
         let entry = databases.get_mut(database).and_then(|entries| entries.get_mut(name));
-        let Some(entry) = entry else { return Use::IsClosed };
+        let Some(entry) = entry else { return DictionaryUse::IsClosed };
         // No query can begin to use it meanwhile: that takes the lock, too.
         let definition = match entry {
-            Entry::Open(dictionary) if dictionary.is_shared() => return Use::Queries,
+            Entry::Open(dictionary) if dictionary.is_shared() => return DictionaryUse::Queries,
             Entry::Open(dictionary) => Box::new(dictionary.definition().clone()),
-            _ => return Use::IsClosed,
+            _ => return DictionaryUse::IsClosed,
         };
         let closing = Arc::clone(closing);
         let unloaded = Entry::Unloaded(Unloaded { definition, closing, opening: Arc::default() });
         match std::mem::replace(entry, unloaded) {
-            Entry::Open(dictionary) => Use::Nobody(dictionary),
-            _ => Use::IsClosed,
+            Entry::Open(dictionary) => DictionaryUse::Nobody(dictionary),
+            _ => DictionaryUse::IsClosed,
         }
     }
 
@@ -230,10 +235,10 @@ impl Catalogue {
             drop(databases);
             let Some(opening) = opening else {
                 let held = if is_closed { &unloaded.opening } else { &unloaded.closing };
-                self.beside_turns(|| drop(held.lock()));
+                self.without_query_permit(|| drop(held.lock()));
                 continue;
             };
-            let opened = self.beside_turns(|| open_entry(&unloaded.definition, &self.environment));
+            let opened = self.without_query_permit(|| open_entry(&unloaded.definition, &self.environment));
             let opened = self.put_opened(database, name, &unloaded, opened);
             drop(opening);
             if let Some(entry) = opened {
@@ -264,7 +269,7 @@ impl Catalogue {
     }
 
     /// Write-locks the names once no dictionary that `is_meant` selects is being opened.
-    pub(super) fn settled(
+    pub(super) fn lock_names_when_idle(
         &self,
         is_meant: impl Fn((&String, &String)) -> bool,
     ) -> RwLockWriteGuard<'_, BTreeMap<String, Dictionaries>> {
@@ -284,13 +289,13 @@ impl Catalogue {
             drop(all);
             let Some(opening) = opening else { return databases };
             drop(databases);
-            self.beside_turns(|| drop(opening.lock()));
+            self.without_query_permit(|| drop(opening.lock()));
         }
     }
 
     /// Takes a dictionary out of the catalogue, unless the name is a table's by now.
     fn take_out(&self, FullName { database, name }: &FullName) -> Option<Entry> {
-        let mut databases = self.settled(|known| known == (database, name));
+        let mut databases = self.lock_names_when_idle(|known| known == (database, name));
         let entries = databases.get_mut(database)?;
         match entries.get(name)? {
             Entry::Table(_) => None,
@@ -367,7 +372,7 @@ impl Catalogue {
 
 /// The locks of the entries that are not open. A change of their files on disk is made under these, and not under the
 /// lock of the names, which every query takes and a slow disk must not hold.
-pub(super) fn openings<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Arc<Mutex<()>>> {
+pub(super) fn opening_locks<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Arc<Mutex<()>>> {
     let opening = |entry: &Entry| match entry {
         Entry::Unloaded(unloaded) => Some(Arc::clone(&unloaded.opening)),
         _ => None,
@@ -376,13 +381,13 @@ pub(super) fn openings<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<
 }
 
 /// Keeps these dictionaries from being opened while the guards live. Called under the lock of the names, when they are
-/// [settled](Catalogue::settled): the locks are free then, and this does not wait.
-pub(super) fn hold(openings: &[Arc<Mutex<()>>]) -> Vec<MutexGuard<'_, ()>> {
-    openings.iter().map(|opening| opening.lock().unwrap_or_else(PoisonError::into_inner)).collect()
+/// [settled](Catalogue::lock_names_when_idle): the locks are free then, and this does not wait.
+pub(super) fn lock_all(locks: &[Arc<Mutex<()>>]) -> Vec<MutexGuard<'_, ()>> {
+    locks.iter().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 /// Whether queries use a dictionary that is to be closed.
-enum Use {
+enum DictionaryUse {
     /// No query uses it; the caller has it alone.
     Nobody(Arc<Dictionary>),
     Queries,

@@ -24,7 +24,7 @@ pub use notes::{Note, Step};
 /// Suffix of a file that is being written.
 const UNFINISHED: &str = ".tmp";
 /// The catalogue's folder, locked for this process.
-pub struct Store {
+pub struct StatementFolder {
     metadata: PathBuf,
     collections: PathBuf,
     /// Held for as long as the session lives.
@@ -32,35 +32,39 @@ pub struct Store {
 }
 
 /// What was found in the folder: a database, or a dictionary in one.
-pub struct Kept {
+pub struct StoredStatement {
     pub database: String,
     pub dictionary: Option<String>,
     pub definition: Result<Definition>,
 }
 
-impl Store {
+impl StatementFolder {
     /// Opens the folder that `lock` locks.
-    pub fn open(folder: &Path, lock: FolderLock) -> Result<Store> {
+    pub fn open(folder: &Path, lock: FolderLock) -> Result<StatementFolder> {
         let metadata = folder.join("metadata");
         let collections = folder.join("named_collections");
         for path in [&metadata, &collections, &folder.join("user_files")] {
             fs::create_dir_all(path).map_err(|e| failed("create folder", path, &e))?;
         }
-        let store = Store { metadata, collections, _lock: lock };
+        let store = StatementFolder { metadata, collections, _lock: lock };
         store.remove_unfinished()?;
         Ok(store)
     }
 
     /// Reads all statements. One that cannot be read is returned as an error in its place.
-    pub fn load(&self) -> Result<Vec<Kept>> {
+    pub fn load(&self) -> Result<Vec<StoredStatement>> {
         let mut found = Vec::new();
         for (folder, database) in self.folders()? {
             let nothing = Err(Error::logical_error("a database has no definition"));
-            found.push(Kept { database: database.clone(), dictionary: None, definition: nothing });
+            found.push(StoredStatement { database: database.clone(), dictionary: None, definition: nothing });
             for file in sorted(&folder)? {
                 let Some(name) = name_of(&file, ".sql") else { continue };
                 let definition = read_definition(&file, &database, &name);
-                found.push(Kept { database: database.clone(), dictionary: Some(name), definition });
+                found.push(StoredStatement {
+                    database: database.clone(),
+                    dictionary: Some(name),
+                    definition,
+                });
             }
         }
         Ok(found)
@@ -166,8 +170,8 @@ impl Store {
         sync_folders([&path, &path])
     }
 
-    /// Keeps a dictionary's statement from being read at the next start, except by [`take_back`](Self::take_back).
-    pub fn set_aside(&self, FullName { database, name }: &FullName) -> Result<()> {
+    /// Keeps a dictionary's statement from being read at the next start, except by [`reattach`](Self::reattach).
+    pub fn detach(&self, FullName { database, name }: &FullName) -> Result<()> {
         let path = self.path(database, name);
         if !path.exists() {
             // A dictionary that a configuration file describes, and that could not be made.
@@ -190,8 +194,8 @@ impl Store {
         found.map(|path| read_definition(&path, database, name)).transpose()
     }
 
-    /// Undoes [`set_aside`](Self::set_aside): the next start reads the statement again.
-    pub fn take_back(&self, FullName { database, name }: &FullName) -> Result<()> {
+    /// Undoes [`detach`](Self::detach): the next start reads the statement again.
+    pub fn reattach(&self, FullName { database, name }: &FullName) -> Result<()> {
         let path = self.path(database, name);
         let aside = aside(&path);
         if !aside.exists() {
@@ -362,8 +366,8 @@ mod tests {
         }
     }
 
-    fn open(folder: &Path) -> Store {
-        Store::open(folder, FolderLock::take(folder).unwrap()).unwrap()
+    fn open(folder: &Path) -> StatementFolder {
+        StatementFolder::open(folder, FolderLock::take(folder).unwrap()).unwrap()
     }
 
     #[test]
@@ -391,8 +395,8 @@ mod tests {
             store.put(&database, &name, "x").unwrap();
             store.note(&full_name, Step::Making, "x").unwrap();
             store.note(&full_name, Step::Leaving, "x").unwrap();
-            store.set_aside(&full_name).unwrap();
-            store.take_back(&full_name).unwrap();
+            store.detach(&full_name).unwrap();
+            store.reattach(&full_name).unwrap();
             store.drop_dictionary(&full_name).unwrap();
             store.drop_database(&database).unwrap();
             let (database, name) = (database + "dd", name + "nnnnnn");

@@ -17,7 +17,7 @@ use granary_dict::{DataType, Format, RowReader};
 use crate::catalogue::LocalTable;
 use crate::query;
 use crate::session::Session;
-use crate::tables::given::Lent;
+use crate::tables::given::TableGuard;
 use crate::tables::local as tables;
 use crate::tables::provider::Table;
 
@@ -89,7 +89,7 @@ pub async fn data(
 }
 
 /// Makes rows known to queries under a name of their own.
-pub(super) fn lend(session: &Session, schema: SchemaRef, rows: Vec<RecordBatch>) -> Result<Lent> {
+pub(super) fn lend(session: &Session, schema: SchemaRef, rows: Vec<RecordBatch>) -> Result<TableGuard> {
     Ok(session.lend(secret_name(), Arc::new(MemTable::try_new(schema, vec![rows])?)))
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, parse_create};
 
-use super::{Store, UNFINISHED, beside, failed, put, remove, sorted, sync_folders};
+use super::{StatementFolder, UNFINISHED, beside, failed, put, remove, sorted, sync_folders};
 use crate::catalogue::DEFAULT_DATABASE;
 
 /// Suffix of the folder of a dropped database: all files in it are notes.
@@ -41,7 +41,7 @@ impl Step {
     }
 }
 
-impl Store {
+impl StatementFolder {
     /// Writes a note.
     pub fn note(&self, FullName { database, name }: &FullName, step: Step, sql: &str) -> Result<()> {
         self.create_database(database)?;
