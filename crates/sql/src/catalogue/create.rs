@@ -49,28 +49,15 @@ impl Catalogue {
     /// Opens a dictionary and gives it its name. Returns the previous entry of that name, not closed yet.
     fn replace(
         &self,
-        existing: CreateMode,
+        mode: CreateMode,
         definition: Definition,
         full_name: &FullName,
     ) -> Result<Option<Entry>> {
         let FullName { database, name } = full_name;
         let databases = self.lock_names_when_idle(|known| known == (database, name));
         let Some(dictionaries) = databases.get(database) else { return Err(unknown_database(database)) };
-        match (dictionaries.get(name).map(Entry::noun), existing) {
-            (Some(_), CreateMode::IfNotExists) => return Ok(None),
-            (Some(noun), CreateMode::Create) => return Err(already_exists(noun, full_name)),
-            (Some(Noun::Table), CreateMode::CreateOrReplace | CreateMode::Replace) => {
-                return Err(Error::incorrect_query(format!(
-                    "{database}.{name} is a table: EXCHANGE TABLES or DROP TABLE makes room for a dictionary"
-                )));
-            }
-            (None, CreateMode::Replace) => return Err(self.missing(Noun::Dictionary, full_name)),
-            (None, CreateMode::IfNotExists) if self.is_detached(full_name) => return Ok(None),
-            (None, _) => {
-                self.check_not_detached(full_name)?;
-                self.store.check_name(full_name)?;
-            }
-            (Some(Noun::Dictionary), CreateMode::CreateOrReplace | CreateMode::Replace) => {}
+        if !self.is_to_be_made(dictionaries.get(name).map(Entry::noun), mode, full_name)? {
+            return Ok(None);
         }
         definition.clone().completed(&self.environment.collections)?;
         self.check_path(&databases, &definition, database, name)?;
@@ -82,26 +69,12 @@ impl Catalogue {
         drop(databases);
         // A dictionary that was never made (one that a configuration file describes, and that failed) has no files.
         let made = old.as_ref().and_then(Entry::definition).filter(|_| self.store.has(full_name)).cloned();
-        let old_file = made.as_ref().and_then(|old| self.data_file(old));
-        let file = self.data_file(&definition);
-        // Files of the dictionary being replaced are removed with it and need no check.
-        if old_file.is_none() || old_file != file {
-            Dictionary::check_place(definition.clone(), &self.environment)?;
-        }
-        let place = match &file {
-            Some(file) if old_file.as_ref() == Some(file) => FileOverlap::of(file),
-            _ => FileOverlap::None,
-        };
+        let overlap = self.overlap(made.as_ref(), &definition)?;
         let sql = definition.to_sql_with_secrets();
-        // A file that exists already was not made by this statement, which must not remove it.
-        if file.is_some()
-            && (place != FileOverlap::None || !Dictionary::has_files(&definition, &self.environment)?)
-        {
-            self.store.note(full_name, Step::Making, &sql)?;
-        }
+        self.note_making(full_name, overlap, &definition, &sql)?;
         // The definition of an old dictionary that had to be closed.
         let mut closed = None;
-        let entry = match self.open_beside(place, old.as_ref(), &definition)? {
+        let entry = match self.open_beside(overlap, old.as_ref(), &definition)? {
             Some(entry) => entry,
             None => {
                 let Some(Entry::Open(old)) = old.take() else {
@@ -111,47 +84,119 @@ impl Catalogue {
                 self.open_in_place(full_name, old, &definition)?
             }
         };
-        let leaves = made.filter(|_| place == FileOverlap::None && old_file.is_some());
-        let noted = leaves
-            .as_ref()
-            .map_or(Ok(()), |old| self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets()));
-        let kept = noted.and_then(|()| self.store.put(database, name, &sql));
-        match (kept, closed) {
-            (Ok(()), _) => {
-                let mut databases = self.write();
-                let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
-                // Forgotten here; `configure` marks a dictionary that a file describes after this.
-                self.origins.forget(database, name);
-                let old = entries.insert(name.clone(), entry);
-                drop(databases);
-                if let (Some(_), Some(Entry::Open(old))) = (leaves, &old) {
-                    // Files that remain are removed later, by the note.
-                    let _ = old.remove_files();
-                }
-                Ok(old)
-            }
-            (Err(error), closed) => {
-                if let Entry::Open(dictionary) = entry {
-                    dictionary.remove();
-                }
-                if let Some(old) = closed.map(|old| open_entry(&old, &self.environment))
-                    && let Some(entries) = self.write().get_mut(database)
-                {
-                    entries.insert(name.clone(), old);
-                }
+        let leaves = made.filter(|old| overlap == FileOverlap::None && self.data_file(old).is_some());
+        match self.write_statement(full_name, leaves.as_ref(), &sql) {
+            Ok(()) => self.publish(full_name, entry, leaves.is_some()),
+            Err(error) => {
+                self.undo(full_name, entry, closed);
                 Err(error)
             }
+        }
+    }
+
+    /// Whether CREATE makes a dictionary, given what has its name.
+    ///
+    /// # Errors
+    /// The name is taken, or not there to be replaced; or it is too long.
+    fn is_to_be_made(&self, there: Option<Noun>, mode: CreateMode, full_name: &FullName) -> Result<bool> {
+        match (there, mode) {
+            (Some(_), CreateMode::IfNotExists) => return Ok(false),
+            (Some(noun), CreateMode::Create) => return Err(already_exists(noun, full_name)),
+            (Some(Noun::Table), CreateMode::CreateOrReplace | CreateMode::Replace) => {
+                return Err(Error::incorrect_query(format!(
+                    "{full_name} is a table: EXCHANGE TABLES or DROP TABLE makes room for a dictionary"
+                )));
+            }
+            (None, CreateMode::Replace) => return Err(self.missing(Noun::Dictionary, full_name)),
+            (None, CreateMode::IfNotExists) if self.is_detached(full_name) => return Ok(false),
+            (None, _) => {
+                self.check_not_detached(full_name)?;
+                self.store.check_name(full_name)?;
+            }
+            (Some(Noun::Dictionary), CreateMode::CreateOrReplace | CreateMode::Replace) => {}
+        }
+        Ok(true)
+    }
+
+    /// How a new dictionary's files relate to those of the `old` one that it replaces.
+    ///
+    /// # Errors
+    /// Files of others are in their place.
+    fn overlap(&self, old: Option<&Definition>, new: &Definition) -> Result<FileOverlap> {
+        let file = self.data_file(new);
+        let old_file = old.and_then(|old| self.data_file(old));
+        // Files of the dictionary being replaced are removed with it and need no check.
+        if old_file.is_none() || old_file != file {
+            Dictionary::check_place(new.clone(), &self.environment)?;
+        }
+        Ok(match &file {
+            Some(file) if old_file.as_ref() == Some(file) => FileOverlap::of(file),
+            _ => FileOverlap::None,
+        })
+    }
+
+    /// Notes that a dictionary's files are being made, if this statement makes them: it must not remove others.
+    fn note_making(
+        &self,
+        full_name: &FullName,
+        overlap: FileOverlap,
+        definition: &Definition,
+        sql: &str,
+    ) -> Result<()> {
+        let makes_files = self.data_file(definition).is_some()
+            && (overlap != FileOverlap::None || !Dictionary::has_files(definition, &self.environment)?);
+        if makes_files { self.store.note(full_name, Step::Making, sql) } else { Ok(()) }
+    }
+
+    /// Writes the new statement, which is when the dictionary is replaced. First the files of the old one that `leaves`
+    /// are noted.
+    fn write_statement(&self, full_name: &FullName, leaves: Option<&Definition>, sql: &str) -> Result<()> {
+        if let Some(old) = leaves {
+            self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets())?;
+        }
+        self.store.put(&full_name.database, &full_name.name, sql)
+    }
+
+    /// Gives an entry its name. Returns the previous one, whose files are removed if it `leaves`.
+    fn publish(
+        &self,
+        FullName { database, name }: &FullName,
+        entry: Entry,
+        leaves: bool,
+    ) -> Result<Option<Entry>> {
+        let mut databases = self.write();
+        let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
+        // Forgotten here; `configure` marks a dictionary that a file describes after this.
+        self.origins.forget(database, name);
+        let old = entries.insert(name.clone(), entry);
+        drop(databases);
+        if let (true, Some(Entry::Open(old))) = (leaves, &old) {
+            // Files that remain are removed later, by the note.
+            let _ = old.remove_files();
+        }
+        Ok(old)
+    }
+
+    /// Removes a dictionary whose statement could not be written, and opens the one again that was closed for it.
+    fn undo(&self, FullName { database, name }: &FullName, entry: Entry, closed: Option<Definition>) {
+        if let Entry::Open(dictionary) = entry {
+            dictionary.remove();
+        }
+        if let Some(old) = closed.map(|old| open_entry(&old, &self.environment))
+            && let Some(entries) = self.write().get_mut(database)
+        {
+            entries.insert(name.clone(), old);
         }
     }
 
     /// Opens a dictionary while the old one is open; `None`: the old one has to be closed first.
     fn open_beside(
         &self,
-        place: FileOverlap,
+        overlap: FileOverlap,
         old: Option<&Entry>,
         definition: &Definition,
     ) -> Result<Option<Entry>> {
-        let Some(old) = old.filter(|_| place != FileOverlap::None) else {
+        let Some(old) = old.filter(|_| overlap != FileOverlap::None) else {
             return self.open_replacement(definition).map(Some);
         };
         // Check the new definition first: the old files are removed only for a valid one.
@@ -163,7 +208,7 @@ impl Catalogue {
             Entry::Open(dictionary) => Some(dictionary.definition()),
             _ => None,
         };
-        if place == FileOverlap::SameDevice && open.is_some() {
+        if overlap == FileOverlap::SameDevice && open.is_some() {
             return Ok(None);
         }
         old.remove_files(&self.environment)?;
