@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use crate::plan::{configuration, optimise, planning};
-use crate::rewrite::{Scope, rewrite};
+use crate::rewrite::{Named, Scope, rewrite};
 use crate::statement::{ParsedQuery, parse_query};
 use crate::text::{Column, Style, shown_name, write_cell};
 use crate::types::type_name;
-use crate::{Result, functions};
+use crate::{FullName, Result, functions};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SessionContext;
 use datafusion::physical_plan::collect;
 use datafusion::sql::parser::Statement;
-use granary_dict::Waiting;
+use granary_dict::WaitLimit;
 
 /// A user in a database of dictionaries.
 struct Somebody;
@@ -30,12 +30,12 @@ impl Scope for Somebody {
         (name == "max_threads").then(|| "2".to_owned())
     }
 
-    fn dictionary(&self, name: &str) -> String {
-        format!("shop.{name}")
+    fn dictionary(&self, text: &str) -> Result<FullName> {
+        Ok(FullName::new(self.database(), text))
     }
 
-    fn is_dictionary(&self, _database: &str, name: &str) -> bool {
-        name == "prices"
+    fn is_dictionary(&self, name: &FullName) -> bool {
+        name.name == "prices"
     }
 }
 
@@ -43,7 +43,7 @@ impl Scope for Somebody {
 async fn answer(sql: &str) -> Result<Vec<[String; 3]>> {
     let builder = SessionStateBuilder::new().with_config(configuration());
     let context = SessionContext::new_with_state(planning(builder, Vec::new()).build());
-    functions::register(&context, &Waiting::new(|wait| wait()))?;
+    functions::register(&context, &WaitLimit::new(|wait| wait()))?;
     let mut state = context.state();
     let ParsedQuery { mut statement, named, .. } = parse_query(sql, 0)?;
     rewrite(&mut statement, named, &Somebody)?;
@@ -96,6 +96,7 @@ fn names_are_those_of_the_scope() {
     let ParsedQuery { mut statement, named, .. } =
         parse_query("SELECT dictGet(prices, 'v', 1) FROM t", 0).unwrap();
     let extras = rewrite(&mut statement, named, &Somebody).unwrap();
-    assert_eq!(extras.named, ["shop.prices", "shop.t"]);
+    let named = |name| Named::Object(FullName::new("shop", name));
+    assert_eq!(extras.named, [named("prices"), named("t")]);
     assert!(statement.to_string().contains("'shop.prices'"), "{statement}");
 }

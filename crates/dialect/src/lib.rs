@@ -17,6 +17,7 @@
 #[cfg(test)]
 mod alone_tests;
 mod error;
+mod full_name;
 pub mod functions;
 pub mod limits;
 pub mod plan;
@@ -28,4 +29,5 @@ pub mod text;
 pub mod types;
 
 pub use error::{Error, Result};
+pub use full_name::FullName;
 pub use similar::similar;

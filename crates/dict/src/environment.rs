@@ -27,7 +27,7 @@ pub struct Environment {
     /// Where the time comes from.
     pub clock: Clock,
     /// How lookups wait for sources.
-    pub waiting: Waiting,
+    pub waiting: WaitLimit,
     /// The server's own tables, if there are any.
     pub own_tables: Option<OwnTables>,
     /// The reader of Parquet files, if there is one.
@@ -86,7 +86,7 @@ pub struct ParquetWanted<'a> {
 /// [`LOOKUPS_WAITING_OF_ONE_MAX`](limits::LOOKUPS_WAITING_OF_ONE_MAX) of one dictionary, so that places are left for
 /// others. Clones share the counts.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct WaitLimit {
     places: Places,
     /// Places of one dictionary; a lookup takes one here and one in `places`.
     own: Option<Places>,
@@ -100,7 +100,7 @@ struct Places {
     most: usize,
 }
 
-impl Waiting {
+impl WaitLimit {
     /// `run` is given each wait and calls it once, so that a runtime can learn that this thread will block.
     pub fn new(run: fn(&mut dyn FnMut())) -> Self {
         Self { places: Places::of(limits::LOOKUPS_WAITING_MAX), own: None, run }
@@ -117,12 +117,12 @@ impl Waiting {
     }
 
     /// A place to wait at; `None`: too many are waiting already.
-    pub(crate) fn place(&self) -> Option<Place<'_>> {
+    pub(crate) fn place(&self) -> Option<WaitPermit<'_>> {
         let own = match &self.own {
             Some(own) => Some(own.take()?),
             None => None,
         };
-        Some(Place { _taken: [Some(self.places.take()?), own], run: self.run })
+        Some(WaitPermit { _taken: [Some(self.places.take()?), own], run: self.run })
     }
 
     /// The result of `wait`; `None`: too many are waiting already.
@@ -132,15 +132,15 @@ impl Waiting {
 }
 
 /// A place among the threads that wait.
-pub(crate) struct Place<'a> {
-    _taken: [Option<Taken<'a>>; 2],
+pub(crate) struct WaitPermit<'a> {
+    _taken: [Option<TakenPlace<'a>>; 2],
     run: fn(&mut dyn FnMut()),
 }
 
-impl Place<'_> {
+impl WaitPermit<'_> {
     /// The place of a thread that serves nothing else: it takes none of the others.
-    pub fn of_own_thread() -> Place<'static> {
-        Place { _taken: [None, None], run: |wait| wait() }
+    pub fn of_own_thread() -> WaitPermit<'static> {
+        WaitPermit { _taken: [None, None], run: |wait| wait() }
     }
 
     /// The result of `wait`; `None`: it was not called.
@@ -156,17 +156,17 @@ impl Places {
         Self { taken: Arc::default(), most }
     }
 
-    fn take(&self) -> Option<Taken<'_>> {
+    fn take(&self) -> Option<TakenPlace<'_>> {
         // Given back at once if there is none left.
-        let place = Taken(&self.taken);
+        let place = TakenPlace(&self.taken);
         (self.taken.fetch_add(1, Ordering::Relaxed) < self.most).then_some(place)
     }
 }
 
 /// One place, until it is dropped.
-struct Taken<'a>(&'a AtomicUsize);
+struct TakenPlace<'a>(&'a AtomicUsize);
 
-impl Drop for Taken<'_> {
+impl Drop for TakenPlace<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -218,7 +218,7 @@ impl Environment {
             user_files: None,
             backoff_base_seconds: 5,
             clock: Clock::System,
-            waiting: Waiting::new(|wait| wait()),
+            waiting: WaitLimit::new(|wait| wait()),
             own_tables: None,
             parquet: None,
             collections: Collections::default(),
@@ -295,13 +295,13 @@ mod tests {
 
     #[test]
     fn so_many_wait_and_no_more() {
-        fn nested(waiting: &Waiting, left: usize) -> Option<usize> {
+        fn nested(waiting: &WaitLimit, left: usize) -> Option<usize> {
             match left {
                 0 => Some(0),
                 _ => waiting.wait(|| nested(&waiting.clone(), left - 1))?.map(|waits| waits + 1),
             }
         }
-        let waiting = Waiting::new(|wait| wait());
+        let waiting = WaitLimit::new(|wait| wait());
         let most = limits::LOOKUPS_WAITING_MAX;
         assert_eq!(nested(&waiting, most), Some(most));
         assert_eq!(nested(&waiting, most + 1), None);

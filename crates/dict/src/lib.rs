@@ -8,6 +8,7 @@
 )]
 
 mod answer;
+mod cache_store;
 mod config;
 mod ddl;
 mod definition;
@@ -30,7 +31,6 @@ mod row;
 mod source;
 mod status;
 mod storage;
-mod store;
 mod structure;
 mod tokens;
 mod types;
@@ -42,13 +42,13 @@ pub use config::{
     Collection, Collections, Expired, FullLoadLayout, KeyAccess, KeyForm, Layout, LayoutKind, NullBounds,
     Overlap, PolygonKey, PolygonName, RangeSettings, SsdSettings, UpdateSettings,
 };
-pub use ddl::{CreateDictionary, Existing, Form, identifier, parse_create, quote};
+pub use ddl::{CreateDictionary, CreateMode, Form, identifier, parse_create, quote};
 pub use definition::{
     Attribute, Definition, Hierarchy, Injectivity, Key, KeyColumn, Lifetime, Literal, ObjectId, Structure,
 };
 pub use dictionary::Dictionary;
 pub use environment::{
-    AnswerQuery, Clock, Environment, OwnTables, ParquetReader, ParquetWanted, ReadParquet, Waiting,
+    AnswerQuery, Clock, Environment, OwnTables, ParquetReader, ParquetWanted, ReadParquet, WaitLimit,
 };
 pub use error::{Code, DictError};
 #[cfg(feature = "full-load")]

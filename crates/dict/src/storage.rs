@@ -1,12 +1,12 @@
 //! What a dictionary keeps of its source.
 
+use crate::cache_store::CacheStore;
 use crate::config::LayoutKind;
 use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::DictError;
 use crate::full_load::FullLoad;
 use crate::row::RowFormat;
-use crate::store::Store;
 
 /// What a dictionary keeps, by its layout.
 #[allow(clippy::large_enum_variant, reason = "a dictionary has one, which does not move")]
@@ -14,7 +14,7 @@ pub(crate) enum Storage {
     /// DIRECT asks each time.
     Nothing,
     /// What was looked up, in a cache.
-    Cached(Store),
+    Cached(CacheStore),
     /// All rows.
     FullLoad(FullLoad),
 }
@@ -29,7 +29,7 @@ impl Storage {
         environment: &Environment,
         format: &RowFormat,
     ) -> Result<Storage, DictError> {
-        Ok(match (Store::open(definition, environment)?, &definition.layout.kind) {
+        Ok(match (CacheStore::open(definition, environment)?, &definition.layout.kind) {
             (Some(store), _) => Storage::Cached(store),
             (None, LayoutKind::FullLoad(layout)) => {
                 Storage::FullLoad(FullLoad::new(*layout, definition, format)?)
@@ -38,7 +38,7 @@ impl Storage {
         })
     }
 
-    pub fn store(&self) -> Option<&Store> {
+    pub fn store(&self) -> Option<&CacheStore> {
         match self {
             Storage::Cached(store) => Some(store),
             Storage::Nothing | Storage::FullLoad(_) => None,

@@ -1,8 +1,8 @@
 //! CREATE DICTIONARY and XML: what they mean, what they refuse, and that nothing makes them fall over.
 
 use granary_dict::{
-    Attribute, Compression, Definition, Existing, Expired, Hierarchy, Injectivity, Key, KeyForm, LayoutKind,
-    Lifetime, Literal, ObjectId, parse_create, parse_xml, parse_xml_each, quote,
+    Attribute, Compression, CreateMode, Definition, Expired, Hierarchy, Injectivity, Key, KeyForm,
+    LayoutKind, Lifetime, Literal, ObjectId, parse_create, parse_xml, parse_xml_each, quote,
 };
 use proptest::prelude::*;
 
@@ -139,7 +139,7 @@ fn clauses_in_any_order_and_every_option() {
         SOURCE(executable(command 'cat' format TSV implicit_key 1)) PRIMARY KEY (id);"#,
     )
     .unwrap();
-    assert_eq!(statement.existing, Existing::MakesWay);
+    assert_eq!(statement.existing, CreateMode::CreateOrReplace);
     let definition = statement.definition;
     assert_eq!((definition.database.as_deref(), definition.name.as_str()), (Some("my db"), "d`x"));
     assert_eq!(definition.structure.key, Key::Simple { name: "id".into() });
@@ -239,7 +239,7 @@ fn defaults_of_ssd_cache() {
     let sql = "CREATE DICTIONARY IF NOT EXISTS d (id UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
                LAYOUT(SSD_CACHE(PATH 'p')) LIFETIME(MIN 0 MAX 0)";
     let statement = parse_create(sql).unwrap();
-    assert_eq!(statement.existing, Existing::Stays);
+    assert_eq!(statement.existing, CreateMode::IfNotExists);
     let LayoutKind::Ssd(ssd) = &statement.definition.layout.kind else { panic!("on SSD") };
     assert_eq!((ssd.block_size, ssd.file_size, ssd.write_buffer_size), (4096, 4 << 30, 4096));
     assert_eq!((ssd.read_buffer_size, ssd.max_partitions_count, ssd.memory_cache_size), (65536, 1, 16 << 20));

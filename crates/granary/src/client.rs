@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::memory;
 use granary_sql::format::Format;
-use granary_sql::{Executables, Options, Session};
+use granary_sql::{Options, Session, split};
 use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, Result};
@@ -27,15 +27,15 @@ pub struct Reply {
 }
 
 impl Client {
-    /// Opens a folder.
-    pub fn open(path: &Path, executables: Executables) -> Result<Client> {
+    /// Opens a folder; `allow_executable`: its dictionaries may run programs.
+    pub fn open(path: &Path, allow_executable: bool) -> Result<Client> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::File("threads".to_owned(), error))?;
         let options = Options {
             path: Some(path.to_owned()),
-            executables,
+            allow_executable,
             memory: Some(memory::options(None, || 0)),
             ..Options::default()
         };
@@ -52,7 +52,7 @@ impl Client {
     pub fn answer(&self, sql: &str, format: Format, rows: Option<u64>) -> Result<Reply> {
         let started = Instant::now();
         let mut text = Vec::new();
-        for statement in self.session.split(sql)? {
+        for statement in split(sql)? {
             text.clear();
             let mut output = self.runtime.block_on(self.session.execute(&statement))?;
             let mut progress = rows.map(|rows| Progress::start_with_total(output.progress(), rows));

@@ -11,11 +11,11 @@ use granary_sql::{Error, Session};
 use crate::limits::CONFIGURATION_SECONDS;
 
 /// A file's modification time and length: they tell whether it has changed.
-type Version = (SystemTime, u64);
+type Modified = (SystemTime, u64);
 
 /// A file as last read, and its errors: what failed is tried again, as the cause may pass.
 struct Seen {
-    version: Version,
+    version: Modified,
     was_read: bool,
     wrong: Vec<String>,
 }
@@ -110,7 +110,7 @@ fn caught(read: impl FnOnce() -> Result<Vec<Error>, Error>) -> Result<Vec<Error>
     })
 }
 
-fn look(path: &Path) -> Option<Version> {
+fn look(path: &Path) -> Option<Modified> {
     let metadata = path.metadata().ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
 }

@@ -1,7 +1,7 @@
 //! The asker of a query, for the dialect.
 
 use granary_dialect::rewrite::Scope;
-use granary_dialect::statement::Noun;
+use granary_dialect::{FullName, Result};
 
 use crate::catalogue::Catalogue;
 use crate::settings::{Settings, value_of};
@@ -30,11 +30,11 @@ impl Scope for Asker<'_> {
         value_of(name, &self.settings)
     }
 
-    fn dictionary(&self, name: &str) -> String {
-        self.catalogue.full_name(&self.database, name)
+    fn dictionary(&self, text: &str) -> Result<FullName> {
+        self.catalogue.named(&self.database, text)
     }
 
-    fn is_dictionary(&self, database: &str, name: &str) -> bool {
-        self.catalogue.entry(database, name).is_some_and(|entry| entry.noun() == Noun::Dictionary)
+    fn is_dictionary(&self, name: &FullName) -> bool {
+        self.catalogue.is_dictionary(name)
     }
 }

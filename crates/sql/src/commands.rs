@@ -12,10 +12,10 @@ use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
 use granary_dialect::statement::{Command, Dropped, Name, Noun, ObjectKind, Statement, parse_query, quoted};
 use granary_dialect::types::pretty_type_name;
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{CreateDictionary, LoadState, parse_create};
 
-use crate::catalogue::{Catalogue, Entry, FullName};
+use crate::catalogue::{Catalogue, Entry};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
@@ -25,10 +25,11 @@ use crate::settings::value_of;
 pub async fn run(session: &Session, command: Command, statement: &Statement) -> Result<Output> {
     let text = statement.text.as_str();
     let catalogue = session.catalogue();
-    let full = |name: Name| (name.database.unwrap_or_else(|| session.database()), name.name);
-    let of_dictionary = |name: Name| match name.database {
-        Some(database) => (database, name.name),
-        None => (catalogue.home_of(&session.database(), &name.name).to_owned(), name.name),
+    let full =
+        |Name { database, name }: Name| FullName::new(database.unwrap_or_else(|| session.database()), name);
+    let of_dictionary = |Name { database, name }: Name| match database {
+        Some(database) => FullName::new(database, name),
+        None => FullName::new(catalogue.home_of(&session.database(), &name), name),
     };
     match command {
         Command::CreateDictionary => {
@@ -36,32 +37,34 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             let definition = definition.with_uuid();
             catalogue.create(CreateDictionary { existing, definition }, &session.database())?;
         }
-        Command::Drop { dropped, names, missing, if_empty } => {
+        Command::Drop { dropped, names, if_missing, if_empty } => {
             for name in names.into_iter().map(full) {
                 if if_empty {
-                    catalogue.check_empty(&name.0, &name.1)?;
+                    catalogue.check_empty(&name.database, &name.name)?;
                 }
                 let noun = noun_of(dropped);
                 // For a name of another kind, the error of the drop comes first.
-                if catalogue.entry(&name.0, &name.1).is_some_and(|entry| entry.noun() == noun) {
+                if catalogue.entry(&name.database, &name.name).is_some_and(|entry| entry.noun() == noun) {
                     check_unread(session, &name, None)?;
                 }
                 match dropped {
-                    Dropped::Dictionary => catalogue.drop_dictionary(&name.0, &name.1, missing)?,
-                    Dropped::Table => catalogue.drop_table(&name.0, &name.1, missing)?,
-                    Dropped::View => catalogue.drop_view(&name.0, &name.1, missing)?,
+                    Dropped::Dictionary => {
+                        catalogue.drop_dictionary(&name.database, &name.name, if_missing)?
+                    }
+                    Dropped::Table => catalogue.drop_table(&name.database, &name.name, if_missing)?,
+                    Dropped::View => catalogue.drop_view(&name.database, &name.name, if_missing)?,
                 }
             }
         }
         Command::CreateTable(table) => create::table(session, table, text).await?,
         Command::CreateView(view) => create::view(session, view, text).await?,
         Command::Comment { name, comment } => {
-            let (database, name) = full(name);
+            let FullName { database, name } = full(name);
             catalogue.comment(&database, &name, comment)?;
         }
         Command::Insert { into, head } => {
             let name = full(into.name);
-            let table = catalogue.local_table(&name.0, &name.1)?;
+            let table = catalogue.local_table(&name.database, &name.name)?;
             let mut parsed = parse_query(text, head)?;
             values::agree(&mut parsed.statement, &table, into.columns.as_deref())?;
             let are_values = values::are_given(&parsed.statement);
@@ -83,24 +86,24 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             }
         }
         Command::Exchange { noun, one, other } => catalogue.exchange(noun, &full(one), &full(other))?,
-        Command::DetachDictionary { name, missing, permanently } => {
-            catalogue.detach(&full(name), missing, permanently)?;
+        Command::DetachDictionary { name, if_missing, permanently } => {
+            catalogue.detach(&full(name), if_missing, permanently)?;
         }
-        Command::AttachDictionary { name, exists } => catalogue.attach(&full(name), exists)?,
+        Command::AttachDictionary { name, if_exists } => catalogue.attach(&full(name), if_exists)?,
         Command::UnloadDictionary(name) => catalogue.unload(&full(name))?,
         Command::UnloadDictionaries => {
             for database in catalogue.databases() {
                 for name in names_of(catalogue, &database, |entry| matches!(entry, Entry::Open(_))) {
-                    catalogue.unload(&(database.clone(), name))?;
+                    catalogue.unload(&FullName::new(&database, name))?;
                 }
             }
         }
-        Command::Truncate { name, missing } => {
-            let (database, name) = full(name);
-            catalogue.truncate(&database, &name, missing)?;
+        Command::Truncate { name, if_missing } => {
+            let FullName { database, name } = full(name);
+            catalogue.truncate(&database, &name, if_missing)?;
         }
         Command::Optimize(name) => {
-            let (database, name) = full(name);
+            let FullName { database, name } = full(name);
             catalogue.local_table(&database, &name)?;
         }
         Command::Exists { kind, name } => return show::exists(session, kind, name),
@@ -116,9 +119,9 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::ShowCreate { kind, name } => return show::create(session, kind, full(name)),
         Command::ReloadDictionary(name) => {
-            let (database, name) = of_dictionary(name);
-            session.rights().check_renew(session.user(), &format!("{database}.{name}"))?;
-            catalogue.reload(&database, &name)?;
+            let name = of_dictionary(name);
+            session.rights().check_renew(session.user(), &name.to_string())?;
+            catalogue.reload(&name.database, &name.name)?;
         }
         Command::ReloadDictionaries => {
             // A dictionary that fails does not keep others from being reloaded.
@@ -132,15 +135,13 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             outcome?;
         }
         Command::RefreshDictionary { name, keys } => {
-            let (database, name) = of_dictionary(name);
-            let dictionary = session.dictionary_to_renew(&format!("{database}.{name}"))?;
+            let dictionary = session.renewable(&of_dictionary(name))?;
             dictionary.refresh(
                 &dictionary.key_reader(granary_dict::Format::TabSeparated).read_all(keys.as_bytes())?,
             )?;
         }
         Command::InvalidateDictionary { name, keys } => {
-            let (database, name) = of_dictionary(name);
-            let dictionary = session.dictionary_to_renew(&format!("{database}.{name}"))?;
+            let dictionary = session.renewable(&of_dictionary(name))?;
             match keys {
                 None => dictionary.reload()?,
                 Some(keys) => {
@@ -153,12 +154,12 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::Collection { name, change } => catalogue.change_collection(&name, change)?,
         Command::Use(database) => session.set_database(&database)?,
-        Command::CreateDatabase { name, exists } => catalogue.create_database(&name, exists)?,
-        Command::DropDatabase { name, missing } => {
+        Command::CreateDatabase { name, if_exists } => catalogue.create_database(&name, if_exists)?,
+        Command::DropDatabase { name, if_missing } => {
             for (table, _) in catalogue.entries(&name) {
-                check_unread(session, &(name.clone(), table), Some(&name))?;
+                check_unread(session, &FullName::new(&name, table), Some(&name))?;
             }
-            catalogue.drop_database(&name, missing)?;
+            catalogue.drop_database(&name, if_missing)?;
             session.leave_database(&name);
         }
         Command::ExplainEstimate { head } => {

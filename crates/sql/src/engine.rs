@@ -11,7 +11,7 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use granary_dialect::Result;
 use granary_dialect::plan::{QuerySettings, planning};
-use granary_dict::{Environment, Waiting};
+use granary_dict::{Environment, WaitLimit};
 use tempfile::TempDir;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -20,16 +20,16 @@ use crate::functions::{self, LazyDefaults};
 use crate::limits::SPARE_STATES;
 use crate::memory::{QueryMemory, QueryPool};
 use crate::own_tables::{Later, OwnRuntime};
-use crate::session::{Executables, Options};
+use crate::session::Options;
 use crate::settings::configuration;
-use crate::tables::given::Given;
+use crate::tables::given::SessionTables;
 use crate::tables::keyed_parquet;
 use crate::tables::numbers::NumbersFunction;
 
 /// State that all sessions share; dictionaries are open while it lives.
 pub struct Engine {
     pub catalogue: Arc<Catalogue>,
-    pub given: Arc<Given>,
+    pub given: Arc<SessionTables>,
     /// What every query begins with. DataFusion's state names hundreds of functions, and copying their names
     /// takes as long as planning a short query, so copies go from one query to the next.
     template: SessionState,
@@ -55,10 +55,10 @@ impl Engine {
         let environment = Environment {
             own_tables: Some(later.tables()),
             parquet: Some(keyed_parquet::reader()),
-            allow_executable: options.executables == Executables::Allowed,
+            allow_executable: options.allow_executable,
             user_files: options.user_files,
             memory_folder: options.memory_folder,
-            waiting: Waiting::new(options.waiting.unwrap_or(give_way)),
+            waiting: WaitLimit::new(options.waiting.unwrap_or(give_way)),
             ..Environment::new(&folder)
         };
         let lock = match options.lock {
@@ -66,7 +66,7 @@ impl Engine {
             None => FolderLock::take(&folder)?,
         };
         let catalogue = Arc::new(Catalogue::open(&folder, lock, environment)?);
-        let given = Arc::new(Given::default());
+        let given = Arc::new(SessionTables::default());
         let template = state(&catalogue, &given)?;
         let (spare, own_runtime) = (Mutex::default(), OwnRuntime::default());
         let memory = QueryMemory::new(options.memory);
@@ -77,13 +77,13 @@ impl Engine {
     }
 
     /// A state for one query, whose clock has not started.
-    pub fn lend(&self) -> SessionState {
+    pub fn take_state(&self) -> SessionState {
         let kept = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         kept.unwrap_or_else(|| self.template.clone())
     }
 
     /// Takes a state back. A query changes only its configuration, which is reset.
-    pub fn take_back(&self, mut state: SessionState) {
+    pub fn return_state(&self, mut state: SessionState) {
         state.config_mut().clone_from(self.template.config());
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         if spare.len() < SPARE_STATES {
@@ -101,7 +101,7 @@ impl Engine {
     }
 }
 
-fn state(catalogue: &Arc<Catalogue>, given: &Arc<Given>) -> Result<SessionState> {
+fn state(catalogue: &Arc<Catalogue>, given: &Arc<SessionTables>) -> Result<SessionState> {
     // A query that exceeds its memory fails, as in ClickHouse, and never spills to disk.
     let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
     let state = SessionStateBuilder::new()

@@ -51,19 +51,19 @@ pub struct QueryMemory {
     /// Bytes that operators have reserved.
     reserved: AtomicUsize,
     since: Instant,
-    allocated: Looked,
-    caches: Looked,
+    allocated: Sampled,
+    caches: Sampled,
 }
 
 /// A figure, and when it was sampled.
 #[derive(Default)]
-struct Looked {
+struct Sampled {
     bytes: AtomicU64,
     /// Microseconds since the beginning, 0: never.
     at: AtomicU64,
 }
 
-impl Looked {
+impl Sampled {
     /// The figure, sampled anew if it is too old. Several threads may do so at once, harmlessly.
     fn bytes(&self, since: Instant, age: Duration, look: impl FnOnce() -> u64) -> u64 {
         let now = since.elapsed().as_micros() as u64 + 1;
@@ -83,8 +83,8 @@ impl QueryMemory {
             catalogue: OnceLock::new(),
             reserved: AtomicUsize::new(0),
             since: Instant::now(),
-            allocated: Looked::default(),
-            caches: Looked::default(),
+            allocated: Sampled::default(),
+            caches: Sampled::default(),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
+use granary_dialect::statement::split;
 use granary_dialect::{Error, Result};
 use granary_dict::{Code, DictError, OwnTables};
 use tokio::runtime::Runtime;
@@ -67,7 +68,7 @@ fn answer(engine: Arc<Engine>, sql: &str, settings: &[(String, String)]) -> Resu
     let session = Session::of_engine(Arc::clone(&engine));
     // A dictionary's SETTINGS may include some that are unknown here, such as those of formats.
     session.set(settings.iter().filter(|(name, _)| is_known(name)).cloned().collect())?;
-    let statements = session.split(sql)?;
+    let statements = split(sql)?;
     let [statement] = statements.as_slice() else {
         return Err(Error::syntax_error("A dictionary's source is one query"));
     };

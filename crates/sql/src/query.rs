@@ -13,12 +13,10 @@ use datafusion::sql::parser::Statement as PlannedStatement;
 use datafusion::sql::sqlparser::ast::Statement;
 use futures::{Stream, StreamExt};
 use granary_dialect::plan::{Optimised, optimise, yielding};
-use granary_dialect::rewrite::{
-    Extras, FILE_FUNCTION, UNKNOWN_NAME, WITH_TIMES, keep_aliases, name_behind_wildcards, rewrite,
-};
+use granary_dialect::rewrite::{Extras, Named, WITH_TIMES, keep_aliases, name_behind_wildcards, rewrite};
 use granary_dialect::statement::{ParsedQuery, parse_query};
 use granary_dialect::text::shown_name;
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Helpers, Team};
 
 use crate::catalogue::{DEFAULT_DATABASE, SETTINGS_TABLE, SYSTEM_DATABASE};
@@ -29,7 +27,7 @@ use crate::limits::PARTITION_BATCHES_AHEAD;
 use crate::memory::{QueryMemory, QueryPool};
 use crate::output::{Limits, Output};
 use crate::session::Session;
-use crate::settings::{Said, apply, is_on};
+use crate::settings::{ExplicitSettings, apply, is_on};
 use crate::tables::files;
 use crate::views;
 
@@ -67,14 +65,14 @@ async fn planned_of(session: &Session, parsed: ParsedQuery) -> Result<Planned> {
     let mut extras = rewrite(&mut statement, named, &session.asker())?;
     views::expand(session, &mut statement, &mut extras)?;
     extras.named.iter().try_for_each(|name| check_read(session, name))?;
-    extras.dictionaries.iter().try_for_each(|name| session.definition(name).map(drop))?;
+    extras.dictionaries.iter().try_for_each(|name| session.catalogue().check_dictionary(name))?;
     extras.format = tail.format.or(extras.format);
     extras.settings.extend(tail.settings);
     let format = extras.format.as_deref().map(str::parse).transpose()?;
     // The plan will hold the files; their names are needed only while it is made.
     let mut lent = Vec::with_capacity(extras.files.len());
     for file in &extras.files {
-        check_read(session, FILE_FUNCTION)?;
+        check_read(session, &Named::File)?;
         let input = file.format.as_deref().map(str::parse).transpose()?;
         let path = session.catalogue().query_file(&file.path)?;
         lent.push(session.lend(file.table.clone(), files::open(&path, input).await?));
@@ -83,32 +81,32 @@ async fn planned_of(session: &Session, parsed: ParsedQuery) -> Result<Planned> {
 }
 
 /// Whether the session's user may read a table or dictionary.
-fn check_read(session: &Session, full_name: &str) -> Result<()> {
+fn check_read(session: &Session, named: &Named) -> Result<()> {
     if session.rights().dictionaries.is_none() {
         return Ok(());
     }
-    let full_name = full_name.strip_suffix(WITH_TIMES).unwrap_or(full_name);
-    // A database's name may have a dot in it, and so may a table's.
-    let mut ways = full_name.match_indices('.').map(|(at, _)| (&full_name[..at], &full_name[at + 1..]));
-    match full_name.split_once('.') {
-        _ if full_name == UNKNOWN_NAME => Err(Error::access_denied(format!(
-            "{}: Not enough privileges. To name a dictionary by anything but a constant text one must be allowed to \
-             read every dictionary",
+    let demands_all = |what: &str| {
+        Err(Error::access_denied(format!(
+            "{}: Not enough privileges. To {what} one must be allowed to read every dictionary",
             session.user()
-        ))),
-        None if full_name == FILE_FUNCTION => Err(Error::access_denied(format!(
-            "{}: Not enough privileges. To read files one must be allowed to read every dictionary",
-            session.user()
-        ))),
+        )))
+    };
+    let FullName { database, name } = match named {
+        Named::AnyDictionary => return demands_all("name a dictionary by anything but a constant text"),
+        Named::File => return demands_all("read files"),
+        Named::Object(name) => name,
+    };
+    let name = FullName::new(database, name.strip_suffix(WITH_TIMES).unwrap_or(name));
+    let text = name.to_string();
+    // The functions of dictionaries are given the text, which may be another name's.
+    let mut readings = FullName::readings(&text);
+    match (name.database.as_str(), name.name.as_str()) {
         // These tables list all dictionaries at once.
-        Some((SYSTEM_DATABASE, "tables" | "columns" | "metrics" | "events" | "named_collections")) => {
-            Err(Error::access_denied(format!(
-                "{}: Not enough privileges. To read {full_name} one must be allowed to read every dictionary",
-                session.user()
-            )))
+        (SYSTEM_DATABASE, "tables" | "columns" | "metrics" | "events" | "named_collections") => {
+            demands_all(&format!("read {text}"))
         }
-        _ if ways.any(|(database, name)| session.catalogue().entry(database, name).is_some()) => {
-            session.rights().check_read(session.user(), full_name)
+        _ if readings.any(|it| session.catalogue().entry(&it.database, &it.name).is_some()) => {
+            session.rights().check_read(session.user(), &text)
         }
         _ => Ok(()),
     }
@@ -118,9 +116,9 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     let mut state = session.state()?;
     session.check_bounds(&extras.settings)?;
     apply(&extras.settings, state.config_mut())?;
-    if extras.named.iter().any(|name| name == SETTINGS_TABLE) {
+    if extras.named.contains(&Named::Object(FullName::new(SYSTEM_DATABASE, SETTINGS_TABLE))) {
         let said = [session.settings(), extras.settings.clone()].concat();
-        state.config_mut().set_extension(Arc::new(Said(said)));
+        state.config_mut().set_extension(Arc::new(ExplicitSettings(said)));
     }
     if session.rights().dictionaries.is_some() {
         // For `system.dictionaries`.
@@ -146,7 +144,7 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
     let Optimised { plan, declared } = optimise(&mut state, plan, dictionary_joins)?;
     let plan = yielding(state.query_planner().create_physical_plan(&plan, &state).await?)?;
     let (context, pool) = task_context(&state, session.memory());
-    session.take_back(state);
+    session.engine.return_state(state);
     let schema = as_declared(&plan.schema(), &declared);
     let memory = Arc::clone(session.memory());
     let helpers = session.catalogue().helpers().clone();
@@ -154,13 +152,13 @@ async fn plan(session: &Session, statement: Statement, extras: &Extras) -> Resul
 }
 
 /// The first of the tables named by a statement that does not exist.
-async fn unknown_table(state: &SessionState, tables: &[TableReference], named: &[String]) -> Option<Error> {
+async fn unknown_table(state: &SessionState, tables: &[TableReference], named: &[Named]) -> Option<Error> {
     let options = &state.config_options().catalog;
     let databases = state.catalog_list().catalog(&options.default_catalog)?;
     for table in tables {
         let (database, table) = (table.schema().unwrap_or(&options.default_schema), table.table());
         // Other names are table functions.
-        if named.contains(&format!("{database}.{table}"))
+        if named.contains(&Named::Object(FullName::new(database, table)))
             && let Ok(None) = databases.schema(database)?.table(table).await
         {
             let table = table.strip_suffix(WITH_TIMES).unwrap_or(table);

@@ -7,36 +7,26 @@ use std::time::Duration;
 
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
-use granary_dialect::statement::{self, Command, Effect, Noun, Statement};
-use granary_dialect::{Error, Result};
-use granary_dict::{Definition, Dictionary, XmlDictionary, parse_xml_each};
+use granary_dialect::statement::{self, Command, Effect, Statement};
+use granary_dialect::{Error, FullName, Result};
+use granary_dict::{Dictionary, XmlDictionary, parse_xml_each};
 
 use crate::asker::Asker;
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, FolderLock};
-use crate::chosen::Chosen;
 use crate::engine::Engine;
 use crate::limits::STATEMENT_BYTES_FREE;
 use crate::memory::{MemoryOptions, QueryMemory};
 use crate::output::Output;
 use crate::rights::Rights;
+use crate::session_settings::SessionSettings;
 use crate::settings::{Settings, apply, check_limits, configuration, is_on, value_of};
 use crate::tables::files::{self, InputFormat};
-use crate::tables::given::Lent;
+use crate::tables::given::TableGuard;
 use crate::tables::piped::Piped;
 use crate::{commands, query};
 
 /// The user of sessions where there are no users.
 const DEFAULT_USER: &str = "default";
-
-/// Whether dictionaries may run programs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Executables {
-    /// A source that runs a program is an error.
-    #[default]
-    Refused,
-    /// Programs run with the rights of this process.
-    Allowed,
-}
 
 /// How a session is opened.
 #[derive(Debug, Clone, Default)]
@@ -45,8 +35,8 @@ pub struct Options {
     pub path: Option<PathBuf>,
     /// The lock of that folder, if it is taken already; `None`: `open` takes it.
     pub lock: Option<FolderLock>,
-    /// Whether dictionaries may run programs.
-    pub executables: Executables,
+    /// Whether sources of dictionaries may run programs, with the rights of this process.
+    pub allow_executable: bool,
     /// Files that statements name (of dictionaries, and tables that are files) must lie in this folder, where
     /// relative paths begin; `None`: anywhere.
     pub user_files: Option<PathBuf>,
@@ -59,14 +49,14 @@ pub struct Options {
     pub memory: Option<MemoryOptions>,
 }
 
-/// Runs statements. Dictionaries under its path stay open while it, or [another](Self::another) session over the same
+/// Runs statements. Dictionaries under its path stay open while it, or [another](Self::for_user) session over the same
 /// ones, lives.
 pub struct Session {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     /// What USE and SET chose, for later statements.
-    lasting: Arc<RwLock<Chosen>>,
+    session_settings: Arc<RwLock<SessionSettings>>,
     /// What overrides that while this object lives: for one query.
-    passing: Chosen,
+    query_settings: SessionSettings,
     /// The settings that the session began with: a bound user cannot exceed the limits among them.
     bounds: Settings,
     user: String,
@@ -87,8 +77,8 @@ impl Session {
     fn over(engine: Arc<Engine>, user: String, rights: Rights) -> Session {
         Session {
             engine,
-            lasting: Arc::default(),
-            passing: Chosen::default(),
+            session_settings: Arc::default(),
+            query_settings: SessionSettings::default(),
             bounds: Settings::new(),
             user,
             rights,
@@ -97,10 +87,10 @@ impl Session {
 
     /// A session of another user over the same dictionaries. It begins with this one's settings, in the default
     /// database.
-    pub fn another(&self, user: String, rights: Rights) -> Session {
+    pub fn for_user(&self, user: String, rights: Rights) -> Session {
         let bounds = self.settings();
-        let lasting = Arc::new(RwLock::new(Chosen::of(bounds.clone())));
-        Session { lasting, bounds, ..Self::over(Arc::clone(&self.engine), user, rights) }
+        let session_settings = Arc::new(RwLock::new(SessionSettings::of(bounds.clone())));
+        Session { session_settings, bounds, ..Self::over(Arc::clone(&self.engine), user, rights) }
     }
 
     /// This session for one query, with rights, a database and settings for that query alone. USE and SET in it change
@@ -109,12 +99,12 @@ impl Session {
     /// # Errors
     /// UNKNOWN_DATABASE, and errors of [`set`](Self::set).
     pub fn for_query(&self, rights: Rights, database: Option<&str>, settings: Settings) -> Result<Session> {
-        let mut passing = Chosen::of(settings);
-        passing.database = database.map(str::to_owned);
+        let mut query_settings = SessionSettings::of(settings);
+        query_settings.database = database.map(str::to_owned);
         let session = Session {
             engine: Arc::clone(&self.engine),
-            lasting: Arc::clone(&self.lasting),
-            passing,
+            session_settings: Arc::clone(&self.session_settings),
+            query_settings,
             bounds: self.bounds.clone(),
             user: self.user.clone(),
             rights,
@@ -122,21 +112,21 @@ impl Session {
         if let Some(database) = database {
             session.catalogue().check_database(database)?;
         }
-        session.check_settings(&session.passing.settings)?;
+        session.check_settings(&session.query_settings.settings)?;
         Ok(session)
     }
 
     /// Whether the session is as it began: nothing was chosen that a new one lacks.
-    pub fn is_as_begun(&self) -> bool {
-        self.lasting().is_only(&self.bounds)
+    pub fn is_unmodified(&self) -> bool {
+        self.session_settings().is_only(&self.bounds)
     }
 
-    fn lasting(&self) -> RwLockReadGuard<'_, Chosen> {
-        self.lasting.read().unwrap_or_else(PoisonError::into_inner)
+    fn session_settings(&self) -> RwLockReadGuard<'_, SessionSettings> {
+        self.session_settings.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lasting_mut(&self) -> RwLockWriteGuard<'_, Chosen> {
-        self.lasting.write().unwrap_or_else(PoisonError::into_inner)
+    fn session_settings_mut(&self) -> RwLockWriteGuard<'_, SessionSettings> {
+        self.session_settings.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The session's user.
@@ -165,7 +155,7 @@ impl Session {
 
     /// The database of names without one.
     pub fn database(&self) -> String {
-        let said = self.passing.database.clone().or_else(|| self.lasting().database.clone());
+        let said = self.query_settings.database.clone().or_else(|| self.session_settings().database.clone());
         said.unwrap_or_else(|| DEFAULT_DATABASE.to_owned())
     }
 
@@ -175,15 +165,15 @@ impl Session {
     /// UNKNOWN_DATABASE.
     pub fn set_database(&self, database: &str) -> Result<()> {
         self.catalogue().check_database(database)?;
-        self.lasting_mut().database = Some(database.to_owned());
+        self.session_settings_mut().database = Some(database.to_owned());
         Ok(())
     }
 
     /// Leaves a database that was dropped for the default one.
     pub(crate) fn leave_database(&self, gone: &str) {
-        let mut lasting = self.lasting_mut();
-        if lasting.database.as_deref() == Some(gone) {
-            lasting.database = None;
+        let mut session_settings = self.session_settings_mut();
+        if session_settings.database.as_deref() == Some(gone) {
+            session_settings.database = None;
         }
     }
 
@@ -193,9 +183,9 @@ impl Session {
     /// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, and errors of
     /// [`check_bounds`](Self::check_bounds).
     pub fn set(&self, settings: Settings) -> Result<()> {
-        let said = Chosen::of(settings);
+        let said = SessionSettings::of(settings);
         self.check_settings(&said.settings)?;
-        self.lasting_mut().take(said);
+        self.session_settings_mut().take(said);
         Ok(())
     }
 
@@ -204,7 +194,7 @@ impl Session {
     /// # Errors
     /// The errors of [`set`](Self::set).
     pub fn check_first_settings(settings: Settings) -> Result<()> {
-        apply(&Chosen::of(settings).settings, &mut configuration())
+        apply(&SessionSettings::of(settings).settings, &mut configuration())
     }
 
     fn check_settings(&self, settings: &[(String, String)]) -> Result<()> {
@@ -224,18 +214,13 @@ impl Session {
         if self.rights.is_bound { check_limits(settings, &self.bounds) } else { Ok(()) }
     }
 
-    /// The state that one query of this session is planned with.
+    /// The state that one query of this session is planned with, which the engine takes back.
     pub(crate) fn state(&self) -> Result<SessionState> {
-        let mut state = self.engine.lend();
+        let mut state = self.engine.take_state();
         let config = state.config_mut();
         config.options_mut().catalog.default_schema = self.database();
         apply(&self.settings(), config)?;
         Ok(state)
-    }
-
-    /// Takes back what [`state`](Self::state) lent.
-    pub(crate) fn take_back(&self, state: SessionState) {
-        self.engine.take_back(state);
     }
 
     /// The settings that hold for the next statement.
@@ -253,23 +238,10 @@ impl Session {
         is_on(name, &self.settings())
     }
 
-    fn chosen(&self) -> Chosen {
-        let mut chosen = self.lasting().clone();
-        chosen.take(self.passing.clone());
+    fn chosen(&self) -> SessionSettings {
+        let mut chosen = self.session_settings().clone();
+        chosen.take(self.query_settings.clone());
         chosen
-    }
-
-    /// The definition of the dictionary `name`, or `database.name`; `None` if its metadata cannot be read.
-    ///
-    /// # Errors
-    /// BAD_ARGUMENTS if there is none.
-    pub(crate) fn definition(&self, name: &str) -> Result<Option<Definition>> {
-        let full = self.full_name(name);
-        let (database, table) = full.split_once('.').unwrap_or_default();
-        match self.catalogue().entry(database, table) {
-            Some(entry) if entry.noun() == Noun::Dictionary => Ok(entry.definition().cloned()),
-            _ => Err(Error::bad_arguments(format!("Dictionary (`{name}`) not found"))),
-        }
     }
 
     /// The dictionary `name`, or `database.name`.
@@ -277,9 +249,7 @@ impl Session {
     /// # Errors
     /// BAD_ARGUMENTS if there is none, ACCESS_DENIED, or the error of opening it.
     pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
-        let full = self.full_name(name);
-        self.rights.check_read(&self.user, &full)?;
-        self.catalogue().dictionary(&full)
+        self.dictionary_of(&self.named(name)?)
     }
 
     /// Checks that there is a dictionary `name`, or `database.name`, without opening it.
@@ -287,15 +257,22 @@ impl Session {
     /// # Errors
     /// BAD_ARGUMENTS if there is none, and ACCESS_DENIED.
     pub fn check_dictionary(&self, name: &str) -> Result<()> {
-        self.rights.check_read(&self.user, &self.full_name(name))?;
-        self.definition(name).map(drop)
+        let full_name = self.named(name)?;
+        self.rights.check_read(&self.user, &full_name.to_string())?;
+        self.catalogue().check_dictionary(&full_name)
     }
 
-    fn full_name(&self, name: &str) -> String {
-        match name.contains('.') {
-            true => name.to_owned(),
-            false => self.catalogue().full_name(&self.database(), name),
-        }
+    /// The dictionary `name`, or `database.name`, if there is one.
+    ///
+    /// # Errors
+    /// BAD_ARGUMENTS if several are shown so.
+    pub(crate) fn named(&self, text: &str) -> Result<FullName> {
+        self.catalogue().named(&self.database(), text)
+    }
+
+    fn dictionary_of(&self, name: &FullName) -> Result<Arc<Dictionary>> {
+        self.rights.check_read(&self.user, &name.to_string())?;
+        self.catalogue().dictionary(name)
     }
 
     /// The dictionary `name`, or `database.name`, for forgetting or renewing its entries.
@@ -303,7 +280,15 @@ impl Session {
     /// # Errors
     /// The errors of `dictionary`, and READONLY.
     pub fn dictionary_to_renew(&self, name: &str) -> Result<Arc<Dictionary>> {
-        let dictionary = self.dictionary(name)?;
+        self.renewable(&self.named(name)?)
+    }
+
+    /// A dictionary, for forgetting or renewing its entries.
+    ///
+    /// # Errors
+    /// The errors of [`dictionary_to_renew`](Self::dictionary_to_renew).
+    pub(crate) fn renewable(&self, name: &FullName) -> Result<Arc<Dictionary>> {
+        let dictionary = self.dictionary_of(name)?;
         self.rights.check_renew(&self.user, &dictionary.definition().full_name())?;
         Ok(dictionary)
     }
@@ -323,18 +308,14 @@ impl Session {
 
     /// All dictionaries as `database.name`; `None`: it is not open.
     pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
-        self.catalogue().dictionaries()
+        let dictionaries = self.catalogue().dictionaries().into_iter();
+        dictionaries.map(|(name, dictionary)| (name.to_string(), dictionary)).collect()
     }
 
     /// Ends the session while others still hold it: dictionaries are closed once no statement uses them, waiting at
     /// most `patience`, and a temporary folder is removed.
     pub fn close(&self, patience: Duration) {
         self.engine.close(patience);
-    }
-
-    /// Cuts a text into statements.
-    pub fn split(&self, text: &str) -> Result<Vec<Statement>> {
-        statement::split(text)
     }
 
     /// Runs the one statement of a text; it may be an INSERT followed by rows of any format.
@@ -378,14 +359,9 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a file or the piped input is a table of this name.
-    pub(crate) fn is_given(&self, name: &str) -> bool {
-        self.engine.given.contains(name)
-    }
-
     /// Makes a table known by a [secret name](granary_dialect::rewrite::secret_name) until the returned guard is
     /// dropped.
-    pub(crate) fn lend(&self, name: String, table: Arc<dyn TableProvider>) -> Lent {
+    pub(crate) fn lend(&self, name: String, table: Arc<dyn TableProvider>) -> TableGuard {
         self.engine.given.lend(name, table)
     }
 

@@ -344,9 +344,9 @@ pub fn check_limits(settings: &[(String, String)], bounds: &[(String, String)]) 
 
 /// Settings that SET and SETTINGS gave, for display.
 #[derive(Debug, Default)]
-pub struct Said(pub Settings);
+pub struct ExplicitSettings(pub Settings);
 
-impl Said {
+impl ExplicitSettings {
     /// The value of a setting as ClickHouse shows it, if it was given.
     pub fn value(&self, setting: &Setting) -> Option<String> {
         let said = self.0.iter().rev().find(|(name, _)| name == setting.name);

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, Query, Statement, TableAlias, TableFactor, VisitMut, VisitorMut,
 };
-use granary_dialect::rewrite::{Extras, WITH_TIMES, rewrite};
+use granary_dialect::rewrite::{Extras, Named, WITH_TIMES, rewrite};
 use granary_dialect::statement::{ParsedQuery, parse_query};
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 
 use crate::asker::Asker;
 use crate::catalogue::View;
@@ -19,9 +19,12 @@ use crate::session::Session;
 /// # Errors
 /// TOO_DEEP_RECURSION for views nested too deep, and errors in their queries.
 pub fn expand(session: &Session, statement: &mut Statement, extras: &mut Extras) -> Result<()> {
-    let is_view = |name: &String| {
-        let parts = name.strip_suffix(WITH_TIMES).unwrap_or(name).split_once('.');
-        parts.is_some_and(|(database, name)| session.catalogue().view(database, name).is_some())
+    let is_view = |named: &Named| match named {
+        Named::Object(FullName { database, name }) => {
+            let name = name.strip_suffix(WITH_TIMES).unwrap_or(name);
+            session.catalogue().view(database, name).is_some()
+        }
+        Named::AnyDictionary | Named::File => false,
     };
     if !extras.named.iter().any(is_view) {
         return Ok(());

@@ -20,9 +20,9 @@ use granary_dict::DataType as ClickHouseType;
 
 use super::default_value::default_value;
 use super::float_extremes;
-use super::frame_sum::{FrameSum, Of};
+use super::frame_sum::{FrameAggregate, FrameSum};
 use super::numbers::{from_bits, scalar_of};
-use super::quantile::{ANSWERS, Answer, Quantiles};
+use super::quantile::{ANSWERS, QuantileKind, Quantiles};
 use crate::error::Error;
 use crate::types::{declared, is_wide};
 
@@ -60,7 +60,7 @@ pub(crate) fn of_known(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
 /// Aggregates that need some rows; for fewer they are nan.
 const STATISTICS: [&str; 9] = [
     "avg",
-    Answer::Number.name(),
+    QuantileKind::Number.name(),
     "stddev",
     "stddev_pop",
     "var",
@@ -213,8 +213,8 @@ impl AggregateUDFImpl for NeverEmpty {
         let answers = self.answers(&args)?;
         let of_floats = args.expr_fields.first().is_some_and(|field| field.data_type() == &DataType::Float64);
         let inner: Box<dyn Accumulator> = match self.name() {
-            "sum" if of_floats => Box::new(FrameSum::new(Of::Sum)),
-            "avg" if of_floats => Box::new(FrameSum::new(Of::Mean)),
+            "sum" if of_floats => Box::new(FrameSum::new(FrameAggregate::Sum)),
+            "avg" if of_floats => Box::new(FrameSum::new(FrameAggregate::Mean)),
             _ => self.inner.create_sliding_accumulator(args)?,
         };
         Ok(if answers.are_theirs() { inner } else { Box::new(Filled { inner, answers }) })

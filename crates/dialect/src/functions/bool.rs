@@ -6,51 +6,30 @@ use datafusion::arrow::array::{ArrayRef, AsArray, BooleanArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 
 use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
+use super::scalar::Scalar;
 use crate::error::Error;
 use crate::types::CLICKHOUSE_TYPE;
 
+const NAME: &str = "toBool";
+
 /// The function.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct ToBool {
-    signature: Signature,
+pub fn to_bool() -> ScalarUDF {
+    Scalar::udf(NAME, arguments::any(Volatility::Immutable), field, invoke)
+}
+fn field(args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    check_count(NAME, args.arg_fields.len(), 1..=1)?;
+    let nullable = args.arg_fields[0].is_nullable();
+    let metadata = [(CLICKHOUSE_TYPE.to_owned(), "Bool".to_owned())].into();
+    Ok(Arc::new(Field::new(NAME, DataType::Boolean, nullable).with_metadata(metadata)))
 }
 
-impl Default for ToBool {
-    fn default() -> Self {
-        Self { signature: arguments::any(Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for ToBool {
-    fn name(&self) -> &str {
-        "toBool"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Boolean)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
-        let nullable = args.arg_fields[0].is_nullable();
-        let metadata = [(CLICKHOUSE_TYPE.to_owned(), "Bool".to_owned())].into();
-        Ok(Arc::new(Field::new(self.name(), DataType::Boolean, nullable).with_metadata(metadata)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        shaped(converted(&array)?, &args.args)
-    }
+fn invoke(args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+    shaped(converted(&array)?, &args.args)
 }
 
 /// Converts values to truth values: a number by whether it is not 0; a text must be one of the words that ClickHouse

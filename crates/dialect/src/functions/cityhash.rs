@@ -8,13 +8,12 @@ use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use datafusion::common::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 
 use super::arguments;
 use super::hash::int_hash_64;
 use super::numbers::{array_bits, rows, shaped};
+use super::scalar::Scalar;
 use crate::error::Error;
 use crate::types::{declared, fixed_bytes, is_bounded, type_name};
 
@@ -135,56 +134,36 @@ fn long(text: &[u8]) -> u64 {
     mixed(low, mixed(v.1, w.1).wrapping_add(x))
 }
 
+const NAME: &str = "cityHash64";
+
 /// The function.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct CityHash {
-    signature: Signature,
+pub fn city_hash() -> ScalarUDF {
+    Scalar::udf(NAME, arguments::any(Volatility::Immutable), field, invoke)
+}
+fn field(args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    if args.arg_fields.iter().any(|field| field.data_type().is_null()) {
+        return Ok(Arc::new(Field::new(NAME, DataType::Null, true)));
+    }
+    args.arg_fields.iter().try_for_each(check)?;
+    let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
+    Ok(Arc::new(Field::new(NAME, DataType::UInt64, nullable)))
 }
 
-impl Default for CityHash {
-    fn default() -> Self {
-        Self { signature: arguments::any(Volatility::Immutable) }
+fn invoke(args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let rows = rows(&args.args, args.number_rows);
+    if args.return_field.data_type().is_null() {
+        let nothing = datafusion::arrow::array::new_null_array(&DataType::Null, rows);
+        return shaped(nothing, &args.args);
     }
-}
-
-impl ScalarUDFImpl for CityHash {
-    fn name(&self) -> &str {
-        "cityHash64"
+    let mut hashes: Option<Vec<u64>> = None;
+    let mut nulls = None;
+    for (given, field) in args.args.iter().zip(&args.arg_fields) {
+        let values = given.to_array(rows)?;
+        nulls = NullBuffer::union(nulls.as_ref(), values.logical_nulls().as_ref());
+        add(&mut hashes, field, &values)?;
     }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Err(DataFusionError::Internal("the type of cityHash64 needs its arguments' fields".into()))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        if args.arg_fields.iter().any(|field| field.data_type().is_null()) {
-            return Ok(Arc::new(Field::new(self.name(), DataType::Null, true)));
-        }
-        args.arg_fields.iter().try_for_each(check)?;
-        let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
-        Ok(Arc::new(Field::new(self.name(), DataType::UInt64, nullable)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = rows(&args.args, args.number_rows);
-        if args.return_field.data_type().is_null() {
-            let nothing = datafusion::arrow::array::new_null_array(&DataType::Null, rows);
-            return shaped(nothing, &args.args);
-        }
-        let mut hashes: Option<Vec<u64>> = None;
-        let mut nulls = None;
-        for (given, field) in args.args.iter().zip(&args.arg_fields) {
-            let values = given.to_array(rows)?;
-            nulls = NullBuffer::union(nulls.as_ref(), values.logical_nulls().as_ref());
-            add(&mut hashes, field, &values)?;
-        }
-        let hashes = hashes.unwrap_or_else(|| vec![NOTHING; rows]);
-        shaped(Arc::new(UInt64Array::new(hashes.into(), nulls)) as ArrayRef, &args.args)
-    }
+    let hashes = hashes.unwrap_or_else(|| vec![NOTHING; rows]);
+    shaped(Arc::new(UInt64Array::new(hashes.into(), nulls)) as ArrayRef, &args.args)
 }
 
 /// Refuses types whose hashes are not implemented.

@@ -16,7 +16,7 @@ use crate::plan::function_of;
 
 /// The types of columns that a [`Comparison`] compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Of {
+enum Operands {
     Floats,
     Arrays,
 }
@@ -25,7 +25,7 @@ enum Of {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Comparison {
     operator: Operator,
-    of: Of,
+    of: Operands,
     name: String,
     signature: Signature,
 }
@@ -33,15 +33,15 @@ pub struct Comparison {
 impl Comparison {
     /// Compares numbers, some of them floats, as in IEEE 754.
     pub fn of_floats(operator: Operator) -> Self {
-        Self::new(operator, Of::Floats, "float")
+        Self::new(operator, Operands::Floats, "float")
     }
 
     /// Compares arrays or maps with NULL or floats among their items.
     pub fn of_arrays(operator: Operator) -> Self {
-        Self::new(operator, Of::Arrays, "array")
+        Self::new(operator, Operands::Arrays, "array")
     }
 
-    fn new(operator: Operator, of: Of, suffix: &str) -> Self {
+    fn new(operator: Operator, of: Operands, suffix: &str) -> Self {
         let name = format!("{}/{suffix}", function_of(operator).unwrap_or_default());
         Self { operator, of, name, signature: Signature::any(2, Volatility::Immutable) }
     }
@@ -87,8 +87,8 @@ impl ScalarUDFImpl for Comparison {
         let nulls = union(left.logical_nulls(), right.logical_nulls(), rows);
         let holds = |order| self.holds(order);
         let answers = match self.of {
-            Of::Floats => ieee::compared(&left, &right, holds)?,
-            Of::Arrays => array_order::compared(&left, &right, self.operator, holds)?,
+            Operands::Floats => ieee::compared(&left, &right, holds)?,
+            Operands::Arrays => array_order::compared(&left, &right, self.operator, holds)?,
         };
         shaped(Arc::new(BooleanArray::new(answers, nulls)) as ArrayRef, &args.args)
     }

@@ -19,7 +19,7 @@ use granary_dict::{DataType as ClickHouseType, digits_of, offset_at};
 
 use super::arguments::{self, check_count};
 use super::fixed_string;
-use super::local_time::{Missing, unix_seconds};
+use super::local_time::{GapPolicy, unix_seconds};
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use super::parse::{Reading, parse, range};
 use super::refused::refused;
@@ -317,8 +317,9 @@ pub fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<Array
             make_array(own.to_data().into_builder().data_type(target.clone()).build()?)
         }
         (DataType::Date32, DataType::Timestamp(unit, Some(zone))) => {
-            let midnight =
-                |days: i32| unix_seconds(i64::from(days) * 86_400, zone, Missing::Later).unwrap_or_default();
+            let midnight = |days: i32| {
+                unix_seconds(i64::from(days) * 86_400, zone, GapPolicy::After).unwrap_or_default()
+            };
             let midnights = array.as_primitive::<Date32Type>().unary::<_, TimestampSecondType>(midnight);
             let midnights = Arc::new(midnights.with_timezone(Arc::clone(zone))) as ArrayRef;
             cast(&midnights, &DataType::Timestamp(*unit, Some(Arc::clone(zone))))?

@@ -5,80 +5,57 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, AsArray, StringArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 
 use super::arguments::{self, check_count, constants};
 use super::numbers::{rows, shaped};
+use super::scalar::Scalar;
 use crate::error::Error;
 use crate::limits;
 use crate::types::{CLICKHOUSE_TYPE, plain_name};
 
+const NAME: &str = "toFixedString";
+
 /// The function.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct ToFixedString {
-    signature: Signature,
+pub fn to_fixed_string() -> ScalarUDF {
+    Scalar::udf(NAME, arguments::any(Volatility::Immutable), field, invoke)
+}
+fn field(args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    check_count(NAME, args.arg_fields.len(), 2..=2)?;
+    let given = &args.arg_fields[0];
+    if !given.data_type().is_string() && !given.data_type().is_null() {
+        let message =
+            format!("toFixedString is only implemented for String, not {}", plain_name(given.data_type()));
+        return Err(Error::not_implemented(message).into());
+    }
+    let name = format!("FixedString({})", width(args.scalar_arguments)?);
+    let field = Field::new(NAME, DataType::Utf8, given.is_nullable());
+    Ok(Arc::new(field.with_metadata([(CLICKHOUSE_TYPE.to_owned(), name)].into())))
 }
 
-impl Default for ToFixedString {
-    fn default() -> Self {
-        Self { signature: arguments::any(Volatility::Immutable) }
+fn invoke(args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let width = width(&constants(&args.args))?;
+    let array = args.args[0].to_array(rows(&args.args[..1], args.number_rows))?;
+    if array.len().saturating_mul(width) > i32::MAX as usize {
+        let message = format!("{} texts of type FixedString({width}) are more than 2 GiB", array.len());
+        return Err(Error::too_large_string_size(message).into());
     }
-}
-
-impl ScalarUDFImpl for ToFixedString {
-    fn name(&self) -> &str {
-        "toFixedString"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Err(DataFusionError::Internal("the type of toFixedString needs its constant argument".into()))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        check_count(self.name(), args.arg_fields.len(), 2..=2)?;
-        let given = &args.arg_fields[0];
-        if !given.data_type().is_string() && !given.data_type().is_null() {
-            let message = format!(
-                "toFixedString is only implemented for String, not {}",
-                plain_name(given.data_type())
-            );
-            return Err(Error::not_implemented(message).into());
-        }
-        let name = format!("FixedString({})", width(args.scalar_arguments)?);
-        let field = Field::new(self.name(), DataType::Utf8, given.is_nullable());
-        Ok(Arc::new(field.with_metadata([(CLICKHOUSE_TYPE.to_owned(), name)].into())))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let width = width(&constants(&args.args))?;
-        let array = args.args[0].to_array(rows(&args.args[..1], args.number_rows))?;
-        if array.len().saturating_mul(width) > i32::MAX as usize {
-            let message = format!("{} texts of type FixedString({width}) are more than 2 GiB", array.len());
-            return Err(Error::too_large_string_size(message).into());
-        }
-        let texts = cast(&array, &DataType::Utf8)?;
-        let pad = |text: Option<&str>| -> Result<Option<String>> {
-            let Some(text) = text else { return Ok(None) };
-            // A padded text may exceed the width only by zeros.
-            let text = if text.len() > width { text.trim_end_matches('\0') } else { text };
-            match width.checked_sub(text.len()) {
-                Some(zeros) => Ok(Some(format!("{text}{}", "\0".repeat(zeros)))),
-                None => {
-                    let message = format!("String too long for type FixedString({width})");
-                    Err(Error::too_large_string_size(message).into())
-                }
+    let texts = cast(&array, &DataType::Utf8)?;
+    let pad = |text: Option<&str>| -> Result<Option<String>> {
+        let Some(text) = text else { return Ok(None) };
+        // A padded text may exceed the width only by zeros.
+        let text = if text.len() > width { text.trim_end_matches('\0') } else { text };
+        match width.checked_sub(text.len()) {
+            Some(zeros) => Ok(Some(format!("{text}{}", "\0".repeat(zeros)))),
+            None => {
+                let message = format!("String too long for type FixedString({width})");
+                Err(Error::too_large_string_size(message).into())
             }
-        };
-        let texts: StringArray = texts.as_string::<i32>().iter().map(pad).collect::<Result<_>>()?;
-        shaped(Arc::new(texts), &args.args[..1])
-    }
+        }
+    };
+    let texts: StringArray = texts.as_string::<i32>().iter().map(pad).collect::<Result<_>>()?;
+    shaped(Arc::new(texts), &args.args[..1])
 }
 
 /// The texts without their padding.

@@ -8,7 +8,7 @@ use datafusion::logical_expr::Accumulator;
 
 /// The aggregate that is computed over a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum FrameAggregate {
     Sum,
     Mean,
 }
@@ -16,7 +16,7 @@ pub enum Of {
 /// The numbers of a frame, in two stacks: each number is added at most twice, however wide the frame is.
 #[derive(Debug)]
 pub struct FrameSum {
-    of: Of,
+    of: FrameAggregate,
     /// The newer numbers, and their sum.
     newer: Vec<f64>,
     newer_sum: f64,
@@ -25,7 +25,7 @@ pub struct FrameSum {
 }
 
 impl FrameSum {
-    pub fn new(of: Of) -> Self {
+    pub fn new(of: FrameAggregate) -> Self {
         Self { of, newer: Vec::new(), newer_sum: 0.0, older: Vec::new() }
     }
 
@@ -65,8 +65,8 @@ impl Accumulator for FrameSum {
         let sum = self.older.last().copied().unwrap_or(0.0) + self.newer_sum;
         Ok(ScalarValue::Float64(match self.of {
             _ if count == 0 => None,
-            Of::Sum => Some(sum),
-            Of::Mean => Some(sum / count as f64),
+            FrameAggregate::Sum => Some(sum),
+            FrameAggregate::Mean => Some(sum / count as f64),
         }))
     }
 
@@ -94,7 +94,7 @@ mod tests {
         let one = |number: Option<f64>| vec![Arc::new(Float64Array::from(vec![number])) as ArrayRef];
         let numbers = [Some(1e16), Some(1.0), None, Some(f64::INFINITY), Some(2.0), Some(3.0), Some(4.0)];
         for width in 1..=3 {
-            let mut frame = FrameSum::new(Of::Sum);
+            let mut frame = FrameSum::new(FrameAggregate::Sum);
             for (last, number) in numbers.iter().enumerate() {
                 frame.update_batch(&one(*number)).unwrap();
                 if let Some(left) = last.checked_sub(width) {

@@ -24,7 +24,7 @@ pub fn int_hash_64(key: u64) -> u64 {
 }
 
 /// ClickHouse's `intHash32`: Thomas Wang's 64-to-32-bit hash with rotations, over a salted key.
-pub fn int_hash_32(key: u64) -> u32 {
+fn int_hash_32(key: u64) -> u32 {
     let mut x = key ^ SALT_32;
     x = (!x).wrapping_add(x << 18);
     x ^= x.rotate_right(31);

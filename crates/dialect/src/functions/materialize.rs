@@ -2,47 +2,26 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::{DataFusionError, Result};
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::common::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Signature, Volatility,
 };
 
 use super::numbers::expanded;
+use super::scalar::Scalar;
 
 /// Its name.
 pub const MATERIALIZE: &str = "materialize";
 
 /// The function. It is volatile, so that it is not evaluated during planning.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Materialize {
-    signature: Signature,
+pub fn materialize() -> ScalarUDF {
+    Scalar::udf(MATERIALIZE, Signature::any(1, Volatility::Volatile), field, invoke)
+}
+fn field(args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    Ok(Arc::new(args.arg_fields[0].as_ref().clone().with_name(MATERIALIZE)))
 }
 
-impl Default for Materialize {
-    fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Volatile) }
-    }
-}
-
-impl ScalarUDFImpl for Materialize {
-    fn name(&self) -> &str {
-        MATERIALIZE
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Err(DataFusionError::Internal("the type of materialize is that of its argument's field".into()))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        Ok(Arc::new(args.arg_fields[0].as_ref().clone().with_name(self.name())))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Array(expanded(&args.args[0], args.number_rows)?))
-    }
+fn invoke(args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    Ok(ColumnarValue::Array(expanded(&args.args[0], args.number_rows)?))
 }

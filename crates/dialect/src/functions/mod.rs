@@ -44,6 +44,7 @@ pub(crate) mod quantile;
 mod rand;
 mod refused;
 mod rounding;
+mod scalar;
 mod sleep;
 mod subcolumns;
 mod subquery_value;
@@ -62,7 +63,7 @@ use std::sync::Arc;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{HigherOrderUDF, ScalarUDF};
-use granary_dict::Waiting;
+use granary_dict::WaitLimit;
 
 use crate::error::Result;
 use crate::limits::SLEEPERS_MAX;
@@ -70,7 +71,7 @@ pub(crate) use aggregates::{has_list, never_empty, of_known, of_nullable};
 use arithmetic::{Arithmetic, Operation};
 
 pub use as_type::inserted;
-pub(crate) use assume_not_null::{AssumeNotNull, NOT_NULL};
+pub(crate) use assume_not_null::{NOT_NULL, assume_not_null};
 pub(crate) use comparison::Comparison;
 pub(crate) use convert::Convert;
 pub use convert::{check_range, clamped, convert};
@@ -79,19 +80,18 @@ pub(crate) use declared_as::DeclaredAs;
 pub use default_value::{default_of, default_value};
 pub use exact::exact;
 pub use fixed_string::trimmed;
-pub use hash::{int_hash_32, int_hash_64};
 pub(crate) use inherited::{aggregates, planners, scalars, windows};
 pub(crate) use lambda::ARRAY_MAP;
 pub(crate) use lenient::ToNullable;
-pub(crate) use materialize::{MATERIALIZE, Materialize};
-pub(crate) use nan_first::NanFirst;
+pub(crate) use materialize::{MATERIALIZE, materialize};
+pub(crate) use nan_first::{nan_greatest, nan_least};
 pub(crate) use negate::NEGATE;
 pub(crate) use number_text::number_of;
 pub use numbers::{check_bytes, rows, shaped};
 pub use parse::range;
 pub use planner::constant_text;
 pub(crate) use planner::{ArithmeticPlanner, ClickHouseTypes, text_as, text_of, type_spelling};
-pub(crate) use subquery_value::SubqueryValue;
+pub(crate) use subquery_value::subquery_value;
 pub(crate) use supertype::{common_type, is_plain, supertype, type_of};
 pub(crate) use tuple::TUPLE;
 pub use tuple_element::TupleElement;
@@ -133,7 +133,7 @@ pub(crate) fn value_function(name: &str) -> Option<ScalarUDF> {
 ///
 /// # Errors
 /// An error of DataFusion's registry.
-pub fn register(context: &SessionContext, waiting: &Waiting) -> Result<()> {
+pub fn register(context: &SessionContext, waiting: &WaitLimit) -> Result<()> {
     for operation in OPERATIONS {
         context.register_udf(ScalarUDF::from(Arithmetic::new(operation)));
     }
@@ -181,20 +181,25 @@ pub fn register(context: &SessionContext, waiting: &Waiting) -> Result<()> {
     for function in identifiers::all() {
         context.register_udf(ScalarUDF::from(function));
     }
-    context.register_udf(ScalarUDF::from(as_type::AsType::default()));
-    context.register_udf(ScalarUDF::from(AssumeNotNull::unchecked()));
-    context.register_udf(ScalarUDF::from(AssumeNotNull::checked()));
-    context.register_udf(ScalarUDF::from(bool::ToBool::default()));
-    context.register_udf(ScalarUDF::from(cityhash::CityHash::default()));
-    context.register_udf(ScalarUDF::from(fixed_string::ToFixedString::default()));
-    context.register_udf(ScalarUDF::from(ignore::Ignore::default()));
-    context.register_udf(ScalarUDF::from(materialize::Materialize::default()));
-    context.register_udf(ScalarUDF::from(negate::Negate::default()));
-    context.register_udf(ScalarUDF::from(tuple::Tuple::default()));
-    context.register_udf(ScalarUDF::from(tuple_element::TupleElement::default()));
-    context.register_udf(ScalarUDF::from(type_name::ToTypeName::default()));
-    context.register_udf(ScalarUDF::from(uuid::ToUuid::default()));
-    context.register_udf(ScalarUDF::from(zone::ToTimeZone::default()));
+    let others = [
+        ScalarUDF::from(as_type::AsType::default()),
+        assume_not_null(),
+        assume_not_null::refuse_null(),
+        bool::to_bool(),
+        cityhash::city_hash(),
+        fixed_string::to_fixed_string(),
+        ignore::ignore(),
+        materialize(),
+        negate::negate(),
+        tuple::tuple(),
+        ScalarUDF::from(tuple_element::TupleElement::default()),
+        type_name::to_type_name(),
+        uuid::to_uuid(),
+        zone::to_time_zone(),
+    ];
+    for function in others {
+        context.register_udf(function);
+    }
     context
         .register_higher_order_function(Arc::new(HigherOrderUDF::new_from_impl(lambda::ArrayMap::default())));
     aggregates::register(context)?;

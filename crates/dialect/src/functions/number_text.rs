@@ -23,13 +23,13 @@ use crate::types::is_bounded;
 /// A text as a number or a day. No query can write the function's name.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumberText {
-    wanted: Wanted,
+    wanted: ReadAs,
     signature: Signature,
 }
 
 /// The type that a text is read as: one of Arrow's numbers, or days.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Wanted {
+struct ReadAs {
     data_type: DataType,
     /// Whether the days are those of a Date, which takes the nearest day in its range.
     is_bounded: bool,
@@ -40,7 +40,7 @@ struct Wanted {
 /// # Errors
 /// TYPE_MISMATCH, CANNOT_PARSE_NUMBER.
 pub fn number_of(text: Expr, wanted: &Field) -> Result<Expr> {
-    let wanted = Wanted { data_type: wanted.data_type().clone(), is_bounded: is_bounded(wanted) };
+    let wanted = ReadAs { data_type: wanted.data_type().clone(), is_bounded: is_bounded(wanted) };
     if let Expr::Literal(value, _) = &text {
         let number = read(&value.to_array()?, &wanted)?;
         return Ok(lit(ScalarValue::try_from_array(&number, 0)?));
@@ -50,8 +50,8 @@ pub fn number_of(text: Expr, wanted: &Field) -> Result<Expr> {
 }
 
 /// Converts texts to numbers.
-fn read(texts: &ArrayRef, wanted: &Wanted) -> Result<ArrayRef> {
-    let Wanted { data_type: wanted, is_bounded } = wanted;
+fn read(texts: &ArrayRef, wanted: &ReadAs) -> Result<ArrayRef> {
+    let ReadAs { data_type: wanted, is_bounded } = wanted;
     let (field, number) = (Field::new("", DataType::Utf8, true), Field::new("", wanted.clone(), true));
     let texts = cast(texts, &DataType::Utf8)?;
     if wanted == &DataType::Date32 {

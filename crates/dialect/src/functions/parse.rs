@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Date32Type, TimeUnit, TimestampSeco
 use datafusion::common::{DataFusionError, Result};
 use granary_dict::{days_written, seconds_written};
 
-use super::local_time::{self, Missing};
+use super::local_time::{self, GapPolicy};
 use super::numbers::from_bits;
 use crate::error::Error;
 use crate::types::plain_name;
@@ -114,7 +114,9 @@ fn others(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     };
     let local = |row: usize| {
         let (local, zone) = local.as_ref()?;
-        local.is_valid(row).then(|| local_time::unix_seconds(local.value(row), zone, Missing::Earlier))?
+        local
+            .is_valid(row)
+            .then(|| local_time::unix_seconds(local.value(row), zone, GapPolicy::HourBefore))?
     };
     let seconds = texts.as_string::<i32>().iter().zip(parsed.as_primitive::<TimestampSecondType>());
     let seconds = seconds

@@ -20,7 +20,7 @@ use super::arithmetic::{Arithmetic, Operation};
 use super::array::{Action, ArrayFunction};
 use super::as_type::{AS_TYPE, AsType};
 use super::convert::Convert;
-use super::uuid::ToUuid;
+use super::uuid::to_uuid;
 use crate::error::Error;
 use crate::plan::{function_of, never_compared, no_common_type};
 use crate::types::{declared, fixed_bytes, is_time, plain_name};
@@ -187,7 +187,7 @@ fn compare(
     let as_uuid = |expr: Expr| match expr {
         // Already converted to the other's type, which is not UUID.
         Expr::ScalarFunction(call) if call.name() == AS_TYPE => Expr::ScalarFunction(call),
-        text => ScalarUDF::from(ToUuid::default()).call(vec![said_by_nobody(text)]),
+        text => to_uuid().call(vec![said_by_nobody(text)]),
     };
     match (left, right) {
         (DataType::FixedSizeBinary(16), right) if right.is_string() => raw.right = as_uuid(raw.right),

@@ -11,19 +11,19 @@ use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, ColumnarValue, Sig
 
 /// The two aggregates: one level gives a number, several an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Answer {
+pub enum QuantileKind {
     Number,
     Array,
 }
 
-pub const ANSWERS: [Answer; 2] = [Answer::Number, Answer::Array];
+pub const ANSWERS: [QuantileKind; 2] = [QuantileKind::Number, QuantileKind::Array];
 
-impl Answer {
+impl QuantileKind {
     /// Name of the rewritten call; its levels are arguments after the value.
     pub const fn name(self) -> &'static str {
         match self {
-            Answer::Number => "quantileOf",
-            Answer::Array => "quantilesOf",
+            QuantileKind::Number => "quantileOf",
+            QuantileKind::Array => "quantilesOf",
         }
     }
 }
@@ -31,12 +31,12 @@ impl Answer {
 /// `quantile` or `quantiles`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Quantiles {
-    answer: Answer,
+    answer: QuantileKind,
     signature: Signature,
 }
 
 impl Quantiles {
-    pub fn new(answer: Answer) -> Self {
+    pub fn new(answer: QuantileKind) -> Self {
         Self { answer, signature: Signature::variadic_any(Volatility::Immutable) }
     }
 }
@@ -56,8 +56,8 @@ impl AggregateUDFImpl for Quantiles {
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
         Ok(match self.answer {
-            Answer::Number => DataType::Float64,
-            Answer::Array => numbers(false),
+            QuantileKind::Number => DataType::Float64,
+            QuantileKind::Array => numbers(false),
         })
     }
 
@@ -79,7 +79,7 @@ impl AggregateUDFImpl for Quantiles {
 
 #[derive(Debug)]
 struct Values {
-    answer: Answer,
+    answer: QuantileKind,
     levels: Vec<f64>,
     values: Vec<f64>,
 }
@@ -112,8 +112,8 @@ impl Accumulator for Values {
         self.values.sort_unstable_by(f64::total_cmp);
         let found: Vec<Option<f64>> = self.levels.iter().map(|level| between(&self.values, *level)).collect();
         Ok(match self.answer {
-            Answer::Number => ScalarValue::Float64(found.into_iter().next().flatten()),
-            Answer::Array => {
+            QuantileKind::Number => ScalarValue::Float64(found.into_iter().next().flatten()),
+            QuantileKind::Array => {
                 let all: Vec<ScalarValue> =
                     found.into_iter().map(|number| ScalarValue::from(number.unwrap_or(f64::NAN))).collect();
                 ScalarValue::List(ScalarValue::new_list(&all, &DataType::Float64, false))

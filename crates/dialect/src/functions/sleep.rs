@@ -8,7 +8,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
-use granary_dict::Waiting;
+use granary_dict::WaitLimit;
 
 use super::arguments::{self, check_count};
 use crate::error::Error;
@@ -39,7 +39,7 @@ impl Sleeper {
 #[derive(Debug)]
 pub struct Sleep {
     sleeper: Sleeper,
-    waiting: Waiting,
+    waiting: WaitLimit,
     signature: Signature,
 }
 
@@ -59,7 +59,7 @@ impl Hash for Sleep {
 
 impl Sleep {
     /// A function that sleeps by `waiting`.
-    pub fn new(sleeper: Sleeper, waiting: Waiting) -> Self {
+    pub fn new(sleeper: Sleeper, waiting: WaitLimit) -> Self {
         Self { sleeper, waiting, signature: arguments::any(Volatility::Volatile) }
     }
 

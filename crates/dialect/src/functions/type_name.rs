@@ -4,44 +4,23 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 
 use super::arguments::{self, check_count};
+use super::scalar::Scalar;
 use crate::types::pretty_type_name;
 
+const NAME: &str = "toTypeName";
+
 /// The function.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct ToTypeName {
-    signature: Signature,
+pub fn to_type_name() -> ScalarUDF {
+    Scalar::udf(NAME, arguments::any(Volatility::Immutable), field, invoke)
+}
+fn field(args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    check_count(NAME, args.arg_fields.len(), 1..=1)?;
+    Ok(Arc::new(Field::new(NAME, DataType::Utf8, false)))
 }
 
-impl Default for ToTypeName {
-    fn default() -> Self {
-        Self { signature: arguments::any(Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for ToTypeName {
-    fn name(&self) -> &str {
-        "toTypeName"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
-        Ok(Arc::new(Field::new(self.name(), DataType::Utf8, false)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(pretty_type_name(&args.arg_fields[0])))))
-    }
+fn invoke(args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(pretty_type_name(&args.arg_fields[0])))))
 }

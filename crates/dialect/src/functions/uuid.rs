@@ -6,56 +6,35 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryBuilder}
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::Result;
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 
 use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
+use super::scalar::Scalar;
 use crate::error::Error;
 use crate::types::{plain_field_name, plain_name};
 
+const NAME: &str = "toUUID";
+
 /// The function.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct ToUuid {
-    signature: Signature,
+pub fn to_uuid() -> ScalarUDF {
+    Scalar::udf(NAME, arguments::any(Volatility::Immutable), field, invoke)
+}
+fn field(args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    check_count(NAME, args.arg_fields.len(), 1..=1)?;
+    let given = plain_field_name(&args.arg_fields[0]);
+    if given == "IPv6" {
+        return Err(
+            Error::not_implemented(format!("Conversion from {given} to UUID is not supported")).into()
+        );
+    }
+    let nullable = args.arg_fields[0].is_nullable();
+    Ok(Arc::new(Field::new(NAME, DataType::FixedSizeBinary(16), nullable)))
 }
 
-impl Default for ToUuid {
-    fn default() -> Self {
-        Self { signature: arguments::any(Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for ToUuid {
-    fn name(&self) -> &str {
-        "toUUID"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(DataType::FixedSizeBinary(16))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        check_count(self.name(), args.arg_fields.len(), 1..=1)?;
-        let given = plain_field_name(&args.arg_fields[0]);
-        if given == "IPv6" {
-            return Err(
-                Error::not_implemented(format!("Conversion from {given} to UUID is not supported")).into()
-            );
-        }
-        let nullable = args.arg_fields[0].is_nullable();
-        Ok(Arc::new(Field::new(self.name(), DataType::FixedSizeBinary(16), nullable)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        shaped(parse(&array)?, &args.args)
-    }
+fn invoke(args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let array = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+    shaped(parse(&array)?, &args.args)
 }
 
 /// Parses texts as UUIDs, in the byte order of the text.

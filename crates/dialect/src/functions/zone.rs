@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::make_array;
-use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, Volatility};
 use granary_dict::DataType as ClickHouseType;
 
 use super::arguments::{self, check_count};
 use super::numbers::{rows, shaped};
 use super::planner::constant_text;
+use super::scalar::Scalar;
 use crate::error::Error;
 use crate::types::type_name;
 
@@ -20,43 +19,21 @@ use crate::types::type_name;
 pub const TO_TIME_ZONE: &str = "toTimezone";
 
 /// The function.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub struct ToTimeZone {
-    signature: Signature,
+pub fn to_time_zone() -> ScalarUDF {
+    Scalar::udf(TO_TIME_ZONE, arguments::any(Volatility::Immutable), field, invoke)
+}
+fn field(args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    check_count(TO_TIME_ZONE, args.arg_fields.len(), 2..=2)?;
+    let time = &args.arg_fields[0];
+    let field = in_zone(time, args.scalar_arguments[1])?.to_field(TO_TIME_ZONE);
+    Ok(Arc::new(field.with_nullable(time.is_nullable())))
 }
 
-impl Default for ToTimeZone {
-    fn default() -> Self {
-        Self { signature: arguments::any(Volatility::Immutable) }
-    }
-}
-
-impl ScalarUDFImpl for ToTimeZone {
-    fn name(&self) -> &str {
-        TO_TIME_ZONE
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Err(DataFusionError::Internal("the type of toTimeZone needs its constant argument".into()))
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        check_count(self.name(), args.arg_fields.len(), 2..=2)?;
-        let time = &args.arg_fields[0];
-        let field = in_zone(time, args.scalar_arguments[1])?.to_field(TO_TIME_ZONE);
-        Ok(Arc::new(field.with_nullable(time.is_nullable())))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let times = args.args[0].to_array(rows(&args.args, args.number_rows))?;
-        let data_type = args.return_field.data_type().clone();
-        let shown = make_array(times.to_data().into_builder().data_type(data_type).build()?);
-        shaped(shown, &args.args)
-    }
+fn invoke(args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let times = args.args[0].to_array(rows(&args.args, args.number_rows))?;
+    let data_type = args.return_field.data_type().clone();
+    let shown = make_array(times.to_data().into_builder().data_type(data_type).build()?);
+    shaped(shown, &args.args)
 }
 
 fn in_zone(time: &FieldRef, zone: Option<&ScalarValue>) -> Result<ClickHouseType> {

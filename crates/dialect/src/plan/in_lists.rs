@@ -9,7 +9,7 @@ use datafusion::logical_expr::expr::{Cast, InList, ScalarFunction};
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
 use granary_dict::DataType as ClickHouseType;
 
-use super::listed_numbers::{Listed, is_constant, is_rounded, number, written};
+use super::listed_numbers::{ListNumber, is_constant, is_rounded, number, written};
 use super::meaning::ARRAY;
 use crate::error::Error;
 use crate::functions::as_type::AsType;
@@ -144,9 +144,9 @@ fn of_type(item: Expr, field: &Field, schema: &DFSchema) -> Result<Option<Expr>>
     }
     if given.is_numeric() && !is_wide(&given_field) {
         match number(&item, &given_field, field)? {
-            Listed::AsItIs => {}
-            Listed::Never => return Ok(None),
-            Listed::As(value) => return Ok(Some(value)),
+            ListNumber::AsItIs => {}
+            ListNumber::Never => return Ok(None),
+            ListNumber::As(value) => return Ok(Some(value)),
         }
     }
     if let (DataType::List(field), Expr::ScalarFunction(ScalarFunction { func, args })) =

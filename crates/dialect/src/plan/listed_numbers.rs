@@ -20,7 +20,7 @@ use crate::functions::{Comparison, MATERIALIZE, NEGATE, exact, range, to_decimal
 use crate::types::{is_time, is_wide, plain_field_name, type_name};
 
 /// The replacement of a number in a list.
-pub enum Listed {
+pub enum ListNumber {
     /// Unchanged: DataFusion finds the same values as ClickHouse.
     AsItIs,
     /// The type of `x` has no such value.
@@ -28,9 +28,9 @@ pub enum Listed {
     As(Expr),
 }
 
-impl Listed {
-    fn of(value: Option<ScalarValue>) -> Listed {
-        value.map_or(Listed::Never, |value| Listed::As(lit(value)))
+impl ListNumber {
+    fn of(value: Option<ScalarValue>) -> ListNumber {
+        value.map_or(ListNumber::Never, |value| ListNumber::As(lit(value)))
     }
 }
 
@@ -38,7 +38,7 @@ impl Listed {
 ///
 /// # Errors
 /// TYPE_MISMATCH if the number would be converted as by CAST, as ClickHouse does with a column's numbers.
-pub fn number(item: &Expr, given: &Field, field: &Field) -> Result<Listed> {
+pub fn number(item: &Expr, given: &Field, field: &Field) -> Result<ListNumber> {
     let (from, to) = (given.data_type(), field.data_type());
     let (written, is_constant) = (written(item), is_constant(item)?);
     let is_literal = written.is_some();
@@ -60,25 +60,25 @@ pub fn number(item: &Expr, given: &Field, field: &Field) -> Result<Listed> {
                 return Err(mismatch(given, field).into());
             }
             match numbers_of(field).contains(&number) {
-                true => Listed::As(AsType::exact(item.clone(), type_name(field))),
-                false => Listed::Never,
+                true => ListNumber::As(AsType::exact(item.clone(), type_name(field))),
+                false => ListNumber::Never,
             }
         }
         (None, DataType::Date32 | DataType::Timestamp(..)) if is_constant => {
             let (low, high) = numbers_of(field).into_inner();
             let value = AsType::exact(item.clone(), type_name(field));
-            Listed::As(when(item.clone().between(lit(low), lit(high)), value).end()?)
+            ListNumber::As(when(item.clone().between(lit(low), lit(high)), value).end()?)
         }
         (Some(value), to) if is_wide(field) || to.is_decimal() && !from.is_decimal() => {
-            Listed::of(decimal(&value, field)?)
+            ListNumber::of(decimal(&value, field)?)
         }
-        (Some(value), to) if to.is_integer() || to.is_floating() => Listed::of(same(&value, to)?),
+        (Some(value), to) if to.is_integer() || to.is_floating() => ListNumber::of(same(&value, to)?),
         (None, to) if is_converted => {
             let number = Expr::TryCast(TryCast::new(Box::new(item.clone()), to.clone()));
             let equal = ScalarUDF::from(Comparison::of_floats(Operator::Eq));
-            Listed::As(when(equal.call(vec![item.clone(), number.clone()]), number).end()?)
+            ListNumber::As(when(equal.call(vec![item.clone(), number.clone()]), number).end()?)
         }
-        _ => Listed::AsItIs,
+        _ => ListNumber::AsItIs,
     })
 }
 
@@ -163,12 +163,12 @@ fn float_of(value: &ScalarValue) -> Option<f64> {
 ///
 /// # Errors
 /// The float is too large for the decimal type.
-pub fn float_among_decimals(item: &Expr, field: &Field) -> Result<Option<Listed>> {
+pub fn float_among_decimals(item: &Expr, field: &Field) -> Result<Option<ListNumber>> {
     let float = written(item).filter(|value| float_of(value).is_some());
     let Some(float) = float.filter(|_| field.data_type().is_decimal() && !is_wide(field)) else {
         return Ok(None);
     };
-    Ok(Some(Listed::of(decimal(&float, field)?)))
+    Ok(Some(ListNumber::of(decimal(&float, field)?)))
 }
 
 /// A number as a decimal or a wide integer of the field's type, a float cut as by CAST; `None`: it has more digits.

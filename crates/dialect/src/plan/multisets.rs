@@ -7,10 +7,10 @@ use datafusion::arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::common::{Column, JoinType, NullEquality, Result, TableReference};
 use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, ScalarUDF, lit};
+use datafusion::logical_expr::{Expr, Join, LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::has_node;
-use crate::functions::{self, Materialize};
+use crate::functions::{self, materialize};
 
 /// Columns with the number of equal rows, and a row's number among them.
 const COUNT: &str = "granary.count";
@@ -66,7 +66,7 @@ fn with_turns(plan: Arc<LogicalPlan>) -> Result<LogicalPlan> {
         plan.schema().iter().map(|(relation, field)| (relation.cloned(), Arc::clone(field))).collect();
     let columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
     let hidden = fields.iter().zip(&columns).map(|((relation, field), column)| {
-        let value = ScalarUDF::from(Materialize::default()).call(vec![column.clone()]);
+        let value = materialize().call(vec![column.clone()]);
         value.alias_qualified(relation.clone(), field.name())
     });
     let range = functions::value_function("range").expect("it is one of them");

@@ -7,7 +7,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult};
 use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
 
 use super::{has_expression, has_node, map_named_expressions};
-use crate::functions::{SubqueryValue, ToNullable};
+use crate::functions::{ToNullable, subquery_value};
 
 /// Makes such values Nullable, unless their type cannot be.
 pub fn nullable_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -17,9 +17,7 @@ pub fn nullable_subqueries(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_up_with_subqueries(|node| {
         let node = map_named_expressions(node, |expr| {
             Ok(match expr {
-                expr if is_nested(&expr) => {
-                    Transformed::yes(ScalarUDF::from(SubqueryValue::default()).call(vec![expr]))
-                }
+                expr if is_nested(&expr) => Transformed::yes(subquery_value().call(vec![expr])),
                 expr if is_never_null(&expr) => {
                     Transformed::yes(ScalarUDF::from(ToNullable::of_subquery()).call(vec![expr]))
                 }

@@ -13,7 +13,7 @@ use super::syntax::{
 use super::{aggregates, conditions, windows, written};
 use crate::error::{Error, Result};
 use crate::functions::as_type::AS_TYPE;
-use crate::functions::quantile::Answer;
+use crate::functions::quantile::QuantileKind;
 use crate::functions::{self, names};
 
 /// ClickHouse's aggregates, and DataFusion's that do the same.
@@ -304,8 +304,8 @@ fn quantile(function: &mut Function, name: &str) -> Result<()> {
         FunctionArguments::List(list) => list.args.iter().filter_map(argument).cloned().collect(),
         _ => vec![Expr::value(Value::Number("0.5".to_owned(), false))],
     };
-    let answer = if name.starts_with("quantiles") { Answer::Array } else { Answer::Number };
-    if levels.is_empty() || answer == Answer::Number && levels.len() > 1 {
+    let answer = if name.starts_with("quantiles") { QuantileKind::Array } else { QuantileKind::Number };
+    if levels.is_empty() || answer == QuantileKind::Number && levels.len() > 1 {
         return Err(Error::wrong_argument_count(format!("Aggregate function {name} requires one level")));
     }
     for level in &mut levels {

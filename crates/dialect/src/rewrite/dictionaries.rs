@@ -4,15 +4,13 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Function, Visit, Visitor};
 
-use super::Scope;
 use super::syntax::{
     CONSTANT_SUFFIX, argument, argument_mut, arguments_mut, name_of, plain_arguments, rename, string, text,
 };
+use super::{Named, Scope};
 use crate::error::{Error, Result};
+use crate::full_name::FullName;
 use crate::functions::names::{self, By};
-
-/// Stands for the dictionary of a call whose name is not constant: it may be any.
-pub const UNKNOWN_NAME: &str = "a name that is no constant text";
 
 /// Separates the names of several attributes in one literal.
 pub const ATTRIBUTE_SEPARATOR: &str = "\u{1f}";
@@ -28,10 +26,10 @@ pub fn is_called(name: &str) -> bool {
 
 /// Brings a dictionary call into the form that the functions take: the dictionary's full name and the attributes as
 /// string literals (several in one, separated by [`ATTRIBUTE_SEPARATOR`]), and another function name for a call with
-/// constant arguments. Returns the dictionary's full name, or [`UNKNOWN_NAME`].
-pub fn rewrite(function: &mut Function, scope: &dyn Scope) -> Result<String> {
+/// constant arguments. Returns the dictionary that is called.
+pub fn rewrite(function: &mut Function, scope: &dyn Scope) -> Result<Named> {
     let name = name_of(function).unwrap_or_default().to_owned();
-    let called = full_name(function, scope).unwrap_or_else(|| UNKNOWN_NAME.to_owned());
+    let called = full_name(function, scope)?.map_or(Named::AnyDictionary, Named::Object);
     let Some(arguments) = arguments_mut(function) else { return Ok(called) };
     let has_attribute = !WITHOUT_ATTRIBUTE.contains(&name.as_str());
     let key = if has_attribute { 2 } else { 1 };
@@ -53,18 +51,25 @@ pub fn rewrite(function: &mut Function, scope: &dyn Scope) -> Result<String> {
 }
 
 /// Replaces the first argument of a call by the full name of the dictionary, and returns it.
-fn full_name(function: &mut Function, scope: &dyn Scope) -> Option<String> {
-    let named = arguments_mut(function)?.first_mut().and_then(argument_mut)?;
-    let name = match &*named {
-        Expr::Identifier(ident) => ident.value.clone(),
-        Expr::CompoundIdentifier(parts) => {
-            parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".")
-        }
-        expr => constant_name(expr, scope.database())?,
+fn full_name(function: &mut Function, scope: &dyn Scope) -> Result<Option<FullName>> {
+    let first = arguments_mut(function).and_then(|arguments| arguments.first_mut().and_then(argument_mut));
+    let Some(named) = first else { return Ok(None) };
+    let full = match &*named {
+        Expr::Identifier(ident) => scope.dictionary(&ident.value)?,
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [database, name] => FullName::new(&database.value, &name.value),
+            parts => {
+                let parts: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+                scope.dictionary(&parts.join("."))?
+            }
+        },
+        expr => match constant_name(expr, scope.database()) {
+            Some(text) => scope.dictionary(&text)?,
+            None => return Ok(None),
+        },
     };
-    let full = if name.contains('.') { name } else { scope.dictionary(&name) };
-    *named = string(&full);
-    Some(full)
+    *named = string(&full.to_string());
+    Ok(Some(full))
 }
 
 /// The value of a text, or of texts and the current database concatenated.

@@ -6,7 +6,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::syntax::{call, name_of, plain_arguments, string, taken, text};
 use super::{
-    Scope, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples, words, written,
+    Named, Scope, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples, words,
+    written,
 };
 use crate::error::{Error, Result};
 use crate::functions;
@@ -15,16 +16,16 @@ use crate::statement;
 use crate::types::is_beyond_arrow;
 
 /// A function that reads files: users who may not read everything may not call it.
-pub const FILE_FUNCTION: &str = "file";
+const FILE_FUNCTION: &str = "file";
 
 /// Runs before the parts of an expression are rewritten, for what must be seen as written. `named` collects the
 /// dictionaries.
-pub fn before(expr: &mut Expr, scope: &dyn Scope, named: &mut Vec<String>) -> Result<()> {
+pub fn before(expr: &mut Expr, scope: &dyn Scope, named: &mut Vec<Named>) -> Result<()> {
     operators::make(expr)?;
     written::make_cast(expr);
     match expr {
         Expr::Function(function) if name_of(function) == Some(FILE_FUNCTION) => {
-            named.push(FILE_FUNCTION.to_owned());
+            named.push(Named::File);
             Ok(())
         }
         Expr::Function(function) if name_of(function).is_some_and(dictionaries::is_called) => {

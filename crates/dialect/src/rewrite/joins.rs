@@ -24,7 +24,7 @@ enum Rows {
 }
 
 /// The rows of each side, and the join that is made of them.
-struct Made {
+struct JoinShape {
     left: Rows,
     right: Rows,
     operator: fn(JoinConstraint) -> JoinOperator,
@@ -62,7 +62,7 @@ fn tables(from: &mut TableWithJoins) -> Result<()> {
     Ok(())
 }
 
-fn made(operator: &JoinOperator, is_any: bool) -> Option<(Made, JoinConstraint)> {
+fn made(operator: &JoinOperator, is_any: bool) -> Option<(JoinShape, JoinConstraint)> {
     use JoinOperator::{
         Inner, Join, Left, LeftAnti, LeftOuter, LeftSemi, Right, RightAnti, RightOuter, RightSemi,
     };
@@ -77,7 +77,7 @@ fn made(operator: &JoinOperator, is_any: bool) -> Option<(Made, JoinConstraint)>
         RightAnti(constraint) => (Rows::None, Unmatched, Right, constraint),
         _ => return None,
     };
-    Some((Made { left, right, operator: made }, constraint.clone()))
+    Some((JoinShape { left, right, operator: made }, constraint.clone()))
 }
 
 /// A side of a join as a query for its wanted rows, under its own name.

@@ -10,7 +10,7 @@ use crate::functions::ARRAY_MAP;
 
 /// The arguments of the function that is built.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum LambdaArguments {
     Results,
     /// The first array and the results; without a lambda it is another function, or none.
     Items {
@@ -18,25 +18,25 @@ enum Of {
     },
 }
 
-const FUNCTIONS: &[(&str, Of)] = &[
-    ("arrayAll", Of::Results),
-    ("arrayAvg", Of::Results),
-    ("arrayCount", Of::Results),
-    ("arrayCumSum", Of::Results),
-    ("arrayExists", Of::Results),
-    ("arrayFirstIndex", Of::Results),
-    ("arrayLastIndex", Of::Results),
-    ("arrayMax", Of::Results),
-    ("arrayMin", Of::Results),
-    ("arrayProduct", Of::Results),
-    ("arraySum", Of::Results),
-    ("arrayFilter", Of::Items { without_lambda: false }),
-    ("arrayFirst", Of::Items { without_lambda: false }),
-    ("arrayFirstOrNull", Of::Items { without_lambda: false }),
-    ("arrayLast", Of::Items { without_lambda: false }),
-    ("arrayLastOrNull", Of::Items { without_lambda: false }),
-    ("arrayReverseSort", Of::Items { without_lambda: true }),
-    ("arraySort", Of::Items { without_lambda: true }),
+const FUNCTIONS: &[(&str, LambdaArguments)] = &[
+    ("arrayAll", LambdaArguments::Results),
+    ("arrayAvg", LambdaArguments::Results),
+    ("arrayCount", LambdaArguments::Results),
+    ("arrayCumSum", LambdaArguments::Results),
+    ("arrayExists", LambdaArguments::Results),
+    ("arrayFirstIndex", LambdaArguments::Results),
+    ("arrayLastIndex", LambdaArguments::Results),
+    ("arrayMax", LambdaArguments::Results),
+    ("arrayMin", LambdaArguments::Results),
+    ("arrayProduct", LambdaArguments::Results),
+    ("arraySum", LambdaArguments::Results),
+    ("arrayFilter", LambdaArguments::Items { without_lambda: false }),
+    ("arrayFirst", LambdaArguments::Items { without_lambda: false }),
+    ("arrayFirstOrNull", LambdaArguments::Items { without_lambda: false }),
+    ("arrayLast", LambdaArguments::Items { without_lambda: false }),
+    ("arrayLastOrNull", LambdaArguments::Items { without_lambda: false }),
+    ("arrayReverseSort", LambdaArguments::Items { without_lambda: true }),
+    ("arraySort", LambdaArguments::Items { without_lambda: true }),
 ];
 
 /// Rewrites a call of one of these functions; a lambda with several parameters may take tuples.
@@ -49,7 +49,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     }
     let Some((results, items)) = results(function, name)? else {
         return match (of, arguments(function).len()) {
-            (Some(Of::Results | Of::Items { without_lambda: true }), 1) => Ok(()),
+            (Some(LambdaArguments::Results | LambdaArguments::Items { without_lambda: true }), 1) => Ok(()),
             (_, 0 | 1) => Err(Error::wrong_argument_count(format!(
                 "Function {name} needs a lambda, and an array for each of its parameters"
             ))),
@@ -58,8 +58,8 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     };
     *expr = match of {
         None => results,
-        Some(Of::Results) => call(name, vec![results]),
-        Some(Of::Items { .. }) => call(name, vec![items, results]),
+        Some(LambdaArguments::Results) => call(name, vec![results]),
+        Some(LambdaArguments::Items { .. }) => call(name, vec![items, results]),
     };
     Ok(())
 }

@@ -44,11 +44,11 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, Result};
+use crate::full_name::FullName;
 use crate::functions;
 
 pub(crate) use calls::clickhouse_name;
-pub use dictionaries::{ATTRIBUTE_SEPARATOR, UNKNOWN_NAME};
-pub use expressions::FILE_FUNCTION;
+pub use dictionaries::ATTRIBUTE_SEPARATOR;
 pub use kept_aliases::{KEPT, keep_aliases};
 pub use literals::exact;
 pub use relations::{FileTable, secret_name};
@@ -66,10 +66,21 @@ pub struct Extras {
     pub settings: Vec<(String, String)>,
     /// Files read by the query, to be registered under these names before planning.
     pub files: Vec<FileTable>,
-    /// Dictionaries read by the table function `dictionary`, as written.
-    pub dictionaries: Vec<String>,
-    /// Tables and dictionaries named by the query, as `database.name`.
-    pub named: Vec<String>,
+    /// Dictionaries read by the table function `dictionary`.
+    pub dictionaries: Vec<FullName>,
+    /// What the query reads, for the user's rights.
+    pub named: Vec<Named>,
+}
+
+/// A thing that a query reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// A table or dictionary.
+    Object(FullName),
+    /// The dictionary of a call whose name is not constant: it may be any.
+    AnyDictionary,
+    /// A file that the function `file` reads.
+    File,
 }
 
 /// Rewrites a statement in place. The expressions named by its WITH are aliases everywhere in it.
@@ -245,7 +256,8 @@ impl VisitorMut for Rewriter<'_> {
         if let Err(error) = checked.and_then(|()| relations::rewrite(factor, self.scope, &mut self.extras)) {
             return ControlFlow::Break(error);
         }
-        self.extras.named.extend(relations::full_name(factor, self.scope.database()));
+        let name = relations::full_name(factor, self.scope.database());
+        self.extras.named.extend(name.map(Named::Object));
         if let Some(queries) = &self.times {
             times::show(factor, queries);
         }

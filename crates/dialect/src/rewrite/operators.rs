@@ -125,28 +125,28 @@ fn within(negated: bool, set: Expr, item: Expr) -> Option<Expr> {
 }
 
 /// An interval: a number of units.
-struct Moved {
+struct Shift {
     unit: String,
     by: Expr,
 }
 
-impl Moved {
+impl Shift {
     /// The name of the function that shifts a time, and the number of units.
     fn call(self, verb: &str) -> (String, Expr) {
         (format!("{verb}{}s", self.unit), self.by)
     }
 }
 
-fn interval(expr: &Expr) -> Option<Moved> {
+fn interval(expr: &Expr) -> Option<Shift> {
     match expr {
         Expr::Nested(inner) => interval(inner),
         Expr::Interval(interval) => {
-            Some(Moved { unit: unit(interval)?.to_owned(), by: (*interval.value).clone() })
+            Some(Shift { unit: unit(interval)?.to_owned(), by: (*interval.value).clone() })
         }
         Expr::Function(function) => {
             let unit = name_of(function)?.strip_prefix("toInterval")?.to_owned();
             let [by] = <[Expr; 1]>::try_from(plain_arguments(function)?).ok()?;
-            Some(Moved { unit, by })
+            Some(Shift { unit, by })
         }
         _ => None,
     }

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::syntax::text;
 use super::{Extras, Scope};
 use crate::error::{Error, Result};
+use crate::full_name::FullName;
 
 /// The table function that reads a dictionary.
 pub const DICTIONARY_FUNCTION: &str = "dictionary";
@@ -49,7 +50,8 @@ pub fn check(factor: &TableFactor, database: &str) -> Result<()> {
     }
     let is_table = matches!(factor, TableFactor::Table { .. });
     let what = if is_final { "FINAL" } else { "SAMPLE" };
-    let name = full_name(factor, database).unwrap_or_else(|| "of a table function".to_owned());
+    let name = full_name(factor, database);
+    let name = name.map_or_else(|| "of a table function".to_owned(), |name| name.to_string());
     Err(match (is_table, is_final) {
         (true, true) => Error::illegal_final(format!("Storage {name} doesn't support FINAL")),
         (true, false) => Error::sampling_not_supported(format!("Storage {name} doesn't support sampling")),
@@ -101,13 +103,9 @@ pub fn rewrite(factor: &mut TableFactor, scope: &dyn Scope, extras: &mut Extras)
                 let what = "Table function dictionary requires one argument: the dictionary's name";
                 return Err(Error::wrong_argument_count(what));
             }
-            let mut dictionary = literals(call, DICTIONARY_FUNCTION)?.concat();
-            if !dictionary.contains('.') {
-                dictionary = scope.dictionary(&dictionary);
-            }
-            let parts =
-                dictionary.splitn(2, '.').map(|part| Ident::with_quote('"', part)).collect::<Vec<_>>();
-            *name = ObjectName::from(parts);
+            let dictionary = scope.dictionary(&literals(call, DICTIONARY_FUNCTION)?.concat())?;
+            let parts = [&dictionary.database, &dictionary.name];
+            *name = ObjectName::from(parts.map(|part| Ident::with_quote('"', part)).to_vec());
             *args = None;
             extras.dictionaries.push(dictionary);
         }
@@ -119,14 +117,14 @@ pub fn rewrite(factor: &mut TableFactor, scope: &dyn Scope, extras: &mut Extras)
     Ok(())
 }
 
-/// `database.name` of a plain table.
-pub fn full_name(factor: &TableFactor, database: &str) -> Option<String> {
+/// The full name of a plain table.
+pub fn full_name(factor: &TableFactor, database: &str) -> Option<FullName> {
     let TableFactor::Table { name, args: None, .. } = factor else { return None };
     let parts: Option<Vec<&str>> =
         name.0.iter().map(|part| part.as_ident().map(|ident| ident.value.as_str())).collect();
     match parts?.as_slice() {
-        [name] => Some(format!("{database}.{name}")),
-        [.., database, name] => Some(format!("{database}.{name}")),
+        [name] => Some(FullName::new(database, *name)),
+        [.., database, name] => Some(FullName::new(*database, *name)),
         [] => None,
     }
 }

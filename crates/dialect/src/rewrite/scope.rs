@@ -1,5 +1,8 @@
 //! Answers to what a query's text leaves open.
 
+use crate::error::Result;
+use crate::full_name::FullName;
+
 /// The session of a query: its user, and what names stand for.
 pub trait Scope {
     /// The database of names without one.
@@ -11,9 +14,12 @@ pub trait Scope {
     /// The value of a setting, if there is one of this name.
     fn setting(&self, name: &str) -> Option<String>;
 
-    /// `database.name` of a dictionary named without a database.
-    fn dictionary(&self, name: &str) -> String;
+    /// The dictionary that a text names: `name`, or `database.name`.
+    ///
+    /// # Errors
+    /// BAD_ARGUMENTS if several are shown so.
+    fn dictionary(&self, text: &str) -> Result<FullName>;
 
     /// Whether a dictionary has this name.
-    fn is_dictionary(&self, database: &str, name: &str) -> bool;
+    fn is_dictionary(&self, name: &FullName) -> bool;
 }

@@ -100,9 +100,7 @@ impl Namer<'_> {
         if is_named_query(name, &self.queries) {
             return false;
         }
-        let name = full_name(factor, self.scope.database());
-        let parts = name.as_deref().and_then(|name| name.split_once('.'));
-        parts.is_some_and(|(database, name)| self.scope.is_dictionary(database, name))
+        full_name(factor, self.scope.database()).is_some_and(|name| self.scope.is_dictionary(&name))
     }
 }
 

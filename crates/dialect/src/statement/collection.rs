@@ -1,6 +1,6 @@
 //! CREATE, ALTER and DROP NAMED COLLECTION.
 
-use super::command::{Command, Missing};
+use super::command::{Command, OnConflict};
 use super::words::{Words, is_word};
 use crate::error::{Error, Result};
 
@@ -10,14 +10,14 @@ pub enum CollectionChange {
     /// CREATE NAMED COLLECTION.
     Create {
         /// Whether an existing name is an error.
-        exists: Missing,
+        if_exists: OnConflict,
         /// Names and values.
         values: Vec<(String, String)>,
     },
     /// ALTER NAMED COLLECTION.
     Alter {
         /// Whether an unknown name is an error.
-        missing: Missing,
+        if_missing: OnConflict,
         /// Names and their new values.
         set: Vec<(String, String)>,
         /// Names to remove.
@@ -26,7 +26,7 @@ pub enum CollectionChange {
     /// DROP NAMED COLLECTION.
     Drop {
         /// Whether an unknown name is an error.
-        missing: Missing,
+        if_missing: OnConflict,
     },
 }
 
@@ -38,12 +38,12 @@ pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
 /// The collection's name and its change, if it is such a statement.
 fn change(words: &mut Words<'_>) -> Result<Option<(String, CollectionChange)>> {
     Ok(Some(if words.take(&["CREATE", "NAMED", "COLLECTION"]) {
-        let exists = words.if_not_exists();
+        let if_exists = words.if_not_exists();
         let name = words.identifier()?;
         words.expect("AS")?;
-        (name, CollectionChange::Create { exists, values: values(words)? })
+        (name, CollectionChange::Create { if_exists, values: values(words)? })
     } else if words.take(&["ALTER", "NAMED", "COLLECTION"]) {
-        let missing = words.if_exists();
+        let if_missing = words.if_exists();
         let name = words.identifier()?;
         let set = if words.take(&["SET"]) { values(words)? } else { Vec::new() };
         let mut delete = Vec::new();
@@ -53,10 +53,10 @@ fn change(words: &mut Words<'_>) -> Result<Option<(String, CollectionChange)>> {
                 delete.push(words.identifier()?);
             }
         }
-        (name, CollectionChange::Alter { missing, set, delete })
+        (name, CollectionChange::Alter { if_missing, set, delete })
     } else if words.take(&["DROP", "NAMED", "COLLECTION"]) {
-        let missing = words.if_exists();
-        (words.identifier()?, CollectionChange::Drop { missing })
+        let if_missing = words.if_exists();
+        (words.identifier()?, CollectionChange::Drop { if_missing })
     } else {
         return Ok(None);
     }))
@@ -92,11 +92,11 @@ mod tests {
             pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
         };
         let values = pairs(&[("host", "h"), ("port", "5432")]);
-        let created = CollectionChange::Create { exists: Missing::IsFine, values };
+        let created = CollectionChange::Create { if_exists: OnConflict::Ignore, values };
         let text = "CREATE NAMED COLLECTION IF NOT EXISTS c AS host = 'h' OVERRIDABLE, port = 5432";
         assert_eq!(read(text).unwrap(), Some(("c".into(), created)));
         let altered = CollectionChange::Alter {
-            missing: Missing::IsError,
+            if_missing: OnConflict::Error,
             set: pairs(&[("host", "g")]),
             delete: vec!["port".into(), "user".into()],
         };

@@ -18,7 +18,7 @@ pub enum Command {
         /// Their names.
         names: Vec<Name>,
         /// Whether an unknown name is an error.
-        missing: Missing,
+        if_missing: OnConflict,
         /// Objects with rows are an error.
         if_empty: bool,
     },
@@ -52,7 +52,7 @@ pub enum Command {
         /// The table's name.
         name: Name,
         /// Whether an unknown name is an error.
-        missing: Missing,
+        if_missing: OnConflict,
     },
     /// OPTIMIZE TABLE, which does nothing for a table in RAM.
     Optimize(Name),
@@ -77,7 +77,7 @@ pub enum Command {
         /// The dictionary's name.
         name: Name,
         /// Whether an unknown name is an error.
-        missing: Missing,
+        if_missing: OnConflict,
         /// The next start does not bring it back.
         permanently: bool,
     },
@@ -86,7 +86,7 @@ pub enum Command {
         /// The dictionary's name.
         name: Name,
         /// Whether an existing name is an error.
-        exists: Missing,
+        if_exists: OnConflict,
     },
     /// SYSTEM UNLOAD DICTIONARY.
     UnloadDictionary(Name),
@@ -142,14 +142,14 @@ pub enum Command {
         /// The database's name.
         name: String,
         /// Whether an existing name is an error.
-        exists: Missing,
+        if_exists: OnConflict,
     },
     /// DROP DATABASE.
     DropDatabase {
         /// The database's name.
         name: String,
         /// Whether an unknown name is an error.
-        missing: Missing,
+        if_missing: OnConflict,
     },
     /// SET: names and values.
     Set(Vec<(String, String)>),
@@ -173,11 +173,11 @@ pub enum Noun {
 
 /// Whether a missing (or an existing) name is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
+pub enum OnConflict {
     /// It is an error.
-    IsError,
+    Error,
     /// IF EXISTS or IF NOT EXISTS allows it.
-    IsFine,
+    Ignore,
 }
 
 /// The kind of object that DROP names.

@@ -32,7 +32,7 @@ pub fn read(words: &mut Words<'_>, length: usize) -> Result<Option<Command>> {
 }
 
 fn database(words: &mut Words<'_>) -> Result<Command> {
-    let exists = words.if_not_exists();
+    let if_exists = words.if_not_exists();
     let name = words.identifier()?;
     words.refuse_cluster()?;
     // All databases have one engine.
@@ -43,7 +43,7 @@ fn database(words: &mut Words<'_>) -> Result<Command> {
             return Err(words.unexpected(")"));
         }
     }
-    Ok(Command::CreateDatabase { name, exists })
+    Ok(Command::CreateDatabase { name, if_exists })
 }
 
 fn insert(words: &mut Words<'_>, length: usize) -> Result<Command> {

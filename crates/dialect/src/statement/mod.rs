@@ -29,13 +29,13 @@ mod with;
 mod words;
 
 pub use collection::CollectionChange;
-pub use command::{Command, Dropped, Effect, Missing, Noun};
+pub use command::{Command, Dropped, Effect, Noun, OnConflict};
 pub use parameters::{Parameters, fill};
 pub use preprocess::Tail;
 pub(crate) use preprocess::data_type;
 pub use query::{ParsedQuery, parse_expression, parse_query};
 pub use recognise::{parse, parse_collection};
-pub use show::{Listed, ObjectKind, ShowNames};
+pub use show::{Listing, ObjectKind, ShowNames};
 pub use split::{Statement, split, split_one};
 pub use table::{Column, CreateTable, Engine, InsertInto, Rows};
 pub use view::CreateView;

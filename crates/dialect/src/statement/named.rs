@@ -11,23 +11,23 @@ const DROPS: [(&str, Dropped); 3] =
 /// Reads one of these statements.
 pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
     if let Some((_, dropped)) = DROPS.into_iter().find(|(noun, _)| words.take(&["DROP", noun])) {
-        let missing = words.if_exists();
+        let if_missing = words.if_exists();
         let if_empty = words.take(&["IF", "EMPTY"]);
         let names = words.names()?;
         at_once(words);
-        return Ok(Some(Command::Drop { dropped, names, missing, if_empty }));
+        return Ok(Some(Command::Drop { dropped, names, if_missing, if_empty }));
     }
     Ok(Some(if words.take(&["DROP", "DATABASE"]) {
         drop_database(words)?
     } else if words.take(&["DETACH", "DICTIONARY"]) {
-        let missing = words.if_exists();
+        let if_missing = words.if_exists();
         let name = words.name()?;
         let permanently = words.take(&["PERMANENTLY"]);
         at_once(words);
-        Command::DetachDictionary { name, missing, permanently }
+        Command::DetachDictionary { name, if_missing, permanently }
     } else if words.take(&["ATTACH", "DICTIONARY"]) {
-        let exists = words.if_not_exists();
-        Command::AttachDictionary { name: words.name()?, exists }
+        let if_exists = words.if_not_exists();
+        Command::AttachDictionary { name: words.name()?, if_exists }
     } else if words.take(&["DETACH"]) || words.take(&["ATTACH"]) {
         return Err(words.unexpected("DICTIONARY"));
     } else if words.take(&["RENAME"]) {
@@ -41,8 +41,8 @@ pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
         alter(words)?
     } else if words.take(&["TRUNCATE"]) {
         words.take(&["TABLE"]);
-        let missing = words.if_exists();
-        Command::Truncate { name: words.name()?, missing }
+        let if_missing = words.if_exists();
+        Command::Truncate { name: words.name()?, if_missing }
     } else if words.take(&["OPTIMIZE", "TABLE"]) {
         let name = words.name()?;
         words.take(&["FINAL"]);
@@ -53,14 +53,14 @@ pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
 }
 
 fn drop_database(words: &mut Words<'_>) -> Result<Command> {
-    let missing = words.if_exists();
+    let if_missing = words.if_exists();
     if words.take(&["IF", "EMPTY"]) {
         return Err(Error::not_implemented("DROP IF EMPTY is not implemented for databases"));
     }
     let name = words.identifier()?;
     words.refuse_cluster()?;
     at_once(words);
-    Ok(Command::DropDatabase { name, missing })
+    Ok(Command::DropDatabase { name, if_missing })
 }
 
 /// `a TO b, ..`

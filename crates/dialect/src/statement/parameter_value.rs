@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// The position of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Context {
     Expression,
     /// In the parentheses after IN, alone.
     Set,
@@ -20,7 +20,7 @@ pub enum Place {
 pub struct Parameter<'a> {
     pub name: &'a str,
     pub type_name: &'a str,
-    pub place: Place,
+    pub place: Context,
 }
 
 impl Parameter<'_> {
@@ -48,8 +48,8 @@ pub fn sql(parameter: &Parameter<'_>, value: Option<&str>) -> Result<String> {
     let nullable = inside("Nullable", &type_name);
     if nullable.is_some() && value.is_none_or(|value| value == "\\N") {
         return Ok(match parameter.place {
-            Place::Expression => format!("CAST(NULL AS {type_name})"),
-            Place::Set => "NULL".to_owned(),
+            Context::Expression => format!("CAST(NULL AS {type_name})"),
+            Context::Set => "NULL".to_owned(),
         });
     }
     let Some(value) = value else {
@@ -66,8 +66,8 @@ pub fn sql(parameter: &Parameter<'_>, value: Option<&str>) -> Result<String> {
         };
     }
     match (nullable, parameter.place) {
-        (Some(inner), Place::Expression) => Ok(format!("toNullable({})", known(parameter, inner, value)?)),
-        (Some(inner), Place::Set) => known(parameter, inner, value),
+        (Some(inner), Context::Expression) => Ok(format!("toNullable({})", known(parameter, inner, value)?)),
+        (Some(inner), Context::Set) => known(parameter, inner, value),
         (None, _) => known(parameter, &type_name, value),
     }
 }
@@ -85,17 +85,17 @@ fn known(parameter: &Parameter<'_>, type_name: &str, value: &str) -> Result<Stri
     match (&data_type, parameter.place) {
         // The type stands in the query itself, so its author could write anything there anyway.
         (DataType::String, _) => Ok(quoted(&unescaped(parameter, value)?)),
-        (DataType::Array(item), Place::Set) => Ok(list(value, item).unwrap_or_else(|| {
+        (DataType::Array(item), Context::Set) => Ok(list(value, item).unwrap_or_else(|| {
             // Items of any type, and any number of them.
             format!("SELECT arrayJoin({})", cast())
         })),
-        (DataType::Array(item), Place::Expression) => Ok(in_place(value, item).unwrap_or_else(cast)),
-        (DataType::Tuple(_), Place::Set) => {
+        (DataType::Array(item), Context::Expression) => Ok(in_place(value, item).unwrap_or_else(cast)),
+        (DataType::Tuple(_), Context::Set) => {
             let message = format!("IN a parameter of type {type_name}: write it as an Array");
             Err(Error::not_implemented(message))
         }
         // There is a cast of texts to arrays and maps of tuples, but not to a tuple.
-        (DataType::Tuple(_), Place::Expression) => {
+        (DataType::Tuple(_), Context::Expression) => {
             Ok(format!("CAST({} AS Array({type_name}))[1]", quoted(&format!("[{value}]"))))
         }
         _ if is_whole(value, &data_type) => Ok(cast()),
@@ -203,11 +203,11 @@ mod tests {
     use crate::limits::LISTED_ITEMS_MAX;
 
     fn of(type_name: &str, value: &str) -> Result<String> {
-        sql(&Parameter { name: "x", type_name, place: Place::Expression }, Some(value))
+        sql(&Parameter { name: "x", type_name, place: Context::Expression }, Some(value))
     }
 
     fn set_of(type_name: &str, value: &str) -> Result<String> {
-        sql(&Parameter { name: "x", type_name, place: Place::Set }, Some(value))
+        sql(&Parameter { name: "x", type_name, place: Context::Set }, Some(value))
     }
 
     fn tokens(sql: &str) -> Vec<Token> {

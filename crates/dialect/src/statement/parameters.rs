@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use granary_dict::tokenize;
 
-use super::parameter_value::{Parameter, Place, sql};
+use super::parameter_value::{Context, Parameter, sql};
 use super::split::{Offsets, Statement, split};
 use super::words::{self, is_word};
 use crate::error::{Error, Result};
@@ -64,7 +64,7 @@ pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Sta
             && before[1] == Token::LParen
             && next(rest.as_slice()) == Some(&Token::RParen);
         let follows_in = is_word(&before[1], "IN");
-        let place = if in_parentheses || follows_in { Place::Set } else { Place::Expression };
+        let place = if in_parentheses || follows_in { Context::Set } else { Context::Expression };
         let parameter = Parameter { name: &name.value, type_name: type_name.trim_end(), place };
         let value = sql(&parameter, parameters.get(&name.value).map(String::as_str))?;
         filled += &match follows_in && !parameter.is_identifier() {

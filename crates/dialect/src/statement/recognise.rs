@@ -76,7 +76,7 @@ fn others(words: &mut Words<'_>, length: usize) -> Result<Option<Command>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statement::{Dropped, Listed, Missing, Name, ShowNames, split};
+    use crate::statement::{Dropped, Listed, Name, OnConflict, ShowNames, split};
 
     fn command(text: &str) -> Result<(Command, Option<String>)> {
         parse(&split(text)?[0])
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn statements_are_recognised_in_any_case() {
         let names = vec![name(Some("db"), "d 1"), name(None, "e")];
-        let (dropped, missing) = (Dropped::Dictionary, Missing::IsFine);
-        let drop = Command::Drop { dropped, names, missing, if_empty: false };
+        let (dropped, if_missing) = (Dropped::Dictionary, OnConflict::Ignore);
+        let drop = Command::Drop { dropped, names, if_missing, if_empty: false };
         assert_eq!(command("drop dictionary if exists db.`d 1`, e no delay").unwrap(), (drop, None));
         let reload = Command::ReloadDictionary(name(Some("db"), "d"));
         assert_eq!(command("SYSTEM RELOAD DICTIONARY 'db.d'").unwrap(), (reload, None));

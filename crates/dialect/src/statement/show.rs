@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShowNames {
     /// The kind of objects listed.
-    pub listed: Listed,
+    pub listed: Listing,
     /// The database to list; `None`: the current one.
     pub database: Option<String>,
     /// Condition on the rows of the table in `system`, in SQL.
@@ -22,7 +22,7 @@ pub struct ShowNames {
 
 /// What SHOW lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum Listing {
     /// SHOW DICTIONARIES.
     Dictionaries,
     /// SHOW TABLES.
@@ -88,22 +88,22 @@ fn described(words: &mut Words<'_>) -> Result<Name> {
 
 /// SHOW .. [FROM database] [[NOT] LIKE | ILIKE 'pattern' | WHERE condition] [LIMIT n].
 fn show_names(words: &mut Words<'_>) -> Result<Option<ShowNames>> {
-    const NOUNS: [(&str, Listed); 3] = [
-        ("DICTIONARIES", Listed::Dictionaries),
-        ("TABLES", Listed::Tables),
-        ("DATABASES", Listed::Databases),
+    const NOUNS: [(&str, Listing); 3] = [
+        ("DICTIONARIES", Listing::Dictionaries),
+        ("TABLES", Listing::Tables),
+        ("DATABASES", Listing::Databases),
     ];
     let Some((_, listed)) = NOUNS.into_iter().find(|(noun, _)| words.take(&["SHOW", noun])) else {
         return Ok(None);
     };
-    let has_database = listed != Listed::Databases && (words.take(&["FROM"]) || words.take(&["IN"]));
+    let has_database = listed != Listing::Databases && (words.take(&["FROM"]) || words.take(&["IN"]));
     let database = if has_database { Some(words.identifier()?) } else { None };
     let not = if words.take(&["NOT"]) { "NOT " } else { "" };
     let like = ["LIKE", "ILIKE"].into_iter().find(|like| words.take(&[like]));
     let condition = match like {
         Some(like) => Some(format!("name {not}{like} {}", quote(&words.string()?))),
         None if !not.is_empty() => return Err(words.unexpected("LIKE or ILIKE")),
-        None if listed != Listed::Databases && words.take(&["WHERE"]) => {
+        None if listed != Listing::Databases && words.take(&["WHERE"]) => {
             Some(expression(words, &["LIMIT", "FORMAT"])?)
         }
         None => None,

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::command::Missing;
+use super::command::OnConflict;
 use super::spelled::spelled;
 use super::words::{Name, Words, is_word};
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ pub struct CreateTable {
     /// The table's name.
     pub name: Name,
     /// Whether an existing name is an error.
-    pub exists: Missing,
+    pub if_exists: OnConflict,
     /// Empty if they follow from `rows`.
     pub columns: Vec<Column>,
     /// The engine.
@@ -95,7 +95,7 @@ const NOT_COLUMNS: &[&str] = &["INDEX", "CONSTRAINT", "PROJECTION", "PRIMARY"];
 /// Parses what follows CREATE TABLE, up to a query. An engine's order, partitions and TTL change nothing. `length` is
 /// the whole statement's, in tokens.
 pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
-    let exists = words.if_not_exists();
+    let if_exists = words.if_not_exists();
     let name = words.name()?;
     let mut columns = Vec::new();
     if words.token(&Token::LParen) {
@@ -130,7 +130,7 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
     if columns.is_empty() && rows == Rows::None {
         return Err(words.unexpected("columns in parentheses, or AS"));
     }
-    Ok(CreateTable { name, exists, columns, engine, storage, rows, comment })
+    Ok(CreateTable { name, if_exists, columns, engine, storage, rows, comment })
 }
 
 /// The engine after the word ENGINE.
@@ -298,7 +298,7 @@ mod tests {
              INDEX i (id) TYPE minmax, PRIMARY KEY id) ENGINE = MergeTree() ORDER BY (id) SETTINGS x = 1",
         )
         .unwrap();
-        assert_eq!((table.exists, table.engine.name.as_str()), (Missing::IsFine, "MergeTree"));
+        assert_eq!((table.if_exists, table.engine.name.as_str()), (OnConflict::Ignore, "MergeTree"));
         assert_eq!(table.storage, ["ORDER BY id", "SETTINGS x = 1"]);
         let columns: Vec<(&str, &str)> =
             table.columns.iter().map(|c| (c.name.as_str(), c.data_type.as_deref().unwrap())).collect();

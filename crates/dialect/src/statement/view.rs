@@ -1,6 +1,6 @@
 //! CREATE VIEW.
 
-use super::command::Missing;
+use super::command::OnConflict;
 use super::words::{Name, Words};
 use crate::error::Result;
 
@@ -10,7 +10,7 @@ pub struct CreateView {
     /// The view's name.
     pub name: Name,
     /// Whether an existing name is an error.
-    pub exists: Missing,
+    pub if_exists: OnConflict,
     /// OR REPLACE.
     pub replaces: bool,
     /// Number of tokens before its query.
@@ -19,8 +19,8 @@ pub struct CreateView {
 
 /// Parses what follows CREATE VIEW, up to its query. `length` is the whole statement's, in tokens.
 pub fn view(words: &mut Words<'_>, length: usize, replaces: bool) -> Result<CreateView> {
-    let exists = words.if_not_exists();
+    let if_exists = words.if_not_exists();
     let name = words.name()?;
     words.expect("AS")?;
-    Ok(CreateView { name, exists, replaces, head: words.query(length) })
+    Ok(CreateView { name, if_exists, replaces, head: words.query(length) })
 }

@@ -2,9 +2,10 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::command::Missing;
+use super::command::OnConflict;
 use super::spelled::spelled;
 use crate::error::{Error, Result};
+use crate::full_name::FullName;
 
 /// The remaining tokens of a statement.
 pub struct Words<'a> {
@@ -37,13 +38,13 @@ impl<'a> Words<'a> {
     }
 
     /// IF EXISTS.
-    pub fn if_exists(&mut self) -> Missing {
-        if self.take(&["IF", "EXISTS"]) { Missing::IsFine } else { Missing::IsError }
+    pub fn if_exists(&mut self) -> OnConflict {
+        if self.take(&["IF", "EXISTS"]) { OnConflict::Ignore } else { OnConflict::Error }
     }
 
     /// IF NOT EXISTS.
-    pub fn if_not_exists(&mut self) -> Missing {
-        if self.take(&["IF", "NOT", "EXISTS"]) { Missing::IsFine } else { Missing::IsError }
+    pub fn if_not_exists(&mut self) -> OnConflict {
+        if self.take(&["IF", "NOT", "EXISTS"]) { OnConflict::Ignore } else { OnConflict::Error }
     }
 
     /// Takes the rest as a query. Returns the number of tokens before it, in a statement of `length`.
@@ -70,11 +71,15 @@ impl<'a> Words<'a> {
         let name = match self.tokens {
             [Token::SingleQuotedString(text), rest @ ..] => {
                 self.tokens = rest;
-                match text.split_once('.') {
-                    Some((database, name)) => {
-                        Name { database: Some(database.to_owned()), name: name.to_owned() }
+                let mut readings = FullName::readings(text);
+                match (readings.next(), readings.next()) {
+                    (None, _) => Name { database: None, name: text.clone() },
+                    (Some(name), None) => Name { database: Some(name.database), name: name.name },
+                    (Some(_), Some(_)) => {
+                        return Err(Error::bad_arguments(format!(
+                            "'{text}' may be several names: write the database and the name in backticks"
+                        )));
                     }
-                    None => Name { database: None, name: text.clone() },
                 }
             }
             _ => {

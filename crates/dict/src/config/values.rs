@@ -8,10 +8,10 @@ const CLAUSE: &str = "SOURCE";
 
 /// The values of a source, or of a group in it: the written ones, and defaults of the others.
 #[derive(Clone, PartialEq)]
-pub(crate) struct Values(Vec<Given>);
+pub(crate) struct Values(Vec<SuppliedValue>);
 
 #[derive(Clone)]
-struct Given {
+struct SuppliedValue {
     parameter: &'static Parameter,
     value: Value,
     /// Whether it was written; comparisons ignore that.
@@ -24,8 +24,8 @@ enum Value {
     Groups(Vec<Values>),
 }
 
-impl PartialEq for Given {
-    fn eq(&self, other: &Given) -> bool {
+impl PartialEq for SuppliedValue {
+    fn eq(&self, other: &SuppliedValue) -> bool {
         self.parameter.name == other.parameter.name && self.value == other.value
     }
 }
@@ -47,7 +47,7 @@ impl Values {
         for parameter in parameters.all() {
             let is_written = nodes.iter().any(|node| node.name == parameter.name);
             if let Some(value) = values.read_one(owner, parameter, &settings, outside)? {
-                values.0.push(Given { parameter, value, is_written });
+                values.0.push(SuppliedValue { parameter, value, is_written });
             }
         }
         Ok(values)
@@ -149,14 +149,14 @@ impl Values {
 
     /// The values that decide which rows there are, without those of who asks for them and how, all marked as written.
     pub fn anonymous(&self) -> Values {
-        let anonymous = |given: &Given| {
+        let anonymous = |given: &SuppliedValue| {
             let text = match (&given.value, given.parameter.identity) {
                 (_, Identity::Nothing) => return None,
                 (Value::Groups(groups), _) => Value::Groups(groups.iter().map(Values::anonymous).collect()),
                 (Value::Text(text), Identity::Value) => Value::Text(text.clone()),
                 (Value::Text(text), Identity::Partial(part)) => Value::Text(part(text)),
             };
-            Some(Given { value: text, is_written: true, ..given.clone() })
+            Some(SuppliedValue { value: text, is_written: true, ..given.clone() })
         };
         Values(self.0.iter().filter_map(anonymous).collect())
     }
@@ -174,7 +174,7 @@ impl Values {
             .for_each(|given| given.is_written = true);
     }
 
-    fn given(&self, name: &str) -> Option<&Given> {
+    fn given(&self, name: &str) -> Option<&SuppliedValue> {
         self.0.iter().find(|given| given.parameter.name == name)
     }
 
@@ -234,7 +234,7 @@ impl Values {
     }
 }
 
-impl Given {
+impl SuppliedValue {
     fn is_printed(&self, outside: Option<&Values>) -> bool {
         match (self.parameter.printed, &self.value) {
             (_, Value::Groups(groups)) => !groups.is_empty(),

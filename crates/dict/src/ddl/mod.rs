@@ -15,22 +15,22 @@ use crate::error::DictError;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CreateDictionary {
     /// What to do with an existing dictionary of this name.
-    pub existing: Existing,
+    pub existing: CreateMode,
     /// The dictionary.
     pub definition: Definition,
 }
 
 /// What to do with an existing dictionary of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
+pub enum CreateMode {
     /// CREATE: there must be none.
-    IsError,
+    Create,
     /// CREATE .. IF NOT EXISTS: it stays.
-    Stays,
+    IfNotExists,
     /// CREATE OR REPLACE: it is replaced.
-    MakesWay,
+    CreateOrReplace,
     /// REPLACE: one must exist, and is replaced.
-    IsReplaced,
+    Replace,
 }
 
 /// Reads one `CREATE [OR REPLACE] DICTIONARY [IF NOT EXISTS]` or `REPLACE DICTIONARY` statement, with or without a `;`

@@ -1,7 +1,7 @@
 //! The statement's clauses, in any order.
 
 use super::tokens::Tokens;
-use super::{CreateDictionary, Existing, columns};
+use super::{CreateDictionary, CreateMode, columns};
 
 use crate::config::{Layout, Node, Value};
 use crate::definition::{Attribute, Definition, Lifetime};
@@ -31,23 +31,23 @@ struct Clauses {
 pub(super) fn parse_create(sql: &str) -> Result<CreateDictionary, DictError> {
     let mut tokens = Tokens::new(sql)?;
     let clause = "CREATE DICTIONARY";
-    let mut existing = Existing::IsError;
+    let mut existing = CreateMode::Create;
     if tokens.keyword("CREATE") {
         if tokens.keyword("OR") {
             tokens.expect_keyword("REPLACE", clause)?;
-            existing = Existing::MakesWay;
+            existing = CreateMode::CreateOrReplace;
         }
     } else {
         tokens
             .expect_keyword("REPLACE", clause)
             .map_err(|_| tokens.unexpected(clause, "CREATE or REPLACE"))?;
-        existing = Existing::IsReplaced;
+        existing = CreateMode::Replace;
     }
     tokens.expect_keyword("DICTIONARY", clause)?;
-    if existing == Existing::IsError && tokens.keyword("IF") {
+    if existing == CreateMode::Create && tokens.keyword("IF") {
         tokens.expect_keyword("NOT", clause)?;
         tokens.expect_keyword("EXISTS", clause)?;
-        existing = Existing::Stays;
+        existing = CreateMode::IfNotExists;
     }
     let mut name = tokens.identifier(clause, "the name of the dictionary")?;
     let mut database = None;

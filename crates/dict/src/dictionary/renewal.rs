@@ -1,12 +1,13 @@
 //! Freshness on demand: entries are forgotten or asked for anew before their lifetime is over.
 
-use super::{Dictionary, direct_claim};
-use crate::environment::Place;
+use super::Dictionary;
+use super::requests::direct_claim;
+use crate::cache_store::CacheStore;
+use crate::environment::WaitPermit;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{Batch, FlightTable, lock, unique};
 use crate::row::KeyBatch;
-use crate::store::Store;
 use arrow::array::ArrayRef;
 use granary_cache::Key;
 use std::sync::atomic::Ordering;
@@ -93,7 +94,7 @@ impl Dictionary {
     }
 
     /// Refreshes keys, waiting at `place`.
-    pub(super) fn refresh_at(&self, place: &Place<'_>, keys: &[ArrayRef]) -> Result<usize, DictError> {
+    pub(super) fn refresh_at(&self, place: &WaitPermit<'_>, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.core.note_use();
         let encoded = self.core.loader.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
@@ -119,7 +120,7 @@ impl Dictionary {
             }
         };
         self.fetch(&mut batch, place, claim, &rows, &places, deadline)?;
-        self.core.loader.storage.store().map_or(Ok(()), Store::sync_changes)?;
+        self.core.loader.storage.store().map_or(Ok(()), CacheStore::sync_changes)?;
         Ok(batch.finish().found().true_count())
     }
 

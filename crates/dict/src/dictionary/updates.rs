@@ -1,13 +1,13 @@
 //! UPDATE_FIELD: rows that were changed in the source are asked for anew if they are cached, and others left alone.
 
 use super::Dictionary;
+use crate::cache_store::CacheStore;
 use crate::config::Expired;
-use crate::environment::Place;
+use crate::environment::WaitPermit;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{call_source, caught, lock};
 use crate::source::{Changes, Tail, Updates};
-use crate::store::Store;
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use granary_cache::{Key, Outcome};
 use std::sync::{Arc, Weak};
@@ -24,7 +24,7 @@ const AHEAD_SECONDS: i64 = 2 * 86_400;
 
 /// How far changes are known.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct ChangesKnown {
     /// The point after which changes are searched; `None`: nothing is known of earlier changes.
     watermark: Option<String>,
     /// The end of the changes at the last look, and since when it has been that.
@@ -35,10 +35,10 @@ pub(crate) struct Known {
     notice: String,
 }
 
-impl Known {
+impl ChangesKnown {
     /// Restores the watermark of an earlier run.
-    pub fn since(watermark: Option<String>) -> Known {
-        Known { watermark, ..Known::default() }
+    pub fn since(watermark: Option<String>) -> ChangesKnown {
+        ChangesKnown { watermark, ..ChangesKnown::default() }
     }
 }
 
@@ -81,7 +81,7 @@ impl Dictionary {
         if tail.is_behind() {
             // The latest row was taken back, or the source is another one; later changes may carry a time before the
             // watermark.
-            *known = Known::default();
+            *known = ChangesKnown::default();
             store.save_watermark(None);
             let renewed = self.look_first(&mut known, &updates, store)?;
             known.notice =
@@ -120,7 +120,12 @@ impl Dictionary {
     }
 
     /// Makes the first look: finds the watermark from which changes are searched.
-    fn look_first(&self, known: &mut Known, updates: &Updates, store: &Store) -> Result<usize, DictError> {
+    fn look_first(
+        &self,
+        known: &mut ChangesKnown,
+        updates: &Updates,
+        store: &CacheStore,
+    ) -> Result<usize, DictError> {
         let began = Instant::now();
         // From here on no row is cached that was asked for before this look.
         self.forget_requests();
@@ -152,7 +157,7 @@ impl Dictionary {
     }
 
     /// Asks anew for the keys of `keys` that are cached; a key that is gone is then cached as absent.
-    fn renew_cached(&self, store: &Store, keys: &[ArrayRef]) -> Result<usize, DictError> {
+    fn renew_cached(&self, store: &CacheStore, keys: &[ArrayRef]) -> Result<usize, DictError> {
         let count = keys.first().map_or(0, |column| column.len());
         if count == 0 {
             return Ok(0);
@@ -187,7 +192,7 @@ impl Dictionary {
                 .collect::<Result<_, _>>()
                 .map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?;
             let deadline = self.deadline();
-            match self.refresh_at(&Place::of_own_thread(), &keys) {
+            match self.refresh_at(&WaitPermit::of_own_thread(), &keys) {
                 Ok(_) => renewed += cached.len(),
                 // They have changed, and may not stay cached: the next lookup asks the source. Retrying them at the
                 // next look would take as long as this did, or fail for the same row.
@@ -232,7 +237,7 @@ fn watch(watched: &Weak<Dictionary>, updates: &Updates) {
         let Some(dictionary) = watched.upgrade() else { return };
         if looked.is_none_or(|looked| looked.elapsed() >= period) {
             looked = Some(Instant::now());
-            if dictionary.core.loader.left_alone().is_none() {
+            if dictionary.core.loader.backoff_remaining().is_none() {
                 dictionary.take_updates_and_tell();
             }
         }

@@ -1,6 +1,6 @@
 //! Dictionaries that hold all rows: when rows are loaded, and which lookups wait for that.
 
-use super::{Children, FullLoad, FullLoadRows, Load, Snapshot, Turn};
+use super::{Children, FullLoad, FullLoadRows, Load, LoadTicket, Snapshot};
 use crate::config::LayoutKind;
 use crate::definition::Lifetime;
 use crate::dictionary::Dictionary;
@@ -40,7 +40,7 @@ impl Dictionary {
         let loader = &self.core.loader;
         if let Some(full_load) =
             loader.storage.full_load().filter(|full_load| full_load.is_due(&loader.clock))
-            && loader.left_alone().is_none()
+            && loader.backoff_remaining().is_none()
         {
             full_load.begin(self);
         }
@@ -65,11 +65,11 @@ impl FullLoad {
             return Ok(snapshot);
         }
         let loader = &dictionary.core.loader;
-        let is_left_alone = loader.left_alone().is_some();
+        let is_left_alone = loader.backoff_remaining().is_some();
         if let Some(failure) = self.failure().filter(|_| is_left_alone) {
             return Err(failure);
         }
-        let (Turn::Mine(number) | Turn::Another(number)) = self.begin(dictionary);
+        let (LoadTicket::Begin(number) | LoadTicket::Join(number)) = self.begin(dictionary);
         let outcome = self.end_of(dictionary, number);
         // A lookup ignores a failed load if an earlier one succeeded.
         self.snapshot().ok_or_else(|| outcome.err().unwrap_or_else(|| loader.not_started()))
@@ -98,27 +98,27 @@ impl FullLoad {
     /// Loads all rows anew and waits for them. Until they are there, lookups show the old ones.
     pub fn reload(&self, dictionary: &Dictionary) -> Result<(), DictError> {
         match self.begin(dictionary) {
-            Turn::Mine(number) => self.end_of(dictionary, number),
-            Turn::Another(number) => {
+            LoadTicket::Begin(number) => self.end_of(dictionary, number),
+            LoadTicket::Join(number) => {
                 // That load may have read older rows.
                 let _ = self.wait_for(dictionary, number)?;
-                let (Turn::Mine(number) | Turn::Another(number)) = self.begin(dictionary);
+                let (LoadTicket::Begin(number) | LoadTicket::Join(number)) = self.begin(dictionary);
                 self.end_of(dictionary, number)
             }
         }
     }
 
     /// Begins a load, unless one is under way.
-    fn begin(&self, dictionary: &Dictionary) -> Turn {
+    fn begin(&self, dictionary: &Dictionary) -> LoadTicket {
         let core = &dictionary.core;
-        let turn = self.turn();
-        if let Turn::Mine(_) = turn {
+        let ticket = self.ticket();
+        if let LoadTicket::Begin(_) = ticket {
             let load = Load::new(&core.loader);
             let update = &dictionary.definition.layout.update;
             // If it cannot begin, the load is dropped, which ends it.
             let _ = begin(&core.readers, &core.loader, update, move |_, connection| load.run(connection));
         }
-        turn
+        ticket
     }
 
     /// Waits for the end of a load, and returns its outcome.

@@ -79,11 +79,11 @@ impl Due {
 }
 
 /// A load to wait for.
-pub(crate) enum Turn {
+pub(crate) enum LoadTicket {
     /// The caller has to begin it, with [`Load`].
-    Mine(u64),
+    Begin(u64),
     /// It is under way.
-    Another(u64),
+    Join(u64),
 }
 
 impl FullLoad {
@@ -111,13 +111,13 @@ impl FullLoad {
     }
 
     /// The load that is under way, or the next one.
-    pub fn turn(&self) -> Turn {
+    pub fn ticket(&self) -> LoadTicket {
         let mut loads = lock(&self.loads);
         if loads.begun > loads.ended {
-            return Turn::Another(loads.begun);
+            return LoadTicket::Join(loads.begun);
         }
         loads.begun += 1;
-        Turn::Mine(loads.begun)
+        LoadTicket::Begin(loads.begun)
     }
 
     /// Waits for a load, or a later one; `None`: none of these has ended by `deadline`.

@@ -1,12 +1,12 @@
 //! One lookup's state: its keys, the rows found so far, and which row of the answer shows which.
 
-use super::found::Found;
+use super::found::CacheHits;
 use super::load::Loader;
 use crate::answer::AnswerRows;
+use crate::cache_store::CacheStore;
 use crate::config::Expired;
 use crate::error::DictError;
 use crate::row::{Decoder, KeyBatch};
-use crate::store::Store;
 use arrow::array::BooleanArray;
 use arrow::buffer::BooleanBuffer;
 use granary_cache::{Key, Outcome};
@@ -50,10 +50,10 @@ impl<'a> Batch<'a> {
     }
 
     /// Looks `rows` up in the cache: one batch.
-    pub fn probe(&mut self, store: &Store, rows: &[u32], freshness: Freshness, loader: &Loader) {
+    pub fn probe(&mut self, store: &CacheStore, rows: &[u32], freshness: Freshness, loader: &Loader) {
         let hasher = store.cache().hasher();
         let hashed: Vec<Key<'_>> = rows.iter().map(|&row| hasher.key(self.keys.get(row as usize))).collect();
-        let mut found = [rows.len(), 0].map(|capacity| Found::new(&self.decoder, capacity));
+        let mut found = [rows.len(), 0].map(|capacity| CacheHits::new(&self.decoder, capacity));
         let sinks = found
             .each_mut()
             .map(|found| move |i: usize, outcome: Outcome<'_>| found.take(rows[i], outcome, freshness));

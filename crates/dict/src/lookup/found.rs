@@ -6,7 +6,7 @@ use crate::config::Expired;
 use crate::row::Decoder;
 use granary_cache::Outcome;
 
-pub(super) struct Found<'a> {
+pub(super) struct CacheHits<'a> {
     pub decoder: Decoder<'a>,
     /// The rows of the answer that show the decoded rows, in their order. A row that is in none of these lists
     /// shows the attributes' defaults.
@@ -21,10 +21,10 @@ pub(super) struct Found<'a> {
     bad: usize,
 }
 
-impl<'a> Found<'a> {
+impl<'a> CacheHits<'a> {
     /// An empty result, for the attributes that `decoder` decodes.
-    pub fn new(decoder: &Decoder<'a>, capacity: usize) -> Found<'a> {
-        Found {
+    pub fn new(decoder: &Decoder<'a>, capacity: usize) -> CacheHits<'a> {
+        CacheHits {
             decoder: decoder.another(capacity),
             shown: Vec::with_capacity(capacity),
             missing: Vec::new(),

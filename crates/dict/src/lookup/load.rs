@@ -3,10 +3,10 @@
 use super::counters::Counters;
 use super::flight::{Flight, FlightTable, Loaded, lock};
 use super::panics::caught;
-use super::pool::Turn;
+use super::pool::JobInput;
 use super::{Backoff, Connections, Pace, RefusedKeys};
 use crate::definition::Lifetime;
-use crate::environment::{Clock, Waiting};
+use crate::environment::{Clock, WaitLimit};
 use crate::error::{Code, DictError};
 use crate::limits::CLOCK_STEP_SECONDS;
 use crate::row::{Cells, Decoder, KeyBatch, KeyFormat, Raw, RowFormat};
@@ -36,7 +36,7 @@ pub(crate) struct Loader {
     pub row_format: RowFormat,
     pub lifetime: Lifetime,
     pub clock: Clock,
-    pub waiting: Waiting,
+    pub waiting: WaitLimit,
     pub counters: Arc<Counters>,
     pub connections: Connections,
     pub storage: Storage,
@@ -73,15 +73,15 @@ impl From<DictError> for Skipped {
 impl Loader {
     /// Runs on a source thread, or where the pool refused the job. Completes the flight, unless all lookups that waited
     /// for it gave up before it could begin.
-    pub fn run(&self, flight: &Arc<Flight>, turn: Turn<'_>) {
-        let outcome = match turn {
-            Turn::Run(source) => match self.pace.wait(|| self.is_wanted(flight)) {
+    pub fn run(&self, flight: &Arc<Flight>, input: JobInput<'_>) {
+        let outcome = match input {
+            JobInput::Run(source) => match self.pace.wait(|| self.is_wanted(flight)) {
                 // Lookups wait for the end of the flight: a panic is an outcome, too.
                 Ok(()) => caught("Taking in what the source answered", || self.load(source, flight)),
                 Err(Skipped::Forbidden(error)) => Err(error),
                 Err(Skipped::Unwanted) => return,
             },
-            Turn::Closed => Err(self.not_started()),
+            JobInput::Closed => Err(self.not_started()),
         };
         if self.storage.store().is_some() {
             let mut table = lock(&self.table);
@@ -161,7 +161,7 @@ impl Loader {
     /// # Errors
     /// 510 until the next request is scheduled.
     pub fn may_ask(&self) -> Result<(), DictError> {
-        match self.left_alone() {
+        match self.backoff_remaining() {
             Some(left) if self.storage.store().is_some() => Err(DictError::new(
                 Code::CacheDictionaryUpdateFail,
                 format!(
@@ -178,7 +178,7 @@ impl Loader {
     }
 
     /// For how long the source is to be left alone after a failure, if it is.
-    pub fn left_alone(&self) -> Option<Duration> {
+    pub fn backoff_remaining(&self) -> Option<Duration> {
         lock(&self.backoff).left(self.clock.elapsed())
     }
 
@@ -209,7 +209,7 @@ impl Loader {
         is_outage: impl Fn(&DictError) -> bool,
     ) -> Result<T, DictError> {
         let failures_before = lock(&self.backoff).failures();
-        let answer = self.ask_apart(slot, call);
+        let answer = self.call_uncounted(slot, call);
         let (dictionary, mut backoff) = (&self.name, lock(&self.backoff));
         match &answer {
             Ok(_) => {
@@ -248,7 +248,7 @@ impl Loader {
     }
 
     /// Like [`ask`](Self::ask), but failure or success is not remembered.
-    pub fn ask_apart<T>(
+    pub fn call_uncounted<T>(
         &self,
         slot: &mut Option<Box<dyn Source>>,
         mut call: impl FnMut(&mut dyn Source) -> Result<T, DictError>,
@@ -393,13 +393,13 @@ impl Loader {
         let mut batches = store.cache().batches_with_room(&entries, KEEP_PATIENCE);
         while batches
             .next()
-            .is_some_and(|some| self.keep_some(flight, store.cache(), &entries[some.clone()], &slots[some]))
+            .is_some_and(|some| self.cache_batch(flight, store.cache(), &entries[some.clone()], &slots[some]))
         {
         }
     }
 
     /// Caches the entries of these slots; `false`: a reload has made them too old for that.
-    fn keep_some(&self, flight: &Flight, cache: &Cache, entries: &[Entry<'_>], slots: &[u32]) -> bool {
+    fn cache_batch(&self, flight: &Flight, cache: &Cache, entries: &[Entry<'_>], slots: &[u32]) -> bool {
         let epoch = self.epoch.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         if *epoch != flight.epoch {
             return false;

@@ -22,7 +22,7 @@ pub(crate) use flight::{Claim, Flight, FlightTable, Loaded, lock, unique};
 pub(crate) use load::Loader;
 pub(crate) use pace::Pace;
 pub(crate) use panics::caught;
-pub(crate) use pool::{Pool, PoolFigures, Refused, Turn};
+pub(crate) use pool::{JobInput, Pool, PoolFigures, Refused};
 pub(crate) use refused::RefusedKeys;
 pub(crate) use source_call::{begin, call_source, receive};
 pub use totals::{Sums, Totals};

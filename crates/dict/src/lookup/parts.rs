@@ -49,7 +49,7 @@ impl Loader {
         let mut parts = Parts::default();
         parts.left.push(0..count);
         while let Some(part) = parts.pop() {
-            if let Some(failure) = parts.given_up(self.left_alone().is_some()) {
+            if let Some(failure) = parts.given_up(self.backoff_remaining().is_some()) {
                 loaded.failures.push((part, self.given_up(parts.requests, failure)));
                 continue;
             }

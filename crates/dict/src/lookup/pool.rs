@@ -12,10 +12,10 @@ use crate::source::Source;
 
 /// A request. It runs on a source thread with that thread's connection, if there is one already; or is told
 /// that the pool closed before its turn.
-pub(crate) type Job = Box<dyn FnOnce(Turn<'_>) + Send>;
+pub(crate) type Job = Box<dyn FnOnce(JobInput<'_>) + Send>;
 
 /// What a job is given.
-pub(crate) enum Turn<'a> {
+pub(crate) enum JobInput<'a> {
     /// The thread's connection, kept between jobs; `None`: to be made.
     Run(&'a mut Option<Box<dyn Source>>),
     Closed,
@@ -23,14 +23,14 @@ pub(crate) enum Turn<'a> {
 
 /// At most `threads_max` threads, started when they are needed.
 pub(crate) struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     handles: Mutex<Vec<JoinHandle<()>>>,
     threads_max: usize,
     queue_max: usize,
     keys_max: usize,
 }
 
-struct Shared {
+struct PoolShared {
     queue: Mutex<Queue>,
     work: Condvar,
     room: Condvar,
@@ -53,7 +53,7 @@ struct Queue {
 
 /// What a thread keeps between jobs.
 #[derive(Default)]
-struct Kept {
+struct CachedConnection {
     source: Option<Box<dyn Source>>,
     /// The generation in which it was made.
     generation: u64,
@@ -79,7 +79,7 @@ pub(crate) struct PoolFigures {
     pub active: u64,
 }
 
-/// Why a job was refused; it was called with `Turn::Closed`.
+/// Why a job was refused; it was called with `JobInput::Closed`.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Refused {
     /// The queue held this many requests, its maximum, for all of the time allowed.
@@ -93,7 +93,7 @@ pub(crate) enum Refused {
 
 impl Pool {
     pub fn new(threads_max: usize, queue_max: usize) -> Pool {
-        let shared = Shared {
+        let shared = PoolShared {
             queue: Mutex::default(),
             work: Condvar::new(),
             room: Condvar::new(),
@@ -110,7 +110,7 @@ impl Pool {
         loop {
             if queue.state == State::Closed {
                 drop(queue);
-                job(Turn::Closed);
+                job(JobInput::Closed);
                 return Err(Refused::Closed);
             }
             if queue.jobs.len() < self.queue_max && queue.keys < self.keys_max {
@@ -122,7 +122,7 @@ impl Pool {
                     _ => Refused::FullOfKeys(queue.keys),
                 };
                 drop(queue);
-                job(Turn::Closed);
+                job(JobInput::Closed);
                 return Err(refused);
             };
             queue = self.shared.room.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -143,7 +143,7 @@ impl Pool {
                     let refused = queue.jobs.pop_back();
                     queue.keys -= keys;
                     drop(queue);
-                    refused.into_iter().for_each(|(job, _)| job(Turn::Closed));
+                    refused.into_iter().for_each(|(job, _)| job(JobInput::Closed));
                     return Err(Refused::NoThread(e.to_string()));
                 }
             }
@@ -179,7 +179,7 @@ impl Pool {
         let waiting = std::mem::take(&mut queue.jobs);
         queue.keys = 0;
         drop(queue);
-        waiting.into_iter().for_each(|(job, _)| job(Turn::Closed));
+        waiting.into_iter().for_each(|(job, _)| job(JobInput::Closed));
         self.shared.work.notify_all();
         self.shared.room.notify_all();
         let mut queue = lock(&self.shared.queue);
@@ -196,14 +196,14 @@ impl Pool {
     }
 }
 
-impl Shared {
+impl PoolShared {
     fn run(&self) {
-        let mut kept = Kept::default();
+        let mut kept = CachedConnection::default();
         while let Some(job) = self.next(&mut kept) {
             let source = &mut kept.source;
             self.room.notify_one();
             // A job's panic must not end the thread: the number of threads is limited.
-            let run = catch_unwind(AssertUnwindSafe(|| job(Turn::Run(source))));
+            let run = catch_unwind(AssertUnwindSafe(|| job(JobInput::Run(source))));
             if run.is_err() {
                 kept.source = None;
             }
@@ -213,7 +213,7 @@ impl Shared {
         self.ended.notify_all();
     }
 
-    fn next(&self, kept: &mut Kept) -> Option<Job> {
+    fn next(&self, kept: &mut CachedConnection) -> Option<Job> {
         let mut queue = lock(&self.queue);
         loop {
             if kept.generation != queue.generation {
@@ -248,7 +248,7 @@ mod tests {
         let pool = Pool::new(1, 1);
         let (started, is_started) = channel();
         let (go, may_go) = channel::<()>();
-        let running = Box::new(move |_: Turn<'_>| {
+        let running = Box::new(move |_: JobInput<'_>| {
             started.send(()).unwrap();
             let _ = may_go.recv();
         });
@@ -257,7 +257,7 @@ mod tests {
         let (told, turns) = channel();
         let tell = |name: &'static str| -> Job {
             let told = told.clone();
-            Box::new(move |turn| told.send((name, matches!(turn, Turn::Closed))).unwrap())
+            Box::new(move |input| told.send((name, matches!(input, JobInput::Closed))).unwrap())
         };
         pool.push(tell("waits"), 5, Duration::ZERO).unwrap();
         let figures = PoolFigures { waiting: 1, waiting_keys: 5, threads: 1, active: 1 };
@@ -278,7 +278,7 @@ mod tests {
         let pool = Pool { keys_max: 10, ..Pool::new(1, 100) };
         let (go, may_go) = channel::<()>();
         let (started, is_started) = channel();
-        let hold = move |_: Turn<'_>| {
+        let hold = move |_: JobInput<'_>| {
             started.send(()).unwrap();
             let _ = may_go.recv();
         };
@@ -302,7 +302,7 @@ mod tests {
         let (done, results) = channel();
         for job in 0..3 {
             let done = done.clone();
-            let run = move |_: Turn<'_>| match job {
+            let run = move |_: JobInput<'_>| match job {
                 0 => panic!("on purpose"),
                 _ => done.send(job).unwrap(),
             };
@@ -320,7 +320,7 @@ mod tests {
         let (done, results) = channel();
         for _ in 0..9 {
             let (together, done) = (together.clone(), done.clone());
-            let job = move |_: Turn<'_>| {
+            let job = move |_: JobInput<'_>| {
                 together.wait();
                 done.send(()).unwrap();
             };

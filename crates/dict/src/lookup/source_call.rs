@@ -1,9 +1,9 @@
 //! Calls of the source that are no lookup: on a source thread, waited for.
 
 use super::load::Loader;
-use super::pool::{Pool, Refused, Turn};
+use super::pool::{JobInput, Pool, Refused};
 use crate::config::UpdateSettings;
-use crate::environment::Place;
+use crate::environment::WaitPermit;
 use crate::error::DictError;
 use crate::source::Source;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ pub(crate) fn call_source<T: Send + 'static>(
     let (answer, answers) = channel();
     let deadline = begin(pool, loader, update, move |loader, connection| {
         // The query may have timed out, and wait no longer.
-        let _ = answer.send(loader.ask_apart(connection, call));
+        let _ = answer.send(loader.call_uncounted(connection, call));
     })?;
     let patience = deadline.saturating_duration_since(Instant::now());
-    receive(loader, &Place::of_own_thread(), &answers, patience, update.query_wait_timeout_ms)?
+    receive(loader, &WaitPermit::of_own_thread(), &answers, patience, update.query_wait_timeout_ms)?
 }
 
 /// Has a thread of `pool` run `job` with its connection in its turn, unless that comes later than a lookup would wait.
@@ -37,8 +37,8 @@ pub(crate) fn begin(
 ) -> Result<Instant, DictError> {
     let deadline = Instant::now() + Duration::from_millis(update.query_wait_timeout_ms);
     let worker = Arc::clone(loader);
-    let job = move |turn: Turn<'_>| {
-        if let Turn::Run(connection) = turn
+    let job = move |input: JobInput<'_>| {
+        if let JobInput::Run(connection) = input
             && worker.await_turn(deadline).is_ok()
         {
             job(&worker, connection);
@@ -57,7 +57,7 @@ pub(crate) fn begin(
 /// Waits for what a job sends, `patience` at most; the error names `timeout_ms`.
 pub(crate) fn receive<T: Send>(
     loader: &Loader,
-    place: &Place<'_>,
+    place: &WaitPermit<'_>,
     answers: &Receiver<T>,
     patience: Duration,
     timeout_ms: u64,

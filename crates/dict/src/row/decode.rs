@@ -1,7 +1,7 @@
 //! From rows' bytes to the columns asked for. Rows are gathered as they come, then decoded in the order in which they
 //! are shown: column by column, for as many rows at a time as stay in the processor's cache.
 
-use super::encode::{Place, RowFormat, Slot};
+use super::encode::{Location, RowFormat, Slot};
 use super::{Column, append, are_items, is_utf8, text_span};
 use crate::error::{Code, DictError};
 use crate::limits::DECODED_ROWS;
@@ -40,8 +40,8 @@ impl<'a> Decoder<'a> {
     /// `wanted` are places of attributes, all in range; one may come twice.
     pub fn new(format: &'a RowFormat, wanted: &[usize], capacity: usize) -> Decoder<'a> {
         let ordinal = |&i: &usize| match format.slots[i].place {
-            Place::Text { ordinal } => ordinal + 1,
-            Place::Fixed { .. } => 0,
+            Location::Text { ordinal } => ordinal + 1,
+            Location::Fixed { .. } => 0,
         };
         let texts = wanted.iter().map(ordinal).max().unwrap_or(0);
         let starts = Vec::with_capacity(capacity);
@@ -150,10 +150,10 @@ impl<'a> Decoder<'a> {
     fn extend(&self, column: &mut Column, slot: &Slot, rows: &[u32]) {
         let bytes_of = |row: u32| &self.bytes[self.starts[row as usize] as usize..];
         match slot.place {
-            Place::Text { ordinal } if slot.null_bit.is_none() => {
+            Location::Text { ordinal } if slot.null_bit.is_none() => {
                 column.extend_texts(rows, |row| self.text(bytes_of(row), ordinal));
             }
-            Place::Fixed { at, width } if slot.null_bit.is_none() => {
+            Location::Fixed { at, width } if slot.null_bit.is_none() => {
                 column.extend_fixed(rows, |row| &bytes_of(row)[at..at + width]);
             }
             place => {
@@ -164,8 +164,8 @@ impl<'a> Decoder<'a> {
                         continue;
                     }
                     match place {
-                        Place::Fixed { at, width } => column.push_fixed(&row[at..at + width]),
-                        Place::Text { ordinal } => column.push_sized(self.text(row, ordinal)),
+                        Location::Fixed { at, width } => column.push_fixed(&row[at..at + width]),
+                        Location::Text { ordinal } => column.push_sized(self.text(row, ordinal)),
                     }
                 }
             }

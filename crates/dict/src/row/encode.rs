@@ -23,14 +23,14 @@ pub(crate) struct RowFormat {
 #[derive(Debug)]
 pub(super) struct Slot {
     pub data_type: DataType,
-    pub place: Place,
+    pub place: Location,
     /// Its bit in the bitmap; `None`: never NULL.
     pub null_bit: Option<usize>,
     pub default: Cell,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum Location {
     /// Starts at this byte.
     Fixed { at: usize, width: usize },
     /// Is the n-th string, array or map.
@@ -49,14 +49,14 @@ impl RowFormat {
             let data_type = attribute.data_type.clone();
             let mut fixed = |width: usize| {
                 at += width;
-                Place::Fixed { at: at - width, width }
+                Location::Fixed { at: at - width, width }
             };
             let place = match data_type.shape() {
                 Shape::Fixed(width) => fixed(width),
                 Shape::Bit => fixed(1),
                 shape @ (Shape::Text | Shape::List) => {
                     items.push((shape == Shape::List).then(|| data_type.item().clone()));
-                    Place::Text { ordinal: items.len() - 1 }
+                    Location::Text { ordinal: items.len() - 1 }
                 }
                 Shape::Tuple => unreachable!("a tuple is no attribute"),
             };
@@ -75,8 +75,8 @@ impl RowFormat {
     /// Where a row has an attribute of fixed width.
     pub fn fixed_span(&self, attribute: usize) -> Range<usize> {
         match self.slots[attribute].place {
-            Place::Fixed { at, width } => at..at + width,
-            Place::Text { .. } => unreachable!("it is not of fixed width"),
+            Location::Fixed { at, width } => at..at + width,
+            Location::Text { .. } => unreachable!("it is not of fixed width"),
         }
     }
 
@@ -85,7 +85,7 @@ impl RowFormat {
         let mut row = vec![0; self.fixed_bytes];
         for slot in &self.slots {
             match (&slot.default, slot.place) {
-                (Cell::Fixed(raw), Place::Fixed { at, width }) => {
+                (Cell::Fixed(raw), Location::Fixed { at, width }) => {
                     row[at..at + width].copy_from_slice(&raw[..width]);
                 }
                 (Cell::Text(text), _) => {
@@ -98,11 +98,13 @@ impl RowFormat {
                 }
                 (Cell::Null, place) => {
                     set_bit(&mut row, slot.null_bit);
-                    if let Place::Text { .. } = place {
+                    if let Location::Text { .. } = place {
                         put_varint(&mut row, 0);
                     }
                 }
-                (Cell::Fixed(_), Place::Text { .. }) => unreachable!("a default is of its attribute's type"),
+                (Cell::Fixed(_), Location::Text { .. }) => {
+                    unreachable!("a default is of its attribute's type")
+                }
             }
         }
         row
@@ -114,7 +116,7 @@ impl RowFormat {
         let start = out.len();
         out.resize(start + self.bitmap_bytes, 0);
         for (slot, cells) in self.slots.iter().zip(columns) {
-            let Place::Fixed { width, .. } = slot.place else { continue };
+            let Location::Fixed { width, .. } = slot.place else { continue };
             match cells.get(row) {
                 Raw::Fixed(raw) => out.extend_from_slice(raw),
                 Raw::Bit(bit) => out.push(u8::from(bit)),
@@ -129,7 +131,7 @@ impl RowFormat {
             }
         }
         for (slot, cells) in self.slots.iter().zip(columns) {
-            let Place::Text { .. } = slot.place else { continue };
+            let Location::Text { .. } = slot.place else { continue };
             let text = match cells.get(row) {
                 Raw::Text(text) | Raw::Items(text) => text,
                 _ => match (&slot.default, slot.null_bit) {

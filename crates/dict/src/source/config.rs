@@ -2,7 +2,7 @@
 
 use super::kind::SourceKind;
 use super::select::Updates;
-use super::settings::{self, Asked};
+use super::settings::{self, SettingsFor};
 use crate::config::{Collections, Layout, Node, Parameters, Value, Values, shown};
 use crate::definition::Structure;
 use crate::error::DictError;
@@ -14,12 +14,12 @@ pub struct SourceConfig {
     kind: &'static SourceKind,
     /// `None`: the named collection has not been looked up yet.
     values: Option<Values>,
-    named: Option<Named>,
+    named: Option<FromCollection>,
 }
 
 /// The written parameters of a source that takes others from a named collection.
 #[derive(Clone, PartialEq)]
-struct Named {
+struct FromCollection {
     collection: String,
     /// The parameters as DDL or XML has them, the collection's name too.
     written: Vec<Node>,
@@ -40,7 +40,7 @@ impl SourceConfig {
         let name = written.iter().find(|node| kind.takes_collections && node.name == NAME);
         match name.map(|node| &node.value) {
             Some(Value::Text(name)) => {
-                let named = Named { collection: name.clone(), written: written.to_vec() };
+                let named = FromCollection { collection: name.clone(), written: written.to_vec() };
                 Ok(SourceConfig { kind, values: None, named: Some(named) })
             }
             _ => Ok(SourceConfig { kind, values: Some(read(kind, written)?), named: None }),
@@ -52,7 +52,7 @@ impl SourceConfig {
     /// # Errors
     /// `NAMED_COLLECTION_DOESNT_EXIST`, and what is wrong with the parameters.
     pub(crate) fn fill(&mut self, collections: &Collections) -> Result<(), DictError> {
-        let Some(Named { collection, written }) = &self.named else { return Ok(()) };
+        let Some(FromCollection { collection, written }) = &self.named else { return Ok(()) };
         let plain = |name: &str| {
             let parameter = self.kind.parameters.find(name);
             parameter.map_or_else(|| name.to_string(), |parameter| parameter.name.to_string())
@@ -127,9 +127,9 @@ impl SourceConfig {
     /// Refuses SETTINGS that would change which rows or values are read.
     pub(crate) fn check_settings(&self, settings: &[(String, String)]) -> Result<(), DictError> {
         let asked = match self.values() {
-            Some(values) if (self.kind.is_own)(values) => Asked::OwnTables,
-            Some(_) if self.kind.heeds_settings => Asked::Clickhouse,
-            _ => Asked::Other,
+            Some(values) if (self.kind.is_own)(values) => SettingsFor::OwnTables,
+            Some(_) if self.kind.heeds_settings => SettingsFor::Clickhouse,
+            _ => SettingsFor::Other,
         };
         settings::check(settings, asked)
     }

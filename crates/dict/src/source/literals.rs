@@ -11,7 +11,7 @@ use arrow::array::{Array, ArrayRef};
 
 /// What is known of a server's key column that affects how keys are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Theirs {
+pub(super) struct ServerColumn {
     /// Times are local ones, in no time zone.
     pub is_local: bool,
     /// The column holds texts, with which a number is compared as its text.
@@ -34,7 +34,7 @@ pub(super) fn conditions(
     dialect: Dialect,
     structure: &Structure,
     keys: &[ArrayRef],
-    theirs: &[Theirs],
+    theirs: &[ServerColumn],
 ) -> Result<Vec<String>, DictError> {
     let columns = structure
         .key_columns()
@@ -53,7 +53,7 @@ pub(super) fn conditions(
         .collect::<Result<Vec<_>, DictError>>()?;
     let (mut conditions, mut condition) = (Vec::new(), Condition::default());
     for row in 0..keys[0].len() {
-        let key = Written::new(dialect, &columns, row);
+        let key = KeyLiteral::new(dialect, &columns, row);
         if !condition.has_room_for(&key) {
             conditions.push(std::mem::take(&mut condition).text(&columns));
         }
@@ -69,41 +69,41 @@ pub(super) fn conditions(
 struct KeyColumn {
     name: String,
     data_type: DataType,
-    theirs: Theirs,
+    theirs: ServerColumn,
     cells: Cells,
 }
 
 /// A key as a condition has it.
-enum Written {
+enum KeyLiteral {
     /// In the list of an IN.
     Listed(String),
     /// It cannot be in an IN, as NULL cannot.
     Chained(String),
 }
 
-impl Written {
-    fn new(dialect: Dialect, columns: &[KeyColumn], row: usize) -> Written {
+impl KeyLiteral {
+    fn new(dialect: Dialect, columns: &[KeyColumn], row: usize) -> KeyLiteral {
         let values: Option<Vec<String>> = columns.iter().map(|column| column.literal(dialect, row)).collect();
         match (values.as_deref(), dialect) {
             // ClickHouse takes a single array in an IN for the list itself.
             (Some([value]), _) if !columns[0].is_composite() => match columns[0].widened(row) {
-                Some(widened) => Written::Listed(format!("{value}, {widened}")),
-                None => Written::Listed(value.clone()),
+                Some(widened) => KeyLiteral::Listed(format!("{value}, {widened}")),
+                None => KeyLiteral::Listed(value.clone()),
             },
             (Some(values @ [_, _, ..]), Dialect::Clickhouse)
                 if columns.iter().all(|column| column.widened(row).is_none()) =>
             {
-                Written::Listed(format!("({})", values.join(", ")))
+                KeyLiteral::Listed(format!("({})", values.join(", ")))
             }
             _ => {
                 let equal: Vec<String> = columns.iter().map(|column| column.equality(dialect, row)).collect();
-                Written::Chained(format!("({})", equal.join(" AND ")))
+                KeyLiteral::Chained(format!("({})", equal.join(" AND ")))
             }
         }
     }
 
     fn len(&self) -> usize {
-        let (Written::Listed(text) | Written::Chained(text)) = self;
+        let (KeyLiteral::Listed(text) | KeyLiteral::Chained(text)) = self;
         text.len()
     }
 }
@@ -120,15 +120,15 @@ struct Condition {
 
 impl Condition {
     /// A key that is longer than a statement may be gets one of its own.
-    fn has_room_for(&self, key: &Written) -> bool {
+    fn has_room_for(&self, key: &KeyLiteral) -> bool {
         let bytes = self.listed.len() + self.chained.len() + key.len();
         self.keys == 0 || self.keys < limits::KEYS_PER_STATEMENT_MAX && bytes <= limits::STATEMENT_KEYS_BYTES
     }
 
-    fn add(&mut self, key: &Written) {
+    fn add(&mut self, key: &KeyLiteral) {
         match key {
-            Written::Listed(text) => append(&mut self.listed, ", ", text),
-            Written::Chained(text) => append(&mut self.chained, " OR ", text),
+            KeyLiteral::Listed(text) => append(&mut self.listed, ", ", text),
+            KeyLiteral::Chained(text) => append(&mut self.chained, " OR ", text),
         }
         self.keys += 1;
     }
@@ -360,8 +360,13 @@ mod tests {
             ["((`t` = '1970-01-01 00:00:01.5000' AND `i` = '1.2.3.4' AND `n` = 7))"]
         );
         assert_eq!(
-            conditions(Dialect::Mysql, &three, &keys, &[Theirs { is_local: true, ..Theirs::default() }])
-                .unwrap(),
+            conditions(
+                Dialect::Mysql,
+                &three,
+                &keys,
+                &[ServerColumn { is_local: true, ..ServerColumn::default() }]
+            )
+            .unwrap(),
             ["((`t` = '1970-01-01 03:00:01.5000' AND `i` = '1.2.3.4' AND `n` = 7))"]
         );
     }
@@ -369,7 +374,7 @@ mod tests {
     #[test]
     fn keys_of_a_text_column_are_texts_that_it_can_have() {
         let charset = Charset { name: "latin1".into(), collation: "latin1_bin".into() };
-        let theirs = Theirs { is_text: true, charset: Some(charset), ..Theirs::default() };
+        let theirs = ServerColumn { is_text: true, charset: Some(charset), ..ServerColumn::default() };
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![0, -7]));
         let floats: ArrayRef = Arc::new(Float32Array::from(vec![0.1, 2.0]));
         let truths: ArrayRef = Arc::new(arrow::array::BooleanArray::from(vec![true, false]));

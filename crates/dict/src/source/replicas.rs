@@ -30,22 +30,22 @@ struct Replicas<C> {
     connect: C,
     /// Tells this run of the program from others.
     run: u64,
-    chosen: Mutex<Chosen>,
+    chosen: Mutex<ChosenServer>,
 }
 
 /// The server that is asked.
 #[derive(Clone, Copy, Default, PartialEq)]
-struct Chosen {
+struct ChosenServer {
     /// `None`: none has been asked yet.
     place: Option<usize>,
     /// How often it changed. Then it is unknown which rows of other servers are cached.
     moves: u64,
 }
 
-type Connected = (Chosen, Box<dyn Source>);
+type Connected = (ChosenServer, Box<dyn Source>);
 
 impl<C: Fn(&Server) -> Result<Box<dyn Source>, DictError>> Replicas<C> {
-    fn chosen(&self) -> MutexGuard<'_, Chosen> {
+    fn chosen(&self) -> MutexGuard<'_, ChosenServer> {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +70,7 @@ impl<C: Fn(&Server) -> Result<Box<dyn Source>, DictError>> Replicas<C> {
 /// A connection to the server that is asked.
 struct Replica<C> {
     replicas: Arc<Replicas<C>>,
-    chosen: Chosen,
+    chosen: ChosenServer,
     source: Box<dyn Source>,
 }
 

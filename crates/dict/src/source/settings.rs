@@ -76,7 +76,7 @@ const JOIN_USE_NULLS: &str = "join_use_nulls";
 
 /// The kind of source that the settings are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum SettingsFor {
     /// A ClickHouse, which is sent no settings.
     Clickhouse,
     /// The server's own tables.
@@ -89,13 +89,13 @@ pub(super) enum Asked {
 ///
 /// # Errors
 /// `NOT_IMPLEMENTED`.
-pub(super) fn check(settings: &[(String, String)], asked: Asked) -> Result<(), DictError> {
+pub(super) fn check(settings: &[(String, String)], asked: SettingsFor) -> Result<(), DictError> {
     settings.iter().try_for_each(|(name, value)| {
         let find = |list: &[Setting]| list.iter().find(|(known, _)| known == name).map(|(_, values)| *values);
         let is_heeded = match asked {
-            Asked::Clickhouse => false,
-            Asked::OwnTables => name == JOIN_USE_NULLS,
-            Asked::Other => true,
+            SettingsFor::Clickhouse => false,
+            SettingsFor::OwnTables => name == JOIN_USE_NULLS,
+            SettingsFor::Other => true,
         };
         let of_query = find(QUERIES).filter(|_| !is_heeded);
         let of_format = OF_FORMATS.iter().any(|prefix| name.starts_with(prefix)).then_some(UNKNOWN);
@@ -122,27 +122,27 @@ mod tests {
     #[test]
     fn what_would_change_values_is_refused() {
         for (name, value, asked, is_refused) in [
-            ("format_csv_allow_single_quotes", "0", Asked::Other, false),
-            ("format_csv_allow_single_quotes", "1", Asked::Other, true),
-            ("format_csv_null_representation", "NULL", Asked::OwnTables, true),
-            ("format_csv_null_representation", "\\N", Asked::Clickhouse, false),
-            ("format_csv_delimiter", ";", Asked::Other, true),
-            ("format_schema", "x", Asked::Other, true),
-            ("input_format_nosuch", "1", Asked::Other, true),
-            ("date_time_input_format", "basic", Asked::Other, true),
-            ("input_format_parallel_parsing", "0", Asked::Other, false),
-            ("join_use_nulls", "1", Asked::Clickhouse, true),
-            ("join_use_nulls", "false", Asked::Clickhouse, false),
-            ("join_use_nulls", "1", Asked::OwnTables, false),
-            ("join_use_nulls", "1", Asked::Other, false),
-            ("transform_null_in", "1", Asked::OwnTables, true),
-            ("max_result_bytes", "1", Asked::OwnTables, false),
-            ("x", "y", Asked::Clickhouse, false),
+            ("format_csv_allow_single_quotes", "0", SettingsFor::Other, false),
+            ("format_csv_allow_single_quotes", "1", SettingsFor::Other, true),
+            ("format_csv_null_representation", "NULL", SettingsFor::OwnTables, true),
+            ("format_csv_null_representation", "\\N", SettingsFor::Clickhouse, false),
+            ("format_csv_delimiter", ";", SettingsFor::Other, true),
+            ("format_schema", "x", SettingsFor::Other, true),
+            ("input_format_nosuch", "1", SettingsFor::Other, true),
+            ("date_time_input_format", "basic", SettingsFor::Other, true),
+            ("input_format_parallel_parsing", "0", SettingsFor::Other, false),
+            ("join_use_nulls", "1", SettingsFor::Clickhouse, true),
+            ("join_use_nulls", "false", SettingsFor::Clickhouse, false),
+            ("join_use_nulls", "1", SettingsFor::OwnTables, false),
+            ("join_use_nulls", "1", SettingsFor::Other, false),
+            ("transform_null_in", "1", SettingsFor::OwnTables, true),
+            ("max_result_bytes", "1", SettingsFor::OwnTables, false),
+            ("x", "y", SettingsFor::Clickhouse, false),
         ] {
             let checked = check(&[(name.into(), value.into())], asked);
             assert_eq!(checked.is_err(), is_refused, "{name} = {value}");
         }
-        let error = check(&[("format_csv_delimiter".into(), ";".into())], Asked::Other).unwrap_err();
+        let error = check(&[("format_csv_delimiter".into(), ";".into())], SettingsFor::Other).unwrap_err();
         assert_eq!(error.code(), 48);
         assert!(error.message().contains("it can be ',' alone"), "{error}");
     }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use granary_lab::Report;
-use granary_sql::Executables;
 use granary_sql::format::Format;
 use indicatif::{HumanBytes, HumanCount};
 
@@ -82,7 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     say_made(made, arguments.events, "events", &events);
 
     let query = query(&events);
-    let client = Client::open(&arguments.path, Executables::Refused)?;
+    let client = Client::open(&arguments.path, false)?;
     client.ask(CREATE)?;
     say!("\nA dictionary over the table, its entries on SSD, its index in RAM:\n\n{CREATE};\n");
     say!("Each event asks it for three attributes of its user:\n\n{query};\n");
@@ -91,7 +90,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let cold = run(&client)?;
     let warm = run(&client)?;
     drop(client);
-    let client = Client::open(&arguments.path, Executables::Refused)?;
+    let client = Client::open(&arguments.path, false)?;
     let reopened = run(&client)?;
     let answer = client.answer(&query, Format::PrettyCompact, None)?;
     drop(client);

@@ -15,7 +15,7 @@ use crate::memory;
 use clap::Args;
 use granary_sql::format::Format;
 use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
-use granary_sql::{Error, Executables, InputFormat, Options, STACK_BYTES, Session};
+use granary_sql::{Error, InputFormat, Options, STACK_BYTES, Session};
 
 use statements::Runner;
 use stop::Stop;
@@ -127,7 +127,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
     let session = Arc::new(Session::open(Options {
         path: arguments.path.clone(),
         memory_folder: arguments.path.is_some().then(|| DEFAULT_MEMORY_FOLDER.into()),
-        executables: if arguments.allow_executable { Executables::Allowed } else { Executables::Refused },
+        allow_executable: arguments.allow_executable,
         memory: Some(memory::options(None, || 0)),
         ..Options::default()
     })?);

@@ -24,7 +24,7 @@ pub fn run(runner: &Runner) -> Result<(), Error> {
         if !line.trim_end().ends_with(';') {
             continue;
         }
-        match runner.session.split(&typed) {
+        match granary_sql::split(&typed) {
             // The semicolon was inside a string that is still open.
             Err(error) if error.message.contains("Unterminated") => continue,
             Err(error) => complain!("{error}"),
@@ -52,7 +52,7 @@ pub fn run_piped(runner: &Runner) -> Result<(), Error> {
         text.push('\n');
         // A semicolon within an open string or comment ends nothing: the text does not split then.
         if text.trim_end().ends_with(';')
-            && let Ok(statements) = runner.session.split(&text)
+            && let Ok(statements) = granary_sql::split(&text)
         {
             text.clear();
             statements.iter().try_for_each(|statement| runner.run(statement))?;

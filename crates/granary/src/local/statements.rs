@@ -4,7 +4,7 @@ use std::io::{BufWriter, IsTerminal, Read, Write};
 use std::time::Instant;
 
 use granary_sql::format::{self, Format};
-use granary_sql::{Error, Session, Statement};
+use granary_sql::{Error, Session, Statement, split};
 use tokio::runtime::Runtime;
 
 use super::stop::{self, Stop};
@@ -29,13 +29,13 @@ pub struct Runner<'a> {
 impl Runner<'_> {
     /// Runs all statements of a text; the first error ends it.
     pub fn run_text(&self, text: &str) -> Result<(), Error> {
-        self.session.split(text)?.iter().try_for_each(|statement| self.run(statement))
+        split(text)?.iter().try_for_each(|statement| self.run(statement))
     }
 
     /// Runs all statements of a text that did not come from standard input, which has the rows of an INSERT that ends
     /// with its FORMAT.
     pub fn run_beside_input(&self, text: &str) -> Result<(), Error> {
-        for mut statement in self.session.split(text)? {
+        for mut statement in split(text)? {
             let mut input = std::io::stdin();
             if statement.wants_rows() && !input.is_terminal() {
                 input.read_to_end(&mut statement.data)?;

@@ -10,6 +10,7 @@ pub mod logging;
 mod memcached;
 mod mode;
 mod nbd;
+mod plan;
 pub mod size;
 mod volume_figures;
 mod volumes;
@@ -17,23 +18,21 @@ mod volumes;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use crate::{allocator, memory};
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use granary_server::{Neighbours, Options, Tls, limits};
-use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
-use granary_sql::{Executables, FolderLock};
+use granary_server::Neighbours;
+use granary_sql::FolderLock;
+use granary_volume::Volume;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use address::Http;
-use config::{Config, ConfigError};
+use config::Config;
 use logging::LogFormat;
-
-/// With less, no query can be answered.
-const QUERY_MEMORY_MIN: u64 = 4 << 20;
+use plan::Plan;
 
 /// Shown at the end of `granary server --help`.
 pub const EXAMPLES: &str = "\
@@ -154,77 +153,37 @@ pub fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
+fn serve(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     // Allocations of many sizes and ages take up to twice the RAM in huge pages, and lookups are no faster with them.
     // On a kernel without huge pages the call fails, harmlessly.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
-    let mut config = match &arguments.config {
+    let config = match &arguments.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
     let filter = arguments.log.as_ref().or(config.log.as_ref()).map_or("info", String::as_str);
     let _log = logging::start(filter, arguments.log_format.or(config.log_format).unwrap_or_default())?;
     allow_all_descriptors();
-    let serves_block_devices = serves_block_devices(&arguments, &config);
     // Before other threads are started.
     #[cfg(feature = "ublk")]
-    if serves_block_devices {
+    if plan::serves_block_devices(&arguments, &config) {
         block_devices::allocate_without_disks();
     }
-    let path = arguments.path.clone().or(config.path.take()).unwrap_or_else(|| "granary-data".into());
-    let of_memcached = config.memcached.take();
-    let wants_memcached = of_memcached.is_some() || arguments.memcached.says_something();
-    let memcached = std::mem::take(&mut arguments.memcached).or(of_memcached.unwrap_or_default());
-    if wants_memcached && !memcached.has_address() {
-        return Err(ConfigError::NoMemcached.into());
-    }
-    let of_nbd = config.nbd.take();
-    let wants_nbd = of_nbd.is_some() || arguments.nbd.says_something();
-    let nbd = std::mem::take(&mut arguments.nbd).or(of_nbd.unwrap_or_default());
-    if wants_nbd && !nbd.has_address() {
-        return Err(ConfigError::NoNbd.into());
-    }
-    let tls = certificate(&arguments, &config);
-    if tls.is_some()
-        && arguments.https.or(config.https).is_none()
-        && !memcached.wants_tls()
-        && !nbd.wants_tls()
-    {
-        return Err(ConfigError::IdleTls.into());
-    }
-    let memcached_tls = match (&tls, memcached.wants_tls()) {
-        (Some(tls), true) => Some(tls.configuration()?),
-        (None, true) => return Err(ConfigError::Tls.into()),
-        (_, false) => None,
-    };
-    let nbd_tls = match (&tls, nbd.wants_tls()) {
-        (Some(tls), true) => Some(tls.configuration()?),
-        (None, true) => return Err(ConfigError::Tls.into()),
-        (_, false) => None,
-    };
-    let query_memory = arguments.query_memory.or(config.query_memory).map(|size| size.0);
-    if let Some(bytes) = query_memory.filter(|bytes| *bytes < QUERY_MEMORY_MIN) {
-        return Err(ConfigError::QueryMemory(bytes).into());
-    }
-    let mut options = options(arguments, config, path.clone(), tls)?;
-    let serves_volumes = nbd.has_address() || serves_block_devices;
-    if options.http.is_none() && options.https.is_none() && !memcached.has_address() && !serves_volumes {
-        return Err(ConfigError::Nothing.into());
-    }
-    if options.http.is_none()
-        && options.https.is_none()
-        && (options.users.is_some() || !options.dictionaries.is_empty())
-    {
-        return Err(ConfigError::IdleHttp.into());
-    }
+    carry_out(Plan::new(arguments, config)?)
+}
+
+/// Starts what is planned, serves until it is stopped, and closes everything.
+fn carry_out(plan: Plan) -> Result<(), Box<dyn Error>> {
+    let Plan { path, mut options, query_memory, serves_block_devices, .. } = plan;
+    let serves_volumes = plan.nbd.has_address() || serves_block_devices;
     // Before anything is opened, or made anew because its size has changed.
     let server = granary_server::Server::bind(&options)?;
     // Held until everything is closed.
     let lock = FolderLock::take(&path)?;
     options.session.lock = Some(lock.clone());
     let volumes = if serves_volumes { volumes::open(&path)? } else { volumes::Opened::default() };
-    let memcached = memcached.start(&path, memcached_tls)?;
-    let nbd = nbd.start(&volumes, nbd_tls)?;
+    let memcached = plan.memcached.start(&path, plan.memcached_tls)?;
+    let nbd = plan.nbd.start(&volumes, plan.nbd_tls)?;
     let volumes::Opened { volumes, refused, .. } = volumes;
     if let (true, Some(error)) = (serves_block_devices, refused.into_iter().next()) {
         // Later devices would get other numbers.
@@ -247,21 +206,9 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let folder = std::path::absolute(&path)?;
     server.run(options, |http, https| {
         tracing::info!("Granary {} works in {}", env!("CARGO_PKG_VERSION"), folder.display());
-        if let Some(http) = http {
-            tracing::info!("Granary listens on http://{http}");
-        }
-        if let Some(https) = https {
-            tracing::info!("Granary listens on https://{https}");
-        }
-        if let Some(memcached) = &memcached {
-            tracing::info!("Granary serves memcached on {}", memcached.places());
-        }
+        log_addresses(http, https, memcached.as_ref());
         if serves_volumes {
-            let names: Vec<&str> = volumes.iter().map(|volume| volume.name()).collect();
-            match names.is_empty() {
-                true => tracing::warn!("Granary serves no volume: none can be opened"),
-                false => tracing::info!("Granary serves the volumes {} at {places}", names.join(", ")),
-            }
+            log_volumes(&volumes, &places);
         }
     })?;
     memcached.map_or(Ok(()), granary_memcached::Server::stop)?;
@@ -275,6 +222,30 @@ fn serve(mut arguments: Arguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+fn log_addresses(
+    http: Option<SocketAddr>,
+    https: Option<SocketAddr>,
+    memcached: Option<&granary_memcached::Server>,
+) {
+    if let Some(http) = http {
+        tracing::info!("Granary listens on http://{http}");
+    }
+    if let Some(https) = https {
+        tracing::info!("Granary listens on https://{https}");
+    }
+    if let Some(memcached) = memcached {
+        tracing::info!("Granary serves memcached on {}", memcached.places());
+    }
+}
+
+fn log_volumes(volumes: &[Arc<Volume>], places: &str) {
+    let names: Vec<&str> = volumes.iter().map(|volume| volume.name()).collect();
+    match names.is_empty() {
+        true => tracing::warn!("Granary serves no volume: none can be opened"),
+        false => tracing::info!("Granary serves the volumes {} at {places}", names.join(", ")),
+    }
+}
+
 /// Raises the limit of descriptors to the maximum: the usual limit is for programs that use `select`, and a connection
 /// of NBD takes some four.
 fn allow_all_descriptors() {
@@ -283,71 +254,4 @@ fn allow_all_descriptors() {
     if let Err(error) = raised {
         tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
     }
-}
-
-/// Whether volumes become block devices; the program may be built without these.
-#[cfg(feature = "ublk")]
-fn serves_block_devices(arguments: &Arguments, config: &Config) -> bool {
-    arguments.block_devices.ublk.or(config.ublk) == Some(true)
-}
-
-#[cfg(not(feature = "ublk"))]
-fn serves_block_devices(_: &Arguments, _: &Config) -> bool {
-    false
-}
-
-fn certificate(arguments: &Arguments, config: &Config) -> Option<Tls> {
-    match (arguments.tls_certificate.clone(), arguments.tls_key.clone()) {
-        (Some(certificate), Some(key)) => Some(Tls { certificate, key }),
-        _ => {
-            config.tls.as_ref().map(|tls| Tls { certificate: tls.certificate.clone(), key: tls.key.clone() })
-        }
-    }
-}
-
-fn options(
-    arguments: Arguments,
-    config: Config,
-    path: PathBuf,
-    tls: Option<Tls>,
-) -> Result<Options, ConfigError> {
-    let (users, settings) = (config.users()?, config.settings()?);
-    let executables = match arguments.allow_executable.or(config.allow_executable) == Some(true) {
-        true => Executables::Allowed,
-        false => Executables::Refused,
-    };
-    let https = match (arguments.https.or(config.https), tls) {
-        (Some(address), Some(tls)) => Some((address, tls)),
-        (Some(_), None) => return Err(ConfigError::Tls),
-        (None, _) => None,
-    };
-    let dictionaries = match arguments.dictionaries.is_empty() {
-        true => config.dictionaries.unwrap_or_default(),
-        false => arguments.dictionaries,
-    };
-    let memory_folder = arguments.dictionary_memory_folder.or(config.dictionary_memory_folder);
-    let memory_folder = memory_folder.unwrap_or_else(|| DEFAULT_MEMORY_FOLDER.into());
-    Ok(Options {
-        session: granary_sql::Options {
-            memory_folder: Some(memory_folder).filter(|folder| folder != Path::new("none")),
-            user_files: Some(path.join("user_files")),
-            path: Some(path),
-            executables,
-            ..granary_sql::Options::default()
-        },
-        http: match arguments.http.or(config.http) {
-            Some(Http::At(address)) => Some(address),
-            Some(Http::Nowhere) => None,
-            None => Some(SocketAddr::from(([127, 0, 0, 1], 8123))),
-        },
-        https,
-        users,
-        dictionaries,
-        settings,
-        connections: arguments
-            .connections
-            .or(config.connections)
-            .map_or(limits::CONNECTIONS, NonZeroUsize::get),
-        neighbours: Neighbours::default(),
-    })
 }

@@ -44,7 +44,7 @@ pub struct Arguments {
 
 /// The folder that volumes lie in.
 #[derive(Args)]
-struct Place {
+struct VolumePath {
     /// Granary's folder; the volumes are in DIR/volumes
     #[arg(long, value_name = "DIR", env = "GRANARY_PATH", default_value = "granary-data")]
     path: PathBuf,
@@ -52,12 +52,12 @@ struct Place {
 
 /// A volume by its name.
 #[derive(Args)]
-struct Named {
+struct NamedVolume {
     /// The volume's name
     name: String,
 
     #[command(flatten)]
-    place: Place,
+    place: VolumePath,
 }
 
 #[derive(Subcommand)]
@@ -65,25 +65,25 @@ enum Command {
     /// Make a volume, empty; it takes space as it is written
     Create(Create),
     /// Show the volumes: sizes, and the space that their files take
-    List(Place),
+    List(VolumePath),
     /// Show everything about a volume
-    Inspect(Named),
+    Inspect(NamedVolume),
     /// Open a volume, and say whether all that its map says is there
-    Check(Named),
+    Check(NamedVolume),
     /// Read every block in use, and say which are damaged
-    Scrub(Named),
+    Scrub(NamedVolume),
     /// Serve a volume to the one NBD client that starts this: on standard input and output, or on the socket that it opened
-    Serve(Named),
+    Serve(NamedVolume),
     /// Make a volume larger
     Resize(Resize),
     /// Delete a volume and all that is on it
-    Delete(Named),
+    Delete(NamedVolume),
 }
 
 #[derive(Args)]
 struct Create {
     #[command(flatten)]
-    named: Named,
+    named: NamedVolume,
 
     /// How large it looks, such as 8GiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
@@ -109,7 +109,7 @@ struct Create {
 #[derive(Args)]
 struct Resize {
     #[command(flatten)]
-    named: Named,
+    named: NamedVolume,
 
     /// The new size; not smaller than it is
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
@@ -163,16 +163,16 @@ pub fn run(arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::Create(create) => make(create),
         Command::List(place) => inspect::list(&folder(&place.path)),
-        Command::Inspect(Named { name, place }) => inspect::inspect(&folder(&place.path), &name),
-        Command::Check(Named { name, place }) => inspect::check(&folder(&place.path), &name),
-        Command::Scrub(Named { name, place }) => inspect::scrub(&folder(&place.path), &name),
-        Command::Serve(Named { name, place }) => serve::serve(&folder(&place.path), &name),
+        Command::Inspect(NamedVolume { name, place }) => inspect::inspect(&folder(&place.path), &name),
+        Command::Check(NamedVolume { name, place }) => inspect::check(&folder(&place.path), &name),
+        Command::Scrub(NamedVolume { name, place }) => inspect::scrub(&folder(&place.path), &name),
+        Command::Serve(NamedVolume { name, place }) => serve::serve(&folder(&place.path), &name),
         Command::Resize(Resize { named, size }) => {
             let before = Volume::resize(&folder(&named.place.path), &named.name, size.0)?;
             say!("{} has {} bytes now, and had {before}", named.name, size.0);
             Ok(())
         }
-        Command::Delete(Named { name, place }) => {
+        Command::Delete(NamedVolume { name, place }) => {
             Volume::delete(&folder(&place.path), &name)?;
             say!("{name} is deleted");
             Ok(())

@@ -49,7 +49,7 @@ impl Workload {
     /// without any size takes the mean.
     pub fn new(name: impl Into<String>, label: Label, requests: &[Request]) -> Self {
         let mut numbers: HashMap<u64, u32> = HashMap::new();
-        let mut told: Vec<Told> = Vec::new();
+        let mut told: Vec<LastSize> = Vec::new();
         let start = requests.iter().map(|request| request.time).min().unwrap_or(0);
         let mut seconds = 0;
         let mut steps: Vec<Step> = Vec::with_capacity(requests.len());
@@ -57,7 +57,7 @@ impl Workload {
             let next = numbers.len() as u32;
             let key = *numbers.entry(request.key).or_insert(next);
             if key == next {
-                told.push(Told::default());
+                told.push(LastSize::default());
             }
             let told = &mut told[key as usize];
             if request.value_bytes > 0 && request.operation != Operation::Delete {
@@ -190,7 +190,7 @@ impl Step {
 }
 
 #[derive(Default)]
-struct Told {
+struct LastSize {
     bytes: u32,
     ttl: u32,
 }

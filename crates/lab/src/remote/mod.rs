@@ -20,7 +20,7 @@ use connection::connect;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use worker::{Counted, Known, Worker};
+use worker::{ClientView, Counted, Worker};
 
 /// The clients' connections.
 #[derive(Clone, Copy, Debug)]
@@ -84,7 +84,7 @@ pub fn replay_served(
     content: &Content<'_>,
     mut progress: impl FnMut(usize),
 ) -> io::Result<Served> {
-    let mut known = vec![Known::default(); workload.keys as usize];
+    let mut known = vec![ClientView::default(); workload.keys as usize];
     let mut workers = Vec::new();
     for _ in 0..clients.connections.max(1) {
         workers.push(Worker::new(clients.server, clients.pipeline.max(1))?);

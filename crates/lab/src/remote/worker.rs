@@ -18,7 +18,7 @@ const QUEUE_PIPELINES: usize = 8;
 
 /// The state of an object as the clients know it.
 #[derive(Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct ClientView {
     /// Bytes stored last; 0: nothing was stored since the last deletion.
     bytes: u32,
     /// When its lifetime ends, in the trace's time.
@@ -27,13 +27,13 @@ pub(super) struct Known {
     version: u32,
 }
 
-impl Default for Known {
+impl Default for ClientView {
     fn default() -> Self {
         Self { bytes: 0, expires: NEVER, version: 0 }
     }
 }
 
-impl Known {
+impl ClientView {
     fn stored(&self) -> Option<(u32, u32)> {
         (self.bytes > 0).then_some((self.version, self.bytes))
     }
@@ -101,7 +101,7 @@ impl Worker {
         &mut self,
         workload: &Workload,
         content: &Content<'_>,
-        known: &mut [Known],
+        known: &mut [ClientView],
     ) -> io::Result<()> {
         self.sent.clear();
         self.keys.clear();
@@ -127,12 +127,12 @@ impl Worker {
 
     /// Whether a request may be sent with those before it: a key's outcome must be known before the next command for
     /// it, unless both are reads.
-    fn goes_along(&self, step: &Step, known: &[Known]) -> bool {
+    fn goes_along(&self, step: &Step, known: &[ClientView]) -> bool {
         let reads = step.operation == Operation::Get && !is_over(step, &known[step.key as usize]);
         self.keys.iter().all(|(key, only_reads)| *key != step.key || *only_reads && reads)
     }
 
-    fn add(&mut self, position: u32, step: &Step, content: &Content<'_>, known: &mut Known) {
+    fn add(&mut self, position: u32, step: &Step, content: &Content<'_>, known: &mut ClientView) {
         let key = content.key(step.key);
         let over = is_over(step, known);
         self.keys.push((step.key, step.operation == Operation::Get && !over));
@@ -169,7 +169,7 @@ impl Worker {
         &mut self,
         workload: &Workload,
         content: &Content<'_>,
-        known: &mut [Known],
+        known: &mut [ClientView],
         counted: &mut Counted,
     ) -> io::Result<()> {
         let mut again = Vec::new();
@@ -214,7 +214,7 @@ impl Worker {
         &mut self,
         sent: Sent,
         step: &Step,
-        known: &mut Known,
+        known: &mut ClientView,
         counted: &mut Counted,
     ) -> io::Result<()> {
         let adds = matches!(sent, Sent::Add(_));
@@ -240,16 +240,22 @@ impl Worker {
 
 /// Whether the known object is not the one requested: its lifetime has ended, or it has another size. The source
 /// changed it, and the trace does not tell when.
-fn is_over(step: &Step, known: &Known) -> bool {
+fn is_over(step: &Step, known: &ClientView) -> bool {
     let other = step.operation == Operation::Get && known.bytes != step.bytes;
     known.bytes > 0 && (known.expires <= step.seconds || other)
 }
 
-fn note(step: &Step, known: &mut Known) {
-    *known = Known { bytes: step.bytes, expires: step.end(), version: known.version.wrapping_add(1) };
+fn note(step: &Step, known: &mut ClientView) {
+    *known = ClientView { bytes: step.bytes, expires: step.end(), version: known.version.wrapping_add(1) };
 }
 
-fn store(connection: &mut Connection, command: &str, step: &Step, content: &Content<'_>, known: &mut Known) {
+fn store(
+    connection: &mut Connection,
+    command: &str,
+    step: &Step,
+    content: &Content<'_>,
+    known: &mut ClientView,
+) {
     note(step, known);
     connection.store(command, &content.key(step.key), content.value(step.key, known.version, known.bytes));
 }

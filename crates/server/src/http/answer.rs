@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::App;
 use super::answer_writer::{AnswerWriter, Chunk, GivenUp};
 use super::exception::Exception;
-use super::waiting::{Turn, Work};
+use super::waiting::{Work, WorkPermit};
 use crate::limits::{BREAK_OFF_PAUSE, CHUNKS_AHEAD, EXCEPTION_BYTES_MAX};
 
 /// Whether the body is in ClickHouse's compressed blocks.
@@ -96,7 +96,7 @@ pub async fn written(
     let app = Arc::clone(app);
     let given_up = GivenUp::default();
     let is_given_up = given_up.clone();
-    let turn = Turn::take(work).await;
+    let permit = WorkPermit::take(work).await;
     let write = move || {
         // The client may have disconnected while this waited for its turn.
         if chunks.is_closed() {
@@ -111,7 +111,7 @@ pub async fn written(
             written.unwrap_or_else(|_| Err(Error::logical_error("The query panicked; the log says where"))),
         );
     };
-    tokio::task::spawn_blocking(move || turn.run(write));
+    tokio::task::spawn_blocking(move || permit.run(write));
     let mut received = ReceiverStream::new(received);
     match received.next().await {
         None => Ok(Body::empty()),

@@ -25,10 +25,10 @@ pub type Chunk = Result<Bytes, Error>;
 /// The writer of an answer, and how it ends.
 pub struct AnswerWriter {
     delivery: Delivery,
-    way: Way,
+    encoder: Encoder,
 }
 
-enum Way {
+enum Encoder {
     Plain(Chunks),
     Blocks(Compressor<Chunks>),
 }
@@ -55,25 +55,25 @@ impl AnswerWriter {
             refusal: None,
             chunks,
         };
-        let way = match compression {
-            Compression::None => Way::Plain(chunks),
-            Compression::Blocks => Way::Blocks(Compressor::new(chunks)),
+        let encoder = match compression {
+            Compression::None => Encoder::Plain(chunks),
+            Compression::Blocks => Encoder::Blocks(Compressor::new(chunks)),
         };
-        Self { delivery, way }
+        Self { delivery, encoder }
     }
 
     /// The writer for rows. If the client has disconnected, it fails with a broken pipe.
     pub fn out(&mut self) -> &mut (dyn Write + Send) {
-        match &mut self.way {
-            Way::Plain(chunks) => chunks,
-            Way::Blocks(compressor) => compressor,
+        match &mut self.encoder {
+            Encoder::Plain(chunks) => chunks,
+            Encoder::Blocks(compressor) => compressor,
         }
     }
 
     fn chunks(&mut self) -> &mut Chunks {
-        match &mut self.way {
-            Way::Plain(chunks) => chunks,
-            Way::Blocks(compressor) => compressor.get_mut(),
+        match &mut self.encoder {
+            Encoder::Plain(chunks) => chunks,
+            Encoder::Blocks(compressor) => compressor.get_mut(),
         }
     }
 
@@ -121,9 +121,9 @@ impl GivenUp {
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// An answer that waits for its client, and holds a thread. It counts in [`WAITING`] until it is dropped.
-struct Waiting;
+struct StalledAnswer;
 
-impl Waiting {
+impl StalledAnswer {
     fn begin() -> Self {
         WAITING.fetch_add(1, Ordering::Relaxed);
         Self
@@ -134,7 +134,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for StalledAnswer {
     fn drop(&mut self) {
         WAITING.fetch_sub(1, Ordering::Relaxed);
     }
@@ -224,7 +224,7 @@ impl Chunks {
 
     /// Waits until the client takes a chunk; `None`: it disconnected, or waits too long while too many answers wait.
     async fn room(&self) -> Option<Permit<'_, Chunk>> {
-        let waiting = Waiting::begin();
+        let waiting = StalledAnswer::begin();
         let began = Instant::now();
         loop {
             match tokio::time::timeout(LOOK_AGAIN, self.chunks.reserve()).await {

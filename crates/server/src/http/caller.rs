@@ -27,7 +27,7 @@ pub struct Caller {
 impl Caller {
     /// A session of the caller's own.
     pub fn session(&self) -> Session {
-        self.app.session.another(self.user.clone(), self.rights.clone())
+        self.app.session.for_user(self.user.clone(), self.rights.clone())
     }
 }
 

@@ -18,10 +18,10 @@ type Key = (String, String);
 /// The sessions that are kept.
 #[derive(Default)]
 pub struct Sessions {
-    kept: Mutex<HashMap<Key, Kept>>,
+    kept: Mutex<HashMap<Key, HeldSession>>,
 }
 
-struct Kept {
+struct HeldSession {
     session: Arc<Session>,
     usage: Usage,
 }
@@ -37,11 +37,11 @@ enum Usage {
 pub struct Lease {
     pub session: Arc<Session>,
     /// `None`: it has no name, and ends with the request.
-    _place: Option<Place>,
+    _lease: Option<SessionLease>,
 }
 
 /// The table entry of a session in use.
-struct Place {
+struct SessionLease {
     app: Arc<App>,
     key: Key,
     patience: Duration,
@@ -55,7 +55,7 @@ enum End {
     IsClosed,
 }
 
-impl Drop for Place {
+impl Drop for SessionLease {
     fn drop(&mut self) {
         let mut kept = self.app.sessions.lock();
         if self.end == End::IsClosed {
@@ -68,7 +68,7 @@ impl Drop for Place {
 }
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, HeldSession>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +87,7 @@ impl Sessions {
     /// `session_timeout` that is no number or out of range; or that the maximum number of sessions is in use.
     pub fn find(&self, caller: &Caller, parameters: &Parameters) -> Result<Lease, Error> {
         let Some(name) = parameters.get("session_id") else {
-            return Ok(Lease { session: Arc::new(caller.session()), _place: None });
+            return Ok(Lease { session: Arc::new(caller.session()), _lease: None });
         };
         let patience = patience(parameters)?;
         let is_on = |name: &str| parameters.get(name).is_some_and(|value| value == "1");
@@ -96,7 +96,7 @@ impl Sessions {
         drop_expired(&mut kept);
         let key = (caller.user.clone(), name.clone());
         let session = match kept.get_mut(&key) {
-            Some(Kept { usage: Usage::Taken, .. }) => {
+            Some(HeldSession { usage: Usage::Taken, .. }) => {
                 let message = format!("Session {name} is locked by a concurrent client");
                 return Err(Error::session_is_locked(message));
             }
@@ -116,12 +116,12 @@ impl Sessions {
                     kept.remove(&victim);
                 }
                 let session = Arc::new(caller.session());
-                kept.insert(key.clone(), Kept { session: Arc::clone(&session), usage: Usage::Taken });
+                kept.insert(key.clone(), HeldSession { session: Arc::clone(&session), usage: Usage::Taken });
                 session
             }
         };
-        let place = Place { app: Arc::clone(&caller.app), key, patience, end };
-        Ok(Lease { session, _place: Some(place) })
+        let lease = SessionLease { app: Arc::clone(&caller.app), key, patience, end };
+        Ok(Lease { session, _lease: Some(lease) })
     }
 }
 
@@ -144,7 +144,7 @@ fn patience(parameters: &Parameters) -> Result<Duration, Error> {
 
 /// The session to drop for a new one: of the user with the most sessions, one that is as it began, if there is any, and
 /// of these the least recently used. `None`: all are in use.
-fn victim(kept: &HashMap<Key, Kept>) -> Option<Key> {
+fn victim(kept: &HashMap<Key, HeldSession>) -> Option<Key> {
     let mut of_user: HashMap<&str, usize> = HashMap::new();
     for (user, _) in kept.keys() {
         *of_user.entry(user.as_str()).or_default() += 1;
@@ -155,7 +155,7 @@ fn victim(kept: &HashMap<Key, Kept>) -> Option<Key> {
     });
     let victim = idle.min_by_key(|(key, kept, since)| {
         let sessions = of_user.get(key.0.as_str()).copied().unwrap_or_default();
-        (std::cmp::Reverse(sessions), !kept.session.is_as_begun(), *since)
+        (std::cmp::Reverse(sessions), !kept.session.is_unmodified(), *since)
     });
     victim.map(|(key, ..)| key.clone())
 }

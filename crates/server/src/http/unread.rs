@@ -19,7 +19,7 @@ use crate::limits::UNREAD_BYTES_MAX;
 pub async fn read_unwanted(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let shared = Arc::new(Shared { body: Mutex::new(body), is_wanted: AtomicBool::new(false) });
-    let lent = Body::new(Lent(Arc::clone(&shared)));
+    let lent = Body::new(SharedBody(Arc::clone(&shared)));
     let response = next.run(Request::from_parts(parts, lent)).await;
     let status = response.status();
     if (status.is_client_error() || status.is_server_error()) && !shared.is_wanted.load(Ordering::Relaxed) {
@@ -45,9 +45,9 @@ struct Shared {
 }
 
 /// The body, as passed to the handler.
-struct Lent(Arc<Shared>);
+struct SharedBody(Arc<Shared>);
 
-impl HttpBody for Lent {
+impl HttpBody for SharedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

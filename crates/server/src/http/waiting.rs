@@ -61,15 +61,15 @@ impl Work {
 }
 
 /// The right to run, given back when it is dropped.
-pub struct Turn(Work);
+pub struct WorkPermit(Work);
 
-impl Turn {
+impl WorkPermit {
     /// Waits for a turn, in the order of requests.
-    pub async fn take(work: Work) -> Turn {
+    pub async fn take(work: Work) -> WorkPermit {
         if let Ok(permit) = work.turns().free.acquire().await {
             permit.forget();
         }
-        Turn(work)
+        WorkPermit(work)
     }
 
     /// Runs `work` on this thread with the turn. `work` must not unwind.
@@ -81,7 +81,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for WorkPermit {
     fn drop(&mut self) {
         let turns = self.0.turns();
         let owed = turns.owed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |owed| owed.checked_sub(1));
@@ -106,7 +106,7 @@ pub async fn may_wait<T: Send + 'static>(
     of: Work,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let turn = Turn::take(of).await;
-    let done = tokio::task::spawn_blocking(move || turn.run(work));
+    let permit = WorkPermit::take(of).await;
+    let done = tokio::task::spawn_blocking(move || permit.run(work));
     done.await.unwrap_or_else(|panic| Err(Error::logical_error(panic.to_string())))
 }

@@ -1,6 +1,6 @@
 //! Named collections: made, changed and kept by statements, read by sources.
 
-use granary_dialect::statement::{CollectionChange, Missing, quoted};
+use granary_dialect::statement::{CollectionChange, OnConflict, quoted};
 use granary_dialect::{Error, Result};
 use granary_dict::{Collection, quote};
 
@@ -17,7 +17,7 @@ impl Catalogue {
         let collections = &self.environment.collections;
         let known = collections.get(name).ok();
         let collection = match (change, known) {
-            (CollectionChange::Create { exists: Missing::IsFine, .. }, Some(_)) => return Ok(()),
+            (CollectionChange::Create { if_exists: OnConflict::Ignore, .. }, Some(_)) => return Ok(()),
             (CollectionChange::Create { .. }, Some(_)) => {
                 let message = format!("A named collection `{name}` already exists");
                 return Err(Error::named_collection_already_exists(message));
@@ -25,10 +25,10 @@ impl Catalogue {
             (CollectionChange::Create { values, .. }, None) => Some(changed(Vec::new(), values, &[])),
             (CollectionChange::Alter { set, delete, .. }, Some(known)) => Some(changed(known, set, &delete)),
             (CollectionChange::Drop { .. }, Some(_)) => None,
-            (CollectionChange::Alter { missing, .. } | CollectionChange::Drop { missing }, None) => {
-                return match missing {
-                    Missing::IsFine => Ok(()),
-                    Missing::IsError => Err(collections.get(name).map(drop).unwrap_err().into()),
+            (CollectionChange::Alter { if_missing, .. } | CollectionChange::Drop { if_missing }, None) => {
+                return match if_missing {
+                    OnConflict::Ignore => Ok(()),
+                    OnConflict::Error => Err(collections.get(name).map(drop).unwrap_err().into()),
                 };
             }
         };

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use granary_dialect::statement::Missing;
-use granary_dialect::{Error, Result};
-use granary_dict::{CreateDictionary, Definition, Existing, XmlDictionary};
+use granary_dialect::statement::OnConflict;
+use granary_dialect::{Error, FullName, Result};
+use granary_dict::{CreateDictionary, CreateMode, Definition, XmlDictionary};
 
-use super::{Catalogue, DEFAULT_DATABASE, Entry, Failure, FullName};
+use super::{Catalogue, DEFAULT_DATABASE, Entry, Failure};
 
 /// Files of the dictionaries that configuration files describe, by name.
 #[derive(Default)]
@@ -38,12 +38,12 @@ impl Origins {
     }
 
     pub fn of(&self, database: &str, name: &str) -> Option<Origin> {
-        self.lock().get(&(database.to_owned(), name.to_owned())).cloned()
+        self.lock().get(&FullName::new(database, name)).cloned()
     }
 
     /// The dictionary is not described by a file any more.
     pub fn forget(&self, database: &str, name: &str) {
-        self.lock().remove(&(database.to_owned(), name.to_owned()));
+        self.lock().remove(&FullName::new(database, name));
     }
 
     fn set(&self, name: FullName, origin: Origin) {
@@ -62,11 +62,6 @@ impl Catalogue {
         }
     }
 
-    /// `database.name`, with the database of [`home_of`](Self::home_of).
-    pub fn full_name(&self, database: &str, name: &str) -> String {
-        format!("{}.{name}", self.home_of(database, name))
-    }
-
     /// Creates the dictionary that a file describes. On failure its name is kept as a failed entry, unless an earlier
     /// dictionary of this name works.
     ///
@@ -75,7 +70,7 @@ impl Catalogue {
     pub fn configure(&self, described: XmlDictionary, path: &Path) -> Result<()> {
         let home = if described.database.is_some() { Home::Database } else { Home::Everywhere };
         let database = described.database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
-        let name = (database, described.name);
+        let name = FullName { database, name: described.name };
         let outcome = match &described.definition {
             Ok(definition) => self.make(&name, definition.clone()),
             Err(error) => Err(error.clone().into()),
@@ -83,7 +78,7 @@ impl Catalogue {
         if let Err(error) = &outcome {
             self.fail(&name, described.definition.ok(), error)?;
         }
-        if !name.1.is_empty() {
+        if !name.name.is_empty() {
             let failure = outcome.as_ref().err().cloned();
             self.origins.set(name, Origin { path: path.display().to_string(), home, failure });
         }
@@ -101,30 +96,35 @@ impl Catalogue {
     }
 
     /// Leaves an identical or a detached dictionary alone.
-    fn make(&self, (database, name): &FullName, mut definition: Definition) -> Result<()> {
+    fn make(&self, full_name: &FullName, mut definition: Definition) -> Result<()> {
+        let FullName { database, name } = full_name;
         definition.settle(database);
         let same = |known: &Definition| known.is_same_as(&definition);
         let known = self.entry(database, name);
         let is_failed = matches!(known, Some(Entry::Failed(_)));
-        let is_detached = || self.is_detached(&(database.clone(), name.clone()));
         if !is_failed && known.as_ref().and_then(Entry::definition).is_some_and(same)
-            || known.is_none() && is_detached()
+            || known.is_none() && self.is_detached(full_name)
         {
             return Ok(());
         }
         // Dropped: a held `Arc` would count as use by a query.
         drop(known);
-        self.create_database(database, Missing::IsFine)?;
-        self.create(CreateDictionary { existing: Existing::MakesWay, definition }, database)?;
-        self.dictionary(&format!("{database}.{name}")).map(drop)
+        self.create_database(database, OnConflict::Ignore)?;
+        self.create(CreateDictionary { existing: CreateMode::CreateOrReplace, definition }, database)?;
+        self.dictionary(full_name).map(drop)
     }
 
     /// Keeps the name of a dictionary that could not be made, and why.
-    fn fail(&self, (database, name): &FullName, definition: Option<Definition>, error: &Error) -> Result<()> {
+    fn fail(
+        &self,
+        FullName { database, name }: &FullName,
+        definition: Option<Definition>,
+        error: &Error,
+    ) -> Result<()> {
         if name.is_empty() {
             return Ok(());
         }
-        self.create_database(database, Missing::IsFine)?;
+        self.create_database(database, OnConflict::Ignore)?;
         let mut databases = self.write();
         let entries = databases.entry(database.clone()).or_default();
         if matches!(entries.get(name), None | Some(Entry::Failed(_))) {

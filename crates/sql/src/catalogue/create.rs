@@ -11,24 +11,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use granary_dialect::statement::Noun;
-use granary_dialect::{Error, Result};
-use granary_dict::{Code, CreateDictionary, Definition, Dictionary, Existing, LayoutKind};
+use granary_dialect::{Error, FullName, Result};
+use granary_dict::{Code, CreateDictionary, CreateMode, Definition, Dictionary, LayoutKind};
 
-use super::moves::{hold, openings};
+use super::moves::{lock_all, opening_locks};
 use super::store::Step;
-use super::{
-    Catalogue, Dictionaries, Entry, Failure, FullName, already_exists, open_entry, unknown_database,
-};
+use super::{Catalogue, Dictionaries, Entry, Failure, already_exists, open_entry, unknown_database};
 
 /// How the files of a new dictionary relate to those of the one it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum FileOverlap {
     /// Unrelated files.
-    Apart,
+    None,
     /// The same names, which the old files lose first.
-    Same,
+    SameFiles,
     /// The same block device, which only one dictionary can have open.
-    Device,
+    SameDevice,
 }
 
 impl Catalogue {
@@ -37,7 +35,7 @@ impl Catalogue {
         let mut definition = statement.definition;
         let database = definition.database.get_or_insert_with(|| database.to_owned()).clone();
         definition.settle(&database);
-        let full_name = (database, definition.name.clone());
+        let full_name = FullName::new(database, &definition.name);
         let changing = self.changing();
         let replaced = self.replace(statement.existing, definition, &full_name);
         self.finish(self.store.notes_of(&full_name));
@@ -51,59 +49,32 @@ impl Catalogue {
     /// Opens a dictionary and gives it its name. Returns the previous entry of that name, not closed yet.
     fn replace(
         &self,
-        existing: Existing,
+        mode: CreateMode,
         definition: Definition,
         full_name: &FullName,
     ) -> Result<Option<Entry>> {
-        let (database, name) = full_name;
-        let databases = self.settled(|known| known == (database, name));
+        let FullName { database, name } = full_name;
+        let databases = self.lock_names_when_idle(|known| known == (database, name));
         let Some(dictionaries) = databases.get(database) else { return Err(unknown_database(database)) };
-        match (dictionaries.get(name).map(Entry::noun), existing) {
-            (Some(_), Existing::Stays) => return Ok(None),
-            (Some(noun), Existing::IsError) => return Err(already_exists(noun, full_name)),
-            (Some(Noun::Table), Existing::MakesWay | Existing::IsReplaced) => {
-                return Err(Error::incorrect_query(format!(
-                    "{database}.{name} is a table: EXCHANGE TABLES or DROP TABLE makes room for a dictionary"
-                )));
-            }
-            (None, Existing::IsReplaced) => return Err(self.missing(Noun::Dictionary, full_name)),
-            (None, Existing::Stays) if self.is_detached(full_name) => return Ok(None),
-            (None, _) => {
-                self.check_not_detached(full_name)?;
-                self.store.check_name(full_name)?;
-            }
-            (Some(Noun::Dictionary), Existing::MakesWay | Existing::IsReplaced) => {}
+        if !self.is_to_be_made(dictionaries.get(name).map(Entry::noun), mode, full_name)? {
+            return Ok(None);
         }
         definition.clone().completed(&self.environment.collections)?;
         self.check_path(&databases, &definition, database, name)?;
         let mut old = dictionaries.get(name).cloned();
         // Queries that need an old dictionary that is not open wait for the new one.
-        let openings = openings(&old);
-        let _held = hold(&openings);
+        let opening_locks = opening_locks(&old);
+        let _held = lock_all(&opening_locks);
         // Other names can be looked up meanwhile; `changing` keeps other statements from changing this one.
         drop(databases);
         // A dictionary that was never made (one that a configuration file describes, and that failed) has no files.
         let made = old.as_ref().and_then(Entry::definition).filter(|_| self.store.has(full_name)).cloned();
-        let old_file = made.as_ref().and_then(|old| self.data_file(old));
-        let file = self.data_file(&definition);
-        // Files of the dictionary being replaced are removed with it and need no check.
-        if old_file.is_none() || old_file != file {
-            Dictionary::check_place(definition.clone(), &self.environment)?;
-        }
-        let place = match &file {
-            Some(file) if old_file.as_ref() == Some(file) => Place::of(file),
-            _ => Place::Apart,
-        };
+        let overlap = self.overlap(made.as_ref(), &definition)?;
         let sql = definition.to_sql_with_secrets();
-        // A file that exists already was not made by this statement, which must not remove it.
-        if file.is_some()
-            && (place != Place::Apart || !Dictionary::has_files(&definition, &self.environment)?)
-        {
-            self.store.note(full_name, Step::Making, &sql)?;
-        }
+        self.note_making(full_name, overlap, &definition, &sql)?;
         // The definition of an old dictionary that had to be closed.
         let mut closed = None;
-        let entry = match self.open_beside(place, old.as_ref(), &definition)? {
+        let entry = match self.open_beside(overlap, old.as_ref(), &definition)? {
             Some(entry) => entry,
             None => {
                 let Some(Entry::Open(old)) = old.take() else {
@@ -113,47 +84,119 @@ impl Catalogue {
                 self.open_in_place(full_name, old, &definition)?
             }
         };
-        let leaves = made.filter(|_| place == Place::Apart && old_file.is_some());
-        let noted = leaves
-            .as_ref()
-            .map_or(Ok(()), |old| self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets()));
-        let kept = noted.and_then(|()| self.store.put(database, name, &sql));
-        match (kept, closed) {
-            (Ok(()), _) => {
-                let mut databases = self.write();
-                let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
-                // Forgotten here; `configure` marks a dictionary that a file describes after this.
-                self.origins.forget(database, name);
-                let old = entries.insert(name.clone(), entry);
-                drop(databases);
-                if let (Some(_), Some(Entry::Open(old))) = (leaves, &old) {
-                    // Files that remain are removed later, by the note.
-                    let _ = old.remove_files();
-                }
-                Ok(old)
-            }
-            (Err(error), closed) => {
-                if let Entry::Open(dictionary) = entry {
-                    dictionary.remove();
-                }
-                if let Some(old) = closed.map(|old| open_entry(&old, &self.environment))
-                    && let Some(entries) = self.write().get_mut(database)
-                {
-                    entries.insert(name.clone(), old);
-                }
+        let leaves = made.filter(|old| overlap == FileOverlap::None && self.data_file(old).is_some());
+        match self.write_statement(full_name, leaves.as_ref(), &sql) {
+            Ok(()) => self.publish(full_name, entry, leaves.is_some()),
+            Err(error) => {
+                self.undo(full_name, entry, closed);
                 Err(error)
             }
+        }
+    }
+
+    /// Whether CREATE makes a dictionary, given what has its name.
+    ///
+    /// # Errors
+    /// The name is taken, or not there to be replaced; or it is too long.
+    fn is_to_be_made(&self, there: Option<Noun>, mode: CreateMode, full_name: &FullName) -> Result<bool> {
+        match (there, mode) {
+            (Some(_), CreateMode::IfNotExists) => return Ok(false),
+            (Some(noun), CreateMode::Create) => return Err(already_exists(noun, full_name)),
+            (Some(Noun::Table), CreateMode::CreateOrReplace | CreateMode::Replace) => {
+                return Err(Error::incorrect_query(format!(
+                    "{full_name} is a table: EXCHANGE TABLES or DROP TABLE makes room for a dictionary"
+                )));
+            }
+            (None, CreateMode::Replace) => return Err(self.missing(Noun::Dictionary, full_name)),
+            (None, CreateMode::IfNotExists) if self.is_detached(full_name) => return Ok(false),
+            (None, _) => {
+                self.check_not_detached(full_name)?;
+                self.store.check_name(full_name)?;
+            }
+            (Some(Noun::Dictionary), CreateMode::CreateOrReplace | CreateMode::Replace) => {}
+        }
+        Ok(true)
+    }
+
+    /// How a new dictionary's files relate to those of the `old` one that it replaces.
+    ///
+    /// # Errors
+    /// Files of others are in their place.
+    fn overlap(&self, old: Option<&Definition>, new: &Definition) -> Result<FileOverlap> {
+        let file = self.data_file(new);
+        let old_file = old.and_then(|old| self.data_file(old));
+        // Files of the dictionary being replaced are removed with it and need no check.
+        if old_file.is_none() || old_file != file {
+            Dictionary::check_place(new.clone(), &self.environment)?;
+        }
+        Ok(match &file {
+            Some(file) if old_file.as_ref() == Some(file) => FileOverlap::of(file),
+            _ => FileOverlap::None,
+        })
+    }
+
+    /// Notes that a dictionary's files are being made, if this statement makes them: it must not remove others.
+    fn note_making(
+        &self,
+        full_name: &FullName,
+        overlap: FileOverlap,
+        definition: &Definition,
+        sql: &str,
+    ) -> Result<()> {
+        let makes_files = self.data_file(definition).is_some()
+            && (overlap != FileOverlap::None || !Dictionary::has_files(definition, &self.environment)?);
+        if makes_files { self.store.note(full_name, Step::Making, sql) } else { Ok(()) }
+    }
+
+    /// Writes the new statement, which is when the dictionary is replaced. First the files of the old one that `leaves`
+    /// are noted.
+    fn write_statement(&self, full_name: &FullName, leaves: Option<&Definition>, sql: &str) -> Result<()> {
+        if let Some(old) = leaves {
+            self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets())?;
+        }
+        self.store.put(&full_name.database, &full_name.name, sql)
+    }
+
+    /// Gives an entry its name. Returns the previous one, whose files are removed if it `leaves`.
+    fn publish(
+        &self,
+        FullName { database, name }: &FullName,
+        entry: Entry,
+        leaves: bool,
+    ) -> Result<Option<Entry>> {
+        let mut databases = self.write();
+        let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
+        // Forgotten here; `configure` marks a dictionary that a file describes after this.
+        self.origins.forget(database, name);
+        let old = entries.insert(name.clone(), entry);
+        drop(databases);
+        if let (true, Some(Entry::Open(old))) = (leaves, &old) {
+            // Files that remain are removed later, by the note.
+            let _ = old.remove_files();
+        }
+        Ok(old)
+    }
+
+    /// Removes a dictionary whose statement could not be written, and opens the one again that was closed for it.
+    fn undo(&self, FullName { database, name }: &FullName, entry: Entry, closed: Option<Definition>) {
+        if let Entry::Open(dictionary) = entry {
+            dictionary.remove();
+        }
+        if let Some(old) = closed.map(|old| open_entry(&old, &self.environment))
+            && let Some(entries) = self.write().get_mut(database)
+        {
+            entries.insert(name.clone(), old);
         }
     }
 
     /// Opens a dictionary while the old one is open; `None`: the old one has to be closed first.
     fn open_beside(
         &self,
-        place: Place,
+        overlap: FileOverlap,
         old: Option<&Entry>,
         definition: &Definition,
     ) -> Result<Option<Entry>> {
-        let Some(old) = old.filter(|_| place != Place::Apart) else {
+        let Some(old) = old.filter(|_| overlap != FileOverlap::None) else {
             return self.open_replacement(definition).map(Some);
         };
         // Check the new definition first: the old files are removed only for a valid one.
@@ -165,7 +208,7 @@ impl Catalogue {
             Entry::Open(dictionary) => Some(dictionary.definition()),
             _ => None,
         };
-        if place == Place::Device && open.is_some() {
+        if overlap == FileOverlap::SameDevice && open.is_some() {
             return Ok(None);
         }
         old.remove_files(&self.environment)?;
@@ -197,7 +240,7 @@ impl Catalogue {
         old: Arc<Dictionary>,
         definition: &Definition,
     ) -> Result<Entry> {
-        let (database, name) = full_name;
+        let FullName { database, name } = full_name;
         let old_definition = old.definition().clone();
         let error = Error::timeout_exceeded(format!("Dictionary {database}.{name} is being replaced"));
         let definition_of_old = Some(Box::new(old_definition.clone()));
@@ -228,25 +271,23 @@ impl Catalogue {
     ) -> Result<()> {
         let Some(file) = self.data_file(definition) else { return Ok(()) };
         let owners = self.owners(databases, &file)?;
-        let Some((other_database, other)) =
-            owners.iter().find(|owner| (owner.0.as_str(), owner.1.as_str()) != (database, name))
-        else {
-            return Ok(());
-        };
-        let is_attached = databases.get(other_database).is_some_and(|entries| entries.contains_key(other));
+        let is_other = |owner: &&FullName| (owner.database.as_str(), owner.name.as_str()) != (database, name);
+        let Some(other) = owners.iter().find(is_other) else { return Ok(()) };
+        let entries = databases.get(&other.database);
+        let is_attached = entries.is_some_and(|entries| entries.contains_key(&other.name));
         let detached = if is_attached { "" } else { " (detached)" };
         let file = file.display();
         Err(Error::bad_arguments(format!(
-            "PATH {file} is in use by dictionary {other_database}.{other}{detached}; each dictionary needs its own"
+            "PATH {file} is in use by dictionary {other}{detached}; each dictionary needs its own"
         )))
     }
 }
 
-impl Place {
-    fn of(file: &Path) -> Place {
+impl FileOverlap {
+    fn of(file: &Path) -> FileOverlap {
         match std::fs::metadata(file) {
-            Ok(metadata) if metadata.file_type().is_block_device() => Place::Device,
-            _ => Place::Same,
+            Ok(metadata) if metadata.file_type().is_block_device() => FileOverlap::SameDevice,
+            _ => FileOverlap::SameFiles,
         }
     }
 }

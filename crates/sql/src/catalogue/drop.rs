@@ -7,35 +7,35 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use granary_dialect::statement::Missing;
-use granary_dialect::{Error, Result};
+use granary_dialect::statement::OnConflict;
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, Dictionary, Environment, LayoutKind};
 
-use super::moves::{hold, openings};
+use super::moves::{lock_all, opening_locks};
 use super::store::Note;
-use super::{Catalogue, Dictionaries, Entry, FullName, unknown_database};
+use super::{Catalogue, Dictionaries, Entry, unknown_database};
 
 impl Catalogue {
     /// DROP DICTIONARY.
-    pub fn drop_dictionary(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
-        let full_name = (database.to_owned(), name.to_owned());
+    pub fn drop_dictionary(&self, database: &str, name: &str, if_missing: OnConflict) -> Result<()> {
+        let full_name = FullName::new(database, name);
         let changing = self.changing();
-        let databases = self.settled(|known| known == (&full_name.0, &full_name.1));
-        match (databases.get(database).and_then(|entries| entries.get(name)), missing) {
+        let databases = self.lock_names_when_idle(|known| known == (&full_name.database, &full_name.name));
+        match (databases.get(database).and_then(|entries| entries.get(name)), if_missing) {
             (Some(Entry::Table(_)), _) => {
                 let message = format!("{database}.{name} is a table, not a dictionary; use DROP TABLE");
                 return Err(Error::incorrect_query(message));
             }
-            (None, Missing::IsFine) => return Ok(()),
-            (None, Missing::IsError) => {
+            (None, OnConflict::Ignore) => return Ok(()),
+            (None, OnConflict::Error) => {
                 drop(databases);
                 self.check_database(database)?;
                 return Err(Error::unknown_table(format!("Dictionary {database}.{name} does not exist")));
             }
             (Some(_), _) => {}
         }
-        let openings = openings(databases.get(database).and_then(|entries| entries.get(name)));
-        let held = hold(&openings);
+        let opening_locks = opening_locks(databases.get(database).and_then(|entries| entries.get(name)));
+        let held = lock_all(&opening_locks);
         drop(databases);
         self.store.drop_dictionary(&full_name)?;
         self.origins.forget(database, name);
@@ -49,17 +49,17 @@ impl Catalogue {
     }
 
     /// DROP DATABASE, with its dictionaries, detached ones too.
-    pub fn drop_database(&self, name: &str, missing: Missing) -> Result<()> {
+    pub fn drop_database(&self, name: &str, if_missing: OnConflict) -> Result<()> {
         let changing = self.changing();
-        let databases = self.settled(|(database, _)| database == name);
+        let databases = self.lock_names_when_idle(|(database, _)| database == name);
         let Some(entries) = databases.get(name) else {
-            return match missing {
-                Missing::IsFine => Ok(()),
-                Missing::IsError => Err(unknown_database(name)),
+            return match if_missing {
+                OnConflict::Ignore => Ok(()),
+                OnConflict::Error => Err(unknown_database(name)),
             };
         };
-        let openings = openings(entries.values());
-        let held = hold(&openings);
+        let opening_locks = opening_locks(entries.values());
+        let held = lock_all(&opening_locks);
         drop(databases);
         self.store.drop_database(name)?;
         let gone = self.write().remove(name).unwrap_or_default();
@@ -119,7 +119,7 @@ impl Catalogue {
             .flat_map(|(database, entries)| entries.iter().map(move |(name, entry)| (database, name, entry)));
         let attached = entries
             .filter(|(_, _, entry)| entry.definition().is_some_and(has))
-            .map(|(database, name, _)| (database.clone(), name.clone()));
+            .map(|(database, name, _)| FullName::new(database, name));
         let detached = self.store.detached(is_known)?.into_iter();
         Ok(attached.chain(detached.filter(|(_, definition)| has(definition)).map(|(name, _)| name)).collect())
     }
@@ -135,7 +135,7 @@ impl Catalogue {
     /// Closes a dictionary that has left the catalogue. Its source may delay that, which must not delay others: the
     /// caller must hold no lock.
     pub(super) fn close_replaced(&self, dictionary: Arc<Dictionary>) {
-        self.beside_turns(|| {
+        self.without_query_permit(|| {
             dictionary.close();
             drop(dictionary);
         });

@@ -4,6 +4,7 @@ mod collections;
 mod columns;
 mod configured;
 mod create;
+mod dictionary_names;
 mod dictionary_table;
 mod drop;
 mod folder_lock;
@@ -19,18 +20,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use granary_dialect::statement::{Missing, Noun};
-use granary_dialect::{Error, Result};
-use granary_dict::{Definition, Dictionary, Environment, Helpers, Waiting};
+use granary_dialect::statement::{Noun, OnConflict};
+use granary_dialect::{Error, FullName, Result};
+use granary_dict::{Definition, Dictionary, Environment, Helpers, WaitLimit};
 
 use configured::{Home, Origins};
 pub use dictionary_table::DictionaryTable;
 pub use dictionary_table::columns_of as definition_columns;
 pub use folder_lock::FolderLock;
 pub use local_table::{LocalTable, VIEW, View};
-pub use moves::FullName;
 pub use provider::Databases;
-use store::Store;
+use store::StatementFolder;
 pub use system::SETTINGS_TABLE;
 
 /// The database that is there without CREATE DATABASE.
@@ -102,7 +102,7 @@ type Dictionaries = BTreeMap<String, Entry>;
 /// All databases and their dictionaries.
 pub struct Catalogue {
     environment: Environment,
-    store: Store,
+    store: StatementFolder,
     databases: RwLock<BTreeMap<String, Dictionaries>>,
     /// The dictionaries that configuration files describe.
     origins: Origins,
@@ -120,7 +120,7 @@ impl std::fmt::Debug for Catalogue {
 impl Catalogue {
     /// Opens what the folder of `lock` keeps. A dictionary that cannot be opened becomes a failed entry, and is logged.
     pub fn open(folder: &Path, lock: FolderLock, environment: Environment) -> Result<Catalogue> {
-        let store = Store::open(folder, lock)?;
+        let store = StatementFolder::open(folder, lock)?;
         for (name, collection) in store.load_collections()? {
             environment.collections.set(&name, Some(collection));
         }
@@ -163,11 +163,11 @@ impl Catalogue {
     /// waiters give up their query's turn meanwhile.
     fn changing(&self) -> MutexGuard<'_, ()> {
         let lock = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        moves::free(&self.changing).unwrap_or_else(|| self.beside_turns(lock))
+        moves::free(&self.changing).unwrap_or_else(|| self.without_query_permit(lock))
     }
 
     /// Returns the result of `wait`, which may take long: another query has this one's turn meanwhile.
-    fn beside_turns<T>(&self, wait: impl FnOnce() -> T) -> T {
+    fn without_query_permit<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.environment.waiting.beside(usize::MAX).wait(wait).expect("any number may wait")
     }
 
@@ -180,7 +180,7 @@ impl Catalogue {
     }
 
     /// How queries wait for sources.
-    pub(crate) fn waiting(&self) -> &Waiting {
+    pub(crate) fn waiting(&self) -> &WaitLimit {
         &self.environment.waiting
     }
 
@@ -204,12 +204,12 @@ impl Catalogue {
             .collect()
     }
 
-    /// All dictionaries as `database.name`; `None`: it is not open.
-    pub fn dictionaries(&self) -> Vec<(String, Option<Arc<Dictionary>>)> {
+    /// All dictionaries; `None`: it is not open.
+    pub fn dictionaries(&self) -> Vec<(FullName, Option<Arc<Dictionary>>)> {
         let of_database = |database: String| {
             self.entries(&database).into_iter().filter_map(move |(name, entry)| match entry {
-                Entry::Open(dictionary) => Some((format!("{database}.{name}"), Some(dictionary))),
-                Entry::Failed(_) | Entry::Unloaded(_) => Some((format!("{database}.{name}"), None)),
+                Entry::Open(dictionary) => Some((FullName::new(&database, name), Some(dictionary))),
+                Entry::Failed(_) | Entry::Unloaded(_) => Some((FullName::new(&database, name), None)),
                 Entry::Table(_) => None,
             })
         };
@@ -235,15 +235,15 @@ impl Catalogue {
         }
     }
 
-    /// Finds a dictionary by its full name, `db.name`.
-    pub fn dictionary(&self, name: &str) -> Result<Arc<Dictionary>> {
-        let entry = name.split_once('.').and_then(|(database, name)| self.usable(database, name));
-        match entry {
+    /// The dictionary of a name, opened if it is not.
+    ///
+    /// # Errors
+    /// BAD_ARGUMENTS if there is none, or the error of opening it.
+    pub fn dictionary(&self, name: &FullName) -> Result<Arc<Dictionary>> {
+        match self.usable(&name.database, &name.name) {
             Some(Entry::Open(dictionary)) => Ok(dictionary),
             Some(Entry::Failed(failure)) => Err(failure.error),
-            Some(Entry::Table(_) | Entry::Unloaded(_)) | None => {
-                Err(Error::bad_arguments(format!("Dictionary (`{name}`) not found")))
-            }
+            Some(Entry::Table(_) | Entry::Unloaded(_)) | None => Err(not_found(name)),
         }
     }
 
@@ -285,7 +285,7 @@ impl Catalogue {
             Some(Entry::Failed(Failure { definition: Some(_), .. })) => self.open_again(database, name),
             Some(Entry::Failed(failure)) => Err(failure.error),
             Some(Entry::Table(_) | Entry::Unloaded(_)) | None => {
-                Err(Error::bad_arguments(format!("Dictionary (`{database}.{name}`) not found")))
+                Err(not_found(FullName::new(database, name)))
             }
         }
     }
@@ -305,12 +305,12 @@ impl Catalogue {
     }
 
     /// CREATE DATABASE.
-    pub fn create_database(&self, name: &str, exists: Missing) -> Result<()> {
+    pub fn create_database(&self, name: &str, if_exists: OnConflict) -> Result<()> {
         let _changing = self.changing();
         if self.check_database(name).is_ok() {
-            return match exists {
-                Missing::IsFine => Ok(()),
-                Missing::IsError => {
+            return match if_exists {
+                OnConflict::Ignore => Ok(()),
+                OnConflict::Error => {
                     Err(Error::database_already_exists(format!("Database {name} already exists")))
                 }
             };
@@ -336,13 +336,15 @@ fn opened(definition: Definition, environment: &Environment) -> Result<Arc<Dicti
 }
 
 /// The error for a name that is taken.
-fn already_exists(noun: Noun, (database, name): &FullName) -> Error {
+fn already_exists(noun: Noun, name: &FullName) -> Error {
     match noun {
-        Noun::Table => Error::table_already_exists(format!("Table {database}.{name} already exists")),
-        Noun::Dictionary => {
-            Error::dictionary_already_exists(format!("Dictionary {database}.{name} already exists"))
-        }
+        Noun::Table => Error::table_already_exists(format!("Table {name} already exists")),
+        Noun::Dictionary => Error::dictionary_already_exists(format!("Dictionary {name} already exists")),
     }
+}
+
+fn not_found(dictionary: impl std::fmt::Display) -> Error {
+    Error::bad_arguments(format!("Dictionary (`{dictionary}`) not found"))
 }
 
 fn unknown_database(name: &str) -> Error {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockWriteGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use granary_dialect::statement::{Missing, Noun};
-use granary_dialect::{Error, Result};
+use granary_dialect::statement::{Noun, OnConflict};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, Dictionary};
 
 use super::{
@@ -16,30 +16,28 @@ use super::{
 /// How long to wait for queries to release a dictionary that is to be closed.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A database and a name in it.
-pub type FullName = (String, String);
-
 impl Catalogue {
     /// RENAME.
     pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
         let _changing = self.changing();
-        let databases = self.settled(|name| name == (&from.0, &from.1));
-        self.check_noun(databases.get(&from.0), noun, from)?;
-        let Some(target) = databases.get(&to.0) else { return Err(unknown_database(&to.0)) };
-        if target.contains_key(&to.1) {
-            return Err(Error::table_already_exists(format!("{}.{} already exists", to.0, to.1)));
+        let databases = self.lock_names_when_idle(|name| name == (&from.database, &from.name));
+        self.check_noun(databases.get(&from.database), noun, from)?;
+        let Some(target) = databases.get(&to.database) else { return Err(unknown_database(&to.database)) };
+        if target.contains_key(&to.name) {
+            return Err(Error::table_already_exists(format!("{to} already exists")));
         }
         self.check_not_detached(to)?;
-        let known = databases.get(&from.0).and_then(|entries| entries.get(&from.1));
+        let known = databases.get(&from.database).and_then(|entries| entries.get(&from.name));
         let definition = known.and_then(Entry::definition).cloned();
-        let openings = openings(known);
-        let _held = hold(&openings);
+        let opening_locks = opening_locks(known);
+        let _held = lock_all(&opening_locks);
         drop(databases);
         self.keep_as(from, definition, to)?;
         self.store.rename(from, to)?;
         let mut databases = self.write();
-        if let Some(entry) = databases.get_mut(&from.0).and_then(|entries| entries.remove(&from.1)) {
-            databases.entry(to.0.clone()).or_default().insert(to.1.clone(), renamed(entry, to));
+        if let Some(entry) = databases.get_mut(&from.database).and_then(|entries| entries.remove(&from.name))
+        {
+            databases.entry(to.database.clone()).or_default().insert(to.name.clone(), renamed(entry, to));
         }
         Ok(())
     }
@@ -47,52 +45,55 @@ impl Catalogue {
     /// EXCHANGE: the two swap their names.
     pub fn exchange(&self, noun: Noun, one: &FullName, other: &FullName) -> Result<()> {
         let _changing = self.changing();
-        let databases = self.settled(|name| [one, other].iter().any(|other| name == (&other.0, &other.1)));
+        let databases = self.lock_names_when_idle(|name| {
+            [one, other].iter().any(|other| name == (&other.database, &other.name))
+        });
         for (dictionary, name) in [(one, other), (other, one)] {
-            let entry = databases.get(&dictionary.0).and_then(|entries| entries.get(&dictionary.1));
+            let entry = databases.get(&dictionary.database).and_then(|entries| entries.get(&dictionary.name));
             if entry
                 .and_then(Entry::definition)
-                .is_some_and(|definition| definition.reads_own_table(&name.0, &name.1))
+                .is_some_and(|definition| definition.reads_own_table(&name.database, &name.name))
             {
                 return Err(Error::infinite_loop(format!(
-                    "{}.{} would read its rows from itself: it is made of {}.{}",
-                    dictionary.0, dictionary.1, name.0, name.1
+                    "{dictionary} would read its rows from itself: it is made of {name}"
                 )));
             }
         }
         for name in [one, other] {
-            self.check_noun(databases.get(&name.0), noun, name)?;
+            self.check_noun(databases.get(&name.database), noun, name)?;
         }
         if one == other {
             return Ok(());
         }
-        let known = [one, other].map(|name| databases.get(&name.0).and_then(|entries| entries.get(&name.1)));
+        let known = [one, other]
+            .map(|name| databases.get(&name.database).and_then(|entries| entries.get(&name.name)));
         let [of_one, of_other] = known.map(|entry| entry.and_then(Entry::definition).cloned());
-        let openings = openings(known.into_iter().flatten());
-        let _held = hold(&openings);
+        let opening_locks = opening_locks(known.into_iter().flatten());
+        let _held = lock_all(&opening_locks);
         drop(databases);
         self.keep_as(one, of_one, other)?;
         self.keep_as(other, of_other, one)?;
         self.store.exchange(one, other)?;
         let mut databases = self.write();
-        let mut take =
-            |name: &FullName| databases.get_mut(&name.0).and_then(|entries| entries.remove(&name.1));
+        let mut take = |name: &FullName| {
+            databases.get_mut(&name.database).and_then(|entries| entries.remove(&name.name))
+        };
         for (entry, to) in [(take(one), other), (take(other), one)] {
             if let Some(entry) = entry {
-                databases.entry(to.0.clone()).or_default().insert(to.1.clone(), renamed(entry, to));
+                databases.entry(to.database.clone()).or_default().insert(to.name.clone(), renamed(entry, to));
             }
         }
         Ok(())
     }
 
     /// DETACH DICTIONARY: ATTACH brings it back, and so does the next start unless `permanently`.
-    pub fn detach(&self, name: &FullName, missing: Missing, permanently: bool) -> Result<()> {
-        match self.check_noun(self.read().get(&name.0), Noun::Dictionary, name) {
+    pub fn detach(&self, name: &FullName, if_missing: OnConflict, permanently: bool) -> Result<()> {
+        match self.check_noun(self.read().get(&name.database), Noun::Dictionary, name) {
             Ok(()) => {}
             Err(error)
                 if [Error::unknown_table("").code, Error::unknown_database("").code]
                     .contains(&error.code)
-                    && missing == Missing::IsFine =>
+                    && if_missing == OnConflict::Ignore =>
             {
                 return Ok(());
             }
@@ -104,14 +105,14 @@ impl Catalogue {
             Entry::Open(dictionary) => match self.wait_until_unused(name, dictionary) {
                 Ok(dictionary) => Entry::Open(dictionary),
                 Err((dictionary, error)) => {
-                    self.put_back(&name.0, &name.1, Entry::Open(dictionary))?;
+                    self.put_back(&name.database, &name.name, Entry::Open(dictionary))?;
                     return Err(error);
                 }
             },
             entry => entry,
         };
-        if permanently && let Err(error) = self.store.set_aside(name) {
-            self.put_back(&name.0, &name.1, entry)?;
+        if permanently && let Err(error) = self.store.detach(name) {
+            self.put_back(&name.database, &name.name, entry)?;
             return Err(error);
         }
         drop(changing);
@@ -122,28 +123,28 @@ impl Catalogue {
     }
 
     /// ATTACH DICTIONARY, of a detached one.
-    pub fn attach(&self, name: &FullName, exists: Missing) -> Result<()> {
+    pub fn attach(&self, name: &FullName, if_exists: OnConflict) -> Result<()> {
         let _changing = self.changing();
-        self.check_database(&name.0)?;
-        match self.entry(&name.0, &name.1).map(|entry| entry.noun()) {
-            Some(_) if exists == Missing::IsFine => return Ok(()),
+        self.check_database(&name.database)?;
+        match self.entry(&name.database, &name.name).map(|entry| entry.noun()) {
+            Some(_) if if_exists == OnConflict::Ignore => return Ok(()),
             Some(Noun::Table) => {
-                let message = format!("{}.{} is a table, not a dictionary", name.0, name.1);
+                let message = format!("{name} is a table, not a dictionary");
                 return Err(Error::incorrect_query(message));
             }
             Some(noun) => return Err(already_exists(noun, name)),
             None => {}
         }
         let Some(definition) = self.store.read_detached(name)? else {
-            let message = format!("There is no {} in database {} to be attached", name.1, name.0);
+            let message = format!("There is no {} in database {} to be attached", name.name, name.database);
             return Err(Error::cannot_get_create_query(message));
         };
-        self.check_path(&self.read(), &definition, &name.0, &name.1)?;
+        self.check_path(&self.read(), &definition, &name.database, &name.name)?;
         match open_entry(&definition, &self.environment) {
             Entry::Failed(failure) => Err(failure.error),
             entry => {
-                self.store.take_back(name)?;
-                self.put_back(&name.0, &name.1, entry)
+                self.store.reattach(name)?;
+                self.put_back(&name.database, &name.name, entry)
             }
         }
     }
@@ -154,16 +155,16 @@ impl Catalogue {
     /// # Errors
     /// TIMEOUT_EXCEEDED if queries use it all the time.
     pub fn unload(&self, name: &FullName) -> Result<()> {
-        self.check_noun(self.read().get(&name.0), Noun::Dictionary, name)
-            .map_err(|_| Error::bad_arguments(format!("Dictionary (`{}.{}`) not found", name.0, name.1)))?;
+        self.check_noun(self.read().get(&name.database), Noun::Dictionary, name)
+            .map_err(|_| Error::bad_arguments(format!("Dictionary (`{name}`) not found")))?;
         let closing = Arc::<Mutex<()>>::default();
         let held = closing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut deadline = None;
         let dictionary = loop {
             match self.unload_unused(name, &closing) {
-                Use::Nobody(dictionary) => break dictionary,
-                Use::IsClosed => return Ok(()),
-                Use::Queries => {
+                DictionaryUse::Nobody(dictionary) => break dictionary,
+                DictionaryUse::IsClosed => return Ok(()),
+                DictionaryUse::Queries => {
                     // The time begins with the first check: before that, other statements may have held the catalogue.
                     if Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + CLOSE_PATIENCE) {
                         return Err(in_use(name));
@@ -178,23 +179,27 @@ impl Catalogue {
     }
 
     /// Takes a dictionary that no query uses. Its entry is closing from here on.
-    fn unload_unused(&self, (database, name): &FullName, closing: &Arc<Mutex<()>>) -> Use {
+    fn unload_unused(
+        &self,
+        FullName { database, name }: &FullName,
+        closing: &Arc<Mutex<()>>,
+    ) -> DictionaryUse {
         // A dictionary that is being replaced stays as it is meanwhile.
         let _changing = self.changing();
-        let mut databases = self.settled(|known| known == (database, name));
+        let mut databases = self.lock_names_when_idle(|known| known == (database, name));
         let entry = databases.get_mut(database).and_then(|entries| entries.get_mut(name));
-        let Some(entry) = entry else { return Use::IsClosed };
+        let Some(entry) = entry else { return DictionaryUse::IsClosed };
         // No query can begin to use it meanwhile: that takes the lock, too.
         let definition = match entry {
-            Entry::Open(dictionary) if dictionary.is_shared() => return Use::Queries,
+            Entry::Open(dictionary) if dictionary.is_shared() => return DictionaryUse::Queries,
             Entry::Open(dictionary) => Box::new(dictionary.definition().clone()),
-            _ => return Use::IsClosed,
+            _ => return DictionaryUse::IsClosed,
         };
         let closing = Arc::clone(closing);
         let unloaded = Entry::Unloaded(Unloaded { definition, closing, opening: Arc::default() });
         match std::mem::replace(entry, unloaded) {
-            Entry::Open(dictionary) => Use::Nobody(dictionary),
-            _ => Use::IsClosed,
+            Entry::Open(dictionary) => DictionaryUse::Nobody(dictionary),
+            _ => DictionaryUse::IsClosed,
         }
     }
 
@@ -230,10 +235,10 @@ impl Catalogue {
             drop(databases);
             let Some(opening) = opening else {
                 let held = if is_closed { &unloaded.opening } else { &unloaded.closing };
-                self.beside_turns(|| drop(held.lock()));
+                self.without_query_permit(|| drop(held.lock()));
                 continue;
             };
-            let opened = self.beside_turns(|| open_entry(&unloaded.definition, &self.environment));
+            let opened = self.without_query_permit(|| open_entry(&unloaded.definition, &self.environment));
             let opened = self.put_opened(database, name, &unloaded, opened);
             drop(opening);
             if let Some(entry) = opened {
@@ -264,7 +269,7 @@ impl Catalogue {
     }
 
     /// Write-locks the names once no dictionary that `is_meant` selects is being opened.
-    pub(super) fn settled(
+    pub(super) fn lock_names_when_idle(
         &self,
         is_meant: impl Fn((&String, &String)) -> bool,
     ) -> RwLockWriteGuard<'_, BTreeMap<String, Dictionaries>> {
@@ -284,13 +289,13 @@ impl Catalogue {
             drop(all);
             let Some(opening) = opening else { return databases };
             drop(databases);
-            self.beside_turns(|| drop(opening.lock()));
+            self.without_query_permit(|| drop(opening.lock()));
         }
     }
 
     /// Takes a dictionary out of the catalogue, unless the name is a table's by now.
-    fn take_out(&self, (database, name): &FullName) -> Option<Entry> {
-        let mut databases = self.settled(|known| known == (database, name));
+    fn take_out(&self, FullName { database, name }: &FullName) -> Option<Entry> {
+        let mut databases = self.lock_names_when_idle(|known| known == (database, name));
         let entries = databases.get_mut(database)?;
         match entries.get(name)? {
             Entry::Table(_) => None,
@@ -319,13 +324,12 @@ impl Catalogue {
 
     /// Checks that a name exists and is of the kind that the statement says. A dictionary counts as a table, too.
     fn check_noun(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
-        let Some(entries) = entries else { return Err(unknown_database(&name.0)) };
-        match (noun, entries.get(&name.1).map(Entry::noun)) {
+        let Some(entries) = entries else { return Err(unknown_database(&name.database)) };
+        match (noun, entries.get(&name.name).map(Entry::noun)) {
             (_, None) => Err(self.missing(noun, name)),
-            (Noun::Dictionary, Some(Noun::Table)) => Err(Error::incorrect_query(format!(
-                "{}.{} is a table: say TABLE, not DICTIONARY",
-                name.0, name.1
-            ))),
+            (Noun::Dictionary, Some(Noun::Table)) => {
+                Err(Error::incorrect_query(format!("{name} is a table: say TABLE, not DICTIONARY")))
+            }
             _ => Ok(()),
         }
     }
@@ -341,30 +345,25 @@ impl Catalogue {
             false => Ok(()),
             true => Err(Error::table_already_exists(format!(
                 "Table `{}`.`{}` already exists (detached); ATTACH brings it back",
-                name.0, name.1
+                name.database, name.name
             ))),
         }
     }
 
-    pub(super) fn missing(&self, noun: Noun, (database, name): &FullName) -> Error {
+    pub(super) fn missing(&self, noun: Noun, name: &FullName) -> Error {
         let noun = if noun == Noun::Table { "Table" } else { "Dictionary" };
-        Error::unknown_table(format!("{noun} {database}.{name} does not exist"))
+        Error::unknown_table(format!("{noun} {name} does not exist"))
     }
 
     /// Rewrites a dictionary's statement in place with its future name, before the file is moved. Until it is, this
     /// means the same: the file's place decides the dictionary's name.
-    fn keep_as(
-        &self,
-        (database, name): &FullName,
-        definition: Option<Definition>,
-        to: &FullName,
-    ) -> Result<()> {
+    fn keep_as(&self, from: &FullName, definition: Option<Definition>, to: &FullName) -> Result<()> {
         match definition {
             // A dictionary that a configuration file describes, and that could not be made, has no statement.
-            Some(definition) if self.store.has(&(database.clone(), name.clone())) => {
+            Some(definition) if self.store.has(from) => {
                 self.store.check_name(to)?;
-                let moved = definition.moved(Some(to.0.clone()), to.1.clone());
-                self.store.put(database, name, &moved.to_sql_with_secrets())
+                let moved = definition.moved(Some(to.database.clone()), to.name.clone());
+                self.store.put(&from.database, &from.name, &moved.to_sql_with_secrets())
             }
             _ => Ok(()),
         }
@@ -373,7 +372,7 @@ impl Catalogue {
 
 /// The locks of the entries that are not open. A change of their files on disk is made under these, and not under the
 /// lock of the names, which every query takes and a slow disk must not hold.
-pub(super) fn openings<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Arc<Mutex<()>>> {
+pub(super) fn opening_locks<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Arc<Mutex<()>>> {
     let opening = |entry: &Entry| match entry {
         Entry::Unloaded(unloaded) => Some(Arc::clone(&unloaded.opening)),
         _ => None,
@@ -382,13 +381,13 @@ pub(super) fn openings<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<
 }
 
 /// Keeps these dictionaries from being opened while the guards live. Called under the lock of the names, when they are
-/// [settled](Catalogue::settled): the locks are free then, and this does not wait.
-pub(super) fn hold(openings: &[Arc<Mutex<()>>]) -> Vec<MutexGuard<'_, ()>> {
-    openings.iter().map(|opening| opening.lock().unwrap_or_else(PoisonError::into_inner)).collect()
+/// [settled](Catalogue::lock_names_when_idle): the locks are free then, and this does not wait.
+pub(super) fn lock_all(locks: &[Arc<Mutex<()>>]) -> Vec<MutexGuard<'_, ()>> {
+    locks.iter().map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
 /// Whether queries use a dictionary that is to be closed.
-enum Use {
+enum DictionaryUse {
     /// No query uses it; the caller has it alone.
     Nobody(Arc<Dictionary>),
     Queries,
@@ -405,14 +404,12 @@ pub(super) fn free(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
     }
 }
 
-fn in_use((database, name): &FullName) -> Error {
-    Error::timeout_exceeded(format!(
-        "Dictionary {database}.{name} is in use by a query, or waits for its source"
-    ))
+fn in_use(name: &FullName) -> Error {
+    Error::timeout_exceeded(format!("Dictionary {name} is in use by a query, or waits for its source"))
 }
 
 /// The entry under another name. Queries in progress keep the old name.
-fn renamed(entry: Entry, (database, name): &FullName) -> Entry {
+fn renamed(entry: Entry, FullName { database, name }: &FullName) -> Entry {
     let of = |definition: Definition| definition.moved(Some(database.clone()), name.clone());
     match entry {
         Entry::Open(dictionary) => {

@@ -10,18 +10,18 @@ use granary_dict::Times;
 
 use super::dictionary_table::DictionaryTable;
 use super::{Catalogue, Entry, SYSTEM_DATABASE, system};
-use crate::tables::given::Given;
+use crate::tables::given::SessionTables;
 use crate::tables::provider::Provider;
 
 /// All databases.
 #[derive(Debug)]
 pub struct Databases {
     catalogue: Arc<Catalogue>,
-    given: Arc<Given>,
+    given: Arc<SessionTables>,
 }
 
 impl Databases {
-    pub fn new(catalogue: Arc<Catalogue>, given: Arc<Given>) -> Self {
+    pub fn new(catalogue: Arc<Catalogue>, given: Arc<SessionTables>) -> Self {
         Self { catalogue, given }
     }
 }
@@ -48,7 +48,7 @@ impl CatalogProvider for Databases {
 struct Database {
     name: String,
     catalogue: Arc<Catalogue>,
-    given: Arc<Given>,
+    given: Arc<SessionTables>,
 }
 
 #[async_trait]

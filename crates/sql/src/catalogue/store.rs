@@ -12,11 +12,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use granary_dialect::statement::{parse_collection, split};
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Collection, Definition, parse_create};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::FullName;
 use super::folder_lock::FolderLock;
 use crate::limits::FILE_NAME_BYTES_MAX;
 use notes::DROPPED;
@@ -25,7 +24,7 @@ pub use notes::{Note, Step};
 /// Suffix of a file that is being written.
 const UNFINISHED: &str = ".tmp";
 /// The catalogue's folder, locked for this process.
-pub struct Store {
+pub struct StatementFolder {
     metadata: PathBuf,
     collections: PathBuf,
     /// Held for as long as the session lives.
@@ -33,35 +32,39 @@ pub struct Store {
 }
 
 /// What was found in the folder: a database, or a dictionary in one.
-pub struct Kept {
+pub struct StoredStatement {
     pub database: String,
     pub dictionary: Option<String>,
     pub definition: Result<Definition>,
 }
 
-impl Store {
+impl StatementFolder {
     /// Opens the folder that `lock` locks.
-    pub fn open(folder: &Path, lock: FolderLock) -> Result<Store> {
+    pub fn open(folder: &Path, lock: FolderLock) -> Result<StatementFolder> {
         let metadata = folder.join("metadata");
         let collections = folder.join("named_collections");
         for path in [&metadata, &collections, &folder.join("user_files")] {
             fs::create_dir_all(path).map_err(|e| failed("create folder", path, &e))?;
         }
-        let store = Store { metadata, collections, _lock: lock };
+        let store = StatementFolder { metadata, collections, _lock: lock };
         store.remove_unfinished()?;
         Ok(store)
     }
 
     /// Reads all statements. One that cannot be read is returned as an error in its place.
-    pub fn load(&self) -> Result<Vec<Kept>> {
+    pub fn load(&self) -> Result<Vec<StoredStatement>> {
         let mut found = Vec::new();
         for (folder, database) in self.folders()? {
             let nothing = Err(Error::logical_error("a database has no definition"));
-            found.push(Kept { database: database.clone(), dictionary: None, definition: nothing });
+            found.push(StoredStatement { database: database.clone(), dictionary: None, definition: nothing });
             for file in sorted(&folder)? {
                 let Some(name) = name_of(&file, ".sql") else { continue };
                 let definition = read_definition(&file, &database, &name);
-                found.push(Kept { database: database.clone(), dictionary: Some(name), definition });
+                found.push(StoredStatement {
+                    database: database.clone(),
+                    dictionary: Some(name),
+                    definition,
+                });
             }
         }
         Ok(found)
@@ -75,7 +78,7 @@ impl Store {
                 let attached = name_of(&file, ".sql").filter(|name| !is_known(&database, name));
                 let Some(name) = attached.or_else(|| name_of(&file, ".sql.detached")) else { continue };
                 if let Ok(definition) = read_definition(&file, &database, &name) {
-                    found.push(((database.clone(), name), definition));
+                    found.push((FullName::new(&database, name), definition));
                 }
             }
         }
@@ -113,12 +116,12 @@ impl Store {
     /// # Errors
     /// The statement stays where it is.
     pub fn rename(&self, from: &FullName, to: &FullName) -> Result<()> {
-        let paths = [self.path(&from.0, &from.1), self.path(&to.0, &to.1)];
+        let paths = [self.path(&from.database, &from.name), self.path(&to.database, &to.name)];
         if !paths[0].exists() {
             // A dictionary that a configuration file describes, and that could not be made.
             return Ok(());
         }
-        self.create_database(&to.0)?;
+        self.create_database(&to.database)?;
         fs::rename(&paths[0], &paths[1]).map_err(|e| failed("rename", &paths[0], &e))?;
         sync_folders([&paths[0], &paths[1]])
     }
@@ -129,7 +132,7 @@ impl Store {
     /// # Errors
     /// Both statements stay where they are.
     pub fn exchange(&self, one: &FullName, other: &FullName) -> Result<()> {
-        let paths = [self.path(&one.0, &one.1), self.path(&other.0, &other.1)];
+        let paths = [self.path(&one.database, &one.name), self.path(&other.database, &other.name)];
         match [paths[0].exists(), paths[1].exists()] {
             [true, true] => {
                 renameat_with(CWD, &paths[0], CWD, &paths[1], RenameFlags::EXCHANGE)
@@ -167,8 +170,8 @@ impl Store {
         sync_folders([&path, &path])
     }
 
-    /// Keeps a dictionary's statement from being read at the next start, except by [`take_back`](Self::take_back).
-    pub fn set_aside(&self, (database, name): &FullName) -> Result<()> {
+    /// Keeps a dictionary's statement from being read at the next start, except by [`reattach`](Self::reattach).
+    pub fn detach(&self, FullName { database, name }: &FullName) -> Result<()> {
         let path = self.path(database, name);
         if !path.exists() {
             // A dictionary that a configuration file describes, and that could not be made.
@@ -179,20 +182,20 @@ impl Store {
     }
 
     /// Whether there is a statement of a dictionary, set aside or not.
-    pub fn has(&self, (database, name): &FullName) -> bool {
+    pub fn has(&self, FullName { database, name }: &FullName) -> bool {
         let path = self.path(database, name);
         path.exists() || aside(&path).exists()
     }
 
     /// The definition of a detached dictionary; `None`: none has this name.
-    pub fn read_detached(&self, (database, name): &FullName) -> Result<Option<Definition>> {
+    pub fn read_detached(&self, FullName { database, name }: &FullName) -> Result<Option<Definition>> {
         let path = self.path(database, name);
         let found = [aside(&path), path].into_iter().find(|path| path.exists());
         found.map(|path| read_definition(&path, database, name)).transpose()
     }
 
-    /// Undoes [`set_aside`](Self::set_aside): the next start reads the statement again.
-    pub fn take_back(&self, (database, name): &FullName) -> Result<()> {
+    /// Undoes [`detach`](Self::detach): the next start reads the statement again.
+    pub fn reattach(&self, FullName { database, name }: &FullName) -> Result<()> {
         let path = self.path(database, name);
         let aside = aside(&path);
         if !aside.exists() {
@@ -206,7 +209,7 @@ impl Store {
     ///
     /// # Errors
     /// ARGUMENT_OUT_OF_BOUND.
-    pub fn check_name(&self, (database, name): &FullName) -> Result<()> {
+    pub fn check_name(&self, FullName { database, name }: &FullName) -> Result<()> {
         let longest = format!("{}.sql{DROPPED}{UNFINISHED}", escape(name));
         check_length(&longest, || format!("dictionary {database}.{name}"))
     }
@@ -363,8 +366,8 @@ mod tests {
         }
     }
 
-    fn open(folder: &Path) -> Store {
-        Store::open(folder, FolderLock::take(folder).unwrap()).unwrap()
+    fn open(folder: &Path) -> StatementFolder {
+        StatementFolder::open(folder, FolderLock::take(folder).unwrap()).unwrap()
     }
 
     #[test]
@@ -387,18 +390,18 @@ mod tests {
         let store = open(folder.path());
         // The longest file names, and names that are refused.
         for (database, name) in [("d".repeat(247), "n".repeat(239)), ("é".repeat(41), "é".repeat(39))] {
-            let full_name = (database.clone(), name.clone());
+            let full_name = FullName::new(&database, &name);
             store.check_name(&full_name).unwrap();
             store.put(&database, &name, "x").unwrap();
             store.note(&full_name, Step::Making, "x").unwrap();
             store.note(&full_name, Step::Leaving, "x").unwrap();
-            store.set_aside(&full_name).unwrap();
-            store.take_back(&full_name).unwrap();
+            store.detach(&full_name).unwrap();
+            store.reattach(&full_name).unwrap();
             store.drop_dictionary(&full_name).unwrap();
             store.drop_database(&database).unwrap();
             let (database, name) = (database + "dd", name + "nnnnnn");
             assert_eq!(store.put(&database, "n", "x").unwrap_err().code, 69);
-            assert_eq!(store.check_name(&("d".to_owned(), name)).unwrap_err().code, 69);
+            assert_eq!(store.check_name(&FullName::new("d", name)).unwrap_err().code, 69);
             assert!(!store.folder(&database).exists());
         }
     }
@@ -408,9 +411,10 @@ mod tests {
     fn statements_change_places_in_one_step() {
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
-        let name = |database: &str, name: &str| (database.to_owned(), name.to_owned());
-        let text = |(database, name): &FullName| fs::read_to_string(store.path(database, name)).ok();
-        let (one, other, nothing) = (name("a", "one"), name("b", "other"), name("c", "nothing"));
+        let text =
+            |FullName { database, name }: &FullName| fs::read_to_string(store.path(database, name)).ok();
+        let (one, other, nothing) =
+            (FullName::new("a", "one"), FullName::new("b", "other"), FullName::new("c", "nothing"));
         store.put("a", "one", "1").unwrap();
         store.put("b", "other", "2").unwrap();
         store.exchange(&one, &other).unwrap();

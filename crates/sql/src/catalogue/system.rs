@@ -15,20 +15,22 @@ use granary_dict::{Definition, Form, Key, Status};
 use super::columns::columns;
 use super::{Catalogue, Entry, Home, SYSTEM_DATABASE};
 use crate::rights::Rights;
-use crate::settings::{KNOWN, Said, Setting};
+use crate::settings::{ExplicitSettings, KNOWN, Setting};
 use crate::tables::numbers::Numbers;
 use crate::tables::provider::{Provider, Table, Wanted};
 
-/// The table whose rows depend on the settings of the query that reads it.
-pub const SETTINGS_TABLE: &str = "system.settings";
+/// The table of the system database whose rows depend on the settings of the query that reads it.
+pub const SETTINGS_TABLE: &str = "settings";
 
 /// A table of the system database, made on demand.
 pub fn table(catalogue: &Catalogue, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     if name == "numbers" {
         return Ok(Some(Provider::of(Numbers { first: 0, rows: u64::MAX })));
     }
-    if name == "settings" {
-        return Ok(Some(Provider::of(SettingsTable { schema: settings(&Said::default())?.schema() })));
+    if name == SETTINGS_TABLE {
+        return Ok(Some(Provider::of(SettingsTable {
+            schema: settings(&ExplicitSettings::default())?.schema(),
+        })));
     }
     if name == "dictionaries" {
         let rows = rows(catalogue);
@@ -49,7 +51,7 @@ fn rows_of(catalogue: &Catalogue, name: &str) -> Result<Option<RecordBatch>> {
         "events" => events(catalogue)?,
         "metrics" => metrics(catalogue)?,
         "named_collections" => named_collections(catalogue)?,
-        "settings" => settings(&Said::default())?,
+        SETTINGS_TABLE => settings(&ExplicitSettings::default())?,
         "tables" => tables(catalogue)?,
         _ => return Ok(None),
     }))
@@ -243,7 +245,7 @@ impl Table for SettingsTable {
     }
 
     fn scan(&self, wanted: &Wanted<'_>) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = settings(&wanted.config.get_extension::<Said>().unwrap_or_default())?;
+        let rows = settings(&wanted.config.get_extension::<ExplicitSettings>().unwrap_or_default())?;
         wanted.of_batches(rows.schema(), vec![rows])
     }
 }
@@ -270,7 +272,7 @@ impl Table for DictionariesTable {
     }
 }
 
-fn settings(said: &Said) -> Result<RecordBatch> {
+fn settings(said: &ExplicitSettings) -> Result<RecordBatch> {
     let text = |f: fn(&Setting) -> &str| texts(KNOWN.iter().map(|setting| f(setting).to_owned()));
     let zeros = || -> ArrayRef { Arc::new(UInt8Array::from(vec![0; KNOWN.len()])) };
     let values: Vec<Option<String>> = KNOWN.iter().map(|setting| said.value(setting)).collect();

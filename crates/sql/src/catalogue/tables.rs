@@ -2,22 +2,28 @@
 
 use std::sync::Arc;
 
-use granary_dialect::statement::{Missing, Noun};
-use granary_dialect::{Error, Result};
+use granary_dialect::statement::{Noun, OnConflict};
+use granary_dialect::{Error, FullName, Result};
 
-use super::{Catalogue, Entry, FullName, LocalTable, View, already_exists, unknown_database};
+use super::{Catalogue, Entry, LocalTable, View, already_exists, unknown_database};
 
 impl Catalogue {
     /// CREATE TABLE.
-    pub fn create_table(&self, database: &str, name: &str, table: LocalTable, exists: Missing) -> Result<()> {
+    pub fn create_table(
+        &self,
+        database: &str,
+        name: &str,
+        table: LocalTable,
+        if_exists: OnConflict,
+    ) -> Result<()> {
         let _changing = self.changing();
         let mut databases = self.write();
         let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
-        let full_name = (database.to_owned(), name.to_owned());
-        match (entries.get(name), exists) {
-            (Some(_), Missing::IsFine) => Ok(()),
-            (Some(entry), Missing::IsError) => Err(already_exists(entry.noun(), &full_name)),
-            (None, Missing::IsFine) if self.is_detached(&full_name) => Ok(()),
+        let full_name = FullName::new(database, name);
+        match (entries.get(name), if_exists) {
+            (Some(_), OnConflict::Ignore) => Ok(()),
+            (Some(entry), OnConflict::Error) => Err(already_exists(entry.noun(), &full_name)),
+            (None, OnConflict::Ignore) if self.is_detached(&full_name) => Ok(()),
             (None, _) => {
                 self.check_not_detached(&full_name)?;
                 entries.insert(name.to_owned(), Entry::Table(Arc::new(table)));
@@ -55,7 +61,7 @@ impl Catalogue {
         let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
         match entries.get(name) {
             Some(Entry::Table(table)) if table.view.is_some() => {}
-            None => self.check_not_detached(&(database.to_owned(), name.to_owned()))?,
+            None => self.check_not_detached(&FullName::new(database, name))?,
             Some(_) => return Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
         }
         entries.insert(name.to_owned(), Entry::Table(Arc::new(view)));
@@ -63,9 +69,9 @@ impl Catalogue {
     }
 
     /// DROP VIEW.
-    pub fn drop_view(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+    pub fn drop_view(&self, database: &str, name: &str, if_missing: OnConflict) -> Result<()> {
         self.check_view(database, name)?;
-        self.drop_table(database, name, missing)
+        self.drop_table(database, name, if_missing)
     }
 
     /// Refuses an entry that is no view.
@@ -113,9 +119,9 @@ impl Catalogue {
     }
 
     /// TRUNCATE.
-    pub fn truncate(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
-        match (self.entry(database, name), missing) {
-            (None, Missing::IsFine) => Ok(()),
+    pub fn truncate(&self, database: &str, name: &str, if_missing: OnConflict) -> Result<()> {
+        match (self.entry(database, name), if_missing) {
+            (None, OnConflict::Ignore) => Ok(()),
             (Some(entry), _) if entry.noun() == Noun::Dictionary => Err(Error::syntax_error(format!(
                 "Cannot TRUNCATE dictionary {database}.{name}: its rows come from its source"
             ))),
@@ -128,7 +134,7 @@ impl Catalogue {
 
     /// Refuses a table that dictionaries read their rows from, except dictionaries of the database `going`, which is
     /// dropped as well. A dictionary that is its own source does not count.
-    pub fn check_unread(&self, (database, name): &FullName, going: Option<&str>) -> Result<()> {
+    pub fn check_unread(&self, FullName { database, name }: &FullName, going: Option<&str>) -> Result<()> {
         let databases = self.read();
         let reads = |entry: &Entry| entry.definition().is_some_and(|it| it.reads_own_table(database, name));
         let readers: Vec<String> = databases
@@ -154,7 +160,7 @@ impl Catalogue {
     }
 
     /// DROP TABLE; refuses a dictionary, which must not go by mistake.
-    pub fn drop_table(&self, database: &str, name: &str, missing: Missing) -> Result<()> {
+    pub fn drop_table(&self, database: &str, name: &str, if_missing: OnConflict) -> Result<()> {
         let _changing = self.changing();
         match self.entry(database, name) {
             Some(Entry::Table(_)) => {
@@ -174,9 +180,9 @@ impl Catalogue {
             }
             None => {}
         }
-        match missing {
-            Missing::IsFine => Ok(()),
-            Missing::IsError => Err(self.unknown_table(database, name)),
+        match if_missing {
+            OnConflict::Ignore => Ok(()),
+            OnConflict::Error => Err(self.unknown_table(database, name)),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
-use granary_dialect::statement::{Column, CreateTable, CreateView, Engine, Missing, Rows, quoted, split};
+use granary_dialect::statement::{Column, CreateTable, CreateView, Engine, OnConflict, Rows, quoted, split};
 use granary_dialect::text::shown_name;
 use granary_dialect::types::{CLICKHOUSE_TYPE, type_name};
 use granary_dialect::{Error, Result};
@@ -12,7 +12,7 @@ use granary_dict::{DataType, Times};
 
 use super::engines;
 use super::insert::with_rows;
-use crate::catalogue::{LocalTable, VIEW, View, definition_columns};
+use crate::catalogue::{Entry, LocalTable, VIEW, View, definition_columns};
 use crate::query;
 use crate::session::Session;
 use crate::tables::local as tables;
@@ -23,7 +23,7 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
     let catalogue = session.catalogue();
     let database = statement.name.database.unwrap_or_else(|| session.database());
     let name = statement.name.name;
-    if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() {
+    if statement.if_exists == OnConflict::Ignore && catalogue.entry(&database, &name).is_some() {
         return Ok(());
     }
     engines::check(&statement.engine)?;
@@ -35,7 +35,7 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
         };
         let table = dictionary_table(session, dictionary, &statement.columns, clauses).await?;
         table.set_comment(statement.comment);
-        return catalogue.create_table(&database, &name, table, statement.exists);
+        return catalogue.create_table(&database, &name, table, statement.if_exists);
     }
     let mut defaults = defaults(&statement.columns);
     let declared = declared(session, &statement.columns).await?;
@@ -60,7 +60,7 @@ pub async fn table(session: &Session, statement: CreateTable, text: &str) -> Res
     table.set_comment(statement.comment);
     let batches = rows.iter().map(|batch| tables::row_batch(&table.schema(), None, batch));
     table.insert(batches.collect::<Result<_>>()?);
-    catalogue.create_table(&database, &name, table, statement.exists)
+    catalogue.create_table(&database, &name, table, statement.if_exists)
 }
 
 /// The columns that have a DEFAULT, and its expression.
@@ -104,7 +104,7 @@ pub async fn view(session: &Session, statement: CreateView, text: &str) -> Resul
     let catalogue = session.catalogue();
     let database = statement.name.database.unwrap_or_else(|| session.database());
     let name = statement.name.name;
-    if statement.exists == Missing::IsFine && catalogue.entry(&database, &name).is_some() {
+    if statement.if_exists == OnConflict::Ignore && catalogue.entry(&database, &name).is_some() {
         return Ok(());
     }
     let view = View { text: text.to_owned(), head: statement.head, database: session.database() };
@@ -112,7 +112,7 @@ pub async fn view(session: &Session, statement: CreateView, text: &str) -> Resul
     let table = LocalTable::of_view(VIEW, vec![as_query(text, statement.head)?], schema, view);
     match statement.replaces {
         true => catalogue.replace_view(&database, &name, table),
-        false => catalogue.create_table(&database, &name, table, statement.exists),
+        false => catalogue.create_table(&database, &name, table, statement.if_exists),
     }
 }
 
@@ -133,11 +133,16 @@ async fn dictionary_table(
         true => dictionary.replace([' ', '`'], ""),
         false => one_text(session, dictionary).await?,
     };
-    if let Some(definition) = session.definition(&name)? {
-        let known = definition_columns(&definition, Times::Hidden).0;
+    let full_name = session.named(&name)?;
+    session.catalogue().check_dictionary(&full_name)?;
+    let entry = session.catalogue().entry(&full_name.database, &full_name.name);
+    if let Some(definition) = entry.as_ref().and_then(Entry::definition) {
+        let known = definition_columns(definition, Times::Hidden).0;
         columns.iter().try_for_each(|column| check_column(column, &known, &name))?;
     }
-    let name = name.split('.').map(quoted).collect::<Vec<_>>().join(".");
+    // A held `Arc` would count as use by a query.
+    drop(entry);
+    let name = format!("{}.{}", quoted(&full_name.database), quoted(&full_name.name));
     let list: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
     let text = format!("SELECT {} FROM {name}", list.join(", "));
     let view = View { text, head: 0, database: session.database() };

@@ -11,20 +11,20 @@ use datafusion::sql::sqlparser::ast::{Expr, visit_expressions};
 use granary_dialect::rewrite::secret_name;
 use granary_dialect::statement::{ParsedQuery, parse_expression, quoted};
 use granary_dialect::types::CLICKHOUSE_TYPE;
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{DataType, Format, RowReader};
 
-use crate::catalogue::{FullName, LocalTable};
+use crate::catalogue::LocalTable;
 use crate::query;
 use crate::session::Session;
-use crate::tables::given::Lent;
+use crate::tables::given::TableGuard;
 use crate::tables::local as tables;
 use crate::tables::provider::Table;
 
 /// Puts rows into the table that INSERT names.
 async fn put(
     session: &Session,
-    (database, name): &FullName,
+    FullName { database, name }: &FullName,
     columns: Option<&[String]>,
     batches: &[RecordBatch],
 ) -> Result<()> {
@@ -65,7 +65,7 @@ pub async fn data(
         let known: Vec<&str> = Format::names().collect();
         Error::unknown_format(format!("Rows cannot be read as {format}; use {}", known.join(", ")))
     })?;
-    let schema = session.catalogue().local_table(&to.0, &to.1)?.schema();
+    let schema = session.catalogue().local_table(&to.database, &to.name)?.schema();
     let columns = columns.unwrap_or_else(|| schema.fields().iter().map(|f| f.name().clone()).collect());
     let typed = |name: &String| -> Result<(String, DataType)> {
         let field = schema.field_with_name(name);
@@ -89,7 +89,7 @@ pub async fn data(
 }
 
 /// Makes rows known to queries under a name of their own.
-pub(super) fn lend(session: &Session, schema: SchemaRef, rows: Vec<RecordBatch>) -> Result<Lent> {
+pub(super) fn lend(session: &Session, schema: SchemaRef, rows: Vec<RecordBatch>) -> Result<TableGuard> {
     Ok(session.lend(secret_name(), Arc::new(MemTable::try_new(schema, vec![rows])?)))
 }
 

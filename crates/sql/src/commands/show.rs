@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, BooleanArray, RecordBatch, UInt8Array};
 use datafusion::arrow::compute::filter_record_batch;
-use granary_dialect::statement::{Listed, Name, Noun, ObjectKind, ShowNames};
-use granary_dialect::{Error, Result};
+use granary_dialect::statement::{Listing, Name, Noun, ObjectKind, ShowNames};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Form, identifier};
 
 use super::insert::lend;
 use super::texts;
-use crate::catalogue::{Entry, FullName, SYSTEM_DATABASE};
+use crate::catalogue::{Entry, SYSTEM_DATABASE};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
@@ -18,9 +18,9 @@ use crate::session::Session;
 /// SHOW DICTIONARIES, TABLES or DATABASES: the names in the table of `system`, as far as the user may read them.
 pub async fn names(session: &Session, show: ShowNames) -> Result<Output> {
     let rows = match show.listed {
-        Listed::Databases => session.catalogue().system_rows("databases")?,
-        Listed::Dictionaries => readable(session, show.database, "dictionaries")?,
-        Listed::Tables => readable(session, show.database, "tables")?,
+        Listing::Databases => session.catalogue().system_rows("databases")?,
+        Listing::Dictionaries => readable(session, show.database, "dictionaries")?,
+        Listing::Tables => readable(session, show.database, "tables")?,
     };
     let lent = lend(session, rows.schema(), vec![rows])?;
     let condition = show.condition.map(|condition| format!(" WHERE {condition}")).unwrap_or_default();
@@ -43,7 +43,7 @@ fn readable(session: &Session, database: Option<String>, table: &str) -> Result<
 }
 
 /// SHOW CREATE.
-pub fn create(session: &Session, kind: ObjectKind, (database, name): FullName) -> Result<Output> {
+pub fn create(session: &Session, kind: ObjectKind, FullName { database, name }: FullName) -> Result<Output> {
     session.rights().check_read(session.user(), &format!("{database}.{name}"))?;
     let wrong = |what: &str| Error::bad_arguments(format!("`{database}`.`{name}` is not a {what}"));
     let sql = match session.catalogue().entry(&database, &name) {
@@ -80,7 +80,8 @@ pub fn exists(session: &Session, kind: ObjectKind, name: Name) -> Result<Output>
         ObjectKind::Table if database == SYSTEM_DATABASE && catalogue.has_system_table(&name.name)? => true,
         ObjectKind::Table => {
             // Given tables are in every database.
-            let is_given = || session.is_given(&name.name) && catalogue.check_database(&database).is_ok();
+            let is_given =
+                || session.engine.given.contains(&name.name) && catalogue.check_database(&database).is_ok();
             entry().is_some() || is_given()
         }
         ObjectKind::Dictionary => entry().is_some_and(|entry| entry.noun() == Noun::Dictionary),

@@ -11,7 +11,7 @@ use super::piped::Piped;
 
 /// Visible from every database, after its dictionaries.
 #[derive(Debug, Default)]
-pub struct Given {
+pub struct SessionTables {
     files: MemorySchemaProvider,
     /// The table's name, and its reader.
     piped: RwLock<Option<(String, Arc<Piped>)>>,
@@ -21,25 +21,25 @@ pub struct Given {
 
 /// A table that one query finds under a secret name while this guard lives.
 #[derive(Debug)]
-pub struct Lent {
-    given: Arc<Given>,
+pub struct TableGuard {
+    given: Arc<SessionTables>,
     name: String,
 }
 
-impl Lent {
+impl TableGuard {
     /// The name that the table was lent under.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-impl Drop for Lent {
+impl Drop for TableGuard {
     fn drop(&mut self) {
         self.given.lent.write().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
     }
 }
 
-impl Given {
+impl SessionTables {
     /// Adds a stream as a table, read when a query names it.
     pub fn set_piped(&self, name: &str, piped: Piped) {
         *self.piped.write().unwrap_or_else(PoisonError::into_inner) =
@@ -75,9 +75,9 @@ impl Given {
     }
 
     /// Lends a table under `name` until the returned guard is dropped.
-    pub fn lend(self: &Arc<Self>, name: String, table: Arc<dyn TableProvider>) -> Lent {
+    pub fn lend(self: &Arc<Self>, name: String, table: Arc<dyn TableProvider>) -> TableGuard {
         self.lent.write().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), table);
-        Lent { given: Arc::clone(self), name }
+        TableGuard { given: Arc::clone(self), name }
     }
 
     /// The names of all tables except lent ones.

@@ -22,11 +22,11 @@ pub struct Piped {
 
 enum State {
     Unread(Box<dyn Read + Send>),
-    Read(Option<Kept>),
+    Read(Option<SpooledTable>),
     Failed(Error),
 }
 
-struct Kept {
+struct SpooledTable {
     /// Each reader of the table opens it again, by the system's name for an open file.
     _file: File,
     table: Arc<dyn TableProvider>,
@@ -64,7 +64,7 @@ impl Piped {
     }
 }
 
-async fn keep(input: Box<dyn Read + Send>, format: InputFormat) -> Result<Option<Kept>> {
+async fn keep(input: Box<dyn Read + Send>, format: InputFormat) -> Result<Option<SpooledTable>> {
     let file = tokio::task::spawn_blocking(move || copy(input))
         .await
         .map_err(|error| Error::logical_error(error.to_string()))?
@@ -72,7 +72,7 @@ async fn keep(input: Box<dyn Read + Send>, format: InputFormat) -> Result<Option
     let Some(file) = file else { return Ok(None) };
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let table = files::open(&path, Some(format)).await?;
-    Ok(Some(Kept { _file: file, table }))
+    Ok(Some(SpooledTable { _file: file, table }))
 }
 
 /// Copies the input to a file. An empty or closed standard input is `None`: programs are often run with /dev/null

@@ -82,7 +82,7 @@ impl Granary {
     /// The columns' types, and the rows.
     fn ask(&self, sql: &str) -> Result<(Vec<String>, Vec<Vec<String>>), Error> {
         let mut text = Vec::new();
-        for statement in self.session.split(sql)? {
+        for statement in granary_sql::split(sql)? {
             let mut output = self.runtime.block_on(self.session.execute(&statement))?;
             let format = Format::TabSeparatedWithNamesAndTypes;
             let mut writer = format::open(format, output.schema.clone(), &mut text)?;

@@ -138,7 +138,7 @@ const BEFORE_DATAFUSION: &[(&str, i32, &str)] = &[
 ];
 
 async fn error_of(session: &Session, sql: &str) -> granary_sql::Error {
-    let statements = session.split(sql).unwrap();
+    let statements = granary_sql::split(sql).unwrap();
     match session.execute(&statements[0]).await {
         Err(error) => error,
         Ok(mut output) => output.next().await.unwrap_or_else(|| panic!("{sql} has no error")).unwrap_err(),

@@ -16,7 +16,7 @@ fn bytes(query: &str, format: Format) -> Vec<u8> {
     let session = Session::open(Options::default()).unwrap();
     let mut out = Vec::new();
     runtime.block_on(async {
-        let statements = session.split(query).unwrap();
+        let statements = granary_sql::split(query).unwrap();
         let mut output = session.execute(&statements[0]).await.unwrap();
         let mut writer = format::open(format, output.schema.clone(), &mut out).unwrap();
         while let Some(batch) = output.next().await {

@@ -35,7 +35,7 @@ impl Granary {
     fn answer(&self, sql: &str) -> Result<String, granary_sql::Error> {
         let mut out = Vec::new();
         self.runtime.block_on(async {
-            for statement in self.session.split(sql)? {
+            for statement in granary_sql::split(sql)? {
                 let mut output = self.session.execute(&statement).await?;
                 let mut writer = format::open(Format::TabSeparated, output.schema.clone(), &mut out)?;
                 while let Some(batch) = output.next().await {

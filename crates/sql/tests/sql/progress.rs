@@ -4,18 +4,19 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use futures::poll;
-use granary_sql::{Executables, Options, Session};
+use granary_sql::{Options, Session};
 use tokio::runtime::Runtime;
 
 fn session() -> Session {
-    Session::open(Options { executables: Executables::Allowed, ..Options::default() }).unwrap()
+    Session::open(Options { allow_executable: true, ..Options::default() }).unwrap()
 }
 
 #[test]
 fn rows_are_counted_as_they_are_read() {
     let (runtime, session) = (Runtime::new().unwrap(), session());
     runtime.block_on(async {
-        let statements = session.split("SELECT number FROM numbers(1000000000) WHERE number > 100").unwrap();
+        let statements =
+            granary_sql::split("SELECT number FROM numbers(1000000000) WHERE number > 100").unwrap();
         let mut output = session.execute(&statements[0]).await.unwrap();
         let progress = output.progress();
         output.next().await.unwrap().unwrap();
@@ -37,10 +38,10 @@ fn rows_are_counted_while_a_dictionary_waits_for_its_source() {
             "CREATE DICTIONARY slow (id UInt64, v UInt64) PRIMARY KEY id LAYOUT(CACHE(SIZE_IN_CELLS 1000)) \
              SOURCE(EXECUTABLE(COMMAND '{waits}; awk \\'{{print $1 \"\\t1\"}}\\'' FORMAT 'TabSeparated')) LIFETIME(1000)"
         );
-        for statement in session.split(&slow).unwrap() {
+        for statement in granary_sql::split(&slow).unwrap() {
             session.execute(&statement).await.unwrap();
         }
-        let statements = session.split("SELECT sum(dictGet('slow', 'v', number)) FROM numbers(500)").unwrap();
+        let statements = granary_sql::split("SELECT sum(dictGet('slow', 'v', number)) FROM numbers(500)").unwrap();
         let mut output = session.execute(&statements[0]).await.unwrap();
         let (progress, started) = (output.progress(), Instant::now());
         let mut first = pin!(output.next());

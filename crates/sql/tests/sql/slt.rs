@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use granary_sql::format::{self, Format};
-use granary_sql::{Error, Executables, Options, Session};
+use granary_sql::{Error, Options, Session};
 use sqllogictest::{DBOutput, DefaultColumnType, Runner};
 use tokio::runtime::Runtime;
 
@@ -68,7 +68,7 @@ fn slt_files() {
     let mut failures = Vec::new();
     for file in files {
         let mut runner = Runner::new(|| async {
-            let options = Options { executables: Executables::Allowed, ..Options::default() };
+            let options = Options { allow_executable: true, ..Options::default() };
             Ok(Granary { session: Session::open(options)?, runtime: Arc::clone(&runtime) })
         });
         if let Err(error) = runner.run_file(&file) {

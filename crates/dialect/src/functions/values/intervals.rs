@@ -8,7 +8,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUni
 use datafusion::common::Result;
 
 use super::calendar::numbers;
-use super::local::{DAY, Missing, Moments, is_date, is_moment, is_time, zone_of};
+use super::local::{DAY, GapPolicy, Moments, is_date, is_moment, is_time, zone_of};
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::clamped;
@@ -74,7 +74,7 @@ impl At<'_> {
 
     /// The Unix time at which a day begins.
     fn midnight(&self, day: i64) -> i64 {
-        self.moments.unix(day * DAY, Missing::Later)
+        self.moments.unix(day * DAY, GapPolicy::After)
     }
 
     fn clock(&self, seconds: i64) -> i64 {

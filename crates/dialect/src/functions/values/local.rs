@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::Result;
 use granary_dict::offset_at;
 
-pub use crate::functions::local_time::Missing;
+pub use crate::functions::local_time::GapPolicy;
 use crate::functions::local_time::unix_seconds;
 
 pub const DAY: i64 = 24 * 60 * 60;
@@ -126,7 +126,7 @@ impl Moments {
     /// Seconds since the beginning of the moment's day.
     pub fn since_midnight(&self, row: usize) -> i64 {
         match &self.zone {
-            Some(_) => self.seconds[row] - self.unix(self.local(row).div_euclid(DAY) * DAY, Missing::Later),
+            Some(_) => self.seconds[row] - self.unix(self.local(row).div_euclid(DAY) * DAY, GapPolicy::After),
             None => self.seconds[row],
         }
     }
@@ -134,7 +134,7 @@ impl Moments {
     /// The Unix time at which a day begins. For a DateTime, a day that begins before 1970 is replaced by the first
     /// midnight after that, as in ClickHouse.
     pub fn day_start(&self, day: i64) -> i64 {
-        let start = |day: i64| self.unix(day * DAY, Missing::Later);
+        let start = |day: i64| self.unix(day * DAY, GapPolicy::After);
         match start(day) {
             before if before < 0 && self.is_bounded && self.zone.is_some() => {
                 if start(0) < 0 {
@@ -153,7 +153,7 @@ impl Moments {
     }
 
     /// The Unix time of a local time; `missing` says which one, if the local time is skipped.
-    pub fn unix(&self, local: i64, missing: Missing) -> i64 {
+    pub fn unix(&self, local: i64, missing: GapPolicy) -> i64 {
         match &self.zone {
             Some((_, name)) => unix_seconds(local, name, missing).unwrap_or(local),
             None => local,

@@ -7,7 +7,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
 use datafusion::common::Result;
 
-use super::local::{DAY, Missing, Moments, is_date, is_moment, ticks_per_second};
+use super::local::{DAY, GapPolicy, Moments, is_date, is_moment, ticks_per_second};
 use super::{Function, of};
 use crate::error::Error;
 use crate::functions::as_type::MOMENTS;
@@ -69,7 +69,7 @@ fn shifted(given: &[ArrayRef], field: &Field, unit: Unit, sign: i64) -> Result<A
         return Err(Error::decimal_overflow("Numeric overflow").into());
     }
     let counts = counts.as_primitive::<Int64Type>();
-    let at_local = |local| moments.unix(local, Missing::Earlier);
+    let at_local = |local| moments.unix(local, GapPolicy::HourBefore);
     let (first, last) = match (is_bounded(field), field.data_type()) {
         (true, DataType::Date32) => (0, i64::from(u16::MAX) * DAY),
         (true, _) => (0, u32::MAX.into()),

@@ -14,7 +14,7 @@ use super::comparisons::{is_float, is_of_uuids};
 use crate::error::Error;
 use crate::functions::quantile::ANSWERS;
 use crate::functions::uuid_order::order_of;
-use crate::functions::{NanFirst, ToNullable, has_list, is_plain, never_empty, of_nullable};
+use crate::functions::{ToNullable, has_list, is_plain, nan_greatest, nan_least, never_empty, of_nullable};
 use crate::plan::nan_last::in_order;
 use crate::rewrite::clickhouse_name;
 use crate::types::{is_wide, type_name};
@@ -100,8 +100,8 @@ fn cast_to(value: &mut Expr, data_type: DataType) {
 
 /// Orders NaN so that `max` or `min` takes it only if there is nothing else.
 fn nan_last(name: &str, value: &mut Expr) {
-    let last = if name == "max" { NanFirst::least() } else { NanFirst::greatest() };
-    *value = ScalarUDF::from(last).call(vec![std::mem::take(value)]);
+    let last = if name == "max" { nan_least() } else { nan_greatest() };
+    *value = last.call(vec![std::mem::take(value)]);
 }
 
 /// Whether values are arrays of arrays or of tuples, or tuples that hold arrays: DataFusion compares none of these.

@@ -14,7 +14,7 @@ use super::declared::declare;
 use crate::error::Error;
 use crate::functions::as_type::AsType;
 use crate::functions::{ToNullable, common_type, is_plain, type_of};
-use crate::plan::listed_numbers::{Listed, float_among_decimals, is_constant};
+use crate::plan::listed_numbers::{ListNumber, float_among_decimals, is_constant};
 use crate::types::{fixed_bytes, type_name};
 
 /// `CASE x WHEN 1 ..` compares; all branches get one type, which is Nullable if one of theirs is or there is no ELSE.
@@ -41,8 +41,8 @@ pub fn case(case: Case, schema: &DFSchema) -> Result<Expr> {
             for (when, _) in &mut when_then_expr {
                 let equal = |when: Expr| operand.as_ref().clone().eq(when);
                 **when = match float_among_decimals(when, &field)? {
-                    Some(Listed::As(decimal)) => equal(decimal),
-                    Some(Listed::Never) => lit(false),
+                    Some(ListNumber::As(decimal)) => equal(decimal),
+                    Some(ListNumber::Never) => lit(false),
                     _ => equal(std::mem::take(when.as_mut())),
                 };
             }

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::functions::array_order::has_own_order;
 use crate::functions::as_type::AsType;
 use crate::functions::uuid_order::{is_uuid, order_of};
-use crate::functions::{AssumeNotNull, Comparison, TUPLE, TupleElement, number_of, text_as};
+use crate::functions::{Comparison, TUPLE, TupleElement, assume_not_null, number_of, text_as};
 use crate::types::{declared, is_time, plain_field_name, plain_name, type_name};
 
 pub fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
@@ -266,7 +266,7 @@ fn distinct(
     schema: &DFSchema,
 ) -> Result<Transformed<Expr>> {
     let negated = compared.op == Operator::IsDistinctFrom;
-    let known = |expr: Expr| ScalarUDF::from(AssumeNotNull::unchecked()).call(vec![expr]);
+    let known = |expr: Expr| assume_not_null().call(vec![expr]);
     if !left.data_type().is_floating() && !right.data_type().is_floating() {
         return Ok(Transformed::yes(known(Expr::BinaryExpr(compared))));
     }
@@ -321,7 +321,7 @@ pub fn listed(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let equal =
         |item: Expr| Ok(compared(BinaryExpr::new(expr.clone(), Operator::Eq, Box::new(item)), schema)?.data);
     let any = any(list.into_iter().map(equal).collect::<Result<Vec<_>>>()?);
-    let any = ScalarUDF::from(AssumeNotNull::unchecked()).call(vec![any]);
+    let any = assume_not_null().call(vec![any]);
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(any)) } else { any }))
 }
 

@@ -8,13 +8,13 @@ use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::expr::{HigherOrderFunction, ScalarFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, ScalarUDF, Unnest};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unnest};
 use granary_dict::DataType as ClickHouseType;
 
 use super::choices::{common, null_of_type, of_type};
 use crate::error::Error;
 use crate::functions::as_type::AsType;
-use crate::functions::{AssumeNotNull, type_of};
+use crate::functions::{assume_not_null, type_of};
 use crate::types::{CLICKHOUSE_TYPE, fixed_bytes, is_time, is_wide, plain_field_name, plain_name, type_name};
 
 /// Items of an array that cannot hold NULL are not Nullable; DataFusion's plan says they are.
@@ -49,7 +49,7 @@ pub fn known(unnest: Unnest) -> Result<LogicalPlan> {
         let Some(item) = item else { return column };
         let value = match item.is_nullable() {
             true => column,
-            false => ScalarUDF::from(AssumeNotNull::unchecked()).call(vec![column]),
+            false => assume_not_null().call(vec![column]),
         };
         let metadata = FieldMetadata::new_from_field(item);
         value.alias_qualified_with_metadata(relation.cloned(), field.name(), Some(metadata))

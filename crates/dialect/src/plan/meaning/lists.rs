@@ -6,7 +6,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit, when};
 
 use super::comparisons;
-use crate::functions::{AssumeNotNull, ToNullable};
+use crate::functions::{ToNullable, assume_not_null};
 use crate::plan::in_lists::of_one_type;
 
 /// A list by ClickHouse's rules.
@@ -27,7 +27,7 @@ pub fn listed(list: InList, schema: &DFSchema) -> Result<Transformed<Expr>> {
         true => lit(false),
         false => comparisons::listed(list, schema)?.data,
     };
-    let found = ScalarUDF::from(AssumeNotNull::unchecked()).call(vec![found]);
+    let found = assume_not_null().call(vec![found]);
     let found = if negated { Expr::Not(Box::new(found)) } else { found };
     // For a NULL `x` the result is unknown. If a Nullable column is listed, the type is Nullable.
     Ok(Transformed::yes(if value.nullable(schema)? {

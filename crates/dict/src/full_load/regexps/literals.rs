@@ -22,27 +22,27 @@ pub(super) fn needed(hir: &Hir) -> Option<Texts> {
 
 /// What is known of the matches of an expression.
 #[derive(Clone, Default)]
-struct Known {
+struct MatchTexts {
     /// Every match equals one of these texts.
     exact: Option<Texts>,
     /// Every match contains one of these texts; none is empty.
     needed: Option<Texts>,
 }
 
-impl Known {
-    fn exactly(texts: Texts) -> Known {
-        Known { needed: not_empty(&texts), exact: Some(texts) }
+impl MatchTexts {
+    fn exactly(texts: Texts) -> MatchTexts {
+        MatchTexts { needed: not_empty(&texts), exact: Some(texts) }
     }
 }
 
-fn known(hir: &Hir) -> Known {
+fn known(hir: &Hir) -> MatchTexts {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => Known::exactly(vec![Vec::new()]),
+        HirKind::Empty | HirKind::Look(_) => MatchTexts::exactly(vec![Vec::new()]),
         HirKind::Literal(literal) if literal.0.len() > LENGTH_MAX => {
-            Known { exact: None, needed: Some(vec![literal.0[..LENGTH_MAX].to_ascii_lowercase()]) }
+            MatchTexts { exact: None, needed: Some(vec![literal.0[..LENGTH_MAX].to_ascii_lowercase()]) }
         }
-        HirKind::Literal(literal) => Known::exactly(vec![literal.0.to_ascii_lowercase()]),
-        HirKind::Class(class) => characters(class).map_or_else(Known::default, Known::exactly),
+        HirKind::Literal(literal) => MatchTexts::exactly(vec![literal.0.to_ascii_lowercase()]),
+        HirKind::Class(class) => characters(class).map_or_else(MatchTexts::default, MatchTexts::exactly),
         HirKind::Capture(capture) => known(&capture.sub),
         HirKind::Repetition(repetition) => repeated(repetition),
         HirKind::Concat(parts) => joined(parts.iter().map(known)),
@@ -75,23 +75,23 @@ fn characters(class: &Class) -> Option<Texts> {
     bounded(texts, CLASS_MAX)
 }
 
-fn repeated(repetition: &Repetition) -> Known {
-    let Known { exact, needed } = known(&repetition.sub);
+fn repeated(repetition: &Repetition) -> MatchTexts {
+    let MatchTexts { exact, needed } = known(&repetition.sub);
     match (repetition.min, repetition.max) {
         (0, Some(1)) => {
             let with_none = exact.and_then(|texts| bounded([texts, vec![Vec::new()]].concat(), TEXTS_MAX));
-            Known { exact: with_none, needed: None }
+            MatchTexts { exact: with_none, needed: None }
         }
-        (0, _) => Known::default(),
+        (0, _) => MatchTexts::default(),
         (least, Some(most)) if least == most && least <= REPEATED_MAX => {
-            joined((0..least).map(|_| Known { exact: exact.clone(), needed: needed.clone() }))
+            joined((0..least).map(|_| MatchTexts { exact: exact.clone(), needed: needed.clone() }))
         }
-        _ => Known { exact: None, needed },
+        _ => MatchTexts { exact: None, needed },
     }
 }
 
 /// A concatenation: the best of the runs of exactly known parts and of what single parts need.
-fn joined(parts: impl Iterator<Item = Known>) -> Known {
+fn joined(parts: impl Iterator<Item = MatchTexts>) -> MatchTexts {
     let mut all: Option<Texts> = Some(vec![Vec::new()]);
     let mut run: Texts = vec![Vec::new()];
     let mut best = None;
@@ -112,18 +112,18 @@ fn joined(parts: impl Iterator<Item = Known>) -> Known {
             }
         }
     }
-    Known { needed: better(best, not_empty(&run)), exact: all.map(|_| run) }
+    MatchTexts { needed: better(best, not_empty(&run)), exact: all.map(|_| run) }
 }
 
 /// Returns what is known of an alternation of `parts`.
-fn chosen(parts: impl Iterator<Item = Known>) -> Known {
+fn chosen(parts: impl Iterator<Item = MatchTexts>) -> MatchTexts {
     let (mut exact, mut needed) = (Some(Vec::new()), Some(Vec::new()));
     for part in parts {
         let both = |all: Option<Texts>, more: Option<Texts>| bounded([all?, more?].concat(), TEXTS_MAX);
         exact = both(exact, part.exact);
         needed = both(needed, part.needed);
     }
-    Known { exact, needed }
+    MatchTexts { exact, needed }
 }
 
 fn product(run: &Texts, texts: &Texts) -> Option<Texts> {

@@ -24,7 +24,7 @@ pub(crate) struct Search<'r> {
     most: Most,
     /// Place in `wanted`, by attribute.
     slots: Vec<Option<usize>>,
-    wanted: Vec<Wanted<'r>>,
+    wanted: Vec<WantedAttribute<'r>>,
     /// How many of `wanted` are complete for the text.
     complete: usize,
     /// Bytes that may still be made for the text.
@@ -37,10 +37,10 @@ pub(crate) struct Search<'r> {
 }
 
 /// A wanted attribute, and its values.
-struct Wanted<'r> {
+struct WantedAttribute<'r> {
     attribute: usize,
     /// Values of the current text.
-    values: Vec<Found<'r>>,
+    values: Vec<MatchedValue<'r>>,
     /// No more values of it are wanted.
     is_complete: bool,
     /// Values of all texts.
@@ -48,7 +48,7 @@ struct Wanted<'r> {
     found: BooleanBufferBuilder,
 }
 
-enum Found<'r> {
+enum MatchedValue<'r> {
     Known(&'r Cell),
     Made(Cell),
 }
@@ -84,7 +84,7 @@ impl<'r> Search<'r> {
                 Most::One => known[attribute].1.clone(),
                 Most::Many(_) => DataType::Array(Box::new(known[attribute].1.clone())),
             };
-            wanted.push(Wanted {
+            wanted.push(WantedAttribute {
                 attribute,
                 values: Vec::new(),
                 is_complete: false,
@@ -133,7 +133,7 @@ impl<'r> Search<'r> {
 
     /// The columns of these attributes, each of which was wanted.
     pub fn finish(self, attributes: &[usize]) -> Result<SearchColumns, DictError> {
-        let column = |wanted: Wanted<'_>| {
+        let column = |wanted: WantedAttribute<'_>| {
             let mut found = wanted.found;
             Ok((wanted.column.finish()?, BooleanArray::new(found.finish(), None)))
         };
@@ -231,7 +231,7 @@ impl<'r> Search<'r> {
                 continue;
             }
             let found = match value {
-                Value::Known(cell) => Some(Found::Known(cell)),
+                Value::Known(cell) => Some(MatchedValue::Known(cell)),
                 Value::Made(pieces) => {
                     let captures = captures.get_or_insert_with(|| {
                         let mut captures = node.regexp.create_captures();
@@ -242,7 +242,7 @@ impl<'r> Search<'r> {
                         captures.get_group(number).map_or("", |span| text.get(span.range()).unwrap_or(""))
                     };
                     let data_type = &regexps.reading.attributes[*attribute].1;
-                    made(pieces, group, data_type, &mut self.bytes_left)?.map(Found::Made)
+                    made(pieces, group, data_type, &mut self.bytes_left)?.map(MatchedValue::Made)
                 }
             };
             let has_found = found.is_some();
@@ -277,11 +277,11 @@ impl<'r> Search<'r> {
     }
 }
 
-impl Found<'_> {
+impl MatchedValue<'_> {
     fn cell(&self) -> &Cell {
         match self {
-            Found::Known(cell) => cell,
-            Found::Made(cell) => cell,
+            MatchedValue::Known(cell) => cell,
+            MatchedValue::Made(cell) => cell,
         }
     }
 }

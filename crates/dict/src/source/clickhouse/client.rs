@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 type OwnTablesUnder = (OwnTables, Vec<(String, String)>);
 
 /// Where the tables are.
-pub(super) enum Place {
+pub(super) enum Endpoint {
     Server { server: Server, is_secure: bool },
     Own(Option<OwnTablesUnder>),
 }
@@ -35,11 +35,11 @@ pub(super) enum Answerer {
     Own(OwnTablesUnder),
 }
 
-impl Place {
+impl Endpoint {
     pub fn answerer(&self, patience: Duration) -> Result<Answerer, DictError> {
         let (server, is_secure) = match self {
-            Place::Server { server, is_secure } => (server, *is_secure),
-            Place::Own(own) => {
+            Endpoint::Server { server, is_secure } => (server, *is_secure),
+            Endpoint::Own(own) => {
                 let text =
                     "SOURCE(CLICKHOUSE): there are no tables beside this dictionary; give a HOST and a PORT";
                 let own = own.clone().ok_or_else(|| DictError::new(Code::NotImplemented, text))?;

@@ -5,7 +5,7 @@ mod client;
 mod columns;
 mod cuts;
 
-use self::client::{Clickhouse, Place};
+use self::client::{Clickhouse, Endpoint};
 use super::SourceFactory;
 use super::config::CURRENT_DATABASE;
 use super::kind::{Opening, SourceKind};
@@ -71,10 +71,10 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
     let Opening { definition, environment, structure, patience } = opening;
     let (server, select) = (Server::of(values), Select::of(values));
     let place = match is_own(values) {
-        false => Place::Server { server: server.clone(), is_secure: values.flag(SECURE) },
+        false => Endpoint::Server { server: server.clone(), is_secure: values.flag(SECURE) },
         true => {
             let tables = environment.own_tables.clone();
-            Place::Own(tables.map(|tables| (tables, definition.settings.clone())))
+            Endpoint::Own(tables.map(|tables| (tables, definition.settings.clone())))
         }
     };
     let itself = (definition.database.clone().unwrap_or_default(), definition.name.clone());

@@ -6,7 +6,7 @@ use super::errors::{error, said};
 use super::keys::{self, is_moment};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
-use crate::source::literals::{Theirs, conditions};
+use crate::source::literals::{ServerColumn, conditions};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
 use crate::source::server::Server;
@@ -48,7 +48,7 @@ pub(super) struct Mysql {
     /// The expressions selected.
     list: String,
     /// The server's types of the key columns.
-    theirs: Vec<Theirs>,
+    theirs: Vec<ServerColumn>,
     updates: Option<UpdateStatements>,
     patience: Duration,
     answer_bytes_max: u64,
@@ -142,7 +142,7 @@ fn fill(connection: &mut Connection, statement: &str, rows: &mut Rows) -> Result
 fn pass(
     connection: &mut Connection,
     statement: &str,
-    written_for: &[Theirs],
+    written_for: &[ServerColumn],
     rows: &mut Rows,
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {

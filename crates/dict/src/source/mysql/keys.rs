@@ -3,7 +3,7 @@
 use super::errors::error;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
-use crate::source::literals::{Charset, Theirs};
+use crate::source::literals::{Charset, ServerColumn};
 use crate::source::sql::Dialect;
 use crate::types::DataType;
 use arrow::array::{ArrayRef, AsArray};
@@ -21,10 +21,10 @@ pub(super) fn describe(
     structure: &Structure,
     statement: &str,
     select: impl Fn(&str) -> String,
-) -> Result<Vec<Theirs>, DictError> {
+) -> Result<Vec<ServerColumn>, DictError> {
     let prepared = connection.prep(statement).map_err(error)?;
     let keys = structure.key_columns();
-    let mut theirs: Vec<Theirs> = prepared.columns().iter().take(keys.len()).map(theirs_of).collect();
+    let mut theirs: Vec<ServerColumn> = prepared.columns().iter().take(keys.len()).map(theirs_of).collect();
     connection.close(prepared).map_err(error)?;
     let is_spelt = |data_type: &DataType| *data_type == DataType::String || data_type.is_composite();
     for (theirs, key) in theirs.iter_mut().zip(&keys) {
@@ -44,7 +44,7 @@ pub(super) fn check_charsets(
     connection: &mut Conn,
     structure: &Structure,
     keys: &[ArrayRef],
-    written_for: &[Theirs],
+    written_for: &[ServerColumn],
     select: impl Fn(&str) -> String,
 ) -> Result<(), DictError> {
     for ((theirs, key), values) in written_for.iter().zip(structure.key_columns()).zip(keys) {
@@ -86,8 +86,8 @@ fn charset(row: Option<Row>) -> Option<Charset> {
 ///
 /// # Errors
 /// The error of a lost connection: a new one describes the columns anew.
-pub(super) fn check(written_for: &[Theirs], columns: &[Column]) -> Result<(), DictError> {
-    let is_same = |(theirs, column): (&Theirs, &Column)| {
+pub(super) fn check(written_for: &[ServerColumn], columns: &[Column]) -> Result<(), DictError> {
+    let is_same = |(theirs, column): (&ServerColumn, &Column)| {
         let now = theirs_of(column);
         (theirs.is_local, theirs.is_text) == (now.is_local, now.is_text)
     };
@@ -97,9 +97,9 @@ pub(super) fn check(written_for: &[Theirs], columns: &[Column]) -> Result<(), Di
     }
 }
 
-fn theirs_of(column: &Column) -> Theirs {
+fn theirs_of(column: &Column) -> ServerColumn {
     let theirs = column.column_type();
-    Theirs { is_local: !is_moment(theirs), is_text: is_text(theirs), charset: None }
+    ServerColumn { is_local: !is_moment(theirs), is_text: is_text(theirs), charset: None }
 }
 
 /// Whether a type is one of moments, whatever the zone in which they are shown.

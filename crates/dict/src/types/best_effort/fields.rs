@@ -4,7 +4,7 @@ use super::super::calendar::days_from_civil;
 use super::cursor::{Cursor, MONTHS, WEEKDAYS, number, place_of};
 use super::{
     DAY_TWICE, Day, Fraction, NO_SUCH_DAY, NOTHING, Reason, Time, UNEXPECTED_DIGITS, UNEXPECTED_WORD,
-    UnixFraction, Written,
+    UnixFraction, WrittenTime,
 };
 
 /// Digits of a fraction that count.
@@ -314,7 +314,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The time that all parts together give.
-    pub fn written(self) -> Result<Written, Reason> {
+    pub fn written(self) -> Result<WrittenTime, Reason> {
         if self.has_comma && (!self.has_time || self.year == 0 || self.month == 0 || self.day == 0) {
             return Err("unexpected word after Date");
         }
@@ -339,7 +339,7 @@ impl<'a> Fields<'a> {
             if is_negative { -offset } else { offset }
         });
         let time = Time::Shown { day: day.ok_or(NO_SUCH_DAY)?, seconds, offset };
-        Ok(Written { time, fraction: self.fraction })
+        Ok(WrittenTime { time, fraction: self.fraction })
     }
 }
 

@@ -11,7 +11,7 @@ use fields::Fields;
 
 /// What a text says of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WrittenTime {
     pub time: Time,
     pub fraction: Fraction,
 }
@@ -77,12 +77,12 @@ const DAY_TWICE: Reason = "day of month is duplicated";
 const BEHIND: Reason = "there is more behind it";
 
 /// Reads a whole text.
-pub(super) fn read(text: &str, unix_fraction: UnixFraction) -> Result<Written, Reason> {
+pub(super) fn read(text: &str, unix_fraction: UnixFraction) -> Result<WrittenTime, Reason> {
     let mut fields = Fields::of(text);
     let unix = fields.read(unix_fraction)?;
     match unix {
         _ if !fields.is_at_end() => Err(BEHIND),
-        Some(seconds) => Ok(Written { time: Time::Unix(seconds), fraction: fields.fraction }),
+        Some(seconds) => Ok(WrittenTime { time: Time::Unix(seconds), fraction: fields.fraction }),
         None => fields.written(),
     }
 }

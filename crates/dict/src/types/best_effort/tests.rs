@@ -3,7 +3,7 @@ use super::*;
 
 fn shown(text: &str) -> (i64, i64, Option<i64>) {
     match read(text, UnixFraction::Refused) {
-        Ok(Written { time: Time::Shown { day: Day::Known(day), seconds, offset }, .. }) => {
+        Ok(WrittenTime { time: Time::Shown { day: Day::Known(day), seconds, offset }, .. }) => {
             (day, seconds, offset)
         }
         other => panic!("{text}: {other:?}"),
@@ -93,7 +93,7 @@ fn what_is_no_time_is_refused_with_the_reason() {
 #[test]
 fn a_day_without_a_year_is_the_last_one() {
     let day = |text| match read(text, UnixFraction::Refused) {
-        Ok(Written { time: Time::Shown { day, .. }, .. }) => day,
+        Ok(WrittenTime { time: Time::Shown { day, .. }, .. }) => day,
         other => panic!("{text}: {other:?}"),
     };
     assert_eq!(day("Mar  3 01:33:48"), Day::Last { month: 3, day: 3 });

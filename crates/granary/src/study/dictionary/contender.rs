@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use granary_lab::ClickHouse;
-use granary_sql::Executables;
 
 use crate::client::Client;
 use crate::failure::Result;
@@ -29,7 +28,7 @@ pub struct Granary {
 
 impl Granary {
     pub fn open(folder: &Path, source: &Path) -> Result<Granary> {
-        let client = Client::open(folder, Executables::Allowed)?;
+        let client = Client::open(folder, true)?;
         Ok(Granary { client, source: source.display().to_string() })
     }
 }

@@ -6,7 +6,7 @@ use granary_lab::{Asking, Fio, Items, Load, MemoryLimit, Report, Samples, fio_ra
 use granary_memcached::limits::BLOCK_BYTES;
 
 use super::page::{form, judged, ratio, reached};
-use super::servers::{self, Given, Server};
+use super::servers::{self, Resources, Server};
 use super::{INSTALL, Runs, Size};
 use crate::failure::{Failure, Result};
 
@@ -60,7 +60,8 @@ fn on_flash(contender: usize, server: &Server) -> Result<[u64; 2]> {
 /// Runs the measurements.
 pub fn run(size: &Size, scratch: &Path, rivals: &Path) -> Result<Flash> {
     let items = Items { keys: size.flash_keys, value_bytes: VALUE_BYTES };
-    let given = Given { memory_bytes: size.flash_memory_bytes, flash_bytes: size.flash_bytes, threads: 4 };
+    let given =
+        Resources { memory_bytes: size.flash_memory_bytes, flash_bytes: size.flash_bytes, threads: 4 };
     let limit = MemoryLimit::new(given.memory_bytes + BESIDE_ITEMS_BYTES).ok();
     let is_limited = limit.is_some();
     let folder = scratch.join("flash");

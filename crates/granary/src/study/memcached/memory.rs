@@ -5,7 +5,7 @@ use std::path::Path;
 use granary_lab::{Asking, Items, Load, Report, interleave};
 
 use super::page::{form, judged, ratio, reached};
-use super::servers::{self, Given};
+use super::servers::{self, Resources};
 use super::{Runs, Size};
 use crate::failure::{Failure, Result};
 
@@ -14,7 +14,7 @@ pub const LOADS: [(Asking, f64); 3] =
     [(Asking::InTurns(1), 1.0), (Asking::InTurns(32), 1.5), (Asking::Together(32), 1.5)];
 pub const CONNECTIONS: usize = 50;
 pub const VALUE_BYTES: usize = 300;
-const GIVEN: Given = Given { memory_bytes: 256 << 20, flash_bytes: 0, threads: 1 };
+const GIVEN: Resources = Resources { memory_bytes: 256 << 20, flash_bytes: 0, threads: 1 };
 
 /// By load: Granary, memcached.
 pub struct Memory {
@@ -25,7 +25,7 @@ pub struct Memory {
 pub fn run(size: &Size, scratch: &Path) -> Result<Memory> {
     let items = Items { keys: size.memory_keys, value_bytes: VALUE_BYTES };
     // With the default configuration, including space on the device, which is not used here.
-    let with_flash = Given { flash_bytes: size.flash_bytes, ..GIVEN };
+    let with_flash = Resources { flash_bytes: size.flash_bytes, ..GIVEN };
     let granary = servers::granary(&scratch.join("memory"), with_flash, "flashield")?;
     let memcached = servers::memcached(scratch, GIVEN, None)?;
     let addresses = [granary.address, memcached.address];

@@ -13,7 +13,7 @@ use crate::failure::{Failure, Result};
 
 /// The resources of a server.
 #[derive(Clone, Copy)]
-pub struct Given {
+pub struct Resources {
     /// RAM for items.
     pub memory_bytes: u64,
     /// Space on the device; 0: none.
@@ -32,7 +32,7 @@ pub struct Server {
 const MIB: u64 = 1 << 20;
 
 /// Granary's memcached server, as `granary server` runs it.
-pub fn granary(folder: &Path, given: Given, admission: &str) -> Result<Server> {
+pub fn granary(folder: &Path, given: Resources, admission: &str) -> Result<Server> {
     let address = free_address()?;
     // This program, even if its file was replaced meanwhile.
     let mut command = Command::new("/proc/self/exe");
@@ -46,7 +46,7 @@ pub fn granary(folder: &Path, given: Given, admission: &str) -> Result<Server> {
 
 /// A real memcached; with space on the device, its extstore in a file of `folder`. `limit`: RAM in total, including the
 /// page cache.
-pub fn memcached(folder: &Path, given: Given, limit: Option<MemoryLimit>) -> Result<Server> {
+pub fn memcached(folder: &Path, given: Resources, limit: Option<MemoryLimit>) -> Result<Server> {
     let address = free_address()?;
     let mut command = match &limit {
         Some(limit) => limit.command("memcached"),

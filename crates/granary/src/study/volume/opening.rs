@@ -45,7 +45,7 @@ impl Device for ThinDevice {
 
 /// The state that the volume is left in.
 #[derive(Clone, Copy)]
-enum Left {
+enum Ending {
     /// Right after a checkpoint.
     Closed,
     /// As after it was written once, and killed.
@@ -69,7 +69,7 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
         "of those written since the map was written down",
     ]);
     let mut is_cold = true;
-    for (what, left) in [("killed", Left::Killed), ("closed", Left::Closed)] {
+    for (what, left) in [("killed", Ending::Killed), ("closed", Ending::Closed)] {
         let replayed = write(&folder, &config, left)?;
         let mut seconds = Samples::default();
         for _ in 0..context.size.repetitions {
@@ -116,7 +116,7 @@ this does not measure.
 }
 
 /// Writes everything once, and returns the number of segments that a start reads whole.
-fn write(folder: &std::path::Path, config: &Config, left: Left) -> Result<u64> {
+fn write(folder: &std::path::Path, config: &Config, left: Ending) -> Result<u64> {
     let path = folder.join("volume.log");
     let bytes = config.geometry()?.file_bytes();
     let device = FileDevice::open_as(&path, bytes, Access::Direct, Space::Thin);
@@ -128,11 +128,11 @@ fn write(folder: &std::path::Path, config: &Config, left: Left) -> Result<u64> {
     }
     let replayed = volume.stats().segments_since_checkpoint;
     match left {
-        Left::Closed => {
+        Ending::Closed => {
             volume.close().map_err(at(folder))?;
             Ok(0)
         }
-        Left::Killed => {
+        Ending::Killed => {
             volume.commit().map_err(at(folder))?;
             volume.abandon();
             Ok(replayed)

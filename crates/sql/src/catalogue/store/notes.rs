@@ -6,11 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use granary_dialect::{Error, Result};
+use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, parse_create};
 
-use super::{Store, UNFINISHED, beside, failed, put, remove, sorted, sync_folders};
-use crate::catalogue::{DEFAULT_DATABASE, FullName};
+use super::{StatementFolder, UNFINISHED, beside, failed, put, remove, sorted, sync_folders};
+use crate::catalogue::DEFAULT_DATABASE;
 
 /// Suffix of the folder of a dropped database: all files in it are notes.
 pub(super) const DROPPED: &str = ".dropped";
@@ -41,9 +41,9 @@ impl Step {
     }
 }
 
-impl Store {
+impl StatementFolder {
     /// Writes a note.
-    pub fn note(&self, (database, name): &FullName, step: Step, sql: &str) -> Result<()> {
+    pub fn note(&self, FullName { database, name }: &FullName, step: Step, sql: &str) -> Result<()> {
         self.create_database(database)?;
         put(&self.folder(database), &beside(&self.path(database, name), step.suffix()), sql)
     }
@@ -52,7 +52,7 @@ impl Store {
     ///
     /// # Errors
     /// The dictionary stays.
-    pub fn drop_dictionary(&self, (database, name): &FullName) -> Result<()> {
+    pub fn drop_dictionary(&self, FullName { database, name }: &FullName) -> Result<()> {
         let path = self.path(database, name);
         if !path.exists() {
             return Ok(());
@@ -82,7 +82,7 @@ impl Store {
     }
 
     /// The notes of a dictionary.
-    pub fn notes_of(&self, (database, name): &FullName) -> Vec<Note> {
+    pub fn notes_of(&self, FullName { database, name }: &FullName) -> Vec<Note> {
         let path = self.path(database, name);
         let files = Step::ALL.map(|step| beside(&path, step.suffix()));
         files.into_iter().filter(|file| file.exists()).map(Note::read).collect()

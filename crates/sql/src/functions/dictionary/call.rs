@@ -37,7 +37,7 @@ impl Call {
         demanded: Option<&str>,
         function: &str,
     ) -> Result<Call> {
-        let dictionary = catalogue.dictionary(dictionary)?;
+        let dictionary = catalogue.dictionary_shown_as(dictionary)?;
         let definition = dictionary.definition();
         let (names, shape) = match attributes {
             None => (Vec::new(), Shape::Single),

@@ -57,7 +57,7 @@ impl KeysFunction {
     }
 
     /// Checks a call's arguments against the dictionary.
-    fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<Asked> {
+    fn resolve(&self, constants: &[Option<&ScalarValue>]) -> Result<ReverseCall> {
         if constants.len() != VALUE + 1 {
             return Err(wrong_count(NAME, constants.len(), VALUE + 1).into());
         }
@@ -67,7 +67,7 @@ impl KeysFunction {
             let what = format!("Illegal type of second argument of function {NAME}, expected one name");
             return Err(Error::illegal_type(what).into());
         }
-        let dictionary = self.catalogue.dictionary(dictionary)?;
+        let dictionary = self.catalogue.dictionary_shown_as(dictionary)?;
         let definition = dictionary.definition();
         let Some(place) = definition.attribute_index(attribute) else {
             let what = format!("Dictionary {} has no attribute '{attribute}'", definition.full_name());
@@ -76,18 +76,18 @@ impl KeysFunction {
         let attribute = definition.attribute(place);
         let attribute = attribute.data_type.to_field(&attribute.name);
         let keys = definition.rows().key_fields();
-        Ok(Asked { dictionary, attribute, keys })
+        Ok(ReverseCall { dictionary, attribute, keys })
     }
 }
 
 /// A call's dictionary, attribute and key columns.
-struct Asked {
+struct ReverseCall {
     dictionary: Arc<Dictionary>,
     attribute: Field,
     keys: Vec<Field>,
 }
 
-impl Asked {
+impl ReverseCall {
     /// The field of the keys: a tuple if the key has several columns.
     fn key_field(&self) -> Field {
         if let [key] = self.keys.as_slice() {
@@ -121,7 +121,7 @@ impl ScalarUDFImpl for KeysFunction {
         let value_arguments = &args.args[VALUE..];
         let values = value_arguments[0].to_array(rows(value_arguments, args.number_rows))?;
         let values = as_attribute(&args.arg_fields[VALUE], &values, &asked.attribute)?;
-        let mut wanted = Wanted::new(&values)?;
+        let mut wanted = WantedValues::new(&values)?;
         wanted.look_through(&asked)?;
         shaped(wanted.answer(&asked.key_field())?, value_arguments)
     }
@@ -155,7 +155,7 @@ fn comparable(values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// The values asked for, and the keys found for each.
-struct Wanted {
+struct WantedValues {
     converter: RowConverter,
     data_type: DataType,
     /// Index of each different value.
@@ -174,8 +174,8 @@ struct Wanted {
     bytes: u64,
 }
 
-impl Wanted {
-    fn new(values: &ArrayRef) -> Result<Wanted> {
+impl WantedValues {
+    fn new(values: &ArrayRef) -> Result<WantedValues> {
         let data_type = values.data_type().clone();
         let converter = RowConverter::new(vec![SortField::new(data_type.clone())])?;
         let mut places = HashMap::new();
@@ -192,14 +192,25 @@ impl Wanted {
         asked.iter().flatten().for_each(|&value| askers[value] += 1);
         let found = vec![Vec::new(); places.len()];
         let keys = Vec::new();
-        Ok(Wanted { converter, data_type, places, asked, askers, found, keys, count: 0, items: 0, bytes: 0 })
+        Ok(WantedValues {
+            converter,
+            data_type,
+            places,
+            asked,
+            askers,
+            found,
+            keys,
+            count: 0,
+            items: 0,
+            bytes: 0,
+        })
     }
 
     /// Searches all rows that the dictionary has.
     ///
     /// # Errors
     /// MEMORY_LIMIT_EXCEEDED if the answer would be too large for one block.
-    fn look_through(&mut self, asked: &Asked) -> Result<()> {
+    fn look_through(&mut self, asked: &ReverseCall) -> Result<()> {
         for batch in asked.dictionary.resident().map_err(Error::from)? {
             let batch = batch.map_err(Error::from)?;
             let values = &batch[asked.attribute.name().as_str()];

@@ -19,7 +19,7 @@ use granary_dict::Dictionary;
 /// Finds rows: NULL where the key is NULL, or the source lacks it.
 #[derive(Debug)]
 pub struct RowLookup {
-    dictionary: Shown,
+    dictionary: ShownDictionary,
     /// Places of the wanted columns in the dictionary's row, which begins with the key.
     places: Vec<usize>,
     row: Fields,
@@ -27,9 +27,9 @@ pub struct RowLookup {
 }
 
 /// A dictionary that can be shown and compared.
-struct Shown(Arc<Dictionary>);
+struct ShownDictionary(Arc<Dictionary>);
 
-impl std::fmt::Debug for Shown {
+impl std::fmt::Debug for ShownDictionary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0.definition().full_name())
     }
@@ -55,7 +55,7 @@ impl RowLookup {
         let row = fields.iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
         // Volatile: it must not run during planning, nor again where its rows are filtered.
         let signature = Signature::variadic_any(Volatility::Volatile);
-        Self { dictionary: Shown(dictionary), places, row, signature }
+        Self { dictionary: ShownDictionary(dictionary), places, row, signature }
     }
 }
 

@@ -114,7 +114,7 @@ impl HierarchyFunction {
                 format!("Argument 1 of function {shown} must be a constant string: the dictionary's name");
             Error::illegal_type(message)
         })?;
-        let dictionary = self.catalogue.dictionary(name)?;
+        let dictionary = self.catalogue.dictionary_shown_as(name)?;
         let structure = &dictionary.definition().structure;
         let full_name = dictionary.definition().full_name();
         if !matches!(structure.key, Key::Simple { .. }) {

@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// An open cache and what it may hold.
-pub(crate) struct Store {
+pub(crate) struct CacheStore {
     cache: Cache,
     /// The configured bound on entries; `None`: as many as fit.
     entries_max: Option<u64>,
@@ -30,12 +30,12 @@ pub(crate) struct Store {
     removed: AtomicBool,
 }
 
-impl Store {
+impl CacheStore {
     /// Opens what LAYOUT(..) says; `None` for layouts without a cache.
     ///
     /// # Errors
     /// `BAD_ARGUMENTS` if another dictionary has the same PATH, `PATH_ACCESS_DENIED` if it is not allowed.
-    pub fn open(definition: &Definition, environment: &Environment) -> Result<Option<Store>, DictError> {
+    pub fn open(definition: &Definition, environment: &Environment) -> Result<Option<CacheStore>, DictError> {
         let (mut options, entries_max) = match &definition.layout.kind {
             LayoutKind::Direct | LayoutKind::FullLoad(_) => return Ok(None),
             LayoutKind::Memory { cells, compression } => {
@@ -68,7 +68,7 @@ impl Store {
         let flash = options.flash.clone();
         let watermark = flash.as_ref().and_then(|flash| watermark(flash, definition));
         let cache = Cache::open(options).map_err(|error| unopened(definition, &error))?;
-        Ok(Some(Store { cache, entries_max, flash, watermark, removed: AtomicBool::new(false) }))
+        Ok(Some(CacheStore { cache, entries_max, flash, watermark, removed: AtomicBool::new(false) }))
     }
 
     /// Refuses sizes that do not fit together, and a PATH that is not allowed.

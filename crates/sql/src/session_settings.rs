@@ -9,7 +9,7 @@ const PARAMETER: &str = "param_";
 
 /// The database, settings and query parameters that USE and SET chose, or that came with one query.
 #[derive(Debug, Clone, Default)]
-pub struct Chosen {
+pub struct SessionSettings {
     /// The database of names without one; `None`: none was chosen.
     pub database: Option<String>,
     /// Each setting once.
@@ -18,10 +18,10 @@ pub struct Chosen {
     pub parameters: Parameters,
 }
 
-impl Chosen {
+impl SessionSettings {
     /// What SET chose. Names that begin with `param_` are parameters.
-    pub fn of(said: Settings) -> Chosen {
-        let mut chosen = Chosen::default();
+    pub fn of(said: Settings) -> SessionSettings {
+        let mut chosen = SessionSettings::default();
         for (name, value) in said {
             match name.strip_prefix(PARAMETER) {
                 Some(parameter) => drop(chosen.parameters.insert(parameter.to_owned(), value)),
@@ -32,7 +32,7 @@ impl Chosen {
     }
 
     /// Merges later choices in; they replace earlier ones of the same name.
-    pub fn take(&mut self, later: Chosen) {
+    pub fn take(&mut self, later: SessionSettings) {
         self.database = later.database.or(self.database.take());
         self.parameters.extend(later.parameters);
         for (name, value) in later.settings {
