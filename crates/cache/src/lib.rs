@@ -85,9 +85,9 @@ pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use error::{CodecError, Error};
 pub use granary_log::device::{Device, MemoryDevice, OpenDeviceError};
-#[doc(hidden)]
-pub use granary_log::sync_folder;
 pub use granary_log::{Engine, Found, GeometryError, OpenError};
+#[doc(hidden)]
+pub use granary_log::{UnpublishedFile, sync_folder};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
 pub use options::{Builder, FlashOptions, MemoryDivision, Options, PowerLoss};

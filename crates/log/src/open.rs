@@ -3,6 +3,7 @@
 use crate::commits::Commits;
 use crate::device::{Device, FileDevice, OpenDeviceError};
 use crate::error::OpenError;
+use crate::files::sync_folder;
 use crate::framing::{Framing, Source};
 use crate::geometry::Geometry;
 use crate::journal::{self, Journal};
@@ -14,16 +15,15 @@ use crate::partitions::{Partition, has_bytes, is_name_of_partition, state_files}
 use crate::recover::{self, Opened, Recovered};
 use crate::slots::{FifoSlots, SlotOrder, SlotTable, Slots};
 use crate::state::{
-    self, Identity, LastShutdown, Peeked, StateFile, StoredState, beside, new_memory_id, random_number,
+    self, Identity, LastShutdown, Peeked, StateFile, StoredState, new_memory_id, random_number, state_file_of,
 };
 use crate::sync::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::sync::{Condvar, Mutex, RwLock};
 use crate::synced::{Synced, unsynced_max};
 use crate::taking_over;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What lies where a log is to be made.
@@ -44,7 +44,7 @@ impl Options {
     /// An existing file cannot be read.
     pub fn found(&self, partitions: u64) -> io::Result<Found> {
         let has_data = has_bytes(&self.path)?;
-        let state = beside(&self.state_path, ".state");
+        let state = state_file_of(&self.state_path);
         let peeked = state::peek(&state)?;
         if peeked == Peeked::Nothing && has_data {
             return Ok(Found::Foreign(self.path.clone()));
@@ -75,25 +75,12 @@ pub fn set_geometry(options: &Options, geometry: &Geometry) -> Result<(), OpenEr
     let StoredState { shutdown, instance, salt, head, .. } =
         state.read(&options.geometry, options.fingerprint, options.depends_on);
     if shutdown != LastShutdown::Clean {
-        return Err(OpenError::Damaged { path: beside(&options.state_path, ".state") });
+        return Err(OpenError::Damaged { path: state_file_of(&options.state_path) });
     }
     let Options { fingerprint, depends_on, .. } = *options;
     let identity = Identity { geometry: *geometry, fingerprint, instance, salt, memory_id: 0, depends_on };
     let written = state.write(&identity, LastShutdown::Clean, head);
     written.map_err(|source| OpenError::State { path: options.state_path.clone(), source })
-}
-
-/// Makes the names in the folder of a file survive a loss of power.
-///
-/// # Errors
-/// The folder cannot be opened or synced.
-pub fn sync_folder(file: &Path) -> io::Result<()> {
-    File::open(folder_of(file))?.sync_all()
-}
-
-/// The folder of a file; the current folder for a bare name.
-pub fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl<F: Framing> Log<F> {
@@ -203,7 +190,7 @@ impl<F: Framing> Log<F> {
         let state_error = |source| OpenError::State { path: state_path.clone(), source };
         let read = state.read(&geometry, fingerprint, depends_on);
         if matches!(crash_policy, CrashPolicy::Keep(_)) && read.shutdown == LastShutdown::Unknown {
-            return Err(OpenError::Damaged { path: beside(state_path, ".state") });
+            return Err(OpenError::Damaged { path: state_file_of(state_path) });
         }
         let mut known = Some(read).filter(|known| known.salt == salt).unwrap_or(StoredState::NOTHING);
         if known.shutdown == LastShutdown::PowerLoss && *crash_policy == CrashPolicy::StartEmpty {
@@ -302,7 +289,7 @@ impl<F: Framing> Log<F> {
                     let is_missed =
                         |newest| is_beyond(newest) && newest > recover::newest_begun(&framing, &source);
                     if newest_of(instance).is_some_and(is_missed) {
-                        return Err(OpenError::Older { path: beside(state_path, ".state") });
+                        return Err(OpenError::Older { path: state_file_of(state_path) });
                     }
                     if shutdown != LastShutdown::Clean || head > known_head {
                         // No number is used twice, even if the last process had begun a segment with it. If the log is
@@ -313,7 +300,7 @@ impl<F: Framing> Log<F> {
             }
         }
         if newest_of(instance).is_some_and(|newest| newest > head) {
-            return Err(OpenError::Older { path: beside(state_path, ".state") });
+            return Err(OpenError::Older { path: state_file_of(state_path) });
         }
         // Lost entries stay in the journal until the consumer has appended them as deletions.
         let entries = recovered.lost.values().flatten().copied().collect();

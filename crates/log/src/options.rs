@@ -5,7 +5,7 @@ use crate::error::OpenError;
 use crate::geometry::Geometry;
 use crate::shared_memory::SharedMemory;
 use crate::slots::SlotOrder;
-use crate::state::{StateFile, beside};
+use crate::state::{StateFile, state_file_of};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ pub struct Newest {
 impl Options {
     /// The right to the log.
     pub(crate) fn lock(&self) -> Result<StateFile, OpenError> {
-        StateFile::open(&beside(&self.state_path, ".state"))
+        StateFile::open(&state_file_of(&self.state_path))
             .map_err(|source| OpenError::State { path: self.state_path.clone(), source })?
             .map_err(|_| OpenError::InUse { path: self.path.clone() })
     }

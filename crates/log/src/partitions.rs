@@ -6,6 +6,7 @@
 
 use crate::device::{Device, SharedDevice};
 use crate::error::OpenError;
+use crate::files::with_suffix;
 use crate::framing::Framing;
 use crate::journal;
 use crate::limits::PARTITIONS_MAX;
@@ -13,7 +14,7 @@ use crate::lock::{Lock, lock};
 use crate::log::Log;
 use crate::options::Options;
 use crate::recover::Opened;
-use crate::state::{self, LastShutdown, Peeked, StateFile, beside, random_number};
+use crate::state::{self, LastShutdown, Peeked, StateFile, random_number, state_file_of};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,7 @@ fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
     for i in first.max(1)..PARTITIONS_MAX {
         let state_path = path_of(&options.state_path, i);
         let error = |source| OpenError::State { path: state_path.clone(), source };
-        let state = beside(&state_path, ".state");
+        let state = state_file_of(&state_path);
         // A file of that name that is no state is not ours.
         if matches!(state::peek(&state).map_err(error)?, Peeked::Nothing | Peeked::Foreign) {
             continue;
@@ -111,7 +112,7 @@ pub fn is_name_of_partition(path: &Path) -> bool {
 fn path_of(state_path: &Path, partition: u64) -> PathBuf {
     match partition {
         0 => state_path.to_owned(),
-        i => beside(state_path, &format!(".partition.{i}")),
+        i => with_suffix(state_path, &format!(".partition.{i}")),
     }
 }
 
@@ -119,7 +120,7 @@ fn path_of(state_path: &Path, partition: u64) -> PathBuf {
 pub fn state_files(state_path: &Path, partitions: u64) -> Vec<PathBuf> {
     let of = |i| {
         let path = path_of(state_path, i);
-        let state = beside(&path, ".state");
+        let state = state_file_of(&path);
         std::iter::once(state).chain(journal::paths(&path))
     };
     (0..partitions).flat_map(of).collect()
@@ -171,7 +172,7 @@ pub fn is_any_open(state_path: &Path, partitions: u64) -> io::Result<bool> {
 fn states(state_path: &Path, partitions: u64) -> io::Result<Vec<(PathBuf, File)>> {
     let mut states = Vec::new();
     for i in 0..partitions {
-        let path = beside(&path_of(state_path, i), ".state");
+        let path = state_file_of(&path_of(state_path, i));
         match File::options().read(true).write(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => states.push((path, opened?)),
@@ -186,7 +187,7 @@ impl Options {
     pub(crate) fn foreign_beside(&self, partitions: u64) -> io::Result<Option<PathBuf>> {
         for i in 0..partitions {
             let path = path_of(&self.state_path, i);
-            let state = beside(&path, ".state");
+            let state = state_file_of(&path);
             let foreign = match state::peek(&state)? {
                 Peeked::Foreign => Some(state),
                 Peeked::Nothing => {

@@ -15,6 +15,7 @@
 //! | 88..96 | salt: a number that the consumer's summary entries depend on; kept as long as the content |
 //! | 96..104 | number of the consumer's file that the content depends on; missing: it depends on none |
 
+use crate::files::with_suffix;
 use crate::geometry::Geometry;
 use crate::lock::{Lock, lock};
 use std::cell::Cell;
@@ -34,11 +35,9 @@ pub(crate) const SIZE_MAX: usize = SIZE + 8;
 /// Marks a clean stop. No shared memory has this number, or 0.
 const CLEAN: u64 = 1;
 
-/// The path with `suffix` behind its name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
+/// The state file of the log whose files' names begin with `state_path`.
+pub(crate) fn state_file_of(state_path: &Path) -> PathBuf {
+    with_suffix(state_path, ".state")
 }
 
 /// How the previous process left the log.
@@ -114,7 +113,7 @@ impl StateFile {
     #[cfg(test)]
     pub fn fail(&mut self, state_path: &Path, fails: bool) {
         let mut options = OpenOptions::new();
-        let path = beside(state_path, ".state");
+        let path = state_file_of(state_path);
         self.file = options.read(true).write(!fails).open(path).expect("it is there");
     }
 
@@ -312,16 +311,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<State> {
 }
 
 /// The kernel's boot id, zeros where it has none (then a kill cannot be told from a power loss).
-fn boot_id() -> [u8; 16] {
+pub fn boot_id() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: Vec<u8> = text.bytes().filter_map(|c| (c as char).to_digit(16)).map(|d| d as u8).collect();
-    let mut id = [0; 16];
-    if digits.len() == 32 {
-        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = pair[0] << 4 | pair[1];
-        }
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    match digits.len() {
+        32 => u128::from_str_radix(&digits, 16).expect("32 digits").to_be_bytes(),
+        _ => [0; 16],
     }
-    id
 }
 
 /// A number for shared memory that no earlier one had.
