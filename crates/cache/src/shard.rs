@@ -47,7 +47,7 @@ pub(crate) fn point(
     taken_over: &AtomicU64,
 ) -> Option<Pointed> {
     // A chunk longer than a very small file overwrites its own beginning.
-    if !flash.log.keeps(placed.sequence) {
+    if !flash.log.may_index(placed.sequence) {
         flash.note_unindexed();
         return None;
     }

@@ -20,7 +20,7 @@ impl<F: Framing> Log<F> {
     /// after a loss of power, synced.
     pub fn newest_safe(&self) -> u64 {
         match self.synced.is_active() {
-            true => self.synced.on_record.load(Ordering::Acquire),
+            true => self.synced.durable_sequence.load(Ordering::Acquire),
             false => self.read_buffers().newest_written(),
         }
     }
@@ -29,7 +29,7 @@ impl<F: Framing> Log<F> {
     /// calls it.
     pub(crate) fn sync_before(&self, sequence: u64) {
         let synced = &self.synced;
-        let until = synced.on_record.load(Ordering::Acquire) + unsynced_max(&self.geometry);
+        let until = synced.durable_sequence.load(Ordering::Acquire) + unsynced_max(&self.geometry);
         if !synced.is_active() || sequence <= until {
             return;
         }
@@ -43,7 +43,7 @@ impl<F: Framing> Log<F> {
             }
         });
         match recorded {
-            Ok(()) => drop(synced.on_record.fetch_max(written, Ordering::AcqRel)),
+            Ok(()) => drop(synced.durable_sequence.fetch_max(written, Ordering::AcqRel)),
             Err(error) => drop(self.invalidate_content(&error)),
         }
     }

@@ -145,12 +145,12 @@ impl StateFile {
 
     /// Whether the file holds bytes that are no valid state.
     pub fn is_damaged(&self) -> bool {
-        !self.has_content() && !is_void(&self.file).unwrap_or(false)
+        !self.has_content() && !is_blank(&self.file).unwrap_or(false)
     }
 
     /// Whether the content was given up, while the log was open or by a loss of power.
-    pub fn was_given_up(&self) -> bool {
-        self.file.metadata().is_ok_and(|file| file.len() > 0) && is_void(&self.file).unwrap_or(false)
+    pub fn was_invalidated(&self) -> bool {
+        self.file.metadata().is_ok_and(|file| file.len() > 0) && is_blank(&self.file).unwrap_or(false)
     }
 
     /// Records that everything up to segment `head` is on the device, and whether the log is open or was stopped
@@ -171,14 +171,14 @@ impl StateFile {
     }
 
     /// Like [`invalidate`](Self::invalidate), for a file that may hold no valid state already.
-    pub fn give_up(&self) -> io::Result<()> {
+    pub fn invalidate_if_any(&self) -> io::Result<()> {
         if self.has_content() { self.invalidate() } else { Ok(()) }
     }
 
     /// Makes the next open start empty, whatever happens.
     pub fn invalidate(&self) -> io::Result<()> {
         if !self.is_invalidated.get() {
-            void(&self.file)?;
+            invalidate_file(&self.file)?;
             self.is_invalidated.set(true);
         }
         Ok(())
@@ -187,7 +187,7 @@ impl StateFile {
 
 /// Makes a state file void. It keeps its space, so that a clean stop can write it on a full device; if it cannot be
 /// overwritten, it is truncated, which needs no space.
-pub(crate) fn void(file: &File) -> io::Result<()> {
+pub(crate) fn invalidate_file(file: &File) -> io::Result<()> {
     let len = file.metadata()?.len().min(SIZE_MAX as u64) as usize;
     let in_place = file.write_all_at(&[0; SIZE_MAX][..len], 0).and_then(|()| file.sync_data());
     in_place.or_else(|_| {
@@ -196,8 +196,8 @@ pub(crate) fn void(file: &File) -> io::Result<()> {
     })
 }
 
-/// Whether a state file is new or as [`void`] leaves it.
-pub(crate) fn is_void(file: &File) -> io::Result<bool> {
+/// Whether a state file is new or as [`invalidate_file`] leaves it.
+pub(crate) fn is_blank(file: &File) -> io::Result<bool> {
     let mut bytes = [0; SIZE_MAX];
     let read = file.read_at(&mut bytes, 0)?;
     Ok(bytes[..read].iter().all(|byte| *byte == 0))

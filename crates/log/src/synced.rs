@@ -11,7 +11,7 @@ pub(crate) struct Synced {
     /// Whether the log is served after a loss of power, with the help of its journal ([`CrashPolicy::ServeOlder`]).
     pub serves_older: bool,
     /// The state file says that all segments up to this one are synced.
-    pub on_record: AtomicU64,
+    pub durable_sequence: AtomicU64,
     /// The journal is unreliable, or a sync failed: the state file must be void from here on. Set under the lock of the
     /// state file.
     pub has_failed: AtomicBool,
@@ -32,7 +32,7 @@ impl Synced {
         let serves_older = crash_policy == CrashPolicy::ServeOlder;
         Self {
             serves_older,
-            on_record: head.into(),
+            durable_sequence: head.into(),
             has_failed: false.into(),
             is_invalidated: false.into(),
             must_invalidate: false.into(),

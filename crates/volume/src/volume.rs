@@ -14,7 +14,8 @@ use crate::unfinished::{Resize, finish_resize, present};
 use crate::write::Patience;
 use granary_log::device::Device;
 use granary_log::{
-    Consumer, CrashPolicy, Extent, Io, Log, Newest, OnWriteError, OpenError, Opened, Options, sync_folder,
+    Consumer, CrashPolicy, Extent, Io, Log, NewestKnown, OnWriteError, OpenError, Opened, Options,
+    sync_folder,
 };
 use std::io;
 use std::ops::Range;
@@ -114,7 +115,7 @@ impl Volume {
         files: Files,
         config: Config,
         hold: Arc<Hold>,
-        open: impl FnOnce(Blocks, Option<Newest>) -> Result<Opened<Blocks>, Error>,
+        open: impl FnOnce(Blocks, Option<NewestKnown>) -> Result<Opened<Blocks>, Error>,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
         let path = files.checkpoint();
@@ -143,7 +144,8 @@ impl Volume {
                 Some(header)
             }
         };
-        let newest = header.map(|header| Newest { instance: header.instance, sequence: header.sequence });
+        let newest =
+            header.map(|header| NewestKnown { instance: header.instance, sequence: header.sequence });
         let (log, recovered) = open(framing.clone(), newest)?;
         if header.is_some_and(|header| header.instance != log.instance()) {
             return Err(damaged("it is the map of another volume"));

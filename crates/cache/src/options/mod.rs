@@ -217,7 +217,7 @@ impl FlashOptions {
     /// # Errors
     /// The cache is open, or the operating system refuses.
     pub fn void(path: &Path) -> Result<bool, OpenError> {
-        granary_log::void_closed(path, PARTITIONS_MAX)
+        granary_log::invalidate_closed(path, PARTITIONS_MAX)
     }
 
     /// Removes the files of a cache with these options. If it is open, it goes on with the unlinked files. A kill
@@ -228,7 +228,7 @@ impl FlashOptions {
     pub fn remove_files(&self) -> Result<(), OpenError> {
         let error = |path: &Path, source| OpenError::State { path: path.to_owned(), source };
         // Without its journal the content would have deleted entries again.
-        granary_log::void(&self.log_options()?.state_path, self.partitions)
+        granary_log::invalidate(&self.log_options()?.state_path, self.partitions)
             .map_err(|source| error(&self.path, source))?;
         let mut files = self.files()?;
         let state_path = self.state_path.as_deref().unwrap_or(&self.path);

@@ -168,7 +168,7 @@ impl Shared {
         if !dram_first.admitter.lock().expect("no panic under the lock").writes() {
             return;
         }
-        flash.log.reclaim_no_more_ahead();
+        flash.log.stop_reclaiming_ahead();
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (saved, evicted) = (get(&self.counters.admitted), get(&self.counters.evicted_flash));
         // Hot entries of reused segments come back to RAM, also to shards that were saved before.

@@ -191,7 +191,7 @@ impl Shared {
                 // The RAM tier's entries are on flash, too, or need not outlive a stop.
                 flash.log.stop()?;
                 self.arena.iter().for_each(|arena| arena.remove());
-                return flash.log.check_whole();
+                return flash.log.check_no_gap();
             }
             // If the device refuses, the next attempt will fail.
             let _ = flash.log.flush();
