@@ -165,6 +165,38 @@ impl Engine {
         }
     }
 
+    pub(super) fn meta_delete(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
+        let Engine { shared, context, .. } = self;
+        let (key, begin) = (shared.store.key(&meta.key), out.len());
+        let deleted = shared
+            .store
+            .change(context, key, now, |looked, hand| commands::meta_delete(meta, looked, hand, out));
+        let Ok(found) = deleted else {
+            out.truncate(begin);
+            return reply::line(out, reply::NO_ROOM);
+        };
+        count_delete(self.counters(), found);
+    }
+
+    pub(super) fn meta_arithmetic(
+        &mut self,
+        meta: &Meta<'_>,
+        direction: Direction,
+        now: u32,
+        out: &mut Vec<u8>,
+    ) {
+        let Engine { shared, context, .. } = self;
+        let (key, begin) = (shared.store.key(&meta.key), out.len());
+        let counted = shared.store.change(context, key, now, |looked, hand| {
+            commands::meta_arithmetic(meta, direction, looked, hand, out)
+        });
+        let Ok(found) = counted else {
+            out.truncate(begin);
+            return reply::line(out, reply::NO_ROOM_TO_COUNT);
+        };
+        count_arithmetic(self.counters(), direction, found);
+    }
+
     pub(super) fn debug(&mut self, key: &[u8], now: u32, out: &mut Vec<u8>) {
         let Engine { shared, context, .. } = self;
         let hashed = shared.store.key(key);
@@ -181,6 +213,11 @@ impl Engine {
     }
 }
 
+pub(super) fn count_delete(counters: &Counters, found: bool) {
+    counters.delete_hits.add(u64::from(found));
+    counters.delete_misses.add(u64::from(!found));
+}
+
 fn count_put(counters: &Counters, mode: Mode, stored: StoreOutcome) {
     counters.cmd_set.add(1);
     counters.total_items.add(u64::from(stored == StoreOutcome::Stored));
@@ -194,7 +231,7 @@ fn count_put(counters: &Counters, mode: Mode, stored: StoreOutcome) {
     }
 }
 
-pub(super) fn count_arithmetic(counters: &Counters, direction: Direction, found: bool) {
+fn count_arithmetic(counters: &Counters, direction: Direction, found: bool) {
     match (direction, found) {
         (Direction::Up, true) => counters.incr_hits.add(1),
         (Direction::Up, false) => counters.incr_misses.add(1),
