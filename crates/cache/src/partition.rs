@@ -17,9 +17,9 @@ use crate::shard_index::ShardIndex;
 use crate::shared::Shared;
 use crate::stats::{Counters, Stats};
 use granary_log::Geometry;
-use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use granary_log::sync::sync::{Arc, Mutex};
+use granary_log::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::thread::{self, JoinHandle};
+use granary_log::sync::{Arc, Mutex};
 use std::io;
 use std::time::Instant;
 

@@ -6,7 +6,7 @@ use crate::key::Key;
 use crate::memory::{Memory, Stored};
 use crate::shard_index::{LookAlikes, Pointed, ShardIndex};
 use crate::stats::{Counters, add};
-use granary_log::sync::sync::atomic::AtomicU64;
+use granary_log::sync::atomic::AtomicU64;
 
 /// The state in RAM of one shard's keys: index and RAM tier change together.
 pub(crate) struct Shard {

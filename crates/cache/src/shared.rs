@@ -13,8 +13,8 @@ use crate::memory::shared::Arena;
 use crate::memory::{EntryState, Eviction, Memory, Pool, ShrinkTarget, Spare, Which};
 use crate::shard::Shard;
 use crate::stats::Counters;
-use granary_log::sync::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
+use granary_log::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use granary_log::sync::{Arc, Mutex, MutexGuard};
 
 /// One partition: shards over one log.
 pub(crate) struct Shared {

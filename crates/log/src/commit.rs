@@ -3,8 +3,8 @@
 use crate::commits::{Covered, Durability, Failure};
 use crate::framing::Framing;
 use crate::log::Log;
-use crate::sync::sync::Arc;
-use crate::sync::sync::atomic::Ordering;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
 use std::io;
 
 impl<F: Framing> Log<F> {

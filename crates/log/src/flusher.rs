@@ -5,8 +5,8 @@ use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX, WRITE_AGAIN_AFTER}
 use crate::log::{Consumer, FlushRequests, Log, OnWriteError};
 use crate::segment::Segment;
 use crate::slots::FifoSlots;
-use crate::sync::sync::Arc;
-use crate::sync::sync::atomic::Ordering;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
 use std::io;
 use std::ops::Range;
 

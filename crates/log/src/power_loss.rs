@@ -3,7 +3,7 @@
 use crate::framing::Framing;
 use crate::log::Log;
 use crate::state::LastShutdown;
-use crate::sync::sync::atomic::Ordering;
+use crate::sync::atomic::Ordering;
 use crate::synced::{Synced, unsynced_max};
 use std::fs::File;
 use std::io;

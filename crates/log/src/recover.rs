@@ -7,7 +7,7 @@ use crate::limits::{
     READ_BY_THREAD_BYTES_MIN, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WIPE_TRIES_MAX, WRITE_QUEUE_BYTES_MAX,
 };
 use crate::parallel::each_in_parallel;
-use crate::sync::sync::Mutex;
+use crate::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 

@@ -1,8 +1,8 @@
 //! Which slot of the device each segment lies in.
 
 use crate::geometry::Geometry;
-use crate::sync::sync::Mutex;
-use crate::sync::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::collections::VecDeque;
 
 /// How slots are chosen for segments.
@@ -65,7 +65,7 @@ impl SlotTable {
         Self { sequences, free: Mutex::new(free), count, reserved }
     }
 
-    fn lock(&self) -> crate::sync::sync::MutexGuard<'_, VecDeque<u64>> {
+    fn lock(&self) -> crate::sync::MutexGuard<'_, VecDeque<u64>> {
         self.free.lock().expect("no panic under the lock")
     }
 

@@ -17,8 +17,8 @@ use crate::slots::{SlotOrder, Slots};
 use crate::state::{
     Identity, LastShutdown, StateFile, StoredState, new_memory_id, random_number, state_file_of,
 };
-use crate::sync::sync::atomic::{AtomicBool, AtomicU64};
-use crate::sync::sync::{Condvar, Mutex, RwLock};
+use crate::sync::atomic::{AtomicBool, AtomicU64};
+use crate::sync::{Condvar, Mutex, RwLock};
 use crate::synced::{Synced, unsynced_max};
 use crate::taking_over;
 use std::collections::VecDeque;

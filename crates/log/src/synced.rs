@@ -3,8 +3,8 @@
 use crate::geometry::Geometry;
 use crate::limits::UNSYNCED_BYTES_MAX;
 use crate::options::CrashPolicy;
-use crate::sync::sync::Mutex;
-use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How much of the log survives a loss of power.
 pub(crate) struct Synced {

@@ -6,8 +6,8 @@ use crate::log::{Log, WriterState};
 use crate::segment::Segment;
 use crate::slots::Purpose;
 use crate::state::{LastShutdown, random_number};
-use crate::sync::sync::atomic::Ordering;
-use crate::sync::sync::{Arc, MutexGuard};
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, MutexGuard};
 use std::io;
 
 /// The right to append.

@@ -1,6 +1,6 @@
 //! Values being read from the device for a task.
 
-use granary_log::sync::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use granary_log::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};

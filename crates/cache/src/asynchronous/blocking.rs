@@ -4,7 +4,7 @@ use super::AsyncCache;
 use super::hidden::Hidden;
 use crate::error::Error;
 use crate::typed::TypedCache;
-use granary_log::sync::sync::{Arc, Mutex, PoisonError};
+use granary_log::sync::{Arc, Mutex, PoisonError};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Poll, Waker};

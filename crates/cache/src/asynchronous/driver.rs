@@ -5,7 +5,7 @@ use crate::cache::Cache;
 use crate::drive::Pending;
 use crate::lookup::Outcome;
 use crate::single::now;
-use granary_log::sync::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use granary_log::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::collections::HashMap;

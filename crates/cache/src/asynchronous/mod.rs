@@ -15,7 +15,7 @@ use crate::single::{now, with_io};
 use crate::typed::{Decode, Encode, Plain, TypedCache, key_bytes, keys_to_vecs, to_vec};
 use batch::Values;
 use driver::{Driver, Request};
-use granary_log::sync::sync::Arc;
+use granary_log::sync::Arc;
 use hidden::Hidden;
 use std::fmt;
 use std::time::Duration;

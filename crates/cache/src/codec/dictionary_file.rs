@@ -5,7 +5,7 @@
 
 use super::version::Version;
 use crate::limits::DICTIONARY_BYTES_MAX;
-use granary_log::sync::sync::Arc;
+use granary_log::sync::Arc;
 use granary_log::{UnpublishedFile, with_suffix};
 
 use std::fs::File;

@@ -28,7 +28,7 @@ use crate::key::Key;
 use crate::shared::Shared;
 use crate::stats::add;
 use answers::Delivered;
-use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
+use granary_log::sync::atomic::{AtomicBool, Ordering};
 use outcome::{Counts, Tier};
 
 /// One thread's lookup of a batch.

@@ -16,7 +16,7 @@ use crate::memory::Pool;
 use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
 use granary_log::device::Space;
-use granary_log::sync::sync::atomic::AtomicU64;
+use granary_log::sync::atomic::AtomicU64;
 use granary_log::{CrashPolicy, Found, Geometry, OpenError, SlotOrder, folder_of, with_suffix};
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -11,7 +11,7 @@ use crate::memory::EntryState;
 use crate::record::{EntryRecord, Record, newest_entries, parse};
 use crate::shared::Shared;
 use crate::stats::add;
-use granary_log::sync::sync::atomic::Ordering;
+use granary_log::sync::atomic::Ordering;
 use granary_log::{AlignedBuffer, Engine, Extent};
 
 impl Shared {

@@ -17,7 +17,7 @@ use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::Recovered;
 use granary_log::parallel::each_in_parallel;
-use granary_log::sync::sync::Mutex;
+use granary_log::sync::Mutex;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 

@@ -16,7 +16,7 @@ use crate::memory::{EntryState, Eviction};
 use crate::shard::Shard;
 use crate::shared::Shared;
 use crate::stats::add;
-use granary_log::sync::sync::atomic::Ordering;
+use granary_log::sync::atomic::Ordering;
 
 impl Shared {
     /// Keeps entries in RAM; `refused` is called for those that are not kept.

@@ -18,7 +18,7 @@ use crate::shard_index::{LookAlikes, ShardIndex};
 use crate::shared::Shared;
 use crate::stats::{Counters, add};
 use granary_log::Writer;
-use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
+use granary_log::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Whether the policy is asked about entries that leave RAM.

@@ -11,7 +11,7 @@ use crate::shard::{Shard, point};
 use crate::shard_index::LookAlikes;
 use crate::shared::Shared;
 use crate::stats::add;
-use granary_log::sync::sync::Mutex;
+use granary_log::sync::Mutex;
 use std::ops::Range;
 
 impl Shared {

@@ -11,7 +11,7 @@ use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
 use crate::lookup::{ArrivedBlock, FalsePositive, LongEntry, Lookup, Outcome, Probe, ReadBlocks, Scratch};
 use crate::shared::Shared;
 use granary_log::Extent;
-use granary_log::sync::sync::atomic::AtomicBool;
+use granary_log::sync::atomic::AtomicBool;
 
 /// Handles completed reads of one partition.
 pub(super) struct Arriving<'a> {
