@@ -3,7 +3,7 @@
 //! A partition is a cache of its own: index, RAM tier, policy and a part of the file. Block numbers in the index are
 //! relative to the partition, so they take fewer bits.
 
-use crate::codec::{self, Codec, Compression, Encoded, OwnCodecs, StoredValue};
+use crate::codec::{Codec, Encoded, OwnCodecs, StoredValue};
 use crate::drive::{self, Helpers, Io, Pending};
 use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
@@ -12,6 +12,7 @@ use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{PATIENCE_MAX, PUT_CHUNK};
 use crate::lookup::Outcome;
 use crate::making::MakingFlights;
+use crate::opening::Opening;
 use crate::options::{Builder, Options};
 use crate::partition::Partition;
 use crate::record::HEADER_SIZE_MAX;
@@ -80,40 +81,13 @@ impl Cache {
         options: &Options,
         open: impl FnOnce(&granary_log::Options) -> Result<Vec<Opened<Records>>, OpenError>,
     ) -> Result<Cache, OpenError> {
-        let flash = options.flash.as_ref().expect("a cache on flash");
-        let mut log_options = flash.log_options()?;
-        let dictionaries = codec::path_of(&log_options.state_path);
-        let dictionaries_error = |source| OpenError::State { path: dictionaries.clone(), source };
-        let compresses = options.compression != Compression::None;
-        if compresses && codec::is_foreign(&dictionaries).map_err(dictionaries_error)? {
-            return Err(OpenError::Foreign { path: dictionaries });
-        }
-        let (number, is_made) =
-            codec::file_number(&dictionaries, options.compression).map_err(dictionaries_error)?;
-        log_options.depends_on = number;
-        let claims = options.claims(&log_options)?;
-        log_options.shared_memory = claims.shared_memory();
-        let logs = match open(&log_options) {
-            Ok(logs) => logs,
-            Err(error) => {
-                claims.abandon();
-                // Who has the cache open may have taken the file for its own.
-                if is_made && !matches!(error, OpenError::InUse { .. }) {
-                    let _ = std::fs::remove_file(&dictionaries);
-                }
-                return Err(error);
-            }
-        };
-        // Only now does this cache hold the lock on its files.
-        let number = log_options.depends_on;
-        let codecs = OwnCodecs::open(options.compression, &options.applications, &dictionaries, number)
-            .map_err(dictionaries_error)?;
-        let path = flash.path.clone();
+        let (logs, claims, codecs) = Opening::new(options)?.open_logs(open)?;
         let options = options.of_partition();
         let start = |((log, recovered), claim)| {
             Partition::start(&options, log, recovered, claim, Arc::clone(&codecs))
         };
         let partitions: io::Result<_> = logs.into_iter().zip(claims.into_files()).map(start).collect();
+        let path = options.flash.map(|flash| flash.path).unwrap_or_default();
         let partitions = partitions.map_err(|source| OpenError::Thread { path: path.clone(), source })?;
         Ok(Self::of(partitions, codecs, path))
     }

@@ -54,6 +54,7 @@ pub mod limits;
 mod lookup;
 mod making;
 mod memory;
+mod opening;
 mod options;
 mod partition;
 mod policy;
