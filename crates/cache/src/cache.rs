@@ -124,7 +124,7 @@ impl Cache {
         now: u32,
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        self.each_part(keys, Key::hash, |partition, keys, rows| {
+        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
             drive::get_many(&partition.shared, io, keys, now, |i, outcome| sink(rows.of(i), outcome));
         });
     }
@@ -138,7 +138,7 @@ impl Cache {
         now: u32,
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        self.each_part(keys, Key::hash, |partition, keys, rows| {
+        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
             let sink = |i, outcome: Outcome<'_>| sink(rows.of(i), outcome);
             drive::get_many_in_memory(&partition.shared, io, keys, now, sink);
         });
@@ -160,7 +160,7 @@ impl Cache {
         now: u32,
         mut sinks: [S; 2],
     ) {
-        self.each_part(keys, Key::hash, |partition, keys, rows| {
+        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
             let sinks = sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
             drive::get_many_parallel(&partition.shared, io, keys, now, sinks);
         });
@@ -177,7 +177,7 @@ impl Cache {
         mut ticket: impl FnMut(usize) -> u64,
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        self.each_part(keys, Key::hash, |partition, keys, rows| {
+        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
             let (ticket, sink) =
                 (|i| ticket(rows.of(i)), |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
             drive::begin_many(&partition.shared, pending, keys, now, ticket, sink);
@@ -263,7 +263,7 @@ impl Cache {
     }
 
     fn put_stored(&self, entries: &[StoredEntry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
-        self.each_part(
+        self.for_each_partition(
             entries,
             |entry| entry.key.hash(),
             |partition, entries, rows| partition.shared.put_many(entries, |i, why| refused(rows.of(i), why)),
@@ -299,8 +299,8 @@ impl Cache {
             if rest.is_empty() {
                 return None;
             }
-            let batch = first..first + self.fitting(rest);
-            self.each_part(
+            let batch = first..first + self.prefix_that_fits(rest);
+            self.for_each_partition(
                 &entries[batch.clone()],
                 |entry| entry.key.hash(),
                 |partition, _, _| partition.wait_for_room(deadline),
@@ -311,7 +311,7 @@ impl Cache {
     }
 
     /// The number of leading entries that fit half a write buffer; at least one.
-    fn fitting(&self, entries: &[Entry<'_>]) -> usize {
+    fn prefix_that_fits(&self, entries: &[Entry<'_>]) -> usize {
         let Some(geometry) = self.partitions[0].geometry() else { return entries.len() };
         let mut bytes = 0;
         let fits = |entry: &&Entry<'_>| {
@@ -340,7 +340,7 @@ impl Cache {
     }
 
     fn delete_stored(&self, keys: &[Key<'_>]) {
-        self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
+        self.for_each_partition(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
     }
 
     /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and with
@@ -443,7 +443,7 @@ impl Cache {
     }
 
     /// Divides a batch: calls `each` with a partition, its items in the order of the batch, and their places.
-    fn each_part<T: Copy>(
+    fn for_each_partition<T: Copy>(
         &self,
         batch: &[T],
         hash: impl Fn(&T) -> KeyHash,

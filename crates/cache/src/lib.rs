@@ -57,6 +57,7 @@ mod memory;
 mod opening;
 mod options;
 mod partition;
+mod partition_state;
 mod policy;
 mod prefetch;
 mod reclaim;
@@ -65,7 +66,6 @@ mod recover;
 mod scan;
 mod shard;
 mod shard_index;
-mod shared;
 mod single;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 #[path = "../../log/tests/common/skip.rs"]

@@ -11,10 +11,10 @@ use crate::limits::SHARDS;
 use crate::memory::shared::{Arena, PartitionMemory};
 use crate::memory::{Memory, Pool, Role};
 use crate::options::Options;
+use crate::partition_state::PartitionState;
 use crate::policy;
 use crate::shard::Shard;
 use crate::shard_index::ShardIndex;
-use crate::shared::Shared;
 use crate::stats::{Counters, Stats};
 use granary_log::Geometry;
 use granary_log::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use std::time::Instant;
 
 /// A partition, which is a cache of its own. Dropping it stops it cleanly.
 pub(crate) struct Partition {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<PartitionState>,
     flusher: Option<JoinHandle<()>>,
     evictor: Option<JoinHandle<()>>,
 }
@@ -40,8 +40,8 @@ impl Partition {
     }
 
     /// A partition whose threads are not started.
-    fn of(shared: Arc<Shared>) -> Self {
-        let user: Arc<dyn VersionUser> = Arc::<Shared>::clone(&shared);
+    fn of(shared: Arc<PartitionState>) -> Self {
+        let user: Arc<dyn VersionUser> = Arc::<PartitionState>::clone(&shared);
         shared.codecs.add_user(Arc::downgrade(&user));
         Self { shared, flusher: None, evictor: None }
     }
@@ -53,7 +53,7 @@ impl Partition {
         hasher: KeyHasher,
         arena: Option<std::sync::Arc<Arena>>,
         codecs: Arc<Codecs>,
-    ) -> Shared {
+    ) -> PartitionState {
         let pool = Pool::new(options.memory_bytes, options.memory_entries);
         let entries = options.entries_of_shard();
         // DRAM first, entries may be in RAM only, and the evictor needs all of the RAM.
@@ -71,7 +71,7 @@ impl Partition {
             let memory = Memory::new(pool, entries, role, hasher, number, arena.clone());
             Mutex::new(Shard { index: ShardIndex::new(capacity), memory })
         };
-        Shared {
+        PartitionState {
             shards: (0..SHARDS).map(shard).collect(),
             flash,
             memory_bytes: options.memory_bytes,

@@ -4,12 +4,12 @@ mod missing;
 
 use crate::framing::{Blocks, Entry, Summary, checksum, content_hash};
 use crate::map::{Place, mapped};
-use crate::shared::{Shared, SlotUse};
+use crate::running::{Running, SlotUse};
 use granary_log::{AlignedBuffer, Recovered};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-impl Shared {
+impl Running {
     /// Replays the log's changes since the checkpoint, and counts live blocks. `progress` is called with segments:
     /// done, all. Returns whether the log refers to blocks that never reached the device, or has missing or unsealed
     /// segments.

@@ -9,7 +9,7 @@ use crate::hold::Hold;
 use crate::limits::CHECKSUM_BYTES;
 use crate::map::Map;
 use crate::read::{BlockCheck, Located, Stored};
-use crate::shared::{Shared, Slot, Wake};
+use crate::running::{Running, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::unfinished::{Resize, finish_resize, present};
 use crate::write::Patience;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// A completed [`commit`](Self::commit) covers all writes that were completed before it. Without one, what a loss of
 /// power leaves of a block is the old or the new content, never a mixture.
 pub struct Volume {
-    shared: Arc<Shared>,
+    shared: Arc<Running>,
     committer: Committer,
     threads: Vec<JoinHandle<()>>,
 }
@@ -100,7 +100,7 @@ fn check_recovered(
     if framing.faults.unreadable.load(Ordering::Acquire) > 0 {
         // An unreadable segment may have the newest version of a block, and its slot must not count as free.
         let path = config.log_path(files);
-        return Err(Error::io("read the summaries of", &path)(crate::shared::damaged()));
+        return Err(Error::io("read the summaries of", &path)(crate::running::damaged()));
     }
     if let segment @ 1.. = framing.faults.damaged.load(Ordering::Acquire) {
         let reason = format!(
@@ -196,7 +196,7 @@ impl Volume {
         check_recovered(&log, &recovered.segments, header, &files, &config, &framing)?;
         framing.entries_from.store(0, Ordering::Release);
         let slots = log.geometry().segments();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Running {
             checkpointed: framing.checkpoint,
             replayed: AtomicU64::new(0),
             written_before: AtomicU64::new(0),
@@ -246,12 +246,12 @@ impl Volume {
     ///
     /// # Errors
     /// The process may start no more: the started ones were ended, and the volume is as after a kill.
-    fn run(shared: Arc<Shared>) -> io::Result<Self> {
+    fn run(shared: Arc<Running>) -> io::Result<Self> {
         let committer = Committer::start(Arc::clone(&shared))?;
         let mut volume = Self { shared, committer, threads: Vec::new() };
         let started = volume
             .start_thread("volume-flush", |shared| shared.log.serve(&Keeper))
-            .and_then(|()| volume.start_thread("volume-clean", Shared::clean_until_end));
+            .and_then(|()| volume.start_thread("volume-clean", Running::clean_until_end));
         match started {
             Ok(()) => Ok(volume),
             Err(error) => {
@@ -261,7 +261,7 @@ impl Volume {
         }
     }
 
-    fn start_thread(&mut self, name: &str, work: fn(&Shared)) -> io::Result<()> {
+    fn start_thread(&mut self, name: &str, work: fn(&Running)) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         self.threads.push(Builder::new().name(name.into()).spawn(move || work(&shared))?);
         Ok(())
@@ -425,7 +425,7 @@ impl Volume {
 
     /// Counters and the state now.
     pub fn stats(&self) -> Stats {
-        let Shared { counters, log, map, checksums, .. } = &*self.shared;
+        let Running { counters, log, map, checksums, .. } = &*self.shared;
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let of_log = log.stats();
         Stats {

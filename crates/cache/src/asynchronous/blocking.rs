@@ -99,7 +99,7 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
         on_thread(move || {
             self.0.hidden.wait();
             match Arc::into_inner(self.0) {
-                Some(super::Shared { drivers, typed, .. }) => {
+                Some(super::AsyncShared { drivers, typed, .. }) => {
                     drop(drivers);
                     typed.close()
                 }

@@ -6,15 +6,15 @@ use crate::flash::Flash;
 use crate::framing::{Records, Summary, block, note_beside};
 use crate::key::{RecordKind, parse_summary_entry};
 use crate::limits::SHARDS;
+use crate::partition_state::PartitionState;
 use crate::policy::{Fate, Reinsertion, fate};
 use crate::record::newest_entries;
-use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::{Consumer, OnWriteError};
 use std::io;
 use std::ops::Range;
 
-impl Consumer<Records> for Shared {
+impl Consumer<Records> for PartitionState {
     fn reclaim(&self, segment: &Summary) {
         if let Some(flash) = &self.flash {
             if flash.dram_first.is_some() {
@@ -47,7 +47,7 @@ impl Consumer<Records> for Shared {
     }
 }
 
-impl Shared {
+impl PartitionState {
     /// See [`Flash::note_unindexed`].
     pub fn note_unindexed(&self) {
         self.flash.iter().for_each(Flash::note_unindexed);

@@ -13,12 +13,12 @@ use crate::headroom::Headroom;
 use crate::key::Key;
 use crate::limits::{OVERWRITE_CHUNK, PUT_CHUNK};
 use crate::memory::{EntryState, Eviction};
+use crate::partition_state::PartitionState;
 use crate::shard::Shard;
-use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::sync::atomic::Ordering;
 
-impl Shared {
+impl PartitionState {
     /// Keeps entries in RAM; `refused` is called for those that are not kept.
     pub fn keep_many(
         &self,

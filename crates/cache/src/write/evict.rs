@@ -11,11 +11,11 @@ use crate::limits::{
     HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_PATIENCE, SHARDS,
 };
 use crate::memory::{Eviction, ShrinkTarget, Spare, Victim};
+use crate::partition_state::PartitionState;
 use crate::policy::shard_limits;
 use crate::record::HeaderBytes;
 use crate::shard::{Shard, point};
 use crate::shard_index::{LookAlikes, ShardIndex};
-use crate::shared::Shared;
 use crate::stats::{Counters, add};
 use granary_log::Writer;
 use granary_log::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ enum Ask {
     Nobody,
 }
 
-impl Shared {
+impl PartitionState {
     /// Evicts until the cache is closed; run it on a thread of its own.
     pub fn run_evictor(&self, flash: &Flash, dram_first: &DramFirst) {
         loop {

@@ -15,10 +15,10 @@ use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::key::Key;
 use crate::limits::PUT_CHUNK;
 use crate::memory::{EntryState, Eviction};
-use crate::shared::Shared;
+use crate::partition_state::PartitionState;
 use crate::stats::add;
 
-impl Shared {
+impl PartitionState {
     /// See [`Cache::try_put_many`](crate::Cache::try_put_many).
     pub fn put_many(&self, entries: &[StoredEntry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         add(&self.counters.puts, entries.len() as u64);

@@ -6,9 +6,9 @@ use crate::flash::Flash;
 use crate::framing::{Placed, Records, note_beside};
 use crate::key::{Key, RecordKind};
 use crate::limits::{PUT_CHUNK, SHARDS, STOP_WAITS_FOR_ROOM, TOMBSTONES_MAX};
+use crate::partition_state::PartitionState;
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::shard::Shard;
-use crate::shared::Shared;
 use crate::stats::add;
 use crate::tombstones::TombstoneQueue;
 use granary_log::Writer;
@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::io;
 use std::time::Instant;
 
-impl Shared {
+impl PartitionState {
     /// Appends entries to the log, and copies them to RAM; `refused` is called for those that find no room.
     pub fn put_through(&self, flash: &Flash, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
         let mut coming = [0; SHARDS];

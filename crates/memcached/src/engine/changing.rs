@@ -5,7 +5,7 @@ use crate::commands::{self, Shown, StoreOutcome, Terms};
 use crate::counters::Counters;
 use crate::item::{Deadline, Header, Item};
 use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Put, Reply, WithCas, reply};
-use crate::store::{Change, Hand, Looked, NoRoom};
+use crate::store::{Change, Hand, Lookup, NoRoom};
 use granary_cache::Key;
 
 impl Engine {
@@ -44,7 +44,7 @@ impl Engine {
     pub(super) fn delete(&mut self, key: &[u8], now: u32) -> bool {
         let Engine { shared, context, .. } = self;
         let delete =
-            |looked: Looked<'_>, _: &mut Hand<'_>| (Change::Remove, matches!(looked, Looked::Hit(_)));
+            |looked: Lookup<'_>, _: &mut Hand<'_>| (Change::Remove, matches!(looked, Lookup::Hit(_)));
         shared.store.change(context, shared.store.key(key), now, delete).unwrap_or(true)
     }
 
@@ -59,7 +59,7 @@ impl Engine {
     ) {
         let Engine { shared, context, .. } = self;
         let counted = shared.store.change(context, shared.store.key(key), now, |looked, hand| {
-            let Looked::Hit(item) = looked else { return (Change::Leave, None) };
+            let Lookup::Hit(item) = looked else { return (Change::Leave, None) };
             match commands::count(item, direction, delta, hand) {
                 Ok((change, value)) => (change, Some(Ok(value))),
                 Err(error) => (Change::Leave, Some(Err(error))),
@@ -90,7 +90,7 @@ impl Engine {
         let Engine { shared, context, .. } = self;
         let deadline = Deadline::of(exptime, now);
         let shown = shared.store.change(context, key, now, |looked, _| {
-            let Looked::Hit(item) = looked else {
+            let Lookup::Hit(item) = looked else {
                 // A touch that ends an item is a delete.
                 return (if deadline.is_past(now) { Change::Remove } else { Change::Leave }, None);
             };
@@ -141,8 +141,8 @@ impl Engine {
         let shown = shared.store.change(context, key, now, |looked, hand| {
             let (change, found) = commands::meta_get(meta, looked, last_read, hand, out);
             let why = match looked {
-                Looked::Miss(why) => Some(why),
-                Looked::Hit(_) => None,
+                Lookup::Miss(why) => Some(why),
+                Lookup::Hit(_) => None,
             };
             (change, (found, why))
         });
@@ -203,8 +203,8 @@ impl Engine {
         let last_read = shared.store.last_read(hashed);
         let shown = shared.store.change(context, hashed, now, |looked, _| {
             match looked {
-                Looked::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),
-                Looked::Miss(_) => reply::line(out, "EN"),
+                Lookup::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),
+                Lookup::Miss(_) => reply::line(out, "EN"),
             }
             (Change::Leave, ())
         });

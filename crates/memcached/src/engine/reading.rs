@@ -10,7 +10,7 @@ use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH, KEYS_PROBED};
 use crate::protocol::{WithCas, reply};
-use crate::store::{KeyVersion, Looked};
+use crate::store::{KeyVersion, Lookup};
 use granary_cache::Key;
 use std::ops::Range;
 
@@ -245,9 +245,9 @@ impl Engine {
         match found {
             [ReadState::Hit(header, data)] => {
                 let item = Item { header: *header, data: &values[data.clone()] };
-                shared.store.give_fetched(context, key, Looked::Hit(item));
+                shared.store.give_fetched(context, key, Lookup::Hit(item));
             }
-            [ReadState::Miss(why)] => shared.store.give_fetched(context, key, Looked::Miss(*why)),
+            [ReadState::Miss(why)] => shared.store.give_fetched(context, key, Lookup::Miss(*why)),
             // It found no room, which the only one always does.
             _ => {}
         }
@@ -269,7 +269,7 @@ impl Engine {
         for (given, piece) in pieces.iter().enumerate() {
             let found = piece.key().and_then(|_| lookups.next());
             if !output.has_room()
-                || self.answer(piece, found, values, now, &mut output.bytes) == Answer::Later
+                || self.answer(piece, found, values, now, &mut output.bytes) == PieceReply::Deferred
             {
                 return (given, Some(Cursor { len: piece.at, resume: piece.resume }));
             }
@@ -284,14 +284,14 @@ impl Engine {
         values: &[u8],
         now: u32,
         out: &mut Vec<u8>,
-    ) -> Answer {
+    ) -> PieceReply {
         let counters = self.counters();
         let Some((found, &key)) = found else {
             out.extend_from_slice(b"END\r\n");
-            return Answer::Given;
+            return PieceReply::Written;
         };
         let item = match found {
-            ReadState::Later | ReadState::Awaited => return Answer::Later,
+            ReadState::Later | ReadState::Awaited => return PieceReply::Deferred,
             ReadState::Hit(header, data) => Some(Item { header: *header, data: &values[data.clone()] }),
             ReadState::Miss(_) => None,
         };
@@ -308,7 +308,7 @@ impl Engine {
                 if header != item.header {
                     // Only one client may win a stale item: that is decided under its lock.
                     out.truncate(begin);
-                    return Answer::Later;
+                    return PieceReply::Deferred;
                 }
             }
             (Part::Meta(meta), None) => commands::missed(meta, out),
@@ -323,13 +323,13 @@ impl Engine {
                 }
             }
         }
-        Answer::Given
+        PieceReply::Written
     }
 }
 
 /// Whether a reply was written.
 #[derive(PartialEq, Eq)]
-enum Answer {
-    Given,
-    Later,
+enum PieceReply {
+    Written,
+    Deferred,
 }
