@@ -177,7 +177,7 @@ impl Partition {
         for shard in 0..SHARDS {
             // A copy, so that the visitor holds no lock.
             let victim =
-                self.shared.lock(shard).memory.next_victim().map(|(hash, entry)| {
+                self.shared.lock_shard(shard).memory.next_victim().map(|(hash, entry)| {
                     (hash, entry.key.to_vec(), entry.value().map(StoredValue::to_owned))
                 });
             let Some((hash, key, value)) = victim else { continue };
@@ -229,7 +229,7 @@ impl Partition {
 
     pub fn clear(&self) -> io::Result<()> {
         let Some(flash) = &self.shared.flash else {
-            (0..SHARDS).for_each(|shard| self.shared.lock(shard).memory.clear());
+            (0..SHARDS).for_each(|shard| self.shared.lock_shard(shard).memory.clear());
             return Ok(());
         };
         let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
@@ -240,7 +240,7 @@ impl Partition {
         let mut stats = self.shared.counters.snapshot();
         let mut index_bytes = 0;
         for shard in 0..SHARDS {
-            let shard = self.shared.lock(shard);
+            let shard = self.shared.lock_shard(shard);
             stats.entries += match self.shared.flash.is_some() {
                 true => shard.index.table.len() + shard.memory.dirty(),
                 false => shard.memory.len(),
@@ -309,7 +309,7 @@ impl Partition {
     pub fn validate(&self) {
         let mut bytes = 0;
         for shard in 0..SHARDS {
-            let shard = self.shared.lock(shard);
+            let shard = self.shared.lock_shard(shard);
             shard.index.table.validate();
             shard.memory.validate();
             bytes += shard.memory.bytes_allocated();

@@ -51,7 +51,7 @@ impl VersionUser for PartitionState {
         };
         let in_shard = |shard| {
             let mut is_used = false;
-            self.lock(shard).memory.for_each(EntryFilter::All, |entry| {
+            self.lock_shard(shard).memory.for_each(EntryFilter::All, |entry| {
                 is_used |= entry.value().is_some_and(|value| value.version() == version);
             });
             is_used
@@ -73,10 +73,10 @@ impl PartitionState {
     }
 
     pub fn shard(&self, hash: KeyHash) -> MutexGuard<'_, Shard> {
-        self.lock(hash.shard())
+        self.lock_shard(hash.shard())
     }
 
-    pub fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+    pub fn lock_shard(&self, shard: usize) -> MutexGuard<'_, Shard> {
         self.shards[shard].lock().expect("no panic under the lock")
     }
 
@@ -142,7 +142,7 @@ impl PartitionState {
                 }
                 let shard = self.shard_in_turn.fetch_add(1, Ordering::Relaxed) % SHARDS;
                 let aim = ShrinkTarget { shard: self.pool.share(), pool: 0, spare };
-                let memory = &mut self.lock(shard).memory;
+                let memory = &mut self.lock_shard(shard).memory;
                 memory.shrink(aim, self.time(), |_| Eviction::Keep);
                 memory.release_spare();
             }

@@ -123,7 +123,7 @@ impl PartitionState {
     fn copy_part(&self, scan: &mut Scan) {
         let Position::Ram { shard: number, part, bits } = scan.next else { return };
         let which = if self.flash.is_some() { EntryFilter::Dirty } else { EntryFilter::All };
-        let shard = self.lock(number);
+        let shard = self.lock_shard(number);
         let bits = match part {
             0 => (shard.memory.bytes_allocated() / scan.copy_bytes).checked_ilog2().map_or(0, |log| log + 1),
             _ => bits,

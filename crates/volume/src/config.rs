@@ -190,7 +190,7 @@ impl Files {
     }
 
     /// The file that a process has locked while it works on the volume.
-    pub fn lock(&self) -> PathBuf {
+    pub fn lock_path(&self) -> PathBuf {
         self.with(".lock")
     }
 

@@ -40,7 +40,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     let asked = &rest[..rest.len().min(LOCKED_LOOKUPS)];
                     let mut planning =
                         Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };
-                    planned += planning.plan(&mut self.shared.lock(shard), asked);
+                    planned += planning.plan(&mut self.shared.lock_shard(shard), asked);
                     if scratch.answers.are_many() {
                         self.deliver_answers(scratch);
                     }

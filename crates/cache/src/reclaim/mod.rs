@@ -31,7 +31,7 @@ impl Consumer<Records> for PartitionState {
     fn reclaim_unread(&self, blocks: Range<u64>) {
         self.note_unindexed();
         for shard in 0..SHARDS {
-            let mut shard = self.lock(shard);
+            let mut shard = self.lock_shard(shard);
             let before = shard.index.table.len();
             shard.index.table.remove_blocks(&blocks);
             add(&self.counters.lost, (before - shard.index.table.len()) as u64);

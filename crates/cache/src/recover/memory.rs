@@ -81,7 +81,7 @@ impl PartitionState {
         chunks: Vec<FoundChunk>,
         under_way: Option<&HashSet<KeyHash>>,
     ) -> TakenOver {
-        let mut locked = self.lock(shard);
+        let mut locked = self.lock_shard(shard);
         let Shard { index, memory } = &mut *locked;
         let is_dram_first = self.dram_first().is_some();
         memory.take_over(chunks, |hash| match is_dram_first {

@@ -67,7 +67,7 @@ impl PartitionState {
     }
 
     fn replay_shard(&self, flash: &Flash, shard: usize, sorted: &[ByShard]) {
-        let mut locked = self.lock(shard);
+        let mut locked = self.lock_shard(shard);
         let Shard { index, .. } = &mut *locked;
         // Segments are written in the order of the ring.
         let newest = sorted

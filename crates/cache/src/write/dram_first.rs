@@ -88,7 +88,7 @@ impl PartitionState {
         let mut over = Vec::new();
         let mut crowded = None;
         for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
-            let mut shard = self.lock(i);
+            let mut shard = self.lock_shard(i);
             let unindexed = flash.has_unindexed(dram_first);
             add(&self.counters.look_alikes_expected, shard.index.look_alikes_expected(asked.len()));
             // All keys of a shard under one lock: if two entries have one key, the later one stays.
@@ -142,7 +142,7 @@ impl PartitionState {
     pub fn delete_kept(&self, flash: &Flash, dram_first: &DramFirst, keys: &[Key<'_>]) {
         let mut over = Vec::new();
         for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
-            let mut shard = self.lock(i);
+            let mut shard = self.lock_shard(i);
             let unindexed = flash.has_unindexed(dram_first);
             add(&self.counters.look_alikes_expected, shard.index.look_alikes_expected(asked.len()));
             for asked in asked {

@@ -56,7 +56,7 @@ impl PartitionState {
                     return;
                 }
                 let aim = ShrinkTarget { shard: shard_most, pool: most, spare: Spare::Fresh };
-                if self.lock(shard).memory.bytes_allocated() as u64 > shard_most
+                if self.lock_shard(shard).memory.bytes_allocated() as u64 > shard_most
                     && !self.evict(flash, dram_first, shard, aim, Ask::Policy)
                 {
                     return;
@@ -76,7 +76,7 @@ impl PartitionState {
                     return;
                 }
                 let aim = ShrinkTarget { shard: shard_most, pool: most, spare: Spare::Fresh };
-                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
+                self.lock_shard(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
         if self.flash.is_some() {
@@ -92,7 +92,7 @@ impl PartitionState {
                     return;
                 }
                 let aim = ShrinkTarget { shard: shard_most, pool: most, spare };
-                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
+                self.lock_shard(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
     }
@@ -115,7 +115,7 @@ impl PartitionState {
         if !tombstones.retry(&mut writer) {
             return false;
         }
-        let mut locked = self.lock(shard);
+        let mut locked = self.lock_shard(shard);
         let mut admitter = dram_first.admitter.lock().expect("no panic under the lock");
         let now = dram_first.opened.elapsed().as_secs_f64();
         let second = self.time();
@@ -178,7 +178,7 @@ impl PartitionState {
                 tracing::warn!("the device takes no writes: what was in RAM only is not saved");
                 break;
             }
-            if (0..SHARDS).all(|shard| self.lock(shard).memory.dirty() == 0) {
+            if (0..SHARDS).all(|shard| self.lock_shard(shard).memory.dirty() == 0) {
                 break;
             }
         }

@@ -66,7 +66,7 @@ impl PartitionState {
         let now = self.time();
         for (i, entry) in entries.iter().enumerate() {
             let shard = entry.key.hash().shard();
-            if !self.lock(shard).memory.insert(
+            if !self.lock_shard(shard).memory.insert(
                 entry.key,
                 entry.value,
                 entry.expires_at,

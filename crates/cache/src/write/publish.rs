@@ -29,7 +29,7 @@ impl PartitionState {
         let by_shard = ByShard::of_batch(entries.iter().map(|entry| entry.key.hash()));
         let publish = |shards: Range<usize>| {
             for shard in shards {
-                let mut locked = self.lock(shard);
+                let mut locked = self.lock_shard(shard);
                 locked.index.table.expect(coming[shard]);
                 let asked = by_shard.of(shard);
                 asked.iter().take(SIDE_BY_SIDE).for_each(|asked| locked.index.prefetch(asked.hash));

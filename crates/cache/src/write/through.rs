@@ -108,7 +108,7 @@ impl PartitionState {
         // then.
         tombstones.retry(&mut writer);
         for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
-            let mut locked = self.lock(shard);
+            let mut locked = self.lock_shard(shard);
             if flash.dram_first.is_none() {
                 add(&self.counters.look_alikes_expected, locked.index.look_alikes_expected(asked.len()));
             }
@@ -140,7 +140,7 @@ impl PartitionState {
     ) {
         if tombstones.len() > TOMBSTONES_MAX {
             let entries = |shard| {
-                let shard = self.lock(shard);
+                let shard = self.lock_shard(shard);
                 (shard.index.table.len() + shard.memory.dirty()) as u64
             };
             add(&self.counters.lost, (0..SHARDS).map(entries).sum());
@@ -159,7 +159,7 @@ impl PartitionState {
         // `tombstones`.
         flash.note_unindexed();
         for shard in 0..SHARDS {
-            self.lock(shard).clear();
+            self.lock_shard(shard).clear();
         }
         tombstones.clear();
         flash.awaits_flusher.store(true, Ordering::Release);
