@@ -79,7 +79,7 @@ impl Partition {
     }
 }
 
-/// Removes the state and journal files of logs from number `first` on. Each state is made void and synced before its
+/// Removes the state and journal files of logs from number `first` on. Each state is invalidated and synced before its
 /// file is removed, for the file may be there again after a loss of power.
 fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
     for i in first.max(1)..PARTITIONS_MAX {
@@ -129,7 +129,7 @@ pub fn state_files(state_path: &Path, partitions: u64) -> Vec<PathBuf> {
 /// Makes `partitions` logs start empty, whatever becomes of their other files, and whether they are open or not.
 ///
 /// # Errors
-/// A state file that is there cannot be made void.
+/// A state file that is there cannot be invalidated.
 pub fn invalidate(state_path: &Path, partitions: u64) -> io::Result<()> {
     for state in states(state_path, partitions)? {
         state::invalidate_file(&state.1)?;
@@ -137,7 +137,7 @@ pub fn invalidate(state_path: &Path, partitions: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Like [`invalidate`], for logs that are not open. Returns whether there was content to give up.
+/// Like [`invalidate`], for logs that are not open. Returns whether there was content to invalidate.
 ///
 /// # Errors
 /// The errors of [`invalidate`]; or one of the logs is open.

@@ -52,7 +52,7 @@ impl<F: Framing> Log<F> {
     /// returns at once: they survive a kill.
     ///
     /// # Errors
-    /// The journal cannot be written and synced, nor can the state file be made void.
+    /// The journal cannot be written and synced, nor can the state file be invalidated.
     pub fn sync_journal(&self) -> io::Result<()> {
         if self.synced.must_invalidate.load(Ordering::Acquire) {
             self.invalidate()?;
@@ -101,7 +101,7 @@ impl<F: Framing> Log<F> {
         self.invalidate()
     }
 
-    /// Makes the state file void. For a log that is served after a loss of power it stays so while the log is open.
+    /// Invalidates the state file. For a log that is served after a loss of power it stays so while the log is open.
     pub(crate) fn invalidate(&self) -> io::Result<()> {
         let state = self.state.lock().expect("no panic under the lock");
         self.synced.has_failed.store(self.synced.serves_older, Ordering::Release);

@@ -149,6 +149,7 @@ impl Slots {
     }
 
     /// The slots of a log that empties them in order by itself.
+    #[inline]
     pub fn fifo(&self) -> Option<&FifoSlots> {
         match self {
             Self::Fifo(fifo) => Some(fifo),
@@ -157,6 +158,7 @@ impl Slots {
     }
 
     /// The slots of a log whose consumer frees them.
+    #[inline]
     pub fn table(&self) -> Option<&SlotTable> {
         match self {
             Self::Fifo(_) => None,
@@ -165,6 +167,7 @@ impl Slots {
     }
 
     /// The sequence number of the newest segment that lies in a slot; 0: there is none.
+    #[inline]
     pub fn sequence(&self, geometry: &Geometry, slot: u64, head: u64) -> u64 {
         match self {
             Self::Fifo(_) => geometry.sequence_at(slot, head),
@@ -173,11 +176,13 @@ impl Slots {
     }
 
     /// The consumer knows nothing of segments up to this one.
+    #[inline]
     pub fn forgotten(&self) -> u64 {
         self.fifo().map_or(0, |fifo| fifo.forgotten.load(Ordering::Acquire))
     }
 
     /// Whether entries of this segment may still be added to the index.
+    #[inline]
     pub fn may_index(&self, sequence: u64, geometry: &Geometry) -> bool {
         match self {
             Self::Fifo(fifo) => sequence + geometry.segments() > fifo.reclaimed_until.load(Ordering::Acquire),
@@ -186,6 +191,7 @@ impl Slots {
     }
 
     /// The number of free slots, including those reserved for moving.
+    #[inline]
     pub fn free_slots(&self, head: u64) -> u64 {
         match self {
             Self::Fifo(fifo) => fifo.free_until.load(Ordering::Acquire).saturating_sub(head),
@@ -194,6 +200,7 @@ impl Slots {
     }
 
     /// Whether there is an empty slot for new data in the segment with this sequence number.
+    #[inline]
     pub fn may_open(&self, sequence: u64) -> bool {
         match self {
             Self::Fifo(fifo) => sequence <= fifo.free_until.load(Ordering::Acquire),
@@ -202,6 +209,7 @@ impl Slots {
     }
 
     /// Whether the current segment is not for this purpose: moving has begun to use the reserved slots.
+    #[inline]
     pub fn is_reserved_from(&self, purpose: Purpose) -> bool {
         purpose == Purpose::Append && self.table().is_some_and(SlotTable::is_reserve_in_use)
     }

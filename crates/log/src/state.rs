@@ -85,7 +85,7 @@ impl StoredState {
 /// The open and locked state file.
 pub(crate) struct StateFile {
     file: File,
-    /// The file was made void and synced.
+    /// The file was invalidated and synced.
     is_invalidated: Cell<bool>,
 }
 
@@ -185,7 +185,7 @@ impl StateFile {
     }
 }
 
-/// Makes a state file void. It keeps its space, so that a clean stop can write it on a full device; if it cannot be
+/// Invalidates a state file. It keeps its space, so that a clean stop can write it on a full device; if it cannot be
 /// overwritten, it is truncated, which needs no space.
 pub(crate) fn invalidate_file(file: &File) -> io::Result<()> {
     let len = file.metadata()?.len().min(SIZE_MAX as u64) as usize;
@@ -208,7 +208,7 @@ pub(crate) fn is_blank(file: &File) -> io::Result<bool> {
 pub(crate) enum Peeked {
     /// Nothing.
     Nothing,
-    /// A state file without a valid state: void or damaged.
+    /// A state file without a valid state: invalidated or damaged.
     Invalidated,
     /// The state of a log with this fingerprint.
     Log(u64),

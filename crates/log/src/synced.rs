@@ -12,12 +12,12 @@ pub(crate) struct Synced {
     pub serves_older: bool,
     /// The state file says that all segments up to this one are synced.
     pub durable_sequence: AtomicU64,
-    /// The journal is unreliable, or a sync failed: the state file must be void from here on. Set under the lock of the
+    /// The journal is unreliable, or a sync failed: the state file must be invalid from here on. Set under the lock of the
     /// state file.
     pub has_failed: AtomicBool,
-    /// The state file is void: the log starts empty next time.
+    /// The state file is invalid: the log starts empty next time.
     pub is_invalidated: AtomicBool,
-    /// The state file should be void but could not be written: the next start may read stale state.
+    /// The state file should be invalid but could not be written: the next start may read stale state.
     pub must_invalidate: AtomicBool,
     /// Appends to the journal, counted under the writer's lock.
     pub appends: AtomicU64,
