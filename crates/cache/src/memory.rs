@@ -129,7 +129,7 @@ pub(crate) struct Memory {
     untold: Untold,
     /// The part of the turnover in which a walk found all entries fresh; none that is not fresh was added since.
     all_fresh_in: Option<u64>,
-    gone: EvictionCounts,
+    evictions: EvictionCounts,
 }
 
 /// Mixes a hash: the table needs well-mixed bits at both ends.
@@ -168,7 +168,7 @@ impl Memory {
             counted_bytes: 0,
             untold: Untold::default(),
             all_fresh_in: None,
-            gone: EvictionCounts::default(),
+            evictions: EvictionCounts::default(),
         }
     }
 
@@ -186,8 +186,8 @@ impl Memory {
     }
 
     /// Counts of entries that left the cache from this tier.
-    pub fn gone(&self) -> EvictionCounts {
-        self.gone
+    pub fn evictions(&self) -> EvictionCounts {
+        self.evictions
     }
 
     pub fn clear(&mut self) {
@@ -196,11 +196,11 @@ impl Memory {
         self.pool.take(self.counted_bytes, 0);
         let (pool, arena) = (Arc::clone(&self.pool), self.arena.clone());
         let empty = Self::new(pool, self.entries, self.role, self.hasher, self.shard, arena);
-        *self = Self { gone: self.gone, first_sequence: next, ..empty };
+        *self = Self { evictions: self.evictions, first_sequence: next, ..empty };
     }
 
     /// Tells the pool how many bytes are allocated.
-    fn tell(&mut self) {
+    fn report_len(&mut self) {
         let now = self.bytes_allocated();
         self.pool.take(self.counted_bytes, now);
         self.counted_bytes = now;
@@ -307,7 +307,7 @@ impl Memory {
     }
 
     /// Marks the entry of this hash as being in RAM only; returns whether there is one.
-    pub fn orphan(&mut self, hash: KeyHash) -> bool {
+    pub fn detach(&mut self, hash: KeyHash) -> bool {
         let Some(at) = self.locate_hash(hash) else { return false };
         let first = self.first_chunk();
         let chunk = &mut self.chunks[at.index(first)];
@@ -396,7 +396,7 @@ impl Memory {
         older.into_iter().for_each(|older| _ = self.mark_dead(older));
         // A key that is put over and over must not fill the pool with dead entries.
         self.compact();
-        self.tell();
+        self.report_len();
         true
     }
 

@@ -249,11 +249,11 @@ impl Partition {
             stats.index_slots += shard.index.table.slots() as u64;
             stats.memory_entries += shard.memory.len() as u64;
             stats.memory_bytes += shard.memory.bytes_allocated() as u64;
-            let gone = shard.memory.gone();
-            stats.evicted_memory += gone.evicted;
-            stats.evicted_unfetched += gone.evicted_unfetched;
-            stats.expired_memory += gone.expired;
-            stats.expired_unfetched += gone.expired_unfetched;
+            let evictions = shard.memory.evictions();
+            stats.evicted_memory += evictions.evicted;
+            stats.evicted_unfetched += evictions.evicted_unfetched;
+            stats.expired_memory += evictions.expired;
+            stats.expired_unfetched += evictions.expired_unfetched;
             index_bytes += shard.index.bytes_allocated() + size_of::<Mutex<Shard>>();
         }
         stats.index_bytes = index_bytes as u64;

@@ -105,7 +105,7 @@ impl Memory {
     /// Gives back the memory that is kept for the next chunk.
     pub fn release_spare(&mut self) {
         self.spare.take().into_iter().for_each(Chunk::release);
-        self.tell();
+        self.report_len();
     }
 
     /// Shrinks a table that is far larger than its entries need.
@@ -115,7 +115,7 @@ impl Memory {
             let (chunks, first, hasher) = (&self.chunks, self.first_chunk(), self.hasher);
             self.table
                 .shrink_to(2 * len, |at| spread(hash_of(Self::bytes(chunks, first, *at), hasher).to_bits()));
-            self.tell();
+            self.report_len();
         }
     }
 
@@ -145,7 +145,7 @@ impl Memory {
                 break;
             }
         }
-        self.tell();
+        self.report_len();
     }
 
     /// The next victim: approximately the oldest entry that was not read.
@@ -194,7 +194,7 @@ impl Memory {
         }
         match left {
             Eviction::Keep => return Step::Stuck,
-            Eviction::Drop => self.gone.count(is_expired, flags & FETCHED != 0),
+            Eviction::Drop => self.evictions.count(is_expired, flags & FETCHED != 0),
             Eviction::Move => {
                 if let Some(ghosts) = self.pool.ghosts() {
                     ghosts.note(hash.to_bits(), entry::cost(record.len()));

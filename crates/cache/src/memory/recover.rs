@@ -76,7 +76,7 @@ impl Memory {
             }
         }
         taken.entries = self.table.len() as u64;
-        self.tell();
+        self.report_len();
         taken
     }
 

@@ -216,7 +216,7 @@ impl FlashOptions {
     ///
     /// # Errors
     /// The cache is open, or the operating system refuses.
-    pub fn void(path: &Path) -> Result<bool, OpenError> {
+    pub fn invalidate(path: &Path) -> Result<bool, OpenError> {
         granary_log::invalidate_closed(path, PARTITIONS_MAX)
     }
 

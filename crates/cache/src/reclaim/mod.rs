@@ -62,7 +62,7 @@ impl PartitionState {
                 let mut shard = self.shard(hash);
                 let is_forgotten = shard.index.remove(hash, block_number);
                 // DRAM first, RAM may have received a copy meanwhile, which is the only one from here on.
-                let is_left_in_ram = is_forgotten && self.is_dram_first() && shard.memory.orphan(hash);
+                let is_left_in_ram = is_forgotten && self.is_dram_first() && shard.memory.detach(hash);
                 forgotten += u64::from(is_forgotten && !is_left_in_ram);
             }
         }

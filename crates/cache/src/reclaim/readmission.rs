@@ -32,7 +32,7 @@ impl PartitionState {
                 continue;
             }
             // Entries that are in RAM anyway need not be read.
-            if shard.memory.orphan(live.hash) {
+            if shard.memory.detach(live.hash) {
                 shard.index.remove(live.hash, live.block_number);
             } else if takes_back && live.recent && block_numbers.last() != Some(&live.block_number) {
                 block_numbers.push(live.block_number);

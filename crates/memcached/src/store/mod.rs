@@ -124,7 +124,7 @@ impl Store {
     pub fn open(options: &Options) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         std::fs::create_dir_all(&options.path).map_err(refused)?;
-        if options.flash_bytes == 0 && FlashOptions::void(&options.flash_path())? {
+        if options.flash_bytes == 0 && FlashOptions::invalidate(&options.flash_path())? {
             // The items on flash will miss the changes from here on.
             let path = options.path.display();
             tracing::warn!(
