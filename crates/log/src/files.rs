@@ -44,9 +44,10 @@ impl UnpublishedFile {
         mode: u32,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&path)?;
+        // What cannot be opened is removed, too: the next try finds nothing in its way.
         let this = Self { path, is_published: false };
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&this.path)?;
         write(&mut file)?;
         file.sync_all()?;
         Ok(this)
@@ -92,6 +93,17 @@ mod tests {
         write().unwrap().publish_as(&path).unwrap();
         assert_eq!((read().as_str(), new.exists()), ("new", false));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_not_in_the_way_of_the_next_try() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, new) = (folder.path().join("f"), folder.path().join("f.new"));
+        std::os::unix::fs::symlink(&new, &new).unwrap();
+        let write = || UnpublishedFile::write(new.clone(), 0o600, |file| file.write_all(b"new"));
+        write().err().unwrap();
+        write().unwrap().publish_as(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
     }
 
     #[test]
