@@ -5,7 +5,7 @@ use crate::limits::SHARDS;
 
 /// A key of the batch, by its hash.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Asked {
+pub(crate) struct KeyInBatch {
     pub hash: KeyHash,
     /// Its place in the batch.
     pub key: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Asked {
 /// The keys of a batch, grouped by shard, each group in the order of the batch: a shard is locked once, and what its
 /// lookups touch stays in the processor's caches.
 pub(crate) struct ByShard {
-    keys: Vec<Asked>,
+    keys: Vec<KeyInBatch>,
     /// Where the keys of each shard end.
     ends: [usize; SHARDS],
 }
@@ -37,10 +37,10 @@ impl ByShard {
             end += counts[shard];
             self.ends[shard] = end;
         }
-        self.keys.resize(end, Asked::default());
+        self.keys.resize(end, KeyInBatch::default());
         for (hash, key) in batch.zip(start..) {
             let at = &mut next[hash.shard()];
-            self.keys[*at] = Asked { hash, key };
+            self.keys[*at] = KeyInBatch { hash, key };
             *at += 1;
         }
     }
@@ -53,12 +53,12 @@ impl ByShard {
     }
 
     /// The shards that have keys, with their keys.
-    pub fn shards(&self) -> impl Iterator<Item = (usize, &[Asked])> {
+    pub fn shards(&self) -> impl Iterator<Item = (usize, &[KeyInBatch])> {
         (0..SHARDS).map(|shard| (shard, self.of(shard))).filter(|(_, asked)| !asked.is_empty())
     }
 
     /// The keys of a shard.
-    pub fn of(&self, shard: usize) -> &[Asked] {
+    pub fn of(&self, shard: usize) -> &[KeyInBatch] {
         let start = if shard == 0 { 0 } else { self.ends[shard - 1] };
         &self.keys[start..self.ends[shard]]
     }

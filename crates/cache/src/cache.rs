@@ -3,7 +3,7 @@
 //! A partition is a cache of its own: index, RAM tier, policy and a part of the file. Block numbers in the index are
 //! relative to the partition, so they take fewer bits.
 
-use crate::codec::{self, Codec, Compression, Encoded, OwnCodecs, StoredValue};
+use crate::codec::{Codec, Encoded, OwnCodecs, StoredValue};
 use crate::drive::{self, Helpers, Io, Pending};
 use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
@@ -12,14 +12,15 @@ use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{PATIENCE_MAX, PUT_CHUNK};
 use crate::lookup::Outcome;
 use crate::making::MakingFlights;
+use crate::opening::Opening;
 use crate::options::{Builder, Options};
 use crate::partition::Partition;
 use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
 use crate::stats::Stats;
 use granary_log::device::Device;
-use granary_log::sync::sync::Arc;
-use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
+use granary_log::sync::Arc;
+use granary_log::sync::atomic::{AtomicU64, Ordering};
 use granary_log::{Engine, OpenError, Opened};
 use std::fmt;
 use std::io;
@@ -80,40 +81,13 @@ impl Cache {
         options: &Options,
         open: impl FnOnce(&granary_log::Options) -> Result<Vec<Opened<Records>>, OpenError>,
     ) -> Result<Cache, OpenError> {
-        let flash = options.flash.as_ref().expect("a cache on flash");
-        let mut log_options = flash.log_options()?;
-        let dictionaries = codec::path_of(&log_options.state_path);
-        let dictionaries_error = |source| OpenError::State { path: dictionaries.clone(), source };
-        let compresses = options.compression != Compression::None;
-        if compresses && codec::is_foreign(&dictionaries).map_err(dictionaries_error)? {
-            return Err(OpenError::Foreign { path: dictionaries });
-        }
-        let (number, is_made) =
-            codec::file_number(&dictionaries, options.compression).map_err(dictionaries_error)?;
-        log_options.depends_on = number;
-        let claims = options.claims(&log_options)?;
-        log_options.shared_memory = claims.shared_memory();
-        let logs = match open(&log_options) {
-            Ok(logs) => logs,
-            Err(error) => {
-                claims.abandon();
-                // Who has the cache open may have taken the file for its own.
-                if is_made && !matches!(error, OpenError::InUse { .. }) {
-                    let _ = std::fs::remove_file(&dictionaries);
-                }
-                return Err(error);
-            }
-        };
-        // Only now does this cache hold the lock on its files.
-        let number = log_options.depends_on;
-        let codecs = OwnCodecs::open(options.compression, &options.applications, &dictionaries, number)
-            .map_err(dictionaries_error)?;
-        let path = flash.path.clone();
+        let (logs, claims, codecs) = Opening::new(options)?.open_logs(open)?;
         let options = options.of_partition();
         let start = |((log, recovered), claim)| {
             Partition::start(&options, log, recovered, claim, Arc::clone(&codecs))
         };
         let partitions: io::Result<_> = logs.into_iter().zip(claims.into_files()).map(start).collect();
+        let path = options.flash.map(|flash| flash.path).unwrap_or_default();
         let partitions = partitions.map_err(|source| OpenError::Thread { path: path.clone(), source })?;
         Ok(Self::of(partitions, codecs, path))
     }
@@ -150,7 +124,7 @@ impl Cache {
         now: u32,
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        self.each_part(keys, Key::hash, |partition, keys, rows| {
+        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
             drive::get_many(&partition.shared, io, keys, now, |i, outcome| sink(rows.of(i), outcome));
         });
     }
@@ -164,7 +138,7 @@ impl Cache {
         now: u32,
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        self.each_part(keys, Key::hash, |partition, keys, rows| {
+        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
             let sink = |i, outcome: Outcome<'_>| sink(rows.of(i), outcome);
             drive::get_many_in_memory(&partition.shared, io, keys, now, sink);
         });
@@ -186,7 +160,7 @@ impl Cache {
         now: u32,
         mut sinks: [S; 2],
     ) {
-        self.each_part(keys, Key::hash, |partition, keys, rows| {
+        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
             let sinks = sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
             drive::get_many_parallel(&partition.shared, io, keys, now, sinks);
         });
@@ -203,7 +177,7 @@ impl Cache {
         mut ticket: impl FnMut(usize) -> u64,
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        self.each_part(keys, Key::hash, |partition, keys, rows| {
+        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
             let (ticket, sink) =
                 (|i| ticket(rows.of(i)), |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
             drive::begin_many(&partition.shared, pending, keys, now, ticket, sink);
@@ -289,7 +263,7 @@ impl Cache {
     }
 
     fn put_stored(&self, entries: &[StoredEntry<'_>], refused: &mut dyn FnMut(usize, Refusal)) {
-        self.each_part(
+        self.for_each_partition(
             entries,
             |entry| entry.key.hash(),
             |partition, entries, rows| partition.shared.put_many(entries, |i, why| refused(rows.of(i), why)),
@@ -325,8 +299,8 @@ impl Cache {
             if rest.is_empty() {
                 return None;
             }
-            let batch = first..first + self.fitting(rest);
-            self.each_part(
+            let batch = first..first + self.prefix_that_fits(rest);
+            self.for_each_partition(
                 &entries[batch.clone()],
                 |entry| entry.key.hash(),
                 |partition, _, _| partition.wait_for_room(deadline),
@@ -337,7 +311,7 @@ impl Cache {
     }
 
     /// The number of leading entries that fit half a write buffer; at least one.
-    fn fitting(&self, entries: &[Entry<'_>]) -> usize {
+    fn prefix_that_fits(&self, entries: &[Entry<'_>]) -> usize {
         let Some(geometry) = self.partitions[0].geometry() else { return entries.len() };
         let mut bytes = 0;
         let fits = |entry: &&Entry<'_>| {
@@ -366,7 +340,7 @@ impl Cache {
     }
 
     fn delete_stored(&self, keys: &[Key<'_>]) {
-        self.each_part(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
+        self.for_each_partition(keys, Key::hash, |partition, keys, _| partition.shared.delete_many(keys));
     }
 
     /// Returns once no loss of power brings back what was deleted or overwritten before the call. Without flash, and with
@@ -469,7 +443,7 @@ impl Cache {
     }
 
     /// Divides a batch: calls `each` with a partition, its items in the order of the batch, and their places.
-    fn each_part<T: Copy>(
+    fn for_each_partition<T: Copy>(
         &self,
         batch: &[T],
         hash: impl Fn(&T) -> KeyHash,

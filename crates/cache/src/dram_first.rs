@@ -3,8 +3,8 @@
 use crate::admission::{Admission, Admitter};
 use crate::applications::Applications;
 use crate::framing::Log;
-use granary_log::sync::sync::atomic::{AtomicBool, AtomicU64};
-use granary_log::sync::sync::{Condvar, Mutex};
+use granary_log::sync::atomic::{AtomicBool, AtomicU64};
+use granary_log::sync::{Condvar, Mutex};
 use std::time::Instant;
 
 /// What a cache needs to be DRAM first.

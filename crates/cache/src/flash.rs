@@ -10,9 +10,9 @@ use crate::policy::Reinsertion;
 use crate::record::HEADER_SIZE_MAX;
 use crate::tombstones::TombstoneQueue;
 use granary_log::Writer;
-use granary_log::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use granary_log::sync::sync::{Mutex, MutexGuard};
+use granary_log::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use granary_log::sync::thread;
+use granary_log::sync::{Mutex, MutexGuard};
 use std::sync::TryLockError;
 
 /// The part of a cache on flash.

@@ -1,7 +1,7 @@
 //! Hashes of entries that left RAM lately: a lookup of one would have been a hit in a larger RAM.
 
 use crate::limits::GHOST_BYTES;
-use granary_log::sync::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use granary_log::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 /// Ages are counted in these parts of the window. A slot that is no longer written looks young again once an age of 8
 /// bits wraps around.

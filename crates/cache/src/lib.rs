@@ -54,8 +54,10 @@ pub mod limits;
 mod lookup;
 mod making;
 mod memory;
+mod opening;
 mod options;
 mod partition;
+mod partition_state;
 mod policy;
 mod prefetch;
 mod reclaim;
@@ -64,7 +66,6 @@ mod recover;
 mod scan;
 mod shard;
 mod shard_index;
-mod shared;
 mod single;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 #[path = "../../log/tests/common/skip.rs"]
@@ -85,9 +86,9 @@ pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use error::{CodecError, Error};
 pub use granary_log::device::{Device, MemoryDevice, OpenDeviceError};
-#[doc(hidden)]
-pub use granary_log::sync_folder;
 pub use granary_log::{Engine, Found, GeometryError, OpenError};
+#[doc(hidden)]
+pub use granary_log::{UnpublishedFile, sync_folder};
 pub use key::{Key, KeyHash, KeyHasher};
 pub use lookup::Outcome;
 pub use options::{Builder, FlashOptions, MemoryDivision, Options, PowerLoss};

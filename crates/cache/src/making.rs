@@ -2,8 +2,8 @@
 
 use crate::key::{Key, KeyHash};
 use crate::limits::MADE_LATELY;
-use granary_log::sync::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use granary_log::sync::sync::{Arc, Condvar, Mutex, MutexGuard};
+use granary_log::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use granary_log::sync::{Arc, Condvar, Mutex, MutexGuard};
 #[cfg(feature = "async")]
 use std::collections::BTreeMap;
 #[cfg(feature = "async")]

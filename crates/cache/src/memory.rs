@@ -37,9 +37,9 @@ const COMPACT_STEPS: usize = 8;
 
 /// Where an entry begins: the chunk's number (from the first ever, its low 16 bits) and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct At(u32);
+pub(crate) struct EntryAt(u32);
 
-impl At {
+impl EntryAt {
     fn new(chunk: u16, offset: usize) -> Self {
         Self(u32::from(chunk) << 16 | u32::from(u16::try_from(offset).expect("chunks are small")))
     }
@@ -53,7 +53,7 @@ impl At {
 }
 
 /// Entries that may be those of a group of keys.
-pub(crate) type Candidates = [Option<At>; SIDE_BY_SIDE];
+pub(crate) type Candidates = [Option<EntryAt>; SIDE_BY_SIDE];
 
 /// The tier's entry of a key.
 pub(crate) struct Stored<'a> {
@@ -91,7 +91,7 @@ pub(crate) enum Role {
 
 /// A selection of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum EntryFilter {
     All,
     /// Entries that are in RAM only.
     Dirty,
@@ -116,7 +116,7 @@ pub(crate) struct Memory {
     arena: Option<Arc<Arena>>,
     /// The most entries.
     entries: u64,
-    table: HashTable<At>,
+    table: HashTable<EntryAt>,
     chunks: VecDeque<Chunk>,
     /// The number of the first chunk.
     first_sequence: u64,
@@ -129,7 +129,7 @@ pub(crate) struct Memory {
     untold: Untold,
     /// The part of the turnover in which a walk found all entries fresh; none that is not fresh was added since.
     all_fresh_in: Option<u64>,
-    gone: EvictionCounts,
+    evictions: EvictionCounts,
 }
 
 /// Mixes a hash: the table needs well-mixed bits at both ends.
@@ -168,7 +168,7 @@ impl Memory {
             counted_bytes: 0,
             untold: Untold::default(),
             all_fresh_in: None,
-            gone: EvictionCounts::default(),
+            evictions: EvictionCounts::default(),
         }
     }
 
@@ -186,8 +186,8 @@ impl Memory {
     }
 
     /// Counts of entries that left the cache from this tier.
-    pub fn gone(&self) -> EvictionCounts {
-        self.gone
+    pub fn evictions(&self) -> EvictionCounts {
+        self.evictions
     }
 
     pub fn clear(&mut self) {
@@ -196,30 +196,30 @@ impl Memory {
         self.pool.take(self.counted_bytes, 0);
         let (pool, arena) = (Arc::clone(&self.pool), self.arena.clone());
         let empty = Self::new(pool, self.entries, self.role, self.hasher, self.shard, arena);
-        *self = Self { gone: self.gone, first_sequence: next, ..empty };
+        *self = Self { evictions: self.evictions, first_sequence: next, ..empty };
     }
 
     /// Tells the pool how many bytes are allocated.
-    fn tell(&mut self) {
+    fn report_len(&mut self) {
         let now = self.bytes_allocated();
         self.pool.take(self.counted_bytes, now);
         self.counted_bytes = now;
     }
 
     #[inline]
-    fn bytes(chunks: &VecDeque<Chunk>, first: u16, at: At) -> &[u8] {
+    fn bytes(chunks: &VecDeque<Chunk>, first: u16, at: EntryAt) -> &[u8] {
         &chunks[at.index(first)][at.offset()..]
     }
 
-    fn locate(&self, key: Key<'_>) -> Option<At> {
-        let same = |at: &At| is_of(Self::bytes(&self.chunks, self.first_chunk(), *at), key);
+    fn locate(&self, key: Key<'_>) -> Option<EntryAt> {
+        let same = |at: &EntryAt| is_of(Self::bytes(&self.chunks, self.first_chunk(), *at), key);
         self.table.find(spread(key.hash().to_bits()), same).copied()
     }
 
     /// The entry with this hash, which is rarely another key's; `None`: there is none. The entry itself is not
     /// accessed.
     #[inline]
-    pub fn candidate(&self, hash: KeyHash) -> Option<At> {
+    pub fn candidate(&self, hash: KeyHash) -> Option<EntryAt> {
         self.find(hash).copied()
     }
 
@@ -231,11 +231,11 @@ impl Memory {
         for (hash, found) in hashes.zip(&mut found) {
             *found = self.find(hash).inspect(|at| prefetch_value(*at));
         }
-        *candidates = found.map(Option::<&At>::copied);
+        *candidates = found.map(Option::<&EntryAt>::copied);
     }
 
     #[inline]
-    fn find(&self, hash: KeyHash) -> Option<&At> {
+    fn find(&self, hash: KeyHash) -> Option<&EntryAt> {
         if self.table.is_empty() {
             return None;
         }
@@ -249,7 +249,7 @@ impl Memory {
 
     /// Has the processor fetch `bytes` bytes of an entry.
     #[inline]
-    pub fn prefetch(&self, at: At, bytes: usize) {
+    pub fn prefetch(&self, at: EntryAt, bytes: usize) {
         let entry = Self::bytes(&self.chunks, self.first_chunk(), at);
         let last = entry.len().min(bytes) - 1;
         (0..last).step_by(CACHE_LINE_BYTES).for_each(|line| prefetch(&entry[line..]));
@@ -265,7 +265,7 @@ impl Memory {
     /// Looks a key up where its [`candidate`](Self::candidate) is, if that is a [short record](parse_short), and marks
     /// the entry as read. `None`: call [`get`](Self::get).
     #[inline(always)]
-    pub fn get_short(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
+    pub fn get_short(&mut self, key: Key<'_>, candidate: EntryAt) -> Option<Stored<'_>> {
         let first = self.first_chunk();
         let (head, record) = self.chunks[candidate.index(first)].head_and_record(candidate.offset());
         let record = parse_short(record)?;
@@ -279,7 +279,7 @@ impl Memory {
     /// Looks a key up, at its [`candidate`](Self::candidate) or else by its hash, and marks its entry as read. Another
     /// key's candidate is not marked: it would stay in RAM, or go to flash, without having been read.
     #[inline(always)]
-    pub fn get(&mut self, key: Key<'_>, candidate: At) -> Option<Stored<'_>> {
+    pub fn get(&mut self, key: Key<'_>, candidate: EntryAt) -> Option<Stored<'_>> {
         let first = self.first_chunk();
         let at = if is_of(Self::bytes(&self.chunks, first, candidate), key) {
             candidate
@@ -293,7 +293,7 @@ impl Memory {
     }
 
     #[cold]
-    fn locate_elsewhere(&self, key: Key<'_>) -> Option<At> {
+    fn locate_elsewhere(&self, key: Key<'_>) -> Option<EntryAt> {
         self.locate(key)
     }
 
@@ -307,7 +307,7 @@ impl Memory {
     }
 
     /// Marks the entry of this hash as being in RAM only; returns whether there is one.
-    pub fn orphan(&mut self, hash: KeyHash) -> bool {
+    pub fn detach(&mut self, hash: KeyHash) -> bool {
         let Some(at) = self.locate_hash(hash) else { return false };
         let first = self.first_chunk();
         let chunk = &mut self.chunks[at.index(first)];
@@ -323,23 +323,23 @@ impl Memory {
         Some(record_of(Self::bytes(&self.chunks, self.first_chunk(), at)))
     }
 
-    fn locate_hash(&self, hash: KeyHash) -> Option<At> {
-        let is_its = |at: &At| {
+    fn locate_hash(&self, hash: KeyHash) -> Option<EntryAt> {
+        let is_its = |at: &EntryAt| {
             let bytes = Self::bytes(&self.chunks, self.first_chunk(), *at);
             has_tag(bytes, hash) && hash_of(bytes, self.hasher) == hash
         };
         self.table.find(spread(hash.to_bits()), is_its).copied()
     }
 
-    fn drop_entry(&mut self, hash: KeyHash, at: At) -> u8 {
+    fn drop_entry(&mut self, hash: KeyHash, at: EntryAt) -> u8 {
         if let Ok(entry) = self.table.find_entry(spread(hash.to_bits()), |other| *other == at) {
             entry.remove();
         }
-        self.bury(at)
+        self.mark_dead(at)
     }
 
     /// Marks an entry that was removed from the table as dead; returns its counts.
-    fn bury(&mut self, at: At) -> u8 {
+    fn mark_dead(&mut self, at: EntryAt) -> u8 {
         let first = self.first_chunk();
         let chunk = &mut self.chunks[at.index(first)];
         let entry = &chunk[at.offset()..];
@@ -382,8 +382,8 @@ impl Memory {
             return false;
         }
         let at = self.room_for(len);
-        let older = self.point(key, at);
-        let counts = older.map(|older| self.counts_at(older));
+        let older = self.index_entry(key, at);
+        let counts = older.map(|older| self.reads_at(older));
         let (flags, counts) = match (kept, counts) {
             (EntryState::Clean, _) => (0, 0),
             (EntryState::Dirty | EntryState::Returned, None) => (DIRTY, 0),
@@ -393,10 +393,10 @@ impl Memory {
         };
         self.append(&header, &entry, flags | stamp << STAMP_SHIFT, counts);
         // Only once the new entry is complete: a kill in between leaves one of the two.
-        older.into_iter().for_each(|older| _ = self.bury(older));
+        older.into_iter().for_each(|older| _ = self.mark_dead(older));
         // A key that is put over and over must not fill the pool with dead entries.
         self.compact();
-        self.tell();
+        self.report_len();
         true
     }
 
@@ -440,10 +440,10 @@ impl Memory {
     }
 
     /// Points the table's entry of a key at `at`, where its entry is about to be; returns its former place.
-    fn point(&mut self, key: Key<'_>, at: At) -> Option<At> {
+    fn index_entry(&mut self, key: Key<'_>, at: EntryAt) -> Option<EntryAt> {
         self.grow_table();
         let (chunks, first) = (&self.chunks, self.first_chunk());
-        let same = |at: &At| is_of(Self::bytes(chunks, first, *at), key);
+        let same = |at: &EntryAt| is_of(Self::bytes(chunks, first, *at), key);
         match self.table.entry(spread(key.hash().to_bits()), same, |_| unreachable!("there is room for one"))
         {
             Slot::Occupied(mut found) => Some(std::mem::replace(found.get_mut(), at)),
@@ -467,7 +467,7 @@ impl Memory {
         let (chunks, first, hasher) = (&self.chunks, self.first_chunk(), self.hasher);
         // The table asks for hashes in its iterator's order, and each lies elsewhere in memory: the next ones are
         // prefetched.
-        let ahead: Vec<At> = self.table.iter().copied().collect();
+        let ahead: Vec<EntryAt> = self.table.iter().copied().collect();
         let asked = Cell::new(0);
         self.table.reserve(1, |at| {
             let number = asked.replace(asked.get() + 1);
@@ -488,7 +488,7 @@ impl Memory {
     }
 
     /// The place of the next entry, which has `len` bytes.
-    fn room_for(&mut self, len: usize) -> At {
+    fn room_for(&mut self, len: usize) -> EntryAt {
         if self.needs_chunk(len) {
             let wanted = self.chunk_bytes().max(len);
             let sequence = self.next_sequence();
@@ -505,10 +505,10 @@ impl Memory {
             self.chunk_bytes += chunk.capacity();
             self.chunks.push_back(chunk);
         }
-        At::new(self.last_chunk(), self.chunks.back().map_or(0, |chunk| chunk.len()))
+        EntryAt::new(self.last_chunk(), self.chunks.back().map_or(0, |chunk| chunk.len()))
     }
 
-    /// The number of the first chunk, as [`At`] counts.
+    /// The number of the first chunk, as [`EntryAt`] counts.
     #[inline]
     fn first_chunk(&self) -> u16 {
         self.first_sequence as u16
@@ -523,7 +523,7 @@ impl Memory {
         self.first_sequence + self.chunks.len() as u64
     }
 
-    fn counts_at(&self, at: At) -> u8 {
+    fn reads_at(&self, at: EntryAt) -> u8 {
         Self::bytes(&self.chunks, self.first_chunk(), at)[COUNTS_AT]
     }
 
@@ -535,10 +535,10 @@ impl Memory {
     }
 
     /// Visits entries.
-    pub fn for_each(&self, which: Which, mut visit: impl FnMut(EntryRecord<'_>)) {
+    pub fn for_each(&self, which: EntryFilter, mut visit: impl FnMut(EntryRecord<'_>)) {
         for at in &self.table {
             let entry = Self::bytes(&self.chunks, self.first_chunk(), *at);
-            if which == Which::All || entry[FLAGS_AT] & DIRTY != 0 {
+            if which == EntryFilter::All || entry[FLAGS_AT] & DIRTY != 0 {
                 visit(record_of(entry));
             }
         }
@@ -554,7 +554,7 @@ impl Memory {
                 if entry[FLAGS_AT] & DEAD == 0 {
                     live += 1;
                     dirty += usize::from(entry[FLAGS_AT] & DIRTY != 0);
-                    let place = At::new(self.first_chunk().wrapping_add(i as u16), at);
+                    let place = EntryAt::new(self.first_chunk().wrapping_add(i as u16), at);
                     let hash = hash_of(entry, self.hasher);
                     let found = self.table.find(spread(hash.to_bits()), |other| *other == place);
                     assert!(found.is_some(), "invariant 1");

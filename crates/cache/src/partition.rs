@@ -11,21 +11,21 @@ use crate::limits::SHARDS;
 use crate::memory::shared::{Arena, PartitionMemory};
 use crate::memory::{Memory, Pool, Role};
 use crate::options::Options;
+use crate::partition_state::PartitionState;
 use crate::policy;
 use crate::shard::Shard;
 use crate::shard_index::ShardIndex;
-use crate::shared::Shared;
 use crate::stats::{Counters, Stats};
 use granary_log::Geometry;
-use granary_log::sync::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use granary_log::sync::sync::{Arc, Mutex};
+use granary_log::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use granary_log::sync::thread::{self, JoinHandle};
+use granary_log::sync::{Arc, Mutex};
 use std::io;
 use std::time::Instant;
 
 /// A partition, which is a cache of its own. Dropping it stops it cleanly.
 pub(crate) struct Partition {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<PartitionState>,
     flusher: Option<JoinHandle<()>>,
     evictor: Option<JoinHandle<()>>,
 }
@@ -40,8 +40,8 @@ impl Partition {
     }
 
     /// A partition whose threads are not started.
-    fn of(shared: Arc<Shared>) -> Self {
-        let user: Arc<dyn VersionUser> = Arc::<Shared>::clone(&shared);
+    fn of(shared: Arc<PartitionState>) -> Self {
+        let user: Arc<dyn VersionUser> = Arc::<PartitionState>::clone(&shared);
         shared.codecs.add_user(Arc::downgrade(&user));
         Self { shared, flusher: None, evictor: None }
     }
@@ -53,7 +53,7 @@ impl Partition {
         hasher: KeyHasher,
         arena: Option<std::sync::Arc<Arena>>,
         codecs: Arc<Codecs>,
-    ) -> Shared {
+    ) -> PartitionState {
         let pool = Pool::new(options.memory_bytes, options.memory_entries);
         let entries = options.entries_of_shard();
         // DRAM first, entries may be in RAM only, and the evictor needs all of the RAM.
@@ -71,7 +71,7 @@ impl Partition {
             let memory = Memory::new(pool, entries, role, hasher, number, arena.clone());
             Mutex::new(Shard { index: ShardIndex::new(capacity), memory })
         };
-        Shared {
+        PartitionState {
             shards: (0..SHARDS).map(shard).collect(),
             flash,
             memory_bytes: options.memory_bytes,
@@ -177,7 +177,7 @@ impl Partition {
         for shard in 0..SHARDS {
             // A copy, so that the visitor holds no lock.
             let victim =
-                self.shared.lock(shard).memory.next_victim().map(|(hash, entry)| {
+                self.shared.lock_shard(shard).memory.next_victim().map(|(hash, entry)| {
                     (hash, entry.key.to_vec(), entry.value().map(StoredValue::to_owned))
                 });
             let Some((hash, key, value)) = victim else { continue };
@@ -229,7 +229,7 @@ impl Partition {
 
     pub fn clear(&self) -> io::Result<()> {
         let Some(flash) = &self.shared.flash else {
-            (0..SHARDS).for_each(|shard| self.shared.lock(shard).memory.clear());
+            (0..SHARDS).for_each(|shard| self.shared.lock_shard(shard).memory.clear());
             return Ok(());
         };
         let mut tombstones = flash.tombstones.lock().expect("no panic under the lock");
@@ -240,7 +240,7 @@ impl Partition {
         let mut stats = self.shared.counters.snapshot();
         let mut index_bytes = 0;
         for shard in 0..SHARDS {
-            let shard = self.shared.lock(shard);
+            let shard = self.shared.lock_shard(shard);
             stats.entries += match self.shared.flash.is_some() {
                 true => shard.index.table.len() + shard.memory.dirty(),
                 false => shard.memory.len(),
@@ -249,11 +249,11 @@ impl Partition {
             stats.index_slots += shard.index.table.slots() as u64;
             stats.memory_entries += shard.memory.len() as u64;
             stats.memory_bytes += shard.memory.bytes_allocated() as u64;
-            let gone = shard.memory.gone();
-            stats.evicted_memory += gone.evicted;
-            stats.evicted_unfetched += gone.evicted_unfetched;
-            stats.expired_memory += gone.expired;
-            stats.expired_unfetched += gone.expired_unfetched;
+            let evictions = shard.memory.evictions();
+            stats.evicted_memory += evictions.evicted;
+            stats.evicted_unfetched += evictions.evicted_unfetched;
+            stats.expired_memory += evictions.expired;
+            stats.expired_unfetched += evictions.expired_unfetched;
             index_bytes += shard.index.bytes_allocated() + size_of::<Mutex<Shard>>();
         }
         stats.index_bytes = index_bytes as u64;
@@ -309,7 +309,7 @@ impl Partition {
     pub fn validate(&self) {
         let mut bytes = 0;
         for shard in 0..SHARDS {
-            let shard = self.shared.lock(shard);
+            let shard = self.shared.lock_shard(shard);
             shard.index.table.validate();
             shard.memory.validate();
             bytes += shard.memory.bytes_allocated();

@@ -5,9 +5,9 @@ use crate::drive::{Io, Usable, or_by_block};
 use crate::flash::Flash;
 use crate::framing::{block, records_in};
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
-use crate::memory::Which;
+use crate::memory::EntryFilter;
+use crate::partition_state::PartitionState;
 use crate::record::{self, Record, Records, newest_entries};
-use crate::shared::Shared;
 use granary_log::{Extent, Location};
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ impl Default for Scan {
     }
 }
 
-impl Shared {
+impl PartitionState {
     /// See [`Cache`](crate::Cache).
     pub fn scan_on(
         &self,
@@ -117,13 +117,13 @@ impl Scan {
 
 type Visit<'a> = dyn FnMut(&[u8], Option<StoredValue<'_>>, u32) + 'a;
 
-impl Shared {
+impl PartitionState {
     /// Copies the next part of a shard's RAM, so that no thread that needs the shard waits for a visitor. An entry's
     /// hash determines its part, so that no entry moves to another while the parts are visited.
     fn copy_part(&self, scan: &mut Scan) {
         let Position::Ram { shard: number, part, bits } = scan.next else { return };
-        let which = if self.flash.is_some() { Which::Dirty } else { Which::All };
-        let shard = self.lock(number);
+        let which = if self.flash.is_some() { EntryFilter::Dirty } else { EntryFilter::All };
+        let shard = self.lock_shard(number);
         let bits = match part {
             0 => (shard.memory.bytes_allocated() / scan.copy_bytes).checked_ilog2().map_or(0, |log| log + 1),
             _ => bits,

@@ -6,7 +6,7 @@ use crate::key::Key;
 use crate::memory::{Memory, Stored};
 use crate::shard_index::{LookAlikes, Pointed, ShardIndex};
 use crate::stats::{Counters, add};
-use granary_log::sync::sync::atomic::AtomicU64;
+use granary_log::sync::atomic::AtomicU64;
 
 /// The state in RAM of one shard's keys: index and RAM tier change together.
 pub(crate) struct Shard {
@@ -47,7 +47,7 @@ pub(crate) fn point(
     taken_over: &AtomicU64,
 ) -> Option<Pointed> {
     // A chunk longer than a very small file overwrites its own beginning.
-    if !flash.log.keeps(placed.sequence) {
+    if !flash.log.may_index(placed.sequence) {
         flash.note_unindexed();
         return None;
     }

@@ -1,7 +1,7 @@
 //! Counters and sizes of a cache.
 
 use crate::limits::LOOK_ALIKE_BITS;
-use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
+use granary_log::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! stats {
     (

@@ -109,7 +109,7 @@ impl Consumer<Records> for Told<'_> {
     fn reclaim(&self, segment: &Summary) {
         let placed = Placed { sequence: segment.sequence, block: segment.first_block };
         assert!(
-            !self.log.keeps(placed.sequence),
+            !self.log.may_index(placed.sequence),
             "who asks after segment {} was forgotten is told",
             segment.sequence
         );
@@ -150,7 +150,12 @@ fn a_place_is_kept_until_it_is_forgotten() {
             all.push(append(key).or_else(|| append(key)).expect("there is room"));
             for placed in &all {
                 let forgotten = told.forgotten.lock().unwrap().contains(&placed.sequence);
-                assert_eq!(log.keeps(placed.sequence), !forgotten, "{what}, {} put: {placed:?}", all.len());
+                assert_eq!(
+                    log.may_index(placed.sequence),
+                    !forgotten,
+                    "{what}, {} put: {placed:?}",
+                    all.len()
+                );
             }
         }
         let forgotten = told.forgotten.lock().unwrap().len() as u64;

@@ -3,8 +3,8 @@
 use crate::commits::{Covered, Durability, Failure};
 use crate::framing::Framing;
 use crate::log::Log;
-use crate::sync::sync::Arc;
-use crate::sync::sync::atomic::Ordering;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
 use std::io;
 
 impl<F: Framing> Log<F> {
@@ -86,7 +86,7 @@ impl<F: Framing> Log<F> {
         let mut requests = self.requests.lock().expect("no panic under the lock");
         let failed = || self.counters.write_errors.load(Ordering::Acquire) != errors;
         let written = || self.read_buffers().newest_written() >= sealed;
-        while !(written() || requests.stop || requests.stuck && failed()) {
+        while !(written() || requests.stop || requests.is_write_blocked && failed()) {
             requests = self.written.wait(requests).expect("no panic under the lock");
         }
         drop(requests);
@@ -114,7 +114,7 @@ impl<F: Framing> Log<F> {
 
     /// The error of writing the oldest segment while that is retried; `None`: writes succeed.
     pub fn write_failure(&self) -> Option<io::Error> {
-        if !self.requests.lock().expect("no panic under the lock").stuck {
+        if !self.requests.lock().expect("no panic under the lock").is_write_blocked {
             return None;
         }
         let error = self.commits.write_error.lock().expect("no panic under the lock");

@@ -1,7 +1,7 @@
 //! The state of running and earlier commits.
 
-use crate::sync::sync::Mutex;
-use crate::sync::sync::atomic::AtomicU64;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicU64;
 use std::io;
 
 /// What the committed data survives.

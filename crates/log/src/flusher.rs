@@ -4,9 +4,9 @@ use crate::framing::{Framing, Sealed};
 use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX, WRITE_AGAIN_AFTER};
 use crate::log::{Consumer, FlushRequests, Log, OnWriteError};
 use crate::segment::Segment;
-use crate::slots::{FifoSlots, Slots};
-use crate::sync::sync::Arc;
-use crate::sync::sync::atomic::Ordering;
+use crate::slots::FifoSlots;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
 use std::io;
 use std::ops::Range;
 
@@ -30,9 +30,9 @@ impl<F: Framing> Log<F> {
             let batch = self.next_batch();
             if !batch.is_empty() {
                 let done = self.write(&batch, consumer);
-                let is_stuck = done < batch.len();
+                let is_blocked = done < batch.len();
                 self.retire(batch, done);
-                if is_stuck && self.rest_while_stuck() {
+                if is_blocked && self.rest_while_blocked() {
                     return;
                 }
                 continue;
@@ -125,7 +125,7 @@ impl<F: Framing> Log<F> {
             OnWriteError::Retry => {
                 segment.begin();
                 // The failure is logged once, until a write succeeds.
-                if !self.requests.lock().expect("no panic under the lock").stuck {
+                if !self.requests.lock().expect("no panic under the lock").is_write_blocked {
                     tracing::error!(%error, "cannot write to the device: it is tried again until it can be");
                 }
             }
@@ -149,9 +149,9 @@ impl<F: Framing> Log<F> {
     }
 
     /// Tells waiters that the oldest segment could not be written, and rests. Returns `true` if the log ends.
-    fn rest_while_stuck(&self) -> bool {
+    fn rest_while_blocked(&self) -> bool {
         let mut requests = self.requests.lock().expect("no panic under the lock");
-        requests.stuck = true;
+        requests.is_write_blocked = true;
         self.written.notify_all();
         let (requests, _) =
             self.requested.wait_timeout(requests, WRITE_AGAIN_AFTER).expect("no panic under the lock");
@@ -188,9 +188,11 @@ impl<F: Framing> Log<F> {
                 }
             }
         }
-        let was_stuck =
-            std::mem::replace(&mut self.requests.lock().expect("no panic under the lock").stuck, false);
-        if was_stuck {
+        let was_blocked = std::mem::replace(
+            &mut self.requests.lock().expect("no panic under the lock").is_write_blocked,
+            false,
+        );
+        if was_blocked {
             tracing::info!("the device takes writes again");
         }
         self.written.notify_all();
@@ -199,9 +201,8 @@ impl<F: Framing> Log<F> {
     /// The range of sequence numbers whose slots are to be emptied now, many at a time.
     fn reclaim_range(&self, requests: &FlushRequests) -> Option<(u64, u64)> {
         let FlushRequests { wanted, reclaims_only_wanted, .. } = *requests;
-        let ahead = if reclaims_only_wanted { 0 } else { self.ahead() };
-        let Slots::Fifo(FifoSlots { free_until, .. }) = &self.slots else { return None };
-        let free = free_until.load(Ordering::Acquire);
+        let ahead = if reclaims_only_wanted { 0 } else { self.segments_ahead() };
+        let free = self.slots.fifo()?.free_until.load(Ordering::Acquire);
         let buffers = self.read_buffers();
         let (head, written) = (buffers.head, buffers.newest_written());
         drop(buffers);
@@ -216,7 +217,7 @@ impl<F: Framing> Log<F> {
     /// Empties slots ahead of the writer, as [`serve`](Self::serve) does. Call it once before `serve` if the first
     /// append must not be refused.
     pub fn reclaim_ahead(&self, consumer: &dyn Consumer<F>) {
-        let Slots::Fifo(fifo) = &self.slots else { return };
+        let Some(fifo) = self.slots.fifo() else { return };
         let requests = || self.requests.lock().expect("no panic under the lock");
         loop {
             let Some((mut from, until)) = self.reclaim_range(&requests()) else { return };

@@ -7,8 +7,8 @@
 //! segments up to its sequence number hold nothing any more. Plain buffered writes: they survive the process. They
 //! survive a loss of power once the caller syncs them ([`Journal::take_unsynced`]).
 
+use crate::files::with_suffix;
 use crate::limits::{JOURNAL_BYTES_MAX, SEQUENCE_MAX, SUMMARY_ENTRY_MAX};
-use crate::state::beside;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -85,7 +85,7 @@ impl JournalFile {
 
 /// The two files beside `path`.
 pub(crate) fn paths(path: &Path) -> [PathBuf; 2] {
-    [".journal.0", ".journal.1"].map(|suffix| beside(path, suffix))
+    [".journal.0", ".journal.1"].map(|suffix| with_suffix(path, suffix))
 }
 
 impl Journal {
@@ -93,7 +93,7 @@ impl Journal {
     /// from the files.
     pub fn create(path: &Path, instance: u64, carried: &Record, emptied: u64) -> io::Result<Self> {
         let paths = paths(path);
-        let fresh = paths.each_ref().map(|path| beside(path, ".new"));
+        let fresh = paths.each_ref().map(|path| path.with_added_extension("new"));
         Self::create_as(&fresh, instance, carried, emptied)
             .and_then(|this| {
                 this.files[0].file.sync_data()?;

@@ -9,6 +9,7 @@ mod commit;
 mod commits;
 pub mod device;
 mod error;
+mod files;
 mod flusher;
 mod framing;
 #[doc(hidden)]
@@ -19,6 +20,7 @@ mod journal;
 pub mod limits;
 mod lock;
 mod log;
+mod occupied;
 mod open;
 mod options;
 #[doc(hidden)]
@@ -31,6 +33,7 @@ mod recover;
 mod segment;
 mod shared_memory;
 mod slots;
+mod start;
 mod state;
 #[doc(hidden)]
 pub mod sync;
@@ -41,16 +44,20 @@ mod writer;
 pub use buffer::{ALIGNMENT, AlignedBuffer, BufferOwner};
 pub use commits::Durability;
 pub use error::OpenError;
+pub use files::{UnpublishedFile, folder_of, sync_folder, with_suffix};
 pub use framing::{Framing, Sealed, SegmentId, Source};
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Flights, Io, ReadAhead};
 pub use lock::{Lock, lock as lock_file, patiently};
 pub use log::{Consumer, Location, Log, LogStats, OnWriteError};
-pub use open::{Found, folder_of, set_geometry, sync_folder};
-pub use options::{CrashPolicy, Newest, Options};
-pub use partitions::{is_any_open, is_name_of_partition, state_files, void, void_closed};
+pub use occupied::Found;
+pub use open::set_geometry;
+pub use options::{CrashPolicy, NewestKnown, Options};
+pub use partitions::{invalidate, invalidate_closed, is_any_open, is_name_of_partition, state_files};
 pub use recover::{Opened, Recovered};
 pub use segment::{Segment, SegmentReader};
 pub use shared_memory::SharedMemory;
 pub use slots::SlotOrder;
+#[doc(hidden)]
+pub use state::boot_id;
 pub use writer::Writer;

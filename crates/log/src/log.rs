@@ -11,8 +11,8 @@ use crate::segment::Segment;
 use crate::shared_memory::SharedMemory;
 use crate::slots::{FifoSlots, Slots};
 use crate::state::{Identity, LastShutdown, StateFile};
-use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
 use crate::synced::Synced;
 use std::collections::VecDeque;
 use std::io;
@@ -113,7 +113,7 @@ pub(crate) struct FlushRequests {
     /// The segment that the writer could not open for want of an empty slot.
     pub wanted: u64,
     /// The oldest segment could not be written and will be tried again.
-    pub stuck: bool,
+    pub is_write_blocked: bool,
     /// Slots are emptied no earlier than the writer wants them.
     pub reclaims_only_wanted: bool,
     pub stop: bool,
@@ -203,21 +203,17 @@ impl<F: Framing> Log<F> {
         &*self.device
     }
 
-    /// Newest sequence number opened so far.
+    /// NewestKnown sequence number opened so far.
     pub fn head(&self) -> u64 {
         self.progress.head.load(Ordering::Acquire)
     }
 
     /// Slots of segments that were opened since the log was made or cleared.
     pub fn segments_used(&self) -> u64 {
-        let forgotten = match &self.slots {
-            Slots::Fifo(fifo) => fifo.forgotten.load(Ordering::Acquire),
-            Slots::Table(_) => 0,
-        };
-        (self.head() - forgotten).min(self.geometry.segments())
+        (self.head() - self.slots.forgotten()).min(self.geometry.segments())
     }
 
-    /// Newest sequence number that was written, as all before it were.
+    /// NewestKnown sequence number that was written, as all before it were.
     pub fn newest_written(&self) -> u64 {
         self.progress.newest_written.load(Ordering::Acquire)
     }
@@ -248,13 +244,8 @@ impl<F: Framing> Log<F> {
 
     /// Whether entries of this segment may still be added to the index. Call it under the lock that
     /// [`Consumer::reclaim`] takes to forget them, so that `reclaim` removes the added entry again.
-    pub fn keeps(&self, sequence: u64) -> bool {
-        match &self.slots {
-            Slots::Fifo(fifo) => {
-                sequence + self.geometry.segments() > fifo.reclaimed_until.load(Ordering::Acquire)
-            }
-            Slots::Table(_) => true,
-        }
+    pub fn may_index(&self, sequence: u64) -> bool {
+        self.slots.may_index(sequence, &self.geometry)
     }
 
     /// The layout of segments.
@@ -271,8 +262,7 @@ impl<F: Framing> Log<F> {
     /// Frees a slot whose segment holds nothing alive, in RAM or on the device; it may be overwritten from here on.
     /// Only for a log with [`SlotOrder::Table`](crate::SlotOrder::Table).
     pub fn free(&self, slot: u64) {
-        let Slots::Table(table) = &self.slots else { unreachable!("slots are freed in order by themselves") };
-        table.free(slot);
+        self.slots.table().expect("a fifo empties its slots by itself").free(slot);
         // Waiters for room look again.
         let _requests = self.requests.lock().expect("no panic under the lock");
         self.written.notify_all();
@@ -280,18 +270,15 @@ impl<F: Framing> Log<F> {
 
     /// Removes a slot from the free slots for good: its content is unknown and may be needed. Only for a log with
     /// [`SlotOrder::Table`](crate::SlotOrder::Table).
-    pub fn withdraw(&self, slot: u64) {
-        if let Slots::Table(table) = &self.slots {
-            table.withdraw(slot);
+    pub fn retire_slot(&self, slot: u64) {
+        if let Some(table) = self.slots.table() {
+            table.retire(slot);
         }
     }
 
     /// The number of free slots, including those reserved for moving.
     pub fn free_slots(&self) -> u64 {
-        match &self.slots {
-            Slots::Fifo(fifo) => fifo.free_until.load(Ordering::Acquire).saturating_sub(self.head()),
-            Slots::Table(table) => table.free_slots(),
-        }
+        self.slots.free_slots(self.head())
     }
 
     /// The sequence number of the segment in a slot; 0: none was ever there.
@@ -302,10 +289,7 @@ impl<F: Framing> Log<F> {
     /// Whether no further segment can be opened at once: when the current one is full, appends are refused until the
     /// device has taken a waiting segment.
     pub fn is_behind(&self) -> bool {
-        if let Slots::Table(table) = &self.slots {
-            return !table.has_room() || self.queue_is_full(&self.read_buffers());
-        }
-        if self.geometry.segments() == 1 {
+        if self.geometry.segments() == 1 && self.slots.fifo().is_some() {
             // With one segment the writer is behind from its sealing until it is written.
             let sealed = self.requests.lock().expect("no panic under the lock").sealed;
             let buffers = self.read_buffers();
@@ -362,10 +346,7 @@ impl<F: Framing> Log<F> {
 
     /// Whether the slot of a segment is empty.
     pub(crate) fn may_open(&self, sequence: u64) -> bool {
-        match &self.slots {
-            Slots::Fifo(fifo) => sequence <= fifo.free_until.load(Ordering::Acquire),
-            Slots::Table(table) => table.has_room(),
-        }
+        self.slots.may_open(sequence)
     }
 
     pub(crate) fn queue_is_full(&self, buffers: &Buffers<F>) -> bool {
@@ -396,7 +377,7 @@ impl<F: Framing> Log<F> {
 
     /// How many segments are kept free ahead of the writer. A lone segment keeps its content until
     /// the writer wants it.
-    pub(crate) fn ahead(&self) -> u64 {
+    pub(crate) fn segments_ahead(&self) -> u64 {
         let most = (self.geometry.share(RECLAIM_AHEAD_BYTES_MAX) / self.geometry.segment_bytes()).max(1);
         if self.geometry.segments() == 1 { 0 } else { (self.geometry.segments() / 16).clamp(1, most) }
     }
@@ -404,8 +385,8 @@ impl<F: Framing> Log<F> {
     /// From now on a slot is emptied only when the writer wants it, so that a stop gives up no content for segments
     /// that will not be written. When this returns, no slot is being emptied. Do not call it under a lock that
     /// [`Consumer::reclaim`] takes.
-    pub fn reclaim_no_more_ahead(&self) {
-        let Slots::Fifo(FifoSlots { free_until, reclaimed_until, .. }) = &self.slots else { return };
+    pub fn stop_reclaiming_ahead(&self) {
+        let Some(FifoSlots { free_until, reclaimed_until, .. }) = self.slots.fifo() else { return };
         let mut requests = self.requests.lock().expect("no panic under the lock");
         requests.reclaims_only_wanted = true;
         while reclaimed_until.load(Ordering::Acquire) > free_until.load(Ordering::Acquire) && !requests.stop {
@@ -438,12 +419,13 @@ impl<F: Framing> Log<F> {
     ///
     /// # Errors
     /// The next start will find a hole.
-    pub fn check_whole(&self) -> io::Result<()> {
-        let Slots::Fifo(FifoSlots { forgotten, .. }) = &self.slots else { return Ok(()) };
+    pub fn check_no_gap(&self) -> io::Result<()> {
+        if self.slots.fifo().is_none() {
+            return Ok(());
+        }
         let lost = self.lost.load(Ordering::Acquire);
         // Before the oldest segment there is nothing to lose.
-        let is_found =
-            lost > forgotten.load(Ordering::Acquire) && lost + self.geometry.segments() > self.head() + 1;
+        let is_found = lost > self.slots.forgotten() && lost + self.geometry.segments() > self.head() + 1;
         match is_found {
             true => Err(io::Error::other(
                 "a write buffer could not be written, and what was put before it is not there at the next start",

@@ -5,7 +5,8 @@ use crate::error::OpenError;
 use crate::geometry::Geometry;
 use crate::shared_memory::SharedMemory;
 use crate::slots::SlotOrder;
-use crate::state::{StateFile, beside};
+use crate::state::{StateFile, state_file_of};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,12 +53,12 @@ pub enum CrashPolicy {
     /// Take what can be found after a loss of power; refuse to open where the files are missing, damaged or of another
     /// shape, or are a copy from before the newest segment that the consumer knows of, if it knows of any. A log is made
     /// with another of these.
-    Keep(Option<Newest>),
+    Keep(Option<NewestKnown>),
 }
 
 /// The newest segment that files of the consumer's own speak of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Newest {
+pub struct NewestKnown {
     /// The instance of the log that they speak of. Of another, they say nothing.
     pub instance: u64,
     /// The sequence number.
@@ -65,10 +66,15 @@ pub struct Newest {
 }
 
 impl Options {
-    /// The right to the log.
-    pub(crate) fn lock(&self) -> Result<StateFile, OpenError> {
-        StateFile::open(&beside(&self.state_path, ".state"))
-            .map_err(|source| OpenError::State { path: self.state_path.clone(), source })?
+    /// An error of the state or journal files.
+    pub(crate) fn state_error(&self, source: io::Error) -> OpenError {
+        OpenError::State { path: self.state_path.clone(), source }
+    }
+
+    /// Opens and locks the log's state file.
+    pub(crate) fn open_state(&self) -> Result<StateFile, OpenError> {
+        StateFile::open(&state_file_of(&self.state_path))
+            .map_err(|source| self.state_error(source))?
             .map_err(|_| OpenError::InUse { path: self.path.clone() })
     }
 }

@@ -1,6 +1,6 @@
 //! Work of a start, divided into parts that run on all cores.
 
-use crate::sync::sync::Mutex;
+use crate::sync::Mutex;
 use crate::sync::thread::{self, Scope};
 use std::io;
 

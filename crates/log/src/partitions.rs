@@ -6,6 +6,7 @@
 
 use crate::device::{Device, SharedDevice};
 use crate::error::OpenError;
+use crate::files::with_suffix;
 use crate::framing::Framing;
 use crate::journal;
 use crate::limits::PARTITIONS_MAX;
@@ -13,7 +14,7 @@ use crate::lock::{Lock, lock};
 use crate::log::Log;
 use crate::options::Options;
 use crate::recover::Opened;
-use crate::state::{self, LastShutdown, Peeked, StateFile, beside, random_number};
+use crate::state::{self, LastShutdown, Peeked, StateFile, random_number, state_file_of};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub(crate) struct Partition {
 
 impl Partition {
     /// Locks `partitions` logs.
-    pub fn of(options: &Options, partitions: u64) -> Result<Vec<Self>, OpenError> {
+    pub fn lock_all(options: &Options, partitions: u64) -> Result<Vec<Self>, OpenError> {
         if is_name_of_partition(&options.state_path) {
             let reason = "names that end in .partition.N are those of a divided cache's own files";
             return Err(OpenError::Invalid { option: "path", reason: reason.into() });
@@ -38,7 +39,7 @@ impl Partition {
             let fingerprint = options.fingerprint_of(i, partitions);
             let shared_memory = options.shared_memory.get(i as usize).cloned().into_iter().collect();
             let options = Options { geometry, state_path, fingerprint, shared_memory, ..options.clone() };
-            let state = options.lock()?;
+            let state = options.open_state()?;
             Ok(Self { options, state })
         };
         (0..).zip(geometries).map(of).collect()
@@ -46,7 +47,7 @@ impl Partition {
 
     /// A second hold of the lock.
     pub fn hold(&self) -> Result<File, OpenError> {
-        self.state.hold().map_err(|source| OpenError::State { path: self.options.state_path.clone(), source })
+        self.state.hold().map_err(|source| self.options.state_error(source))
     }
 
     /// The salt of all partitions: the one in the options, or that of the first one with content.
@@ -78,19 +79,19 @@ impl Partition {
     }
 }
 
-/// Removes the state and journal files of logs from number `first` on. Each state is made void and synced before its
+/// Removes the state and journal files of logs from number `first` on. Each state is invalidated and synced before its
 /// file is removed, for the file may be there again after a loss of power.
 fn forget_from(options: &Options, first: u64) -> Result<(), OpenError> {
     for i in first.max(1)..PARTITIONS_MAX {
         let state_path = path_of(&options.state_path, i);
         let error = |source| OpenError::State { path: state_path.clone(), source };
-        let state = beside(&state_path, ".state");
+        let state = state_file_of(&state_path);
         // A file of that name that is no state is not ours.
         if matches!(state::peek(&state).map_err(error)?, Peeked::Nothing | Peeked::Foreign) {
             continue;
         }
         let options = Options { state_path: state_path.clone(), ..options.clone() };
-        options.lock()?.invalidate().map_err(error)?;
+        options.open_state()?.invalidate().map_err(error)?;
         for path in journal::paths(&state_path).into_iter().chain([state]) {
             match std::fs::remove_file(path) {
                 Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(error(source)),
@@ -108,10 +109,10 @@ pub fn is_name_of_partition(path: &Path) -> bool {
 }
 
 /// The prefix of the names of a log's state and journal files.
-fn path_of(state_path: &Path, partition: u64) -> PathBuf {
+pub(crate) fn path_of(state_path: &Path, partition: u64) -> PathBuf {
     match partition {
         0 => state_path.to_owned(),
-        i => beside(state_path, &format!(".partition.{i}")),
+        i => with_suffix(state_path, &format!(".partition.{i}")),
     }
 }
 
@@ -119,7 +120,7 @@ fn path_of(state_path: &Path, partition: u64) -> PathBuf {
 pub fn state_files(state_path: &Path, partitions: u64) -> Vec<PathBuf> {
     let of = |i| {
         let path = path_of(state_path, i);
-        let state = beside(&path, ".state");
+        let state = state_file_of(&path);
         std::iter::once(state).chain(journal::paths(&path))
     };
     (0..partitions).flat_map(of).collect()
@@ -128,29 +129,29 @@ pub fn state_files(state_path: &Path, partitions: u64) -> Vec<PathBuf> {
 /// Makes `partitions` logs start empty, whatever becomes of their other files, and whether they are open or not.
 ///
 /// # Errors
-/// A state file that is there cannot be made void.
-pub fn void(state_path: &Path, partitions: u64) -> io::Result<()> {
+/// A state file that is there cannot be invalidated.
+pub fn invalidate(state_path: &Path, partitions: u64) -> io::Result<()> {
     for state in states(state_path, partitions)? {
-        state::void(&state.1)?;
+        state::invalidate_file(&state.1)?;
     }
     Ok(())
 }
 
-/// Like [`void`], for logs that are not open. Returns whether there was content to give up.
+/// Like [`invalidate`], for logs that are not open. Returns whether there was content to invalidate.
 ///
 /// # Errors
-/// The errors of [`void`]; or one of the logs is open.
-pub fn void_closed(state_path: &Path, partitions: u64) -> Result<bool, OpenError> {
+/// The errors of [`invalidate`]; or one of the logs is open.
+pub fn invalidate_closed(state_path: &Path, partitions: u64) -> Result<bool, OpenError> {
     let failed = |source| OpenError::State { path: state_path.to_owned(), source };
     let states = states(state_path, partitions).map_err(failed)?;
     let mut any = false;
     for (path, state) in &states {
         match lock(state).map_err(|errno| failed(errno.into()))? {
             Lock::InUse => return Err(OpenError::InUse { path: path.clone() }),
-            Lock::Taken => any |= !state::is_void(state).map_err(failed)?,
+            Lock::Taken => any |= !state::is_blank(state).map_err(failed)?,
         }
     }
-    states.iter().try_for_each(|(_, state)| state::void(state)).map_err(failed)?;
+    states.iter().try_for_each(|(_, state)| state::invalidate_file(state)).map_err(failed)?;
     Ok(any)
 }
 
@@ -171,7 +172,7 @@ pub fn is_any_open(state_path: &Path, partitions: u64) -> io::Result<bool> {
 fn states(state_path: &Path, partitions: u64) -> io::Result<Vec<(PathBuf, File)>> {
     let mut states = Vec::new();
     for i in 0..partitions {
-        let path = beside(&path_of(state_path, i), ".state");
+        let path = state_file_of(&path_of(state_path, i));
         match File::options().read(true).write(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => states.push((path, opened?)),
@@ -181,42 +182,9 @@ fn states(state_path: &Path, partitions: u64) -> io::Result<Vec<(PathBuf, File)>
 }
 
 impl Options {
-    /// A file with the name of a state or a journal of one of `partitions` logs that is none. Without a state there can
-    /// be no journal.
-    pub(crate) fn foreign_beside(&self, partitions: u64) -> io::Result<Option<PathBuf>> {
-        for i in 0..partitions {
-            let path = path_of(&self.state_path, i);
-            let state = beside(&path, ".state");
-            let foreign = match state::peek(&state)? {
-                Peeked::Foreign => Some(state),
-                Peeked::Nothing => {
-                    let mut foreign = None;
-                    for journal in journal::paths(&path) {
-                        foreign = foreign.or(has_bytes(&journal)?.then_some(journal));
-                    }
-                    foreign
-                }
-                Peeked::Invalidated | Peeked::Log(_) => None,
-            };
-            if foreign.is_some() {
-                return Ok(foreign);
-            }
-        }
-        Ok(None)
-    }
-
     /// The fingerprint of partition `partition` of `partitions`. It depends on both, because keys move when the number of
     /// partitions changes.
     pub(crate) fn fingerprint_of(&self, partition: u64, partitions: u64) -> u64 {
         self.fingerprint.wrapping_add((partitions - 1) << 32 | partition)
-    }
-}
-
-/// Whether `path` is a file that is not empty. A block device does not count.
-pub(crate) fn has_bytes(path: &Path) -> io::Result<bool> {
-    match std::fs::metadata(path) {
-        Ok(found) => Ok(found.is_file() && found.len() > 0),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
     }
 }

@@ -3,7 +3,7 @@
 use crate::framing::Framing;
 use crate::log::Log;
 use crate::state::LastShutdown;
-use crate::sync::sync::atomic::Ordering;
+use crate::sync::atomic::Ordering;
 use crate::synced::{Synced, unsynced_max};
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ impl<F: Framing> Log<F> {
     /// after a loss of power, synced.
     pub fn newest_safe(&self) -> u64 {
         match self.synced.is_active() {
-            true => self.synced.on_record.load(Ordering::Acquire),
+            true => self.synced.durable_sequence.load(Ordering::Acquire),
             false => self.read_buffers().newest_written(),
         }
     }
@@ -29,7 +29,7 @@ impl<F: Framing> Log<F> {
     /// calls it.
     pub(crate) fn sync_before(&self, sequence: u64) {
         let synced = &self.synced;
-        let until = synced.on_record.load(Ordering::Acquire) + unsynced_max(&self.geometry);
+        let until = synced.durable_sequence.load(Ordering::Acquire) + unsynced_max(&self.geometry);
         if !synced.is_active() || sequence <= until {
             return;
         }
@@ -43,7 +43,7 @@ impl<F: Framing> Log<F> {
             }
         });
         match recorded {
-            Ok(()) => drop(synced.on_record.fetch_max(written, Ordering::AcqRel)),
+            Ok(()) => drop(synced.durable_sequence.fetch_max(written, Ordering::AcqRel)),
             Err(error) => drop(self.invalidate_content(&error)),
         }
     }
@@ -52,7 +52,7 @@ impl<F: Framing> Log<F> {
     /// returns at once: they survive a kill.
     ///
     /// # Errors
-    /// The journal cannot be written and synced, nor can the state file be made void.
+    /// The journal cannot be written and synced, nor can the state file be invalidated.
     pub fn sync_journal(&self) -> io::Result<()> {
         if self.synced.must_invalidate.load(Ordering::Acquire) {
             self.invalidate()?;
@@ -101,7 +101,7 @@ impl<F: Framing> Log<F> {
         self.invalidate()
     }
 
-    /// Makes the state file void. For a log that is served after a loss of power it stays so while the log is open.
+    /// Invalidates the state file. For a log that is served after a loss of power it stays so while the log is open.
     pub(crate) fn invalidate(&self) -> io::Result<()> {
         let state = self.state.lock().expect("no panic under the lock");
         self.synced.has_failed.store(self.synced.serves_older, Ordering::Release);

@@ -1,7 +1,7 @@
 //! A log that cannot write its journal, and a start that is cut short between journal and state file.
 
 use crate::device::{Device, MemoryDevice, Space};
-use crate::sync::sync::Arc;
+use crate::sync::Arc;
 use crate::{
     AlignedBuffer, Consumer, CrashPolicy, Framing, Geometry, Log, OnWriteError, Options, Sealed, SegmentId,
     SlotOrder, Source,

@@ -7,7 +7,7 @@ use crate::limits::{
     READ_BY_THREAD_BYTES_MIN, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WIPE_TRIES_MAX, WRITE_QUEUE_BYTES_MAX,
 };
 use crate::parallel::each_in_parallel;
-use crate::sync::sync::Mutex;
+use crate::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -19,7 +19,7 @@ pub struct Recovered<F: Framing> {
     /// later segments replace ([`Framing::forget_replaced`]). Older records with these entries are void.
     pub lost: BTreeMap<u64, Vec<u64>>,
     /// The sequence number up to which, by the state file, everything was on the device.
-    pub on_record: u64,
+    pub durable_sequence: u64,
     /// The number of segments if none is missing.
     pub expected: u64,
 }
@@ -38,7 +38,7 @@ pub type Opened<F> = (crate::Log<F>, Recovered<F>);
 
 impl<F: Framing> Default for Recovered<F> {
     fn default() -> Self {
-        Self { segments: Vec::new(), lost: BTreeMap::new(), on_record: 0, expected: 0 }
+        Self { segments: Vec::new(), lost: BTreeMap::new(), durable_sequence: 0, expected: 0 }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::buffer::AlignedBuffer;
 use crate::framing::{Framing, Sealed, SegmentId};
-use crate::sync::sync::{RwLock, RwLockReadGuard};
+use crate::sync::{RwLock, RwLockReadGuard};
 use std::ops::Range;
 
 /// A segment that is being filled, or waits for the device.

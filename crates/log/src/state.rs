@@ -15,6 +15,7 @@
 //! | 88..96 | salt: a number that the consumer's summary entries depend on; kept as long as the content |
 //! | 96..104 | number of the consumer's file that the content depends on; missing: it depends on none |
 
+use crate::files::with_suffix;
 use crate::geometry::Geometry;
 use crate::lock::{Lock, lock};
 use std::cell::Cell;
@@ -34,11 +35,9 @@ pub(crate) const SIZE_MAX: usize = SIZE + 8;
 /// Marks a clean stop. No shared memory has this number, or 0.
 const CLEAN: u64 = 1;
 
-/// The path with `suffix` behind its name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
+/// The state file of the log whose files' names begin with `state_path`.
+pub(crate) fn state_file_of(state_path: &Path) -> PathBuf {
+    with_suffix(state_path, ".state")
 }
 
 /// How the previous process left the log.
@@ -86,7 +85,7 @@ impl StoredState {
 /// The open and locked state file.
 pub(crate) struct StateFile {
     file: File,
-    /// The file was made void and synced.
+    /// The file was invalidated and synced.
     is_invalidated: Cell<bool>,
 }
 
@@ -114,7 +113,7 @@ impl StateFile {
     #[cfg(test)]
     pub fn fail(&mut self, state_path: &Path, fails: bool) {
         let mut options = OpenOptions::new();
-        let path = beside(state_path, ".state");
+        let path = state_file_of(state_path);
         self.file = options.read(true).write(!fails).open(path).expect("it is there");
     }
 
@@ -146,12 +145,12 @@ impl StateFile {
 
     /// Whether the file holds bytes that are no valid state.
     pub fn is_damaged(&self) -> bool {
-        !self.has_content() && !is_void(&self.file).unwrap_or(false)
+        !self.has_content() && !is_blank(&self.file).unwrap_or(false)
     }
 
     /// Whether the content was given up, while the log was open or by a loss of power.
-    pub fn was_given_up(&self) -> bool {
-        self.file.metadata().is_ok_and(|file| file.len() > 0) && is_void(&self.file).unwrap_or(false)
+    pub fn was_invalidated(&self) -> bool {
+        self.file.metadata().is_ok_and(|file| file.len() > 0) && is_blank(&self.file).unwrap_or(false)
     }
 
     /// Records that everything up to segment `head` is on the device, and whether the log is open or was stopped
@@ -172,23 +171,23 @@ impl StateFile {
     }
 
     /// Like [`invalidate`](Self::invalidate), for a file that may hold no valid state already.
-    pub fn give_up(&self) -> io::Result<()> {
+    pub fn invalidate_if_any(&self) -> io::Result<()> {
         if self.has_content() { self.invalidate() } else { Ok(()) }
     }
 
     /// Makes the next open start empty, whatever happens.
     pub fn invalidate(&self) -> io::Result<()> {
         if !self.is_invalidated.get() {
-            void(&self.file)?;
+            invalidate_file(&self.file)?;
             self.is_invalidated.set(true);
         }
         Ok(())
     }
 }
 
-/// Makes a state file void. It keeps its space, so that a clean stop can write it on a full device; if it cannot be
+/// Invalidates a state file. It keeps its space, so that a clean stop can write it on a full device; if it cannot be
 /// overwritten, it is truncated, which needs no space.
-pub(crate) fn void(file: &File) -> io::Result<()> {
+pub(crate) fn invalidate_file(file: &File) -> io::Result<()> {
     let len = file.metadata()?.len().min(SIZE_MAX as u64) as usize;
     let in_place = file.write_all_at(&[0; SIZE_MAX][..len], 0).and_then(|()| file.sync_data());
     in_place.or_else(|_| {
@@ -197,8 +196,8 @@ pub(crate) fn void(file: &File) -> io::Result<()> {
     })
 }
 
-/// Whether a state file is new or as [`void`] leaves it.
-pub(crate) fn is_void(file: &File) -> io::Result<bool> {
+/// Whether a state file is new or as [`invalidate_file`] leaves it.
+pub(crate) fn is_blank(file: &File) -> io::Result<bool> {
     let mut bytes = [0; SIZE_MAX];
     let read = file.read_at(&mut bytes, 0)?;
     Ok(bytes[..read].iter().all(|byte| *byte == 0))
@@ -209,7 +208,7 @@ pub(crate) fn is_void(file: &File) -> io::Result<bool> {
 pub(crate) enum Peeked {
     /// Nothing.
     Nothing,
-    /// A state file without a valid state: void or damaged.
+    /// A state file without a valid state: invalidated or damaged.
     Invalidated,
     /// The state of a log with this fingerprint.
     Log(u64),
@@ -312,16 +311,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<State> {
 }
 
 /// The kernel's boot id, zeros where it has none (then a kill cannot be told from a power loss).
-fn boot_id() -> [u8; 16] {
+pub fn boot_id() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let digits: Vec<u8> = text.bytes().filter_map(|c| (c as char).to_digit(16)).map(|d| d as u8).collect();
-    let mut id = [0; 16];
-    if digits.len() == 32 {
-        for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = pair[0] << 4 | pair[1];
-        }
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    match digits.len() {
+        32 => u128::from_str_radix(&digits, 16).expect("32 digits").to_be_bytes(),
+        _ => [0; 16],
     }
-    id
 }
 
 /// A number for shared memory that no earlier one had.

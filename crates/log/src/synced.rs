@@ -3,21 +3,21 @@
 use crate::geometry::Geometry;
 use crate::limits::UNSYNCED_BYTES_MAX;
 use crate::options::CrashPolicy;
-use crate::sync::sync::Mutex;
-use crate::sync::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How much of the log survives a loss of power.
 pub(crate) struct Synced {
     /// Whether the log is served after a loss of power, with the help of its journal ([`CrashPolicy::ServeOlder`]).
     pub serves_older: bool,
     /// The state file says that all segments up to this one are synced.
-    pub on_record: AtomicU64,
-    /// The journal is unreliable, or a sync failed: the state file must be void from here on. Set under the lock of the
+    pub durable_sequence: AtomicU64,
+    /// The journal is unreliable, or a sync failed: the state file must be invalid from here on. Set under the lock of the
     /// state file.
     pub has_failed: AtomicBool,
-    /// The state file is void: the log starts empty next time.
+    /// The state file is invalid: the log starts empty next time.
     pub is_invalidated: AtomicBool,
-    /// The state file should be void but could not be written: the next start may read stale state.
+    /// The state file should be invalid but could not be written: the next start may read stale state.
     pub must_invalidate: AtomicBool,
     /// Appends to the journal, counted under the writer's lock.
     pub appends: AtomicU64,
@@ -32,7 +32,7 @@ impl Synced {
         let serves_older = crash_policy == CrashPolicy::ServeOlder;
         Self {
             serves_older,
-            on_record: head.into(),
+            durable_sequence: head.into(),
             has_failed: false.into(),
             is_invalidated: false.into(),
             must_invalidate: false.into(),

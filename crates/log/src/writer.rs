@@ -4,10 +4,10 @@ use crate::framing::{Framing, SegmentId};
 use crate::journal::Journal;
 use crate::log::{Log, WriterState};
 use crate::segment::Segment;
-use crate::slots::{Purpose, Slots};
+use crate::slots::Purpose;
 use crate::state::{LastShutdown, random_number};
-use crate::sync::sync::atomic::Ordering;
-use crate::sync::sync::{Arc, MutexGuard};
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, MutexGuard};
 use std::io;
 
 /// The right to append.
@@ -57,9 +57,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         &mut self,
         mut put: impl FnMut(&SegmentId, &mut F::Builder, &mut [u8]) -> Option<R>,
     ) -> Option<R> {
-        if let (Slots::Table(table), Purpose::Append) = (&self.log.slots, self.purpose)
-            && table.is_reserve_in_use()
-        {
+        if self.log.slots.is_reserved_from(self.purpose) {
             return None;
         }
         if let Some(current) = &self.state.current {
@@ -162,7 +160,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         drop(requests);
         // A loss of content that is given up needs no report.
         log.commits.lost_told.fetch_max(log.lost.load(Ordering::Acquire), Ordering::AcqRel);
-        if let Slots::Fifo(fifo) = &log.slots {
+        if let Some(fifo) = log.slots.fifo() {
             fifo.forgotten.store(log.head(), Ordering::Release);
         }
         log.instance.store(random_number(), Ordering::Release);
@@ -252,13 +250,9 @@ impl<'a, F: Framing> Writer<'a, F> {
         let log = self.log;
         let mut buffers = log.buffers.write().expect("no panic under the lock");
         let sequence = buffers.head + 1;
-        let slot = if log.queue_is_full(&buffers) {
-            None
-        } else {
-            match &log.slots {
-                Slots::Fifo(_) => log.may_open(sequence).then(|| log.geometry.slot(sequence)),
-                Slots::Table(table) => table.take(self.purpose),
-            }
+        let slot = match log.queue_is_full(&buffers) {
+            true => None,
+            false => log.slots.take(&log.geometry, sequence, self.purpose),
         };
         let Some(slot) = slot else {
             drop(buffers);
@@ -266,9 +260,6 @@ impl<'a, F: Framing> Writer<'a, F> {
             log.requested.notify_all();
             return None;
         };
-        if let Slots::Table(table) = &log.slots {
-            table.set_sequence(slot, sequence);
-        }
         let memory = log.idle.lock().expect("no panic under the lock").pop();
         let memory = memory.unwrap_or_else(|| log.new_buffer());
         let first_block = log.geometry.first_block_of_slot(slot);

@@ -2,7 +2,7 @@
 //! bytes are cut on their way makes no difference to the replies. Called by the fuzz target and, with a fixed seed, by
 //! the tests.
 
-use crate::engine::{Engine, Settings, Shared};
+use crate::engine::{Engine, ServerState, Settings};
 use crate::limits::{GET_LINE_BYTES_MAX, OUTPUT_BYTES_MAX};
 use crate::protocol::Ending;
 use crate::store::{Options, Store};
@@ -27,7 +27,7 @@ impl Stage {
         options.item_bytes_max = ITEM_BYTES_MAX;
         let store = Store::open(&options).expect("a store in RAM opens");
         let settings = Settings { threads: 1, item_bytes_max: ITEM_BYTES_MAX, ..Settings::default() };
-        Self { engine: Engine::new(Arc::new(Shared::new(store, None, settings)), 0) }
+        Self { engine: Engine::new(Arc::new(ServerState::new(store, None, settings)), 0) }
     }
 
     /// Sends `data` in pieces of `piece` bytes to an empty store; returns all replies.

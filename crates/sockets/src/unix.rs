@@ -40,7 +40,7 @@ impl UnixSocket {
             return Err(io::ErrorKind::AddrInUse.into());
         }
         // The socket appears under its own name only with its permissions set.
-        let unfinished = beside(path);
+        let unfinished = path.with_added_extension("new");
         // An earlier start can have left a socket there; another file is somebody's.
         if is_socket(&unfinished)? {
             std::fs::remove_file(&unfinished)?;
@@ -102,12 +102,6 @@ fn is_served(path: &Path) -> io::Result<bool> {
             Err(io::Error::new(error.kind(), text))
         }
     }
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::limits::{
 use crate::map::Place;
 use crate::policy::{self, Candidate, Policy};
 use crate::read::{BlockCheck, Stored};
-use crate::shared::{Shared, SlotUse};
+use crate::running::{Running, SlotUse};
 use granary_log::Io;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,7 @@ struct Live {
     content: Option<(u64, Box<[u8]>)>,
 }
 
-impl Shared {
+impl Running {
     /// Cleans until the volume ends.
     pub fn clean_until_end(&self) {
         let (mut io, mut is_held_up) = (Io::new(), false);

@@ -1,6 +1,6 @@
 //! A thread that commits in the background.
 
-use crate::shared::Shared;
+use crate::running::Running;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ pub(crate) struct Committer {
 impl Committer {
     /// # Errors
     /// The process may start no thread.
-    pub fn start(shared: Arc<Shared>) -> io::Result<Self> {
+    pub fn start(shared: Arc<Running>) -> io::Result<Self> {
         let (requests, asked) = channel();
         let thread = Builder::new().name("volume-commit".into()).spawn(move || serve(&shared, &asked))?;
         Ok(Self { requests: Mutex::new(Some(requests)), thread: Mutex::new(Some(thread)) })
@@ -44,7 +44,7 @@ impl Committer {
     }
 }
 
-fn serve(shared: &Shared, asked: &Receiver<Done>) {
+fn serve(shared: &Running, asked: &Receiver<Done>) {
     while let Ok(first) = asked.recv() {
         let all: Vec<Done> = std::iter::once(first).chain(asked.try_iter()).collect();
         let result = shared.commit();

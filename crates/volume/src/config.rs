@@ -7,8 +7,7 @@ use crate::limits::{
 };
 use crate::map::{MapKind, Place};
 use granary_log::device::{OpenDeviceError, Space};
-use granary_log::{CrashPolicy, Geometry, OpenError, Options, SlotOrder, sync_folder};
-use std::fs::File;
+use granary_log::{CrashPolicy, Geometry, OpenError, Options, SlotOrder, UnpublishedFile};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -191,7 +190,7 @@ impl Files {
     }
 
     /// The file that a process has locked while it works on the volume.
-    pub fn lock(&self) -> PathBuf {
+    pub fn lock_path(&self) -> PathBuf {
         self.with(".lock")
     }
 
@@ -378,18 +377,9 @@ impl Config {
     /// # Errors
     /// The operating system refused.
     pub(crate) fn write(&self, files: &Files, path: &Path) -> Result<(), Error> {
-        let new = files.fresh_config();
         let text = toml::to_string(self).expect("numbers and names are TOML");
-        let written = File::create(&new).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&new, path)?;
-            sync_folder(path)
-        });
-        written.map_err(|error| {
-            // A half-written file is useless; after the rename there is none.
-            drop(std::fs::remove_file(&new));
-            Error::io("write", path)(error)
-        })
+        UnpublishedFile::write(files.fresh_config(), 0o666, |file| file.write_all(text.as_bytes()))
+            .and_then(|written| written.publish_as(path))
+            .map_err(Error::io("write", path))
     }
 }

@@ -26,7 +26,7 @@ impl Hold {
     /// # Errors
     /// Another process has it, or the folder cannot be written.
     pub fn take(files: &Files) -> Result<Self, Error> {
-        let path = files.lock();
+        let path = files.lock_path();
         loop {
             let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
             let file = opened.map_err(Error::io("lock", &path))?;
@@ -71,7 +71,7 @@ impl Hold {
     /// # Errors
     /// The folder, or the locked file, was replaced.
     pub fn check_folder(&self) -> io::Result<()> {
-        let path = self.files.lock();
+        let path = self.files.lock_path();
         let is_own = match identity(&path) {
             Ok(there) => self.file.metadata().map_or(true, |here| there == (here.dev(), here.ino())),
             // There is no lock file at the path: compare the folder.
@@ -99,7 +99,7 @@ impl Drop for Hold {
         let is_volume = [self.files.config(), self.files.deleted(), self.files.resized()];
         if !is_volume.iter().any(|path| path.exists()) {
             // A lock file that remains does no harm.
-            drop(std::fs::remove_file(self.files.lock()));
+            drop(std::fs::remove_file(self.files.lock_path()));
         }
     }
 }

@@ -24,7 +24,7 @@ mod raw_device;
 mod read;
 mod recover;
 mod retry;
-mod shared;
+mod running;
 mod stats;
 mod sync;
 mod unfinished;

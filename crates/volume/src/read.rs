@@ -3,7 +3,7 @@
 use crate::framing::{checksum, content_hash};
 use crate::limits::READ_TRIES_MAX;
 use crate::map::{Place, mapped};
-use crate::shared::{Shared, damaged};
+use crate::running::{Running, damaged};
 use fixedbitset::FixedBitSet;
 use granary_log::{Extent, Io, Location};
 use std::io;
@@ -37,7 +37,7 @@ pub enum BlockCheck {
     Damaged,
 }
 
-impl Shared {
+impl Running {
     /// Finds a logical block, and copies it if it is not on the device.
     pub fn find(&self, lba: u64, out: &mut [u8]) -> Located {
         loop {

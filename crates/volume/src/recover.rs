@@ -4,12 +4,12 @@ mod missing;
 
 use crate::framing::{Blocks, Entry, Summary, checksum, content_hash};
 use crate::map::{Place, mapped};
-use crate::shared::{Shared, SlotUse};
+use crate::running::{Running, SlotUse};
 use granary_log::{AlignedBuffer, Recovered};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-impl Shared {
+impl Running {
     /// Replays the log's changes since the checkpoint, and counts live blocks. `progress` is called with segments:
     /// done, all. Returns whether the log refers to blocks that never reached the device, or has missing or unsealed
     /// segments.
@@ -29,7 +29,7 @@ impl Shared {
         let geometry = self.log.geometry();
         let mut buffer = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
         let all = recovered.segments.len() as u64;
-        let mut any_damaged = missing::check(&recovered.segments, from, synced, recovered.on_record)?;
+        let mut any_damaged = missing::check(&recovered.segments, from, synced, recovered.durable_sequence)?;
         for (done, summary) in (0..).zip(&recovered.segments) {
             progress(done, all);
             let slot = self.slot_of_block(summary.first_block);
@@ -63,7 +63,7 @@ impl Shared {
                     "a segment is gone that holds live blocks"
                 );
                 slot.set_usage(SlotUse::Used);
-                self.log.withdraw(geometry.slot_of_block(block));
+                self.log.retire_slot(geometry.slot_of_block(block));
             }
             slot.live.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,20 +1,22 @@
 //! A volume: opened, read, written, closed.
 
-use crate::checkpoint;
+use crate::checkpoint::{self, Header};
 use crate::checksums::Checksums;
 use crate::committer::Committer;
 use crate::config::{Config, Error, Files};
 use crate::framing::{Blocks, Summary};
 use crate::hold::Hold;
 use crate::limits::CHECKSUM_BYTES;
+use crate::map::Map;
 use crate::read::{BlockCheck, Located, Stored};
-use crate::shared::{Shared, Slot, Wake};
+use crate::running::{Running, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::unfinished::{Resize, finish_resize, present};
 use crate::write::Patience;
 use granary_log::device::Device;
 use granary_log::{
-    Consumer, CrashPolicy, Extent, Io, Log, Newest, OnWriteError, OpenError, Opened, Options, sync_folder,
+    Consumer, CrashPolicy, Extent, Io, Log, NewestKnown, OnWriteError, OpenError, Opened, Options,
+    sync_folder,
 };
 use std::io;
 use std::ops::Range;
@@ -29,7 +31,7 @@ use std::time::{Duration, Instant};
 /// A completed [`commit`](Self::commit) covers all writes that were completed before it. Without one, what a loss of
 /// power leaves of a block is the old or the new content, never a mixture.
 pub struct Volume {
-    shared: Arc<Shared>,
+    shared: Arc<Running>,
     committer: Committer,
     threads: Vec<JoinHandle<()>>,
 }
@@ -49,6 +51,74 @@ impl Consumer<Blocks> for Keeper {
     fn on_write_error(&self, _: &Summary, _: &io::Error) -> OnWriteError {
         OnWriteError::Retry
     }
+}
+
+/// Reads the checkpoint into the map. Returns its header; `None`: there is no checkpoint.
+///
+/// # Errors
+/// It is damaged, of a volume of another size, or cannot be read or synced.
+fn restore_map(
+    map: &mut dyn Map,
+    files: &Files,
+    config: &Config,
+    framing: &Blocks,
+) -> Result<Option<Header>, Error> {
+    let path = files.checkpoint();
+    let damaged = |reason: &str| Error::Damaged { path: path.clone(), reason: reason.to_owned() };
+    let Some(read) = checkpoint::read(&path).map_err(Error::Checkpoint)? else {
+        return match path.exists() {
+            true => Err(damaged("the map is not whole: put the last copy of it back, or delete the volume")),
+            false => Ok(None),
+        };
+    };
+    let header = read.header;
+    if header.blocks > map.blocks() || u64::from(header.block_size) != config.block_size {
+        return Err(damaged("it is the map of a volume of another size"));
+    }
+    framing.entries_from.store(header.sequence + 1, Ordering::Release);
+    framing.checkpoint.store(header.sequence + 1, Ordering::Release);
+    // A killed process may have renamed the checkpoint without syncing the folder. It must be durable before slots are
+    // reused on its strength.
+    sync_folder(&path).map_err(Error::io("sync the folder of", &path))?;
+    read.restore(map, &mut |_| {}).map_err(Error::Checkpoint)?;
+    Ok(Some(header))
+}
+
+/// Checks that log and checkpoint belong together, and that nothing synced is damaged.
+fn check_recovered(
+    log: &Log<Blocks>,
+    segments: &[Summary],
+    header: Option<Header>,
+    files: &Files,
+    config: &Config,
+    framing: &Blocks,
+) -> Result<(), Error> {
+    let damaged = |path, reason: &str| Err(Error::Damaged { path, reason: reason.to_owned() });
+    if header.is_some_and(|header| header.instance != log.instance()) {
+        return damaged(files.checkpoint(), "it is the map of another volume");
+    }
+    if framing.faults.unreadable.load(Ordering::Acquire) > 0 {
+        // An unreadable segment may have the newest version of a block, and its slot must not count as free.
+        let path = config.log_path(files);
+        return Err(Error::io("read the summaries of", &path)(crate::running::damaged()));
+    }
+    if let segment @ 1.. = framing.faults.damaged.load(Ordering::Acquire) {
+        let reason = format!(
+            "of segment {segment} a part that was synced is damaged, and so is what was flushed there"
+        );
+        return damaged(config.log_path(files), &reason);
+    }
+    if config.formatted && segments.is_empty() {
+        let reason = "nothing of this volume is on it: it is another device or file";
+        return damaged(config.log_path(files), reason);
+    }
+    // Segments with entries of zeroes may be gone since: an older map would bring old content back.
+    let newest = segments.iter().map(|summary| summary.checkpoint).max().unwrap_or(0);
+    if newest > header.map_or(0, |header| header.sequence + 1) {
+        let reason = "it is a copy from before the map that the log knows of: put the last one back";
+        return damaged(files.checkpoint(), reason);
+    }
+    Ok(())
 }
 
 /// Called with the progress of opening a volume: segments done, all.
@@ -114,65 +184,19 @@ impl Volume {
         files: Files,
         config: Config,
         hold: Arc<Hold>,
-        open: impl FnOnce(Blocks, Option<Newest>) -> Result<Opened<Blocks>, Error>,
+        open: impl FnOnce(Blocks, Option<NewestKnown>) -> Result<Opened<Blocks>, Error>,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
-        let path = files.checkpoint();
         let mut map = config.map.create(config.blocks())?;
-        let damaged = |reason: &str| Error::Damaged { path: path.clone(), reason: reason.to_owned() };
         let framing = Blocks::default();
-        let read = checkpoint::read(&path).map_err(Error::Checkpoint)?;
-        let header = match read {
-            None if path.exists() => {
-                return Err(damaged(
-                    "the map is not whole: put the last copy of it back, or delete the volume",
-                ));
-            }
-            None => None,
-            Some(read) => {
-                let header = read.header;
-                if header.blocks > map.blocks() || u64::from(header.block_size) != config.block_size {
-                    return Err(damaged("it is the map of a volume of another size"));
-                }
-                framing.entries_from.store(header.sequence + 1, Ordering::Release);
-                framing.checkpoint.store(header.sequence + 1, Ordering::Release);
-                // A killed process may have renamed the checkpoint without syncing the folder. It must be durable
-                // before slots are reused on its strength.
-                sync_folder(&path).map_err(Error::io("sync the folder of", &path))?;
-                read.restore(&mut *map, &mut |_| {}).map_err(Error::Checkpoint)?;
-                Some(header)
-            }
-        };
-        let newest = header.map(|header| Newest { instance: header.instance, sequence: header.sequence });
+        let header = restore_map(&mut *map, &files, &config, &framing)?;
+        let newest =
+            header.map(|header| NewestKnown { instance: header.instance, sequence: header.sequence });
         let (log, recovered) = open(framing.clone(), newest)?;
-        if header.is_some_and(|header| header.instance != log.instance()) {
-            return Err(damaged("it is the map of another volume"));
-        }
-        if framing.faults.unreadable.load(Ordering::Acquire) > 0 {
-            // An unreadable segment may have the newest version of a block, and its slot must not count as free.
-            let path = config.log_path(&files);
-            return Err(Error::io("read the summaries of", &path)(crate::shared::damaged()));
-        }
-        if let segment @ 1.. = framing.faults.damaged.load(Ordering::Acquire) {
-            let reason = format!(
-                "of segment {segment} a part that was synced is damaged, and so is what was flushed there"
-            );
-            return Err(Error::Damaged { path: config.log_path(&files), reason });
-        }
-        if config.formatted && recovered.segments.is_empty() {
-            let reason = "nothing of this volume is on it: it is another device or file".to_owned();
-            return Err(Error::Damaged { path: config.log_path(&files), reason });
-        }
-        // Segments with entries of zeroes may be gone since: an older map would bring old content back.
-        let newest = recovered.segments.iter().map(|summary| summary.checkpoint).max().unwrap_or(0);
-        if newest > header.map_or(0, |header| header.sequence + 1) {
-            return Err(damaged(
-                "it is a copy from before the map that the log knows of: put the last one back",
-            ));
-        }
+        check_recovered(&log, &recovered.segments, header, &files, &config, &framing)?;
         framing.entries_from.store(0, Ordering::Release);
         let slots = log.geometry().segments();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Running {
             checkpointed: framing.checkpoint,
             replayed: AtomicU64::new(0),
             written_before: AtomicU64::new(0),
@@ -222,12 +246,12 @@ impl Volume {
     ///
     /// # Errors
     /// The process may start no more: the started ones were ended, and the volume is as after a kill.
-    fn run(shared: Arc<Shared>) -> io::Result<Self> {
+    fn run(shared: Arc<Running>) -> io::Result<Self> {
         let committer = Committer::start(Arc::clone(&shared))?;
         let mut volume = Self { shared, committer, threads: Vec::new() };
         let started = volume
             .start_thread("volume-flush", |shared| shared.log.serve(&Keeper))
-            .and_then(|()| volume.start_thread("volume-clean", Shared::clean_until_end));
+            .and_then(|()| volume.start_thread("volume-clean", Running::clean_until_end));
         match started {
             Ok(()) => Ok(volume),
             Err(error) => {
@@ -237,7 +261,7 @@ impl Volume {
         }
     }
 
-    fn start_thread(&mut self, name: &str, work: fn(&Shared)) -> io::Result<()> {
+    fn start_thread(&mut self, name: &str, work: fn(&Running)) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         self.threads.push(Builder::new().name(name.into()).spawn(move || work(&shared))?);
         Ok(())
@@ -401,7 +425,7 @@ impl Volume {
 
     /// Counters and the state now.
     pub fn stats(&self) -> Stats {
-        let Shared { counters, log, map, checksums, .. } = &*self.shared;
+        let Running { counters, log, map, checksums, .. } = &*self.shared;
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let of_log = log.stats();
         Stats {

@@ -6,7 +6,7 @@ use crate::limits::{
     ZEROES_LOCKED_MAX,
 };
 use crate::map::mapped;
-use crate::shared::{Shared, SlotUse};
+use crate::running::{Running, SlotUse};
 use granary_log::{Io, SegmentId};
 use std::io;
 use std::ops::Range;
@@ -75,7 +75,7 @@ impl Patience<'_> {
     }
 }
 
-impl Shared {
+impl Running {
     /// Writes bytes anywhere. Partly written blocks are read, and written completely.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
         self.write_all(io, offset, data, patience)?;

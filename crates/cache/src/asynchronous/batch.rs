@@ -1,6 +1,6 @@
 //! Values being read from the device for a task.
 
-use granary_log::sync::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use granary_log::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 pub(super) type Values = Vec<Option<Vec<u8>>>;
 
 /// The state shared by drivers and the waiting task.
-struct Shared(Mutex<State>);
+struct BatchState(Mutex<State>);
 
 struct State {
     values: Values,
@@ -18,14 +18,14 @@ struct State {
     waker: Option<Waker>,
 }
 
-impl Shared {
+impl BatchState {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The values of a batch, once all are known. Dropping it cancels the wait.
-pub(super) struct Arriving(Arc<Shared>);
+pub(super) struct Arriving(Arc<BatchState>);
 
 impl Future for Arriving {
     type Output = Values;
@@ -44,13 +44,13 @@ impl Future for Arriving {
 }
 
 /// The duty to report the outcome of one key. Dropping it reports a miss.
-pub(super) struct Answer {
-    batch: Arc<Shared>,
+pub(super) struct Reporter {
+    batch: Arc<BatchState>,
     place: usize,
     value: Option<Vec<u8>>,
 }
 
-impl Answer {
+impl Reporter {
     /// Whether the batch's future still exists.
     pub fn is_wanted(&self) -> bool {
         // Each answer of the batch holds an `Arc`, and so does the waiting future.
@@ -63,7 +63,7 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for Reporter {
     fn drop(&mut self) {
         let mut state = self.batch.lock();
         state.values[self.place] = self.value.take();
@@ -77,12 +77,12 @@ impl Drop for Answer {
 }
 
 /// A batch whose `values` are known except those at `places`, one for each of the returned answers.
-pub(super) fn batch(values: Values, places: &[usize]) -> (Arriving, impl Iterator<Item = Answer>) {
+pub(super) fn batch(values: Values, places: &[usize]) -> (Arriving, impl Iterator<Item = Reporter>) {
     let state = State { values, left: places.len(), waker: None };
-    let shared = Arc::new(Shared(Mutex::new(state)));
-    let answers: Vec<Answer> = places
+    let shared = Arc::new(BatchState(Mutex::new(state)));
+    let answers: Vec<Reporter> = places
         .iter()
-        .map(|place| Answer { batch: Arc::clone(&shared), place: *place, value: None })
+        .map(|place| Reporter { batch: Arc::clone(&shared), place: *place, value: None })
         .collect();
     (Arriving(shared), answers.into_iter())
 }

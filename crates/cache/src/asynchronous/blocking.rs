@@ -4,7 +4,7 @@ use super::AsyncCache;
 use super::hidden::Hidden;
 use crate::error::Error;
 use crate::typed::TypedCache;
-use granary_log::sync::sync::{Arc, Mutex, PoisonError};
+use granary_log::sync::{Arc, Mutex, PoisonError};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Poll, Waker};
@@ -99,7 +99,7 @@ impl<K: ?Sized + 'static, V: 'static, C: 'static> AsyncCache<K, V, C> {
         on_thread(move || {
             self.0.hidden.wait();
             match Arc::into_inner(self.0) {
-                Some(super::Shared { drivers, typed, .. }) => {
+                Some(super::AsyncShared { drivers, typed, .. }) => {
                     drop(drivers);
                     typed.close()
                 }

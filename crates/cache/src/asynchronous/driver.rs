@@ -1,11 +1,11 @@
 //! Threads that read from the device for tasks: each with its own ring, which it waits for together with its queue.
 
-use super::batch::Answer;
+use super::batch::Reporter;
 use crate::cache::Cache;
 use crate::drive::Pending;
 use crate::lookup::Outcome;
 use crate::single::now;
-use granary_log::sync::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use granary_log::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 /// A key that is looked up for a task.
 pub(super) struct Request {
     pub key: Box<[u8]>,
-    pub answer: Answer,
+    pub answer: Reporter,
 }
 
 /// Requests that a driver has not taken yet.
@@ -117,7 +117,7 @@ fn serve(cache: &Cache, queue: &Queue, epoll: &OwnedFd) -> io::Result<()> {
         watch(epoll, event)?;
     }
     // Answers whose reads are in flight, by ticket.
-    let mut answers: HashMap<u64, Answer> = HashMap::new();
+    let mut answers: HashMap<u64, Reporter> = HashMap::new();
     let mut next_ticket = 0;
     let mut events = Vec::with_capacity(2);
     loop {
@@ -163,7 +163,7 @@ fn watch(epoll: &OwnedFd, event: BorrowedFd<'_>) -> io::Result<()> {
     Ok(epoll::add(epoll, event, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?)
 }
 
-fn give(answer: Option<Answer>, outcome: Outcome<'_>) {
+fn give(answer: Option<Reporter>, outcome: Outcome<'_>) {
     if let (Some(answer), Outcome::Hit { value, .. }) = (answer, outcome) {
         answer.give(value.to_vec());
     }

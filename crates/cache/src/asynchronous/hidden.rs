@@ -1,6 +1,6 @@
 //! Clones of a cache held by threads, perhaps for futures that were dropped: closing waits until there are none.
 
-use granary_log::sync::sync::{Condvar, Mutex, PoisonError};
+use granary_log::sync::{Condvar, Mutex, PoisonError};
 
 /// The number of clones held by threads.
 #[derive(Default)]

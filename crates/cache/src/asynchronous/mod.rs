@@ -15,7 +15,7 @@ use crate::single::{now, with_io};
 use crate::typed::{Decode, Encode, Plain, TypedCache, key_bytes, keys_to_vecs, to_vec};
 use batch::Values;
 use driver::{Driver, Request};
-use granary_log::sync::sync::Arc;
+use granary_log::sync::Arc;
 use hidden::Hidden;
 use std::fmt;
 use std::time::Duration;
@@ -38,9 +38,9 @@ use std::time::Duration;
 /// # Ok(())
 /// # }
 /// ```
-pub struct AsyncCache<K: ?Sized = [u8], V = Vec<u8>, C = Plain>(Arc<Shared<K, V, C>>);
+pub struct AsyncCache<K: ?Sized = [u8], V = Vec<u8>, C = Plain>(Arc<AsyncShared<K, V, C>>);
 
-struct Shared<K: ?Sized, V, C> {
+struct AsyncShared<K: ?Sized, V, C> {
     /// Dropped before the cache. Empty: the cache is in RAM only.
     drivers: Vec<Driver>,
     typed: TypedCache<K, V, C>,
@@ -69,7 +69,7 @@ impl<K: ?Sized, V, C> AsyncCache<K, V, C> {
         let count = if typed.cache().is_on_flash() { cores.min(ASYNC_DRIVERS_MAX) } else { 0 };
         let driver = |_| Driver::start(Arc::clone(&typed.cache)).map_err(|source| Error::Start { source });
         let drivers = (0..count).map(driver).collect::<Result<_, _>>()?;
-        Ok(Self(Arc::new(Shared { drivers, typed, hidden: Arc::default() })))
+        Ok(Self(Arc::new(AsyncShared { drivers, typed, hidden: Arc::default() })))
     }
 
     /// The cache, for threads that may block.

@@ -5,11 +5,11 @@
 
 use super::version::Version;
 use crate::limits::DICTIONARY_BYTES_MAX;
-use granary_log::sync::sync::Arc;
-use granary_log::sync_folder;
+use granary_log::sync::Arc;
+use granary_log::{UnpublishedFile, with_suffix};
+
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
@@ -27,13 +27,7 @@ const HEADER_SIZE: usize = 24;
 
 /// The file of dictionaries of a cache with this state path.
 pub(crate) fn path_of(state_path: &Path) -> PathBuf {
-    beside(state_path, ".dictionaries")
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = path.to_owned().into_os_string();
-    path.push(suffix);
-    path.into()
+    with_suffix(state_path, ".dictionaries")
 }
 
 /// Whether a file is there that no version of this wrote.
@@ -124,9 +118,12 @@ impl DictionaryFile {
     /// # Errors
     /// It cannot be written: the old one stays.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let new = beside(path, ".new");
-        // It has pieces of values: it is nobody else's to read.
-        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        let new = path.with_added_extension("new");
+        // Only the owner may read it: it has pieces of values.
+        UnpublishedFile::write(new, 0o600, |file| self.write_to(file))?.publish_as(path)
+    }
+
+    fn write_to(&self, file: &mut File) -> io::Result<()> {
         file.write_all(&self.header())?;
         for version in &self.versions {
             let bytes = version.bytes();
@@ -139,9 +136,7 @@ impl DictionaryFile {
             file.write_all(&header)?;
             file.write_all(bytes)?;
         }
-        file.sync_all()?;
-        std::fs::rename(&new, path)?;
-        sync_folder(path)
+        Ok(())
     }
 
     fn header(&self) -> [u8; FILE_HEADER_SIZE] {

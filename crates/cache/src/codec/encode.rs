@@ -4,7 +4,7 @@ use super::frame::{self, Content};
 use super::stored::{Codec, Compression, StoredValue, write_head};
 use super::version::Version;
 use crate::limits::{LZ4_DICTIONARY_BYTES, SPARE_ENCODER_BYTES_MAX, SPARE_ENCODERS_MAX, ZSTD_LEVEL};
-use granary_log::sync::sync::{Arc, Mutex};
+use granary_log::sync::{Arc, Mutex};
 use zstd_safe::CCtx;
 
 /// Buffers for one compressed value.

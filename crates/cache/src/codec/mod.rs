@@ -35,9 +35,9 @@ use crate::limits::{
 use crate::stats::Stats;
 use dictionary_file::DictionaryFile;
 use encode::Encoders;
-use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
-use granary_log::sync::sync::{Arc, Mutex, Weak};
+use granary_log::sync::atomic::{AtomicU64, Ordering};
 use granary_log::sync::thread::{self, JoinHandle};
+use granary_log::sync::{Arc, Mutex, Weak};
 use std::io;
 use std::ops::Deref;
 use std::path::Path;

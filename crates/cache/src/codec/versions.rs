@@ -5,7 +5,7 @@
 use super::dictionary_file::DictionaryFile;
 use super::version::Version;
 use crate::limits::CODEC_VERSIONS_MAX;
-use granary_log::sync::sync::{Arc, Mutex, RwLock};
+use granary_log::sync::{Arc, Mutex, RwLock};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -6,12 +6,12 @@ use crate::flash::Flash;
 use crate::key::Key;
 use crate::limits::{LONG_BYTES_AT_ONCE, LOOKUP_ROUNDS_MAX};
 use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, Reach, Scratch, Workspace};
-use crate::shared::Shared;
+use crate::partition_state::PartitionState;
 use granary_log::ReadAhead;
 
 /// See [`Cache::get_many`](crate::Cache::get_many).
 pub(crate) fn get_many(
-    shared: &Shared,
+    shared: &PartitionState,
     io: &mut Io,
     keys: &[Key<'_>],
     now: u32,

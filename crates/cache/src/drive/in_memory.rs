@@ -3,12 +3,12 @@
 use super::io::Io;
 use crate::key::Key;
 use crate::lookup::{Lookup, Outcome, Workspace};
-use crate::shared::Shared;
+use crate::partition_state::PartitionState;
 
 /// Delivers the outcomes of keys that are in the RAM tier, or nowhere. The others are left, uncounted, to a later full
 /// lookup.
 pub(crate) fn get_many_in_memory(
-    shared: &Shared,
+    shared: &PartitionState,
     io: &mut Io,
     keys: &[Key<'_>],
     now: u32,

@@ -20,7 +20,7 @@ pub use summary::{Summary, has_summary};
 
 use crate::key::{RecordKind, parse_summary_entry};
 use block::Header;
-use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
+use granary_log::sync::atomic::{AtomicU64, Ordering};
 use granary_log::{Framing, Geometry, Sealed, SegmentId, SegmentReader, Source, Writer};
 use std::collections::HashSet;
 use std::ops::Range;

@@ -25,15 +25,15 @@ pub(crate) use search::{KeyDigest, Search};
 use crate::admission::sample_hash;
 use crate::codec::{Codec, Decoder, StoredValue};
 use crate::key::Key;
-use crate::shared::Shared;
+use crate::partition_state::PartitionState;
 use crate::stats::add;
 use answers::Delivered;
-use granary_log::sync::sync::atomic::{AtomicBool, Ordering};
+use granary_log::sync::atomic::{AtomicBool, Ordering};
 use outcome::{Counts, Tier};
 
 /// One thread's lookup of a batch.
 pub(crate) struct Lookup<'a, S> {
-    pub shared: &'a Shared,
+    pub shared: &'a PartitionState,
     pub keys: &'a [Key<'a>],
     /// Whether each key has an outcome. Another thread may be searching for it in another block.
     pub resolved: &'a [AtomicBool],
@@ -65,7 +65,7 @@ pub(crate) enum ReadBlocks {
 impl<'a, S: FnMut(usize, Outcome<'_>)> Lookup<'a, S> {
     /// A lookup of a batch without outcomes.
     pub fn new(
-        shared: &'a Shared,
+        shared: &'a PartitionState,
         keys: &'a [Key<'a>],
         resolved: &'a [AtomicBool],
         now: u32,

@@ -5,10 +5,10 @@ use super::probe::Probe;
 use super::scratch::Scratch;
 use super::search::KeyDigest;
 use super::{Lookup, answers::Answers};
-use crate::batch::Asked;
+use crate::batch::KeyInBatch;
 use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
-use crate::memory::{At, Candidates};
+use crate::memory::{Candidates, EntryAt};
 use crate::prefetch::prefetch;
 use crate::shard::Shard;
 use std::ops::Range;
@@ -21,7 +21,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let (has_flash, marks_found) = (self.shared.flash.is_some(), self.marks_found);
         if let [key] = &self.keys[range.clone()] {
             let Scratch { answers, candidates, probes, .. } = scratch;
-            let asked = [Asked { hash: key.hash(), key: start }];
+            let asked = [KeyInBatch { hash: key.hash(), key: start }];
             let mut planning =
                 Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };
             planning.plan(&mut self.shared.shard(key.hash()), &asked);
@@ -40,7 +40,7 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
                     let asked = &rest[..rest.len().min(LOCKED_LOOKUPS)];
                     let mut planning =
                         Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };
-                    planned += planning.plan(&mut self.shared.lock(shard), asked);
+                    planned += planning.plan(&mut self.shared.lock_shard(shard), asked);
                     if scratch.answers.are_many() {
                         self.deliver_answers(scratch);
                     }
@@ -106,7 +106,7 @@ struct Planning<'a> {
 
 impl Planning<'_> {
     /// Plans keys until there are many answers to be copied. Returns how many keys.
-    fn plan(&mut self, shard: &mut Shard, asked: &[Asked]) -> usize {
+    fn plan(&mut self, shard: &mut Shard, asked: &[KeyInBatch]) -> usize {
         let mut planned = 0;
         let mut parts = asked.chunks(SIDE_BY_SIDE);
         let mut part = parts.next().unwrap_or_default();
@@ -131,7 +131,7 @@ impl Planning<'_> {
 
     /// Finds the keys' candidate entries in RAM, and has the processor fetch the memory that planning will read.
     #[inline]
-    fn seek(&mut self, shard: &Shard, part: &[Asked], turn: usize, bytes: usize) {
+    fn seek(&mut self, shard: &Shard, part: &[KeyInBatch], turn: usize, bytes: usize) {
         let candidates = &mut self.candidates[turn];
         shard.memory.candidates(part.iter().map(|asked| asked.hash), candidates);
         for (asked, candidate) in part.iter().zip(&*candidates) {
@@ -145,7 +145,7 @@ impl Planning<'_> {
     }
 
     #[inline(always)]
-    fn plan_key(&mut self, shard: &mut Shard, asked: Asked, candidate: Option<At>) {
+    fn plan_key(&mut self, shard: &mut Shard, asked: KeyInBatch, candidate: Option<EntryAt>) {
         let key = self.keys[asked.key as usize];
         if let Some(at) = candidate
             && let Some(stored) = shard.memory.get_short(key, at)
@@ -157,7 +157,12 @@ impl Planning<'_> {
 
     /// Plans a key whose record is not a short one, or not in RAM.
     #[inline(never)]
-    fn plan_other(&mut self, shard: &mut Shard, Asked { hash, key: i }: Asked, candidate: Option<At>) {
+    fn plan_other(
+        &mut self,
+        shard: &mut Shard,
+        KeyInBatch { hash, key: i }: KeyInBatch,
+        candidate: Option<EntryAt>,
+    ) {
         let key = self.keys[i as usize];
         if let Some(at) = candidate
             && let Some(stored) = shard.memory.get(key, at)

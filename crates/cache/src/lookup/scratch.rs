@@ -6,7 +6,7 @@ use super::search::Search;
 use crate::batch::ByShard;
 use crate::memory::Candidates;
 use granary_log::Extent;
-use granary_log::sync::sync::atomic::AtomicBool;
+use granary_log::sync::atomic::AtomicBool;
 
 /// The scratch space of a lookup, which allocates nothing once it has grown to the size of the batches.
 #[derive(Default)]

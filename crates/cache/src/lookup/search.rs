@@ -12,11 +12,11 @@ const CHAINS: usize = 1024;
 pub(crate) struct Search {
     /// By chain: 1 + the key that was added to it last, or 0. All that are not 0 are chains of `wanted`.
     heads: [u32; CHAINS],
-    wanted: Vec<Wanted>,
+    wanted: Vec<SearchedKey>,
 }
 
 #[derive(Clone, Copy)]
-struct Wanted {
+struct SearchedKey {
     digest: KeyDigest,
     /// The key added to the chain before it, encoded as in `heads`.
     next: u32,
@@ -45,7 +45,7 @@ impl Search {
         }
         for (i, digest) in digests.enumerate() {
             let next = std::mem::replace(&mut self.heads[digest.chain()], i as u32 + 1);
-            self.wanted.push(Wanted { digest, next, found: 0 });
+            self.wanted.push(SearchedKey { digest, next, found: 0 });
         }
         for (at, key_there) in Keys::new(payload, count) {
             let digest = KeyDigest::of(key_there);

@@ -5,7 +5,7 @@ use super::entry::{
     self, COUNTS_AT, DEAD, DIRTY, FETCHED, FLAGS_AT, READ, STAMP_SHIFT, UPDATE, entry_len, hash_of, record_of,
 };
 use super::pool::Stamp;
-use super::{At, COMPACT_STEPS, Memory, Role, spread};
+use super::{COMPACT_STEPS, EntryAt, Memory, Role, spread};
 use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash};
 use crate::record::{EntryRecord, HeaderBytes};
@@ -105,7 +105,7 @@ impl Memory {
     /// Gives back the memory that is kept for the next chunk.
     pub fn release_spare(&mut self) {
         self.spare.take().into_iter().for_each(Chunk::release);
-        self.tell();
+        self.report_len();
     }
 
     /// Shrinks a table that is far larger than its entries need.
@@ -115,7 +115,7 @@ impl Memory {
             let (chunks, first, hasher) = (&self.chunks, self.first_chunk(), self.hasher);
             self.table
                 .shrink_to(2 * len, |at| spread(hash_of(Self::bytes(chunks, first, *at), hasher).to_bits()));
-            self.tell();
+            self.report_len();
         }
     }
 
@@ -145,7 +145,7 @@ impl Memory {
                 break;
             }
         }
-        self.tell();
+        self.report_len();
     }
 
     /// The next victim: approximately the oldest entry that was not read.
@@ -194,14 +194,14 @@ impl Memory {
         }
         match left {
             Eviction::Keep => return Step::Stuck,
-            Eviction::Drop => self.gone.count(is_expired, flags & FETCHED != 0),
+            Eviction::Drop => self.evictions.count(is_expired, flags & FETCHED != 0),
             Eviction::Move => {
                 if let Some(ghosts) = self.pool.ghosts() {
                     ghosts.note(hash.to_bits(), entry::cost(record.len()));
                 }
             }
         }
-        self.drop_entry(hash, At::new(self.first_chunk(), self.hand));
+        self.drop_entry(hash, EntryAt::new(self.first_chunk(), self.hand));
         self.skip();
         Step::Passed
     }
@@ -235,7 +235,7 @@ impl Memory {
     fn send_round(&mut self, flags: u8) {
         let entry = &self.chunks[0][self.hand..];
         let (hash, counts, len) = (hash_of(entry, self.hasher), entry[COUNTS_AT], entry_len(entry));
-        let from = At::new(self.first_chunk(), self.hand);
+        let from = EntryAt::new(self.first_chunk(), self.hand);
         if self.hand == 0 && len == self.chunks[0].len() {
             // A long entry, alone in its chunk: the chunk moves as it is.
             let mut chunk = self.chunks.pop_front().expect("just seen");
@@ -243,7 +243,7 @@ impl Memory {
             self.first_sequence += 1;
             chunk.renumber(self.shard, self.next_sequence());
             self.chunks.push_back(chunk);
-            self.repoint(hash, from, At::new(self.last_chunk(), 0));
+            self.repoint(hash, from, EntryAt::new(self.last_chunk(), 0));
             return;
         }
         let copy = entry[..len].to_vec();
@@ -254,11 +254,11 @@ impl Memory {
         let (key, value) = (Key::hashed(hash, record.key), record.value());
         let header = HeaderBytes::entry(key.bytes(), value, record.expires_at);
         self.append(&header, &StoredEntry { key, value, expires_at: record.expires_at }, flags, counts);
-        self.bury(from);
+        self.mark_dead(from);
         self.skip();
     }
 
-    fn repoint(&mut self, hash: KeyHash, from: At, to: At) {
+    fn repoint(&mut self, hash: KeyHash, from: EntryAt, to: EntryAt) {
         if let Some(at) = self.table.find_mut(spread(hash.to_bits()), |at| *at == from) {
             *at = to;
         }

@@ -6,7 +6,7 @@ use crate::limits::{
     FRESH_PARTS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS, SHARED_MEMORY_ENTRY_PARTS,
     SHARED_MEMORY_PAGE_BYTES,
 };
-use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
+use granary_log::sync::atomic::{AtomicU64, Ordering};
 
 /// Most chunks of a shard: their 16-bit numbers differ, with room for one that is added before another is removed.
 pub(super) const CHUNKS_MAX: usize = (1 << 16) - 2;

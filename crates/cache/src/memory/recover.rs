@@ -3,7 +3,7 @@
 use super::chunk::Chunk;
 use super::entry::{self, DEAD, DIRTY, STAMP_SHIFT, has_tag};
 use super::shared::FoundChunk;
-use super::{At, CHUNKS_MAX, Memory, spread};
+use super::{CHUNKS_MAX, EntryAt, Memory, spread};
 use crate::key::KeyHash;
 use hashbrown::hash_table::Entry as Slot;
 use std::ops::AddAssign;
@@ -76,7 +76,7 @@ impl Memory {
             }
         }
         taken.entries = self.table.len() as u64;
-        self.tell();
+        self.report_len();
         taken
     }
 
@@ -97,7 +97,7 @@ impl Memory {
                 if flags != entry.flags {
                     chunk.set_flags(at, flags);
                 }
-                live.push(Live { hash: entry.hash, at: At::new(number, at), flags });
+                live.push(Live { hash: entry.hash, at: EntryAt::new(number, at), flags });
                 self.dirty += usize::from(flags & DIRTY != 0);
             } else {
                 self.dead_bytes += entry.len;
@@ -108,15 +108,15 @@ impl Memory {
     }
 
     /// Points the table's entry of a key at `at`, a later place than any found so far.
-    fn point_found(&mut self, hash: KeyHash, at: At) {
+    fn point_found(&mut self, hash: KeyHash, at: EntryAt) {
         let (chunks, first) = (&self.chunks, self.first_chunk());
-        let bytes = |at: At| Self::bytes(chunks, first, at);
-        let same = |other: &At| {
+        let bytes = |at: EntryAt| Self::bytes(chunks, first, at);
+        let same = |other: &EntryAt| {
             has_tag(bytes(*other), hash)
                 && entry::record_of(bytes(*other)).key == entry::record_of(bytes(at)).key
         };
         let hasher = self.hasher;
-        let rehash = |at: &At| spread(entry::hash_of(bytes(*at), hasher).to_bits());
+        let rehash = |at: &EntryAt| spread(entry::hash_of(bytes(*at), hasher).to_bits());
         let older = match self.table.entry(spread(hash.to_bits()), same, rehash) {
             Slot::Occupied(mut found) => Some(std::mem::replace(found.get_mut(), at)),
             Slot::Vacant(vacant) => {
@@ -125,12 +125,12 @@ impl Memory {
             }
         };
         if let Some(older) = older {
-            self.bury(older);
+            self.mark_dead(older);
         }
     }
 
     /// Changes the flags of the entry at `at` from `before` to `flags`, and counts dirty ones.
-    fn settle(&mut self, at: At, before: u8, flags: u8) {
+    fn settle(&mut self, at: EntryAt, before: u8, flags: u8) {
         if flags != before {
             let first = self.first_chunk();
             self.chunks[at.index(first)].set_flags(at.offset(), flags);
@@ -143,6 +143,6 @@ impl Memory {
 /// A found entry that is not dead.
 struct Live {
     hash: KeyHash,
-    at: At,
+    at: EntryAt,
     flags: u8,
 }

@@ -219,8 +219,8 @@ fn what_was_just_put_is_there() {
                 break;
             }
         }
-        assert_eq!(memory.gone().evicted + memory.len() as u64, put as u64, "all are there or counted");
-        assert_eq!(memory.gone().evicted_unfetched, 0);
+        assert_eq!(memory.evictions().evicted + memory.len() as u64, put as u64, "all are there or counted");
+        assert_eq!(memory.evictions().evicted_unfetched, 0);
         let too_long = vec![1; bytes.min(8 << 20) as usize / 2 + 1];
         assert_eq!(
             memory.insert(
@@ -277,7 +277,7 @@ fn what_leaves_at_its_end_or_unread_is_counted_apart() {
     (0..10_u32).chain(40..60).for_each(|i| assert!(get(&mut memory, &i.to_le_bytes()).is_some()));
     memory.shrink(ALL, 11, |_| Eviction::Drop);
     let expected = EvictionCounts { evicted: 60, evicted_unfetched: 40, expired: 40, expired_unfetched: 30 };
-    assert_eq!(memory.gone(), expected);
+    assert_eq!(memory.evictions(), expected);
 }
 
 /// An expired entry leaves, however often it was read.

@@ -16,8 +16,8 @@ use crate::memory::Pool;
 use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
 use granary_log::device::Space;
-use granary_log::sync::sync::atomic::AtomicU64;
-use granary_log::{CrashPolicy, Found, Geometry, OpenError, SlotOrder};
+use granary_log::sync::atomic::AtomicU64;
+use granary_log::{CrashPolicy, Found, Geometry, OpenError, SlotOrder, folder_of, with_suffix};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -104,7 +104,8 @@ impl FlashOptions {
 
     pub(crate) fn log_options(&self) -> Result<granary_log::Options, OpenError> {
         self.check()?;
-        let data_path = if is_block_device(&self.path) { self.path.clone() } else { with_bin(&self.path) };
+        let data_path =
+            if is_block_device(&self.path) { self.path.clone() } else { with_suffix(&self.path, ".bin") };
         let geometry = Geometry::new(self.file_size, self.write_buffer_size, self.block_size)?;
         // Live entries of a segment may change in RAM only once it is emptied. A single segment would be emptied for
         // its own reuse.
@@ -199,7 +200,7 @@ impl FlashOptions {
     pub fn files(&self) -> Result<Vec<PathBuf>, OpenError> {
         let mut files = granary_log::state_files(&self.log_options()?.state_path, self.partitions);
         if !is_block_device(&self.path) {
-            files.push(with_bin(&self.path));
+            files.push(with_suffix(&self.path, ".bin"));
         }
         let state_path = self.state_path.as_deref().unwrap_or(&self.path);
         files.push(codec::path_of(state_path));
@@ -215,8 +216,8 @@ impl FlashOptions {
     ///
     /// # Errors
     /// The cache is open, or the operating system refuses.
-    pub fn void(path: &Path) -> Result<bool, OpenError> {
-        granary_log::void_closed(path, PARTITIONS_MAX)
+    pub fn invalidate(path: &Path) -> Result<bool, OpenError> {
+        granary_log::invalidate_closed(path, PARTITIONS_MAX)
     }
 
     /// Removes the files of a cache with these options. If it is open, it goes on with the unlinked files. A kill
@@ -227,7 +228,7 @@ impl FlashOptions {
     pub fn remove_files(&self) -> Result<(), OpenError> {
         let error = |path: &Path, source| OpenError::State { path: path.to_owned(), source };
         // Without its journal the content would have deleted entries again.
-        granary_log::void(&self.log_options()?.state_path, self.partitions)
+        granary_log::invalidate(&self.log_options()?.state_path, self.partitions)
             .map_err(|source| error(&self.path, source))?;
         let mut files = self.files()?;
         let state_path = self.state_path.as_deref().unwrap_or(&self.path);
@@ -245,8 +246,7 @@ impl FlashOptions {
             }
         }
         // A new cache in their place must not find them after a loss of power.
-        let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
-        for folder in folders {
+        for folder in folders_of(&files) {
             match File::open(folder).and_then(|folder| folder.sync_all()) {
                 Err(source) if source.kind() != ErrorKind::NotFound => return Err(error(folder, source)),
                 _ => {}
@@ -256,20 +256,17 @@ impl FlashOptions {
     }
 }
 
-/// The temporary name under which a journal or a file of dictionaries is written.
-fn unfinished(file: &Path) -> Option<PathBuf> {
-    let mut name = file.as_os_str().to_owned();
-    let is_replaced = [".journal.0", ".journal.1", ".dictionaries"]
-        .iter()
-        .any(|end| name.as_bytes().ends_with(end.as_bytes()));
-    name.push(".new");
-    is_replaced.then(|| name.into())
+/// The folders that `files` lie in.
+fn folders_of(files: &[PathBuf]) -> BTreeSet<&Path> {
+    files.iter().map(|file| folder_of(file)).collect()
 }
 
-fn with_bin(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".bin");
-    name.into()
+/// The temporary name under which a journal or a file of dictionaries is written.
+fn unfinished(file: &Path) -> Option<PathBuf> {
+    let is_replaced = [".journal.0", ".journal.1", ".dictionaries"]
+        .iter()
+        .any(|end| file.as_os_str().as_bytes().ends_with(end.as_bytes()));
+    is_replaced.then(|| file.with_added_extension("new"))
 }
 
 fn is_block_device(path: &Path) -> bool {
@@ -356,5 +353,17 @@ impl Options {
             options.memory_entries = options.memory_entries.map(|entries| entries.div_ceil(partitions));
         }
         options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A removal syncs the current folder for files with bare names.
+    #[test]
+    fn a_bare_name_lies_in_the_current_folder() {
+        let files = ["c.bin", "c.state", "state/c.dictionaries"].map(PathBuf::from);
+        assert_eq!(folders_of(&files), BTreeSet::from([Path::new("."), Path::new("state")]));
     }
 }

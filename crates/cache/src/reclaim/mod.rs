@@ -6,15 +6,15 @@ use crate::flash::Flash;
 use crate::framing::{Records, Summary, block, note_beside};
 use crate::key::{RecordKind, parse_summary_entry};
 use crate::limits::SHARDS;
+use crate::partition_state::PartitionState;
 use crate::policy::{Fate, Reinsertion, fate};
 use crate::record::newest_entries;
-use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::{Consumer, OnWriteError};
 use std::io;
 use std::ops::Range;
 
-impl Consumer<Records> for Shared {
+impl Consumer<Records> for PartitionState {
     fn reclaim(&self, segment: &Summary) {
         if let Some(flash) = &self.flash {
             if flash.dram_first.is_some() {
@@ -31,7 +31,7 @@ impl Consumer<Records> for Shared {
     fn reclaim_unread(&self, blocks: Range<u64>) {
         self.note_unindexed();
         for shard in 0..SHARDS {
-            let mut shard = self.lock(shard);
+            let mut shard = self.lock_shard(shard);
             let before = shard.index.table.len();
             shard.index.table.remove_blocks(&blocks);
             add(&self.counters.lost, (before - shard.index.table.len()) as u64);
@@ -47,7 +47,7 @@ impl Consumer<Records> for Shared {
     }
 }
 
-impl Shared {
+impl PartitionState {
     /// See [`Flash::note_unindexed`].
     pub fn note_unindexed(&self) {
         self.flash.iter().for_each(Flash::note_unindexed);
@@ -62,7 +62,7 @@ impl Shared {
                 let mut shard = self.shard(hash);
                 let is_forgotten = shard.index.remove(hash, block_number);
                 // DRAM first, RAM may have received a copy meanwhile, which is the only one from here on.
-                let is_left_in_ram = is_forgotten && self.is_dram_first() && shard.memory.orphan(hash);
+                let is_left_in_ram = is_forgotten && self.is_dram_first() && shard.memory.detach(hash);
                 forgotten += u64::from(is_forgotten && !is_left_in_ram);
             }
         }

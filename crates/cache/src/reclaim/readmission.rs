@@ -8,13 +8,13 @@ use crate::framing::block::{self, Header};
 use crate::key::{KeyHash, RecordKind, parse_summary_entry};
 use crate::limits::TAKE_BACK_READ_BYTES_MAX;
 use crate::memory::EntryState;
+use crate::partition_state::PartitionState;
 use crate::record::{EntryRecord, Record, newest_entries, parse};
-use crate::shared::Shared;
 use crate::stats::add;
-use granary_log::sync::sync::atomic::Ordering;
+use granary_log::sync::atomic::Ordering;
 use granary_log::{AlignedBuffer, Engine, Extent};
 
-impl Shared {
+impl PartitionState {
     /// Takes back entries of a segment to RAM. Call it before the segment is forgotten.
     pub fn take_back(&self, flash: &Flash, segment: &Summary) {
         // A kill may come before the segment is overwritten. From here on the index does not know its entries, which
@@ -32,7 +32,7 @@ impl Shared {
                 continue;
             }
             // Entries that are in RAM anyway need not be read.
-            if shard.memory.orphan(live.hash) {
+            if shard.memory.detach(live.hash) {
                 shard.index.remove(live.hash, live.block_number);
             } else if takes_back && live.recent && block_numbers.last() != Some(&live.block_number) {
                 block_numbers.push(live.block_number);

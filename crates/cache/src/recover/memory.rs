@@ -12,12 +12,12 @@ use crate::key::{KeyHash, parse_summary_entry};
 use crate::limits::{PUT_CHUNK, WRITE_AGAIN_SECONDS_MAX};
 use crate::memory::shared::FoundChunk;
 use crate::memory::{Elsewhere, TakenOver};
+use crate::partition_state::PartitionState;
 use crate::shard::Shard;
-use crate::shared::Shared;
 use crate::stats::add;
 use granary_log::Recovered;
 use granary_log::parallel::each_in_parallel;
-use granary_log::sync::sync::Mutex;
+use granary_log::sync::Mutex;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ struct Copied {
     expires_at: u32,
 }
 
-impl Shared {
+impl PartitionState {
     /// Takes over the chunks found, by shard. Call it once the index is recovered from flash; `under_way` is the result
     /// of [`under_way`](Self::under_way).
     pub fn take_over_memory(&self, found: Vec<Vec<FoundChunk>>, under_way: Option<&HashSet<KeyHash>>) {
@@ -81,7 +81,7 @@ impl Shared {
         chunks: Vec<FoundChunk>,
         under_way: Option<&HashSet<KeyHash>>,
     ) -> TakenOver {
-        let mut locked = self.lock(shard);
+        let mut locked = self.lock_shard(shard);
         let Shard { index, memory } = &mut *locked;
         let is_dram_first = self.dram_first().is_some();
         memory.take_over(chunks, |hash| match is_dram_first {

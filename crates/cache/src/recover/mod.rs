@@ -12,8 +12,8 @@ mod replay_tests;
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};
 use crate::limits::{OPENING_PASSES_MAX, RECORDS_SORTED_TOGETHER, SHARDS, SHARDS_REPLAYED_TOGETHER};
+use crate::partition_state::PartitionState;
 use crate::shard::Shard;
-use crate::shared::Shared;
 use crate::stats::add;
 use by_shard::{ByShard, Lost, Neighbours, Replayed};
 use granary_log::Recovered;
@@ -29,7 +29,7 @@ fn passes(records: usize, opening_entries: u64) -> impl Iterator<Item = Range<us
     (0..SHARDS).step_by(shards).map(move |first| first..(first + shards).min(SHARDS))
 }
 
-impl Shared {
+impl PartitionState {
     /// Fills the index from the log's recovered content.
     pub fn recover(&self, recovered: &mut Recovered<Records>, opening_entries: u64) {
         let Some(flash) = &self.flash else { return };
@@ -67,7 +67,7 @@ impl Shared {
     }
 
     fn replay_shard(&self, flash: &Flash, shard: usize, sorted: &[ByShard]) {
-        let mut locked = self.lock(shard);
+        let mut locked = self.lock_shard(shard);
         let Shard { index, .. } = &mut *locked;
         // Segments are written in the order of the ring.
         let newest = sorted

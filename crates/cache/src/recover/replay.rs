@@ -17,7 +17,7 @@ const _: () = assert!(DEALT_BITS_MAX < TAG_BITS_MIN, "what looks alike is in one
 
 /// The entries of a shard that are left after the replay, with counts.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct ReplayedShard {
     /// In the order of the hash bits that the index knows.
     pub entries: Vec<Replayed>,
     /// Entries that others were compared with.
@@ -59,8 +59,8 @@ impl Dealt {
     }
 
     /// Replays the records. `hash_bits`: the bits of a hash that the index knows.
-    pub fn replay(mut self, hash_bits: u32, is_dram_first: bool) -> Left {
-        let (mut left, mut entries) = (Left::default(), 0);
+    pub fn replay(mut self, hash_bits: u32, is_dram_first: bool) -> ReplayedShard {
+        let (mut left, mut entries) = (ReplayedShard::default(), 0);
         // A word for each record, which is sorted faster than the record: the bits of the hash that differ within a
         // part, then the record's number in it. That number has at least 23 bits, and 34 in a shard of that many
         // records.
@@ -85,11 +85,11 @@ impl Dealt {
             }
         }
         self.records.truncate(entries);
-        Left { entries: self.records, ..left }
+        ReplayedShard { entries: self.records, ..left }
     }
 }
 
-impl Left {
+impl ReplayedShard {
     /// Replays a record over `alike`, its look-alikes, oldest first.
     fn replay_one(&mut self, record: Replayed, is_dram_first: bool, alike: &mut Vec<Replayed>) {
         if record.kind() == RecordKind::Deletion {

@@ -13,12 +13,12 @@ use crate::headroom::Headroom;
 use crate::key::Key;
 use crate::limits::{OVERWRITE_CHUNK, PUT_CHUNK};
 use crate::memory::{EntryState, Eviction};
+use crate::partition_state::PartitionState;
 use crate::shard::Shard;
-use crate::shared::Shared;
 use crate::stats::add;
-use granary_log::sync::sync::atomic::Ordering;
+use granary_log::sync::atomic::Ordering;
 
-impl Shared {
+impl PartitionState {
     /// Keeps entries in RAM; `refused` is called for those that are not kept.
     pub fn keep_many(
         &self,
@@ -88,7 +88,7 @@ impl Shared {
         let mut over = Vec::new();
         let mut crowded = None;
         for (i, asked) in ByShard::of_batch(entries.iter().map(|entry| entry.key.hash())).shards() {
-            let mut shard = self.lock(i);
+            let mut shard = self.lock_shard(i);
             let unindexed = flash.has_unindexed(dram_first);
             add(&self.counters.look_alikes_expected, shard.index.look_alikes_expected(asked.len()));
             // All keys of a shard under one lock: if two entries have one key, the later one stays.
@@ -142,7 +142,7 @@ impl Shared {
     pub fn delete_kept(&self, flash: &Flash, dram_first: &DramFirst, keys: &[Key<'_>]) {
         let mut over = Vec::new();
         for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
-            let mut shard = self.lock(i);
+            let mut shard = self.lock_shard(i);
             let unindexed = flash.has_unindexed(dram_first);
             add(&self.counters.look_alikes_expected, shard.index.look_alikes_expected(asked.len()));
             for asked in asked {

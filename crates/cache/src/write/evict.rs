@@ -11,14 +11,14 @@ use crate::limits::{
     HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_PATIENCE, SHARDS,
 };
 use crate::memory::{Eviction, ShrinkTarget, Spare, Victim};
+use crate::partition_state::PartitionState;
 use crate::policy::shard_limits;
 use crate::record::HeaderBytes;
 use crate::shard::{Shard, point};
 use crate::shard_index::{LookAlikes, ShardIndex};
-use crate::shared::Shared;
 use crate::stats::{Counters, add};
 use granary_log::Writer;
-use granary_log::sync::sync::atomic::{AtomicU64, Ordering};
+use granary_log::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Whether the policy is asked about entries that leave RAM.
@@ -29,7 +29,7 @@ enum Ask {
     Nobody,
 }
 
-impl Shared {
+impl PartitionState {
     /// Evicts until the cache is closed; run it on a thread of its own.
     pub fn run_evictor(&self, flash: &Flash, dram_first: &DramFirst) {
         loop {
@@ -56,7 +56,7 @@ impl Shared {
                     return;
                 }
                 let aim = ShrinkTarget { shard: shard_most, pool: most, spare: Spare::Fresh };
-                if self.lock(shard).memory.bytes_allocated() as u64 > shard_most
+                if self.lock_shard(shard).memory.bytes_allocated() as u64 > shard_most
                     && !self.evict(flash, dram_first, shard, aim, Ask::Policy)
                 {
                     return;
@@ -76,7 +76,7 @@ impl Shared {
                     return;
                 }
                 let aim = ShrinkTarget { shard: shard_most, pool: most, spare: Spare::Fresh };
-                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
+                self.lock_shard(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
         if self.flash.is_some() {
@@ -92,7 +92,7 @@ impl Shared {
                     return;
                 }
                 let aim = ShrinkTarget { shard: shard_most, pool: most, spare };
-                self.lock(shard).memory.shrink(aim, self.time(), &mut leave);
+                self.lock_shard(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
     }
@@ -115,7 +115,7 @@ impl Shared {
         if !tombstones.retry(&mut writer) {
             return false;
         }
-        let mut locked = self.lock(shard);
+        let mut locked = self.lock_shard(shard);
         let mut admitter = dram_first.admitter.lock().expect("no panic under the lock");
         let now = dram_first.opened.elapsed().as_secs_f64();
         let second = self.time();
@@ -168,7 +168,7 @@ impl Shared {
         if !dram_first.admitter.lock().expect("no panic under the lock").writes() {
             return;
         }
-        flash.log.reclaim_no_more_ahead();
+        flash.log.stop_reclaiming_ahead();
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (saved, evicted) = (get(&self.counters.admitted), get(&self.counters.evicted_flash));
         // Hot entries of reused segments come back to RAM, also to shards that were saved before.
@@ -178,7 +178,7 @@ impl Shared {
                 tracing::warn!("the device takes no writes: what was in RAM only is not saved");
                 break;
             }
-            if (0..SHARDS).all(|shard| self.lock(shard).memory.dirty() == 0) {
+            if (0..SHARDS).all(|shard| self.lock_shard(shard).memory.dirty() == 0) {
                 break;
             }
         }

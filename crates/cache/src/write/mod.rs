@@ -15,10 +15,10 @@ use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::key::Key;
 use crate::limits::PUT_CHUNK;
 use crate::memory::{EntryState, Eviction};
-use crate::shared::Shared;
+use crate::partition_state::PartitionState;
 use crate::stats::add;
 
-impl Shared {
+impl PartitionState {
     /// See [`Cache::try_put_many`](crate::Cache::try_put_many).
     pub fn put_many(&self, entries: &[StoredEntry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         add(&self.counters.puts, entries.len() as u64);
@@ -66,7 +66,7 @@ impl Shared {
         let now = self.time();
         for (i, entry) in entries.iter().enumerate() {
             let shard = entry.key.hash().shard();
-            if !self.lock(shard).memory.insert(
+            if !self.lock_shard(shard).memory.insert(
                 entry.key,
                 entry.value,
                 entry.expires_at,

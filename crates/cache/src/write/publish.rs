@@ -1,20 +1,20 @@
 //! Makes appended entries visible to readers, in the index and the RAM tier, shard after shard.
 
-use crate::batch::{Asked, ByShard};
+use crate::batch::{ByShard, KeyInBatch};
 use crate::drive::Working;
 use crate::entry::StoredEntry;
 use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::limits::{SHARDS, SHARED_ENTRIES_MIN, SIDE_BY_SIDE};
+use crate::partition_state::PartitionState;
 use crate::policy::{Promotion, placement};
 use crate::shard::{Shard, point};
 use crate::shard_index::LookAlikes;
-use crate::shared::Shared;
 use crate::stats::add;
-use granary_log::sync::sync::Mutex;
+use granary_log::sync::Mutex;
 use std::ops::Range;
 
-impl Shared {
+impl PartitionState {
     /// Makes entries visible to readers, each in its block. `coming`: the entries of each shard still to come in the
     /// batch, from which these are subtracted. The caller holds `tombstones`, so that the index and the log agree on
     /// the last version of a key. Returns the numbers of the entries beside which all look-alikes stay in the index.
@@ -29,11 +29,11 @@ impl Shared {
         let by_shard = ByShard::of_batch(entries.iter().map(|entry| entry.key.hash()));
         let publish = |shards: Range<usize>| {
             for shard in shards {
-                let mut locked = self.lock(shard);
+                let mut locked = self.lock_shard(shard);
                 locked.index.table.expect(coming[shard]);
                 let asked = by_shard.of(shard);
                 asked.iter().take(SIDE_BY_SIDE).for_each(|asked| locked.index.prefetch(asked.hash));
-                for (n, Asked { key, .. }) in asked.iter().enumerate() {
+                for (n, KeyInBatch { key, .. }) in asked.iter().enumerate() {
                     asked.get(n + SIDE_BY_SIDE).iter().for_each(|ahead| locked.index.prefetch(ahead.hash));
                     if n % SIDE_BY_SIDE == 0 {
                         let ahead = asked[n..].iter().take(SIDE_BY_SIDE);

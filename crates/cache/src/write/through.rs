@@ -6,19 +6,19 @@ use crate::flash::Flash;
 use crate::framing::{Placed, Records, note_beside};
 use crate::key::{Key, RecordKind};
 use crate::limits::{PUT_CHUNK, SHARDS, STOP_WAITS_FOR_ROOM, TOMBSTONES_MAX};
+use crate::partition_state::PartitionState;
 use crate::record::{HEADER_SIZE_MAX, HeaderBytes};
 use crate::shard::Shard;
-use crate::shared::Shared;
 use crate::stats::add;
 use crate::tombstones::TombstoneQueue;
 use granary_log::Writer;
-use granary_log::sync::sync::MutexGuard;
-use granary_log::sync::sync::atomic::Ordering;
+use granary_log::sync::MutexGuard;
+use granary_log::sync::atomic::Ordering;
 use std::collections::HashSet;
 use std::io;
 use std::time::Instant;
 
-impl Shared {
+impl PartitionState {
     /// Appends entries to the log, and copies them to RAM; `refused` is called for those that find no room.
     pub fn put_through(&self, flash: &Flash, entries: &[StoredEntry<'_>], refused: &mut Refused<'_>) {
         let mut coming = [0; SHARDS];
@@ -108,7 +108,7 @@ impl Shared {
         // then.
         tombstones.retry(&mut writer);
         for (shard, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
-            let mut locked = self.lock(shard);
+            let mut locked = self.lock_shard(shard);
             if flash.dram_first.is_none() {
                 add(&self.counters.look_alikes_expected, locked.index.look_alikes_expected(asked.len()));
             }
@@ -140,7 +140,7 @@ impl Shared {
     ) {
         if tombstones.len() > TOMBSTONES_MAX {
             let entries = |shard| {
-                let shard = self.lock(shard);
+                let shard = self.lock_shard(shard);
                 (shard.index.table.len() + shard.memory.dirty()) as u64
             };
             add(&self.counters.lost, (0..SHARDS).map(entries).sum());
@@ -159,7 +159,7 @@ impl Shared {
         // `tombstones`.
         flash.note_unindexed();
         for shard in 0..SHARDS {
-            self.lock(shard).clear();
+            self.lock_shard(shard).clear();
         }
         tombstones.clear();
         flash.awaits_flusher.store(true, Ordering::Release);
@@ -191,7 +191,7 @@ impl Shared {
                 // The RAM tier's entries are on flash, too, or need not outlive a stop.
                 flash.log.stop()?;
                 self.arena.iter().for_each(|arena| arena.remove());
-                return flash.log.check_whole();
+                return flash.log.check_no_gap();
             }
             // If the device refuses, the next attempt will fail.
             let _ = flash.log.flush();

@@ -148,7 +148,7 @@ impl Store {
                 {
                     writer.journal(placed.sequence, &[summary_entry]);
                     let mut blocks_of_keys = self.index.blocks_of_keys.lock().unwrap();
-                    if deletes || !self.log.keeps(placed.sequence) {
+                    if deletes || !self.log.may_index(placed.sequence) {
                         blocks_of_keys.remove(&key);
                     } else {
                         blocks_of_keys.insert(key, placed.block);

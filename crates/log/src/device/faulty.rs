@@ -3,7 +3,7 @@
 use super::Device;
 use crate::buffer::AlignedBuffer;
 use crate::io::Engine;
-use crate::sync::sync::Mutex;
+use crate::sync::Mutex;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! A device in RAM, for tests and for trying things out.
 
 use super::Device;
-use crate::sync::sync::RwLock;
+use crate::sync::RwLock;
 use std::io;
 
 /// `size` zero bytes in RAM.

@@ -2,8 +2,8 @@
 
 use super::Device;
 use crate::io::Engine;
-use crate::sync::sync::Mutex;
-use crate::sync::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use std::io;
 use std::os::fd::BorrowedFd;
 

@@ -1,7 +1,7 @@
 //! A device in RAM with a write cache, to simulate power losses: each unsynced unit may be kept or lost independently.
 
 use super::Device;
-use crate::sync::sync::Mutex;
+use crate::sync::Mutex;
 use std::io;
 
 /// A device that can lose unsynced writes on command.
@@ -113,7 +113,7 @@ impl VolatileDevice {
         Self::of(left, self.unit)
     }
 
-    fn lock(&self) -> crate::sync::sync::MutexGuard<'_, Content> {
+    fn lock(&self) -> crate::sync::MutexGuard<'_, Content> {
         self.content.lock().expect("no panic under the lock")
     }
 }

@@ -4,36 +4,36 @@ use super::arithmetic::{NON_NUMERIC, count};
 use crate::item::{Deadline, Header};
 use crate::limits::OPAQUE_BYTES_MAX;
 use crate::protocol::{Direction, LONG_OPAQUE, Meta, reply};
-use crate::store::{Change, Hand, Looked};
+use crate::store::{Change, Hand, Lookup};
 
 /// Counts an item up or down, or makes one, and writes the reply. Returns whether there was one.
 pub fn meta_arithmetic(
     meta: &Meta<'_>,
     direction: Direction,
-    looked: Looked<'_>,
+    looked: Lookup<'_>,
     hand: &mut Hand<'_>,
     out: &mut Vec<u8>,
 ) -> (Change, bool) {
     let flags = &meta.flags;
     let (change, value, is_found) = match looked {
-        Looked::Hit(item)
+        Lookup::Hit(item)
             if !item.data.is_empty() && flags.cas.is_some_and(|cas| cas != 0 && cas != item.header.cas) =>
         {
             return (refuse(meta, b"EX", out), true);
         }
-        Looked::Hit(item) => match count(item, direction, flags.delta.unwrap_or(1), hand) {
+        Lookup::Hit(item) => match count(item, direction, flags.delta.unwrap_or(1), hand) {
             Ok((change, value)) => (change, value, true),
             Err(_) => {
                 reply::line(out, NON_NUMERIC);
                 return (Change::Leave, true);
             }
         },
-        Looked::Miss(_) if flags.vivify.is_some() => {
+        Lookup::Miss(_) if flags.vivify.is_some() => {
             hand.data.extend_from_slice(itoa::Buffer::new().format(flags.initial).as_bytes());
             let header = Header { key_form: flags.key_form, ..hand.header(0, Deadline::NEVER) };
             (Change::Write(header), flags.initial, false)
         }
-        Looked::Miss(_) => return (refuse(meta, b"NF", out), false),
+        Lookup::Miss(_) => return (refuse(meta, b"NF", out), false),
     };
     let (header, amend): (Header, fn(Header) -> Change) = match change {
         Change::Amend(header) => (header, Change::Amend),

@@ -2,21 +2,21 @@
 
 use crate::item::{Deadline, Freshness, Token};
 use crate::protocol::Meta;
-use crate::store::{Change, Hand, Looked};
+use crate::store::{Change, Hand, Lookup};
 
 /// Deletes an item or marks it as stale, and writes the reply. Returns whether there was one to delete.
 pub fn meta_delete(
     meta: &Meta<'_>,
-    looked: Looked<'_>,
+    looked: Lookup<'_>,
     hand: &mut Hand<'_>,
     out: &mut Vec<u8>,
 ) -> (Change, bool) {
     let flags = &meta.flags;
     let (status, change): (&[u8; 2], _) = match looked {
         // Removes also with flag `I`: the client is told that there is no item, so no older version may come back.
-        Looked::Miss(_) => (b"NF", Change::Remove),
-        Looked::Hit(item) if flags.cas.is_some_and(|cas| cas != item.header.cas) => (b"EX", Change::Leave),
-        Looked::Hit(item) if flags.invalidate => {
+        Lookup::Miss(_) => (b"NF", Change::Remove),
+        Lookup::Hit(item) if flags.cas.is_some_and(|cas| cas != item.header.cas) => (b"EX", Change::Leave),
+        Lookup::Hit(item) if flags.invalidate => {
             let mut header = item.header;
             if let Some(exptime) = flags.exptime {
                 header.deadline = Deadline::of(exptime, hand.now);
@@ -26,7 +26,7 @@ pub fn meta_delete(
             header.cas = flags.explicit_cas.unwrap_or(header.cas);
             (b"HD", Change::Mark(header))
         }
-        Looked::Hit(_) => (b"HD", Change::Remove),
+        Lookup::Hit(_) => (b"HD", Change::Remove),
     };
     if status == b"HD" && flags.quiet {
         return (change, true);

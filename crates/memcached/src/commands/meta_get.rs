@@ -3,7 +3,7 @@
 use crate::item::{Deadline, Freshness, Header, Item, Token};
 use crate::limits::OPAQUE_BYTES_MAX;
 use crate::protocol::{LONG_OPAQUE, Meta, opaque_fits, reply};
-use crate::store::{Change, Hand, Looked, Store};
+use crate::store::{Change, Hand, Lookup, Store};
 
 /// What a reply shows beside the item itself.
 #[derive(Clone, Copy, Debug)]
@@ -116,18 +116,18 @@ pub fn missed(meta: &Meta<'_>, out: &mut Vec<u8>) {
 /// Executes a request that may change the item, or make one, and writes the reply.
 pub fn meta_get(
     meta: &Meta<'_>,
-    looked: Looked<'_>,
+    looked: Lookup<'_>,
     last_read: Option<u32>,
     hand: &mut Hand<'_>,
     out: &mut Vec<u8>,
 ) -> (Change, bool) {
     let now = hand.now;
     match looked {
-        Looked::Hit(item) => {
+        Lookup::Hit(item) => {
             let header = show(meta, item, Origin::Found, Shown { last_read, now }, out);
             (if header == item.header { Change::Leave } else { Change::Mark(header) }, true)
         }
-        Looked::Miss(_) if meta.flags.vivify.is_some() => {
+        Lookup::Miss(_) if meta.flags.vivify.is_some() => {
             let mut header = hand.header(0, Deadline::NEVER);
             header.cas = meta.flags.explicit_cas.unwrap_or(header.cas);
             header.key_form = meta.flags.key_form;
@@ -135,7 +135,7 @@ pub fn meta_get(
             let header = show(meta, item, Origin::Made, Shown { last_read: None, now }, out);
             (Change::Write(header), true)
         }
-        Looked::Miss(_) => {
+        Lookup::Miss(_) => {
             missed(meta, out);
             // A touch that ends an item is a delete.
             let ends = meta.flags.exptime.is_some_and(|exptime| Deadline::of(exptime, now).is_past(now));

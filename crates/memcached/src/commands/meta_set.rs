@@ -2,14 +2,14 @@
 
 use super::put::{StoreOutcome, Terms, put};
 use crate::protocol::{MetaFlags, Put, Reply};
-use crate::store::{Change, Hand, Looked};
+use crate::store::{Change, Hand, Lookup};
 
 /// Stores an item, and writes the reply.
 pub fn meta_set(
     item: &Put<'_>,
     flags: &MetaFlags<'_>,
     item_bytes_max: usize,
-    looked: Looked<'_>,
+    looked: Lookup<'_>,
     hand: &mut Hand<'_>,
     out: &mut Vec<u8>,
 ) -> (Change, StoreOutcome) {

@@ -2,7 +2,7 @@
 
 use crate::item::{Deadline, Freshness, Header, Item};
 use crate::protocol::{KeyForm, Mode, Put};
-use crate::store::{Change, Hand, Looked, Store};
+use crate::store::{Change, Hand, Lookup, Store};
 
 /// What became of an item to store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +54,12 @@ fn compare(put: &Put<'_>, terms: &Terms, item: &Item<'_>) -> Compared {
 pub fn put(
     put: &Put<'_>,
     terms: &Terms,
-    looked: Looked<'_>,
+    looked: Lookup<'_>,
     hand: &mut Hand<'_>,
 ) -> (Change, (StoreOutcome, u64)) {
     let item = match looked {
-        Looked::Hit(item) => item,
-        Looked::Miss(_) => {
+        Lookup::Hit(item) => item,
+        Lookup::Miss(_) => {
             return match put.mode {
                 Mode::Set | Mode::Add => fresh(put, terms, hand),
                 Mode::Cas => refuse(StoreOutcome::NotFound),

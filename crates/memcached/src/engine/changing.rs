@@ -5,7 +5,7 @@ use crate::commands::{self, Shown, StoreOutcome, Terms};
 use crate::counters::Counters;
 use crate::item::{Deadline, Header, Item};
 use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Put, Reply, WithCas, reply};
-use crate::store::{Change, Hand, Looked, NoRoom};
+use crate::store::{Change, Hand, Lookup, NoRoom};
 use granary_cache::Key;
 
 impl Engine {
@@ -44,7 +44,7 @@ impl Engine {
     pub(super) fn delete(&mut self, key: &[u8], now: u32) -> bool {
         let Engine { shared, context, .. } = self;
         let delete =
-            |looked: Looked<'_>, _: &mut Hand<'_>| (Change::Remove, matches!(looked, Looked::Hit(_)));
+            |looked: Lookup<'_>, _: &mut Hand<'_>| (Change::Remove, matches!(looked, Lookup::Hit(_)));
         shared.store.change(context, shared.store.key(key), now, delete).unwrap_or(true)
     }
 
@@ -59,7 +59,7 @@ impl Engine {
     ) {
         let Engine { shared, context, .. } = self;
         let counted = shared.store.change(context, shared.store.key(key), now, |looked, hand| {
-            let Looked::Hit(item) = looked else { return (Change::Leave, None) };
+            let Lookup::Hit(item) = looked else { return (Change::Leave, None) };
             match commands::count(item, direction, delta, hand) {
                 Ok((change, value)) => (change, Some(Ok(value))),
                 Err(error) => (Change::Leave, Some(Err(error))),
@@ -90,7 +90,7 @@ impl Engine {
         let Engine { shared, context, .. } = self;
         let deadline = Deadline::of(exptime, now);
         let shown = shared.store.change(context, key, now, |looked, _| {
-            let Looked::Hit(item) = looked else {
+            let Lookup::Hit(item) = looked else {
                 // A touch that ends an item is a delete.
                 return (if deadline.is_past(now) { Change::Remove } else { Change::Leave }, None);
             };
@@ -141,8 +141,8 @@ impl Engine {
         let shown = shared.store.change(context, key, now, |looked, hand| {
             let (change, found) = commands::meta_get(meta, looked, last_read, hand, out);
             let why = match looked {
-                Looked::Miss(why) => Some(why),
-                Looked::Hit(_) => None,
+                Lookup::Miss(why) => Some(why),
+                Lookup::Hit(_) => None,
             };
             (change, (found, why))
         });
@@ -165,20 +165,57 @@ impl Engine {
         }
     }
 
+    pub(super) fn meta_delete(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
+        let Engine { shared, context, .. } = self;
+        let (key, begin) = (shared.store.key(&meta.key), out.len());
+        let deleted = shared
+            .store
+            .change(context, key, now, |looked, hand| commands::meta_delete(meta, looked, hand, out));
+        let Ok(found) = deleted else {
+            out.truncate(begin);
+            return reply::line(out, reply::NO_ROOM);
+        };
+        count_delete(self.counters(), found);
+    }
+
+    pub(super) fn meta_arithmetic(
+        &mut self,
+        meta: &Meta<'_>,
+        direction: Direction,
+        now: u32,
+        out: &mut Vec<u8>,
+    ) {
+        let Engine { shared, context, .. } = self;
+        let (key, begin) = (shared.store.key(&meta.key), out.len());
+        let counted = shared.store.change(context, key, now, |looked, hand| {
+            commands::meta_arithmetic(meta, direction, looked, hand, out)
+        });
+        let Ok(found) = counted else {
+            out.truncate(begin);
+            return reply::line(out, reply::NO_ROOM_TO_COUNT);
+        };
+        count_arithmetic(self.counters(), direction, found);
+    }
+
     pub(super) fn debug(&mut self, key: &[u8], now: u32, out: &mut Vec<u8>) {
         let Engine { shared, context, .. } = self;
         let hashed = shared.store.key(key);
         let last_read = shared.store.last_read(hashed);
         let shown = shared.store.change(context, hashed, now, |looked, _| {
             match looked {
-                Looked::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),
-                Looked::Miss(_) => reply::line(out, "EN"),
+                Lookup::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),
+                Lookup::Miss(_) => reply::line(out, "EN"),
             }
             (Change::Leave, ())
         });
         debug_assert!(shown.is_ok(), "nothing is stored");
         self.counters().cmd_meta.add(1);
     }
+}
+
+pub(super) fn count_delete(counters: &Counters, found: bool) {
+    counters.delete_hits.add(u64::from(found));
+    counters.delete_misses.add(u64::from(!found));
 }
 
 fn count_put(counters: &Counters, mode: Mode, stored: StoreOutcome) {
@@ -194,7 +231,7 @@ fn count_put(counters: &Counters, mode: Mode, stored: StoreOutcome) {
     }
 }
 
-pub(super) fn count_arithmetic(counters: &Counters, direction: Direction, found: bool) {
+fn count_arithmetic(counters: &Counters, direction: Direction, found: bool) {
     match (direction, found) {
         (Direction::Up, true) => counters.incr_hits.add(1),
         (Direction::Up, false) => counters.incr_misses.add(1),

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(super) struct Dump {
     scan: Scan,
     form: DumpForm,
-    _turn: Turn,
+    _turn: DumpPermit,
 }
 
 /// The lists that are under way, of all threads.
@@ -23,18 +23,18 @@ pub struct Dumps(Arc<AtomicUsize>);
 
 /// One of the [`DUMPS_MAX`] lists that may be under way, until it is dropped.
 #[derive(Debug)]
-struct Turn(Dumps);
+struct DumpPermit(Dumps);
 
 impl Dumps {
     /// Begins a list; `None`: [`DUMPS_MAX`] are under way, and this one has to wait.
     pub(super) fn begin(&self, form: DumpForm) -> Option<Dump> {
         let one_more = |underway: usize| (underway < DUMPS_MAX).then_some(underway + 1);
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok()?;
-        Some(Dump { scan: Scan::default(), form, _turn: Turn(self.clone()) })
+        Some(Dump { scan: Scan::default(), form, _turn: DumpPermit(self.clone()) })
     }
 }
 
-impl Drop for Turn {
+impl Drop for DumpPermit {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::AcqRel);
     }

@@ -26,7 +26,7 @@ pub use stats::{Flush, Settings};
 use crate::counters::Counters;
 use crate::limits::{KEYS_PROBED, REPLY_BYTES_PER_TURN, STEPS_IN_A_ROW};
 use crate::protocol::Access;
-use crate::store::{Store, ThreadContext, Why};
+use crate::store::{MissReason, Store, ThreadContext};
 use crate::users::Users;
 use pending::PendingReads;
 use session::WriteStall;
@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Instant;
 
 /// What all threads share.
-pub struct Shared {
+pub struct ServerState {
     /// The items.
     pub store: Store,
     /// Users that must log in; `None`: every client may do everything.
@@ -60,7 +60,7 @@ pub struct Shared {
     pub started: Instant,
 }
 
-impl Shared {
+impl ServerState {
     /// The shared state over a store, for `settings.threads` threads.
     pub fn new(store: Store, users: Option<Users>, settings: Settings) -> Self {
         let counters = (0..settings.threads).map(|_| Counters::default()).collect();
@@ -87,7 +87,7 @@ impl Shared {
 
 /// Executes the requests of the clients of one thread.
 pub struct Engine {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     thread: usize,
     context: ThreadContext,
     /// Values on their way from the cache to replies.
@@ -100,7 +100,7 @@ pub struct Engine {
 
 impl Engine {
     /// The engine of a thread, numbered from 0.
-    pub fn new(shared: Arc<Shared>, thread: usize) -> Self {
+    pub fn new(shared: Arc<ServerState>, thread: usize) -> Self {
         let context = shared.store.context();
         let pending = PendingReads::default();
         let (values, keys_fit) = (Vec::new(), KEYS_PROBED);
@@ -108,7 +108,7 @@ impl Engine {
     }
 
     /// What all threads share.
-    pub fn shared(&self) -> &Arc<Shared> {
+    pub fn shared(&self) -> &Arc<ServerState> {
         &self.shared
     }
 
@@ -124,7 +124,7 @@ impl Engine {
     }
 
     /// Submits reads to the device, and takes those that have come. To be called after each turn.
-    pub fn poll(&mut self, now: u32) {
+    pub fn take_completions(&mut self, now: u32) {
         let Engine { shared, context, pending, .. } = self;
         shared.store.go_on(context, now, |ticket, looked| pending.tell(ticket, looked));
         self.counters().reads_waiting.set(self.pending.waiting());
@@ -193,13 +193,13 @@ impl Engine {
         }
     }
 
-    fn count_miss(&self, why: Why) {
+    fn count_miss(&self, why: MissReason) {
         let counters = self.counters();
         counters.get_misses.add(1);
         match why {
-            Why::Unknown => {}
-            Why::Expired => counters.get_expired.add(1),
-            Why::Flushed => counters.get_flushed.add(1),
+            MissReason::Unknown => {}
+            MissReason::Expired => counters.get_expired.add(1),
+            MissReason::Flushed => counters.get_flushed.add(1),
         }
     }
 }

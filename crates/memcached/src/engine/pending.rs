@@ -4,7 +4,7 @@ use super::pieces::{KeptPieces, Piece};
 use super::session::{Cursor, Input};
 use crate::item::{Header, Item};
 use crate::limits::{BUFFER_BYTES_KEPT, PARTLY_ANSWERED_KEYS_MAX, PENDING_BYTES_MAX, PENDING_READS_MAX};
-use crate::store::{Looked, Why};
+use crate::store::{Lookup, MissReason};
 use std::ops::Range;
 
 /// What was found of a key.
@@ -12,7 +12,7 @@ use std::ops::Range;
 pub(super) enum ReadState {
     /// The item's header, and where its data lies in the separate buffer of values.
     Hit(Header, Range<usize>),
-    Miss(Why),
+    Miss(MissReason),
     /// The value found no room: the key is to be looked up again.
     Later,
     /// The item is being read from the device.
@@ -21,15 +21,15 @@ pub(super) enum ReadState {
 
 impl ReadState {
     /// Appends the item's data to `values` if that stays within `bytes_max`.
-    pub fn of(looked: Looked<'_>, values: &mut Vec<u8>, bytes_max: usize) -> Self {
+    pub fn of(looked: Lookup<'_>, values: &mut Vec<u8>, bytes_max: usize) -> Self {
         match looked {
-            Looked::Miss(why) => Self::Miss(why),
-            Looked::Hit(Item { header, data }) if values.len() + data.len() <= bytes_max => {
+            Lookup::Miss(why) => Self::Miss(why),
+            Lookup::Hit(Item { header, data }) if values.len() + data.len() <= bytes_max => {
                 let begin = values.len();
                 values.extend_from_slice(data);
                 Self::Hit(header, begin..values.len())
             }
-            Looked::Hit(_) => Self::Later,
+            Lookup::Hit(_) => Self::Later,
         }
     }
 }
@@ -134,7 +134,7 @@ impl PendingReads {
                 ReadState::Hit(header, data) => {
                     let item = Item { header: *header, data: &values[data.clone()] };
                     *pending_found =
-                        ReadState::of(Looked::Hit(item), &mut pending.values, bytes_max(queue, nth));
+                        ReadState::of(Lookup::Hit(item), &mut pending.values, bytes_max(queue, nth));
                 }
                 ReadState::Later | ReadState::Awaited => {}
             }
@@ -150,7 +150,7 @@ impl PendingReads {
     }
 
     /// Notes the result of a read from the device.
-    pub fn tell(&mut self, ticket: u64, looked: Looked<'_>) {
+    pub fn tell(&mut self, ticket: u64, looked: Lookup<'_>) {
         let (id, nth) = parse(ticket);
         let pending = &mut self.all[id];
         pending.left -= 1;

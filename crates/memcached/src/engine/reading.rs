@@ -10,7 +10,7 @@ use crate::commands::{self, Shown};
 use crate::item::Item;
 use crate::limits::{BATCH_BYTES_MAX, KEYS_PER_BATCH, KEYS_PROBED};
 use crate::protocol::{WithCas, reply};
-use crate::store::{KeyVersion, Looked};
+use crate::store::{KeyVersion, Lookup};
 use granary_cache::Key;
 use std::ops::Range;
 
@@ -19,6 +19,27 @@ struct Lookups<'a> {
     keys: &'a [Key<'a>],
     found: &'a [ReadState],
     values: &'a [u8],
+}
+
+/// What is known of a session before its input is read.
+struct Asker {
+    /// The session's own number.
+    number: usize,
+    begun: Cursor,
+    keys_max: usize,
+    /// Whether earlier reads of it wait.
+    waits: bool,
+}
+
+impl Asker {
+    fn new(session: &Session) -> Self {
+        Self {
+            number: session.number,
+            begun: session.begun(),
+            keys_max: session.keys_left().min(session.keys_at_once()),
+            waits: session.is_pending(),
+        }
+    }
 }
 
 /// What one session asks for: parts of what all do.
@@ -42,25 +63,66 @@ impl Engine {
         if !sessions.iter().any(|session| may_be_read(session.not_begun())) {
             return false;
         }
-        let keys_max = |session: &Session| session.keys_left().min(session.keys_at_once());
-        let begun: Vec<(Cursor, usize)> =
-            sessions.iter().map(|session| (session.begun(), keys_max(session))).collect();
-        let waits: Vec<bool> = sessions.iter().map(Session::is_pending).collect();
-        let numbers: Vec<usize> = sessions.iter().map(|session| session.number).collect();
+        let askers: Vec<Asker> = sessions.iter().map(Asker::new).collect();
         let mut parts: Vec<(&Input, &mut Output)> =
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
-        let (mut pieces, mut gathered, mut asking) = (Vec::new(), 0, Vec::<Asking>::new());
-        for (session, (begun, keys_max)) in begun.into_iter().enumerate() {
-            let keys_max = keys_max.min(KEYS_PER_BATCH - gathered);
+        let (mut pieces, mut asking) = (Vec::new(), Vec::new());
+        self.gather_reads(&parts, &askers, &mut pieces, &mut asking);
+        if asking.is_empty() {
+            return false;
+        }
+        let keys: Vec<Key<'_>> =
+            pieces.iter().filter_map(|piece| piece.key().map(|key| self.shared.store.key(key))).collect();
+        let found = self.look_up(&keys, &askers, &mut asking, now);
+        let mut is_progress = false;
+        for asking in &mut asking {
+            let (keys, found) = (&keys[asking.keys.clone()], &found[asking.keys.clone()]);
+            let pieces = &pieces[asking.pieces.clone()];
+            let (input, output) = &mut parts[asking.session];
+            if let Some(id) = asking.pending {
+                self.pending.fill(id, found, &self.values);
+                self.pending.keep(id, input, pieces, asking.cursor);
+                is_progress = true;
+            } else {
+                let found = Lookups { keys, found, values: &self.values };
+                is_progress |= self.give_asked(asking, pieces, found, now, output);
+            }
+        }
+        for Asking { session, cursor, pending, keys, is_answered, filled_by, .. } in asking {
+            sessions[session].take_keys(keys.len());
+            if is_answered {
+                sessions[session].note_room();
+            }
+            filled_by.into_iter().for_each(|keys| sessions[session].note_full(keys));
+            match pending {
+                Some(id) => sessions[session].wait_for(id, cursor),
+                None => sessions[session].go_behind(cursor),
+            }
+        }
+        self.values.clear();
+        is_progress
+    }
+
+    /// Gathers the pieces of what the sessions ask for, and which of them are whose.
+    fn gather_reads<'a>(
+        &mut self,
+        parts: &[(&'a Input, &mut Output)],
+        askers: &[Asker],
+        pieces: &mut Vec<Piece<'a>>,
+        asking: &mut Vec<Asking>,
+    ) {
+        let mut gathered = 0;
+        for (session, (asker, (input, _))) in askers.iter().zip(parts).enumerate() {
+            let keys_max = asker.keys_max.min(KEYS_PER_BATCH - gathered);
             let first = pieces.len();
-            let cursor = gather(parts[session].0, begun, keys_max, &mut pieces);
+            let cursor = gather(input, asker.begun, keys_max, pieces);
             let keys = pieces[first..].iter().filter(|piece| piece.key().is_some()).count();
             // What waits is known by its keys.
-            if keys > 0 || (pieces.len() > first && !waits[session]) {
+            if keys > 0 || (pieces.len() > first && !asker.waits) {
                 let (pieces, keys) = (first..pieces.len(), gathered..gathered + keys);
                 gathered = keys.end;
                 // Behind reads that wait it waits, too.
-                let pending = waits[session].then(|| self.pending.open(numbers[session], Queue::Behind));
+                let pending = asker.waits.then(|| self.pending.open(asker.number, Queue::Behind));
                 asking.push(Asking {
                     session,
                     pieces,
@@ -74,17 +136,23 @@ impl Engine {
                 pieces.truncate(first);
             }
         }
-        if asking.is_empty() {
-            return false;
-        }
-        let keys: Vec<Key<'_>> =
-            pieces.iter().filter_map(|piece| piece.key().map(|key| self.shared.store.key(key))).collect();
+    }
+
+    /// Looks up the keys of all sessions. The first key of a session that comes from the device lets the session wait.
+    fn look_up(
+        &mut self,
+        keys: &[Key<'_>],
+        askers: &[Asker],
+        asking: &mut [Asking],
+        now: u32,
+    ) -> Vec<ReadState> {
         let Engine { shared, context, values, pending, keys_fit, .. } = self;
         let mut found: Vec<ReadState> = keys.iter().map(|_| ReadState::Later).collect();
         let mut ticket = |i: usize| {
             let asks = asking.partition_point(|asking| asking.keys.end <= i);
             let asks = &mut asking[asks];
-            let id = *asks.pending.get_or_insert_with(|| pending.open(numbers[asks.session], Queue::Front));
+            let number = askers[asks.session].number;
+            let id = *asks.pending.get_or_insert_with(|| pending.open(number, Queue::Front));
             pending.expect(id, i - asks.keys.start)
         };
         // Values that find no room are copied in vain: a few keys tell how long those of the others may be.
@@ -104,40 +172,25 @@ impl Engine {
         let fitting = found.iter().filter(|found| !matches!(found, ReadState::Later)).count();
         *keys_fit = if fitting < keys.len() { fitting.max(1) } else { 2 * *keys_fit };
         *keys_fit = (*keys_fit).min(KEYS_PROBED);
-        let mut is_progress = false;
-        for asking in &mut asking {
-            let (keys, found) = (&keys[asking.keys.clone()], &found[asking.keys.clone()]);
-            if let Some(id) = asking.pending {
-                self.pending.fill(id, found, &self.values);
-                let input = parts[asking.session].0;
-                self.pending.keep(id, input, &pieces[asking.pieces.clone()], asking.cursor);
-                is_progress = true;
-                continue;
-            }
-            let found = Lookups { keys, found, values: &self.values };
-            let output = &mut *parts[asking.session].1;
-            let pieces = &pieces[asking.pieces.clone()];
-            let (given, stopped) = self.give(pieces, found, now, output);
-            is_progress |= given > 0;
-            asking.is_answered = stopped.is_none();
-            if stopped.is_some() && !output.has_room() {
-                asking.filled_by = Some(pieces[..given].iter().filter(|piece| piece.key().is_some()).count());
-            }
-            asking.cursor = stopped.unwrap_or(asking.cursor);
+        found
+    }
+
+    /// Answers what a session asks for that waits for nothing; whether anything was answered.
+    fn give_asked(
+        &self,
+        asking: &mut Asking,
+        pieces: &[Piece<'_>],
+        found: Lookups<'_>,
+        now: u32,
+        output: &mut Output,
+    ) -> bool {
+        let (given, stopped) = self.give(pieces, found, now, output);
+        asking.is_answered = stopped.is_none();
+        if stopped.is_some() && !output.has_room() {
+            asking.filled_by = Some(pieces[..given].iter().filter(|piece| piece.key().is_some()).count());
         }
-        for Asking { session, cursor, pending, keys, is_answered, filled_by, .. } in asking {
-            sessions[session].take_keys(keys.len());
-            if is_answered {
-                sessions[session].note_room();
-            }
-            filled_by.into_iter().for_each(|keys| sessions[session].note_full(keys));
-            match pending {
-                Some(id) => sessions[session].wait_for(id, cursor),
-                None => sessions[session].go_behind(cursor),
-            }
-        }
-        self.values.clear();
-        is_progress
+        asking.cursor = stopped.unwrap_or(asking.cursor);
+        given > 0
     }
 
     /// Answers the reads of sessions that have waited for them, up to the first that still waits.
@@ -192,9 +245,9 @@ impl Engine {
         match found {
             [ReadState::Hit(header, data)] => {
                 let item = Item { header: *header, data: &values[data.clone()] };
-                shared.store.give_fetched(context, key, Looked::Hit(item));
+                shared.store.give_fetched(context, key, Lookup::Hit(item));
             }
-            [ReadState::Miss(why)] => shared.store.give_fetched(context, key, Looked::Miss(*why)),
+            [ReadState::Miss(why)] => shared.store.give_fetched(context, key, Lookup::Miss(*why)),
             // It found no room, which the only one always does.
             _ => {}
         }
@@ -216,7 +269,7 @@ impl Engine {
         for (given, piece) in pieces.iter().enumerate() {
             let found = piece.key().and_then(|_| lookups.next());
             if !output.has_room()
-                || self.answer(piece, found, values, now, &mut output.bytes) == Answer::Later
+                || self.answer(piece, found, values, now, &mut output.bytes) == PieceReply::Deferred
             {
                 return (given, Some(Cursor { len: piece.at, resume: piece.resume }));
             }
@@ -231,14 +284,14 @@ impl Engine {
         values: &[u8],
         now: u32,
         out: &mut Vec<u8>,
-    ) -> Answer {
+    ) -> PieceReply {
         let counters = self.counters();
         let Some((found, &key)) = found else {
             out.extend_from_slice(b"END\r\n");
-            return Answer::Given;
+            return PieceReply::Written;
         };
         let item = match found {
-            ReadState::Later | ReadState::Awaited => return Answer::Later,
+            ReadState::Later | ReadState::Awaited => return PieceReply::Deferred,
             ReadState::Hit(header, data) => Some(Item { header: *header, data: &values[data.clone()] }),
             ReadState::Miss(_) => None,
         };
@@ -255,7 +308,7 @@ impl Engine {
                 if header != item.header {
                     // Only one client may win a stale item: that is decided under its lock.
                     out.truncate(begin);
-                    return Answer::Later;
+                    return PieceReply::Deferred;
                 }
             }
             (Part::Meta(meta), None) => commands::missed(meta, out),
@@ -270,13 +323,13 @@ impl Engine {
                 }
             }
         }
-        Answer::Given
+        PieceReply::Written
     }
 }
 
 /// Whether a reply was written.
 #[derive(PartialEq, Eq)]
-enum Answer {
-    Given,
-    Later,
+enum PieceReply {
+    Written,
+    Deferred,
 }

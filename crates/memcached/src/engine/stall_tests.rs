@@ -68,7 +68,7 @@ impl Stalling {
         let device = GatedDevice { bytes: MemoryDevice::new(64 << 20), gate: Arc::clone(&gate) };
         let store = Store::open_on(Box::new(device), &options).unwrap();
         let settings = Settings { threads: 1, ..Settings::default() };
-        Self { engine: Engine::new(Arc::new(Shared::new(store, None, settings)), 0), gate }
+        Self { engine: Engine::new(Arc::new(ServerState::new(store, None, settings)), 0), gate }
     }
 
     fn session(&self, number: usize) -> Session {
@@ -77,7 +77,7 @@ impl Stalling {
 
     fn turn(&mut self, session: &mut Session) {
         self.engine.turn(std::slice::from_mut(session), 1_000);
-        self.engine.poll(1_000);
+        self.engine.take_completions(1_000);
     }
 
     /// What the server answers, once it waits for nothing.

@@ -2,7 +2,7 @@
 
 use super::connections::Peer;
 use super::memory::{AllocatorSizes, ProcessMemory};
-use super::{Shared, usage};
+use super::{ServerState, usage};
 use crate::clock::unix_time;
 use crate::counters::Totals;
 use crate::protocol::{Group, VERSION, reply};
@@ -49,7 +49,7 @@ pub struct Settings {
     pub allocator: Option<fn() -> AllocatorSizes>,
 }
 
-impl Shared {
+impl ServerState {
     /// Writes the answer to `stats` of a group. `asking`: the connection that sent the request.
     pub fn stats(&self, group: Group, asking: Option<&Arc<Peer>>, now: u32, out: &mut Vec<u8>) {
         match group {

@@ -1,7 +1,7 @@
 //! One request of one client.
 
 use super::Engine;
-use super::changing::count_arithmetic;
+use super::changing::count_delete;
 use super::connections::Peer;
 use super::dumping::Dump;
 use super::pending::Queue;
@@ -9,7 +9,7 @@ use super::session::{Output, Session, WriteStall};
 use super::stats::Flush;
 use crate::commands::{self, StoreOutcome};
 use crate::counters::Counters;
-use crate::protocol::{Older, Request, Step, keys_from, reply};
+use crate::protocol::{Exptime, Older, Request, Step, WithCas, keys_from, reply};
 use crate::store::{Fetching, KeyVersion, NoRoom};
 use std::sync::Arc;
 
@@ -113,23 +113,8 @@ impl Engine {
         match request {
             Request::Get { .. } => return Done::NotHere,
             Request::Gat { keys, with_cas, exptime } => {
-                for (at, key) in keys_from(keys, begin) {
-                    if !output.has_room() {
-                        return Done::Until(at);
-                    }
-                    // The keys before it may have filled the last write buffer.
-                    if self.stall_write(write_stall) {
-                        return Done::Stalled(at);
-                    }
-                    if let Some((id, key)) = self.fetch(asker, key, now) {
-                        return Done::Fetches { resume: at, id, key };
-                    }
-                    if self.get_and_touch(key, with_cas, exptime, now, &mut output.bytes).is_err() {
-                        reply::line(&mut output.bytes, reply::NO_ROOM);
-                        return Done::Whole;
-                    }
-                }
-                reply::line(&mut output.bytes, "END");
+                let keys = keys_from(keys, begin);
+                return self.get_and_touch_many(keys, (with_cas, exptime), asker, (output, write_stall), now);
             }
             Request::Put(put) => {
                 let said = match self.put(&put, now) {
@@ -143,8 +128,7 @@ impl Engine {
             }
             Request::Delete { key, reply } => {
                 let found = self.delete(key, now);
-                self.counters().delete_hits.add(u64::from(found));
-                self.counters().delete_misses.add(u64::from(!found));
+                count_delete(self.counters(), found);
                 reply::answer(out, reply, if found { "DELETED" } else { "NOT_FOUND" });
             }
             Request::Arithmetic { key, direction, delta, reply } => {
@@ -160,35 +144,8 @@ impl Engine {
             }
             Request::MetaGet(meta) => self.meta_get(&meta, now, out),
             Request::MetaSet(put, flags) => self.meta_set(&put, &flags, now, out),
-            Request::MetaDelete(meta) => {
-                let key = self.shared.store.key(&meta.key);
-                let Engine { shared, context, .. } = self;
-                let begin = out.len();
-                let deleted = shared.store.change(context, key, now, |looked, hand| {
-                    commands::meta_delete(&meta, looked, hand, out)
-                });
-                let Ok(found) = deleted else {
-                    out.truncate(begin);
-                    reply::line(out, reply::NO_ROOM);
-                    return Done::Whole;
-                };
-                self.counters().delete_hits.add(u64::from(found));
-                self.counters().delete_misses.add(u64::from(!found));
-            }
-            Request::MetaArithmetic(meta, direction) => {
-                let key = self.shared.store.key(&meta.key);
-                let Engine { shared, context, .. } = self;
-                let begin = out.len();
-                let counted = shared.store.change(context, key, now, |looked, hand| {
-                    commands::meta_arithmetic(&meta, direction, looked, hand, out)
-                });
-                let Ok(found) = counted else {
-                    out.truncate(begin);
-                    reply::line(out, reply::NO_ROOM_TO_COUNT);
-                    return Done::Whole;
-                };
-                count_arithmetic(self.counters(), direction, found);
-            }
+            Request::MetaDelete(meta) => self.meta_delete(&meta, now, out),
+            Request::MetaArithmetic(meta, direction) => self.meta_arithmetic(&meta, direction, now, out),
             Request::MetaDebug(key) => self.debug(&key, now, out),
             Request::TooLarge { key, older, reply } => {
                 self.counters().store_too_large.add(1);
@@ -197,20 +154,7 @@ impl Engine {
                 }
                 reply::answer(out, reply, "SERVER_ERROR object too large for cache");
             }
-            Request::Flush { delay, reply } => {
-                self.counters().cmd_flush.add(1);
-                if self.shared.settings.flush == Flush::Refused {
-                    reply::answer(out, reply, "CLIENT_ERROR flush_all not allowed");
-                    return Done::Whole;
-                }
-                match self.shared.store.flush(delay, now) {
-                    Ok(()) => reply::answer(out, reply, "OK"),
-                    Err(error) => {
-                        tracing::error!(%error, "flush_all failed");
-                        reply::answer(out, reply, "SERVER_ERROR flush_all cannot be written down");
-                    }
-                }
-            }
+            Request::Flush { delay, reply } => reply::answer(out, reply, self.flush(delay, now)),
             Request::Dump(form) => match self.shared.dumps.begin(form) {
                 Some(dump) => return Done::Dump(dump),
                 None => reply::line(out, "BUSY currently processing crawler request"),
@@ -225,6 +169,50 @@ impl Engine {
             Request::Nothing => {}
         }
         Done::Whole
+    }
+
+    /// Answers a `gat`, from these keys on.
+    fn get_and_touch_many<'a>(
+        &mut self,
+        keys: impl Iterator<Item = (usize, &'a [u8])>,
+        (with_cas, exptime): (WithCas, Exptime),
+        asker: Option<usize>,
+        (output, write_stall): (&mut Output, &mut WriteStall),
+        now: u32,
+    ) -> Done {
+        for (at, key) in keys {
+            if !output.has_room() {
+                return Done::Until(at);
+            }
+            // The keys before it may have filled the last write buffer.
+            if self.stall_write(write_stall) {
+                return Done::Stalled(at);
+            }
+            if let Some((id, key)) = self.fetch(asker, key, now) {
+                return Done::Fetches { resume: at, id, key };
+            }
+            if self.get_and_touch(key, with_cas, exptime, now, &mut output.bytes).is_err() {
+                reply::line(&mut output.bytes, reply::NO_ROOM);
+                return Done::Whole;
+            }
+        }
+        reply::line(&mut output.bytes, "END");
+        Done::Whole
+    }
+
+    /// Carries out a `flush_all`; returns its reply.
+    fn flush(&self, delay: Exptime, now: u32) -> &'static str {
+        self.counters().cmd_flush.add(1);
+        if self.shared.settings.flush == Flush::Refused {
+            return "CLIENT_ERROR flush_all not allowed";
+        }
+        match self.shared.store.flush(delay, now) {
+            Ok(()) => "OK",
+            Err(error) => {
+                tracing::error!(%error, "flush_all failed");
+                "SERVER_ERROR flush_all cannot be written down"
+            }
+        }
     }
 
     /// Looks up a key that is about to change, for a session that may wait; the place where it comes to, if it has to be

@@ -9,14 +9,14 @@ fn engine(folder: &Path) -> Engine {
     // With this seed no key of the tests has the hash bits of a filler.
     options.hash_seed = Some(1);
     let settings = Settings { threads: 1, ..Settings::default() };
-    Engine::new(Arc::new(Shared::new(Store::open(&options).unwrap(), None, settings)), 0)
+    Engine::new(Arc::new(ServerState::new(Store::open(&options).unwrap(), None, settings)), 0)
 }
 
 /// Lets sessions take their turns until none waits; returns each one's replies.
 fn run(engine: &mut Engine, sessions: &mut [Session]) -> Vec<String> {
     while sessions.iter().any(|session| session.is_pending() || session.may_step() || session.is_stalled()) {
         engine.turn(sessions, 1_000);
-        engine.poll(1_000);
+        engine.take_completions(1_000);
     }
     let told = |session: &mut Session| {
         let told = String::from_utf8(session.replies().to_vec()).unwrap();

@@ -4,7 +4,7 @@ use super::listener::Listener;
 use super::stream::Stream;
 use super::worker::Inbox;
 use crate::clock::unix_time;
-use crate::engine::{Peer, Shared};
+use crate::engine::{Peer, ServerState};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Acceptor {
     poll: Poll,
     listeners: Vec<Listener>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     inboxes: Vec<(Arc<Inbox>, Arc<Waker>)>,
     next: usize,
     stop: Arc<AtomicBool>,
@@ -28,7 +28,7 @@ pub(super) struct Acceptor {
 impl Acceptor {
     pub fn new(
         mut listeners: Vec<Listener>,
-        shared: Arc<Shared>,
+        shared: Arc<ServerState>,
         inboxes: Vec<(Arc<Inbox>, Arc<Waker>)>,
         stop: Arc<AtomicBool>,
     ) -> io::Result<(Self, Arc<Waker>)> {

@@ -7,7 +7,7 @@ mod stream;
 mod watch;
 mod worker;
 
-use crate::engine::{AllocatorSizes, Engine, Flush, Settings, Shared};
+use crate::engine::{AllocatorSizes, Engine, Flush, ServerState, Settings};
 use crate::limits::CONNECTIONS_DEFAULT;
 use crate::store::{self, Store};
 use crate::users::Users;
@@ -159,7 +159,7 @@ pub struct Server {
     stop: Arc<AtomicBool>,
     wakers: Vec<Arc<mio::Waker>>,
     threads: Vec<JoinHandle<()>>,
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<ServerState>>,
 }
 
 impl Server {
@@ -190,14 +190,14 @@ impl Server {
             syncs_changes: options.store.sync_changes,
             allocator: options.allocator,
         };
-        let shared = Arc::new(Shared::new(Store::open(&options.store)?, users, settings));
+        let shared = Arc::new(ServerState::new(Store::open(&options.store)?, users, settings));
         Self::serve(listeners, address, shared, options.tls.clone())
     }
 
     fn serve(
         listeners: Vec<Listener>,
         address: Option<SocketAddr>,
-        shared: Arc<Shared>,
+        shared: Arc<ServerState>,
         tls: Option<Arc<ServerConfig>>,
     ) -> Result<Server, ServerError> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -216,7 +216,7 @@ impl Server {
         let mut inboxes = Vec::new();
         for thread in 0..shared.settings.threads {
             let inbox = Arc::new(Inbox::default());
-            let (poll, waker) = worker::poll()?;
+            let (poll, waker) = worker::new_poll()?;
             inboxes.push((Arc::clone(&inbox), Arc::clone(&waker)));
             let (shared, stop) = (Arc::clone(&shared), Arc::clone(&server.stop));
             // A ring belongs to the thread that creates it.

@@ -1,6 +1,6 @@
 //! A server's figures, for other code in the same process.
 
-use crate::engine::Shared;
+use crate::engine::ServerState;
 use crate::protocol::Group;
 use std::collections::HashMap;
 use std::sync::Weak;
@@ -11,7 +11,7 @@ const GROUPS: [(Group, &str); 3] =
 
 /// Reads the figures of a server; does not keep it from stopping.
 #[derive(Clone, Debug)]
-pub struct Stats(pub(super) Weak<Shared>);
+pub struct Stats(pub(super) Weak<ServerState>);
 
 impl Stats {
     /// Returns the whole numbers that `stats` answers, by name; those of `stats settings` and `stats granary` have

@@ -36,7 +36,7 @@ impl Inbox {
 }
 
 /// The poll that a thread will wait on, and the waker that wakes it.
-pub(super) fn poll() -> io::Result<(Poll, Arc<Waker>)> {
+pub(super) fn new_poll() -> io::Result<(Poll, Arc<Waker>)> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
     Ok((poll, waker))
@@ -113,7 +113,7 @@ impl Worker {
             }
             std::mem::take(&mut self.soon).into_iter().for_each(|slot| self.list(slot));
             if events.iter().any(|event| event.token() == LANDED) {
-                self.poll(now);
+                self.take_completions(now);
             }
             self.turn(now, Input::Taken);
             self.sweep(now);
@@ -168,8 +168,8 @@ impl Worker {
     }
 
     /// Takes reads that have come from the device, and lists their connections.
-    fn poll(&mut self, now: u32) {
-        self.engine.poll(now);
+    fn take_completions(&mut self, now: u32) {
+        self.engine.take_completions(now);
         while let Some(slot) = self.engine.next_ready() {
             self.list(slot);
         }
@@ -194,7 +194,7 @@ impl Worker {
         }
         engine.turn(&mut sessions, now);
         // The device reads while replies are sent.
-        engine.poll(now);
+        engine.take_completions(now);
         // A loss of power must not undo changes that a reply acknowledges or shows.
         let synced = engine.shared().store.sync_changes();
         if let Err(error) = &synced
@@ -283,7 +283,7 @@ impl Worker {
         self.engine.hurry();
         loop {
             let now = unix_time();
-            self.poll(now);
+            self.take_completions(now);
             (0..self.connections.len()).for_each(|slot| self.list(slot));
             self.turn(now, Input::Left);
             for slot in 0..self.connections.len() {

@@ -10,8 +10,7 @@
 //! replaced as a whole, and is on the device before its new content takes effect.
 
 use crate::limits::CAS_RESERVED;
-use granary_cache::sync_folder;
-use std::fs::File;
+use granary_cache::{UnpublishedFile, sync_folder};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -45,13 +44,11 @@ impl Persisted {
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
-        let unfinished = path.with_extension("new");
-        let mut file = File::create(&unfinished)?;
         let Persisted { next, flushed_below, flush_at } = self;
-        writeln!(file, "{TITLE}\nnext {next}\nflushed_below {flushed_below}\nflush_at {flush_at}")?;
-        file.sync_all()?;
-        std::fs::rename(&unfinished, path)?;
-        sync_folder(path)
+        let written = UnpublishedFile::write(path.with_extension("new"), 0o666, |file| {
+            writeln!(file, "{TITLE}\nnext {next}\nflushed_below {flushed_below}\nflush_at {flush_at}")
+        });
+        written?.publish_as(path)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Looks up the key of a change before the key's stripe is locked, so that no thread reads from the device, or waits
 //! for it, under a lock.
 
-use super::{Looked, Store, ThreadContext, Why, look};
+use super::{Lookup, MissReason, Store, ThreadContext, look};
 use crate::item::{Header, Item};
 use granary_cache::{Key, KeyHash, Outcome};
 
@@ -16,7 +16,7 @@ pub struct KeyVersion {
 pub(super) struct Fetched {
     of: KeyVersion,
     /// The item's header; the data lies in the context.
-    found: Result<Header, Why>,
+    found: Result<Header, MissReason>,
 }
 
 /// State of the lookup of a key that is about to change.
@@ -58,7 +58,7 @@ impl Store {
     }
 
     /// Takes the result that [`go_on`](Store::go_on) reported for a key.
-    pub fn give_fetched(&self, context: &mut ThreadContext, of: KeyVersion, looked: Looked<'_>) {
+    pub fn give_fetched(&self, context: &mut ThreadContext, of: KeyVersion, looked: Lookup<'_>) {
         let ThreadContext { fetched, old, .. } = context;
         *fetched = Some(Fetched::new(of, looked, old));
     }
@@ -71,7 +71,7 @@ impl Store {
         key: Key<'_>,
         version: u64,
         now: u32,
-    ) -> Result<Header, Why> {
+    ) -> Result<Header, MissReason> {
         let flushed_below = self.numbers.flushed_below();
         let ThreadContext { io, fetched, old, .. } = context;
         let of = KeyVersion { hash: key.hash(), version };
@@ -84,22 +84,22 @@ impl Store {
         });
         match fetched.found {
             // The item may have expired or been flushed since.
-            Ok(header) if header.created_cas < flushed_below => Err(Why::Flushed),
-            Ok(header) if header.deadline.is_past(now) => Err(Why::Expired),
+            Ok(header) if header.created_cas < flushed_below => Err(MissReason::Flushed),
+            Ok(header) if header.deadline.is_past(now) => Err(MissReason::Expired),
             found => found,
         }
     }
 }
 
 impl Fetched {
-    fn new(of: KeyVersion, looked: Looked<'_>, old: &mut Vec<u8>) -> Self {
+    fn new(of: KeyVersion, looked: Lookup<'_>, old: &mut Vec<u8>) -> Self {
         let found = match looked {
-            Looked::Hit(Item { header, data }) => {
+            Lookup::Hit(Item { header, data }) => {
                 old.clear();
                 old.extend_from_slice(data);
                 Ok(header)
             }
-            Looked::Miss(why) => Err(why),
+            Lookup::Miss(why) => Err(why),
         };
         Self { of, found }
     }

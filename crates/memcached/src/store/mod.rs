@@ -29,16 +29,16 @@ use time_reached::{Clock, TimeReached};
 
 /// The result of looking up a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Looked<'a> {
+pub enum Lookup<'a> {
     /// The item.
     Hit(Item<'a>),
     /// There is none.
-    Miss(Why),
+    Miss(MissReason),
 }
 
 /// Why there is no item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum MissReason {
     /// The cache does not have it.
     Unknown,
     /// It has expired.
@@ -124,7 +124,7 @@ impl Store {
     pub fn open(options: &Options) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         std::fs::create_dir_all(&options.path).map_err(refused)?;
-        if options.flash_bytes == 0 && FlashOptions::void(&options.flash_path())? {
+        if options.flash_bytes == 0 && FlashOptions::invalidate(&options.flash_path())? {
             // The items on flash will miss the changes from here on.
             let path = options.path.display();
             tracing::warn!(
@@ -232,7 +232,7 @@ impl Store {
         keys: &[Key<'_>],
         now: u32,
         ticket: impl FnMut(usize) -> u64,
-        mut sink: impl FnMut(usize, Looked<'_>),
+        mut sink: impl FnMut(usize, Lookup<'_>),
     ) {
         let flushed_below = self.numbers.flushed_below();
         let sink = |i, outcome: Outcome<'_>| sink(i, look(outcome, flushed_below));
@@ -241,7 +241,7 @@ impl Store {
 
     /// Submits reads, and calls `sink(ticket, looked)` for those that have come. To be called after `begin_many`, and
     /// when [`ThreadContext::event`] is readable.
-    pub fn go_on(&self, context: &mut ThreadContext, now: u32, mut sink: impl FnMut(u64, Looked<'_>)) {
+    pub fn go_on(&self, context: &mut ThreadContext, now: u32, mut sink: impl FnMut(u64, Lookup<'_>)) {
         // Items that were flushed meanwhile are reported as misses.
         let flushed_below = self.numbers.flushed_below();
         self.cache
@@ -327,26 +327,26 @@ impl Store {
         context: &mut ThreadContext,
         key: Key<'_>,
         now: u32,
-        decide: impl FnOnce(Looked<'_>, &mut Hand<'_>) -> (Change, R),
+        decide: impl FnOnce(Lookup<'_>, &mut Hand<'_>) -> (Change, R),
     ) -> Result<R, NoRoom> {
         let guard = self.stripes.lock(key.hash());
         let found = self.take_fetched(context, key, guard.version(), now);
         let ThreadContext { old, new, value, .. } = context;
         let looked = match found {
-            Ok(header) => Looked::Hit(Item { header, data: old }),
-            Err(why) => Looked::Miss(why),
+            Ok(header) => Lookup::Hit(Item { header, data: old }),
+            Err(why) => Lookup::Miss(why),
         };
         new.clear();
         let mut number = || self.numbers.next();
         let mut hand = Hand::new(now, new, &mut number);
         let (change, result) = decide(looked, &mut hand);
         let (header, data) = match (change, looked) {
-            (Change::Leave, _) | (Change::Mark(_), Looked::Miss(_)) => return Ok(result),
+            (Change::Leave, _) | (Change::Mark(_), Lookup::Miss(_)) => return Ok(result),
             (Change::Remove, _) => {
                 self.cache.delete_many(&[key]);
                 return Ok(result);
             }
-            (Change::Mark(header), Looked::Hit(item)) => (header, item.data),
+            (Change::Mark(header), Lookup::Hit(item)) => (header, item.data),
             (Change::Amend(header) | Change::Write(header), _) => (header, &new[..]),
         };
         value.clear();
@@ -417,15 +417,15 @@ impl Store {
     }
 }
 
-fn look(outcome: Outcome<'_>, flushed_below: u64) -> Looked<'_> {
+fn look(outcome: Outcome<'_>, flushed_below: u64) -> Lookup<'_> {
     let (value, expires_at) = match outcome {
         Outcome::Hit { value, expires_at } => (value, expires_at),
-        Outcome::Expired { .. } => return Looked::Miss(Why::Expired),
-        Outcome::Negative { .. } | Outcome::Miss => return Looked::Miss(Why::Unknown),
+        Outcome::Expired { .. } => return Lookup::Miss(MissReason::Expired),
+        Outcome::Negative { .. } | Outcome::Miss => return Lookup::Miss(MissReason::Unknown),
     };
     match Item::decode(value, expires_at) {
-        Some(item) if item.header.created_cas < flushed_below => Looked::Miss(Why::Flushed),
-        Some(item) => Looked::Hit(item),
-        None => Looked::Miss(Why::Unknown),
+        Some(item) if item.header.created_cas < flushed_below => Lookup::Miss(MissReason::Flushed),
+        Some(item) => Lookup::Hit(item),
+        None => Lookup::Miss(MissReason::Unknown),
     }
 }

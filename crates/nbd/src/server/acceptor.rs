@@ -72,7 +72,7 @@ impl Acceptor {
         }
         counters.accepted.fetch_add(1, Ordering::Relaxed);
         let (wire, context) = (Wire::new(socket, None)?, self.context.clone());
-        let place = Place::new(Arc::clone(counters));
+        let place = ConnectionPermit::new(Arc::clone(counters));
         let run = move || {
             let end = Connection::new(wire, context).run();
             place.note(&end);
@@ -83,9 +83,9 @@ impl Acceptor {
 }
 
 /// A connection's share of the allowed number.
-struct Place(Arc<Counters>);
+struct ConnectionPermit(Arc<Counters>);
 
-impl Place {
+impl ConnectionPermit {
     fn new(counters: Arc<Counters>) -> Self {
         counters.connections.fetch_add(1, Ordering::Relaxed);
         Self(counters)
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }

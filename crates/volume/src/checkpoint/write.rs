@@ -4,10 +4,8 @@ use super::format::{Header, encode_header, encode_page, encode_trailer};
 use super::of_path;
 use crate::limits::{BLOCKS_MAX, CHECKPOINT_BUFFER_BYTES, CHECKPOINT_PAGE_BLOCKS};
 use crate::map::Map;
-use granary_log::sync_folder;
-use std::fs::OpenOptions;
+use granary_log::UnpublishedFile;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Writes a checkpoint to `out`. `progress` is called repeatedly with the number of logical blocks done.
@@ -51,7 +49,7 @@ pub(crate) fn encode(
 #[must_use = "a checkpoint counts once it is published"]
 pub struct Prepared {
     path: PathBuf,
-    fresh: PathBuf,
+    written: UnpublishedFile,
 }
 
 /// Writes and syncs a checkpoint of `map` beside `path`, as `path` with `.new` behind its name.
@@ -71,17 +69,9 @@ pub fn prepare(
     map: &dyn Map,
     progress: &mut dyn FnMut(u64),
 ) -> io::Result<Prepared> {
-    let mut fresh = path.as_os_str().to_owned();
-    fresh.push(".new");
-    let prepared = Prepared { path: path.to_owned(), fresh: fresh.into() };
-    let mut write = || {
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&prepared.fresh)?;
-        encode(&file, header, map, progress)?;
-        file.sync_all()
-    };
-    write().map_err(of_path(&prepared.fresh))?;
-    Ok(prepared)
+    let new = path.with_added_extension("new");
+    let written = UnpublishedFile::write(new.clone(), 0o600, |file| encode(file, header, map, progress));
+    Ok(Prepared { path: path.to_owned(), written: written.map_err(of_path(&new))? })
 }
 
 impl Prepared {
@@ -90,15 +80,7 @@ impl Prepared {
     /// # Errors
     /// If the file cannot be renamed or the folder not synced. Then the former checkpoint may come back.
     pub fn publish(self) -> io::Result<()> {
-        std::fs::rename(&self.fresh, &self.path).map_err(of_path(&self.path))?;
-        sync_folder(&self.path).map_err(of_path(&self.path))
-    }
-}
-
-impl Drop for Prepared {
-    fn drop(&mut self) {
-        // It is gone already if it was published. A file that remains is ignored, and overwritten.
-        drop(std::fs::remove_file(&self.fresh));
+        self.written.publish_as(&self.path).map_err(of_path(&self.path))
     }
 }
 

@@ -63,6 +63,16 @@ pub struct Faults {
     searched: AtomicU64,
 }
 
+/// The first or the last block of a slot, as it was read.
+#[derive(Clone, Copy, Debug)]
+struct SlotEnd {
+    /// Its header, if it is valid and of the kind that belongs there.
+    header: Option<Header>,
+    is_read: bool,
+    /// It has our mark, valid or not.
+    is_marked: bool,
+}
+
 /// Reads the summaries of slots. Segments before `from` are only recognised, not read.
 pub(super) fn read(
     source: &Source<'_>,
@@ -71,81 +81,79 @@ pub(super) fn read(
     entries: Entries,
     faults: &Faults,
 ) -> Vec<Option<Summary>> {
-    let Faults { unreadable, .. } = faults;
+    let ends = read_ends(source, &slots, faults);
+    let mut buffer = None;
+    let mut read_slot = |(slot, ends): (u64, &[SlotEnd])| {
+        let (first, last) = (ends[0], ends[1]);
+        let first_block = source.geometry.first_block_of_slot(slot);
+        let header = first.header;
+        // A lost header may be that of a segment with synced parts.
+        let may_be_damaged = header.is_none() && (first.is_marked || last.header.is_some());
+        // On a reused device every slot looks damaged: only the first DAMAGED_SEARCHED_MAX of them are searched.
+        let is_wanted = || faults.searched.fetch_add(1, Ordering::Relaxed) < DAMAGED_SEARCHED_MAX;
+        if may_be_damaged && entries == Entries::Checked && is_wanted() {
+            let newer = last.header.map_or(0, |summary| summary.sequence + 1);
+            let damaged = follows_damage(source, first_block, from.max(newer), &mut buffer);
+            faults.damaged.fetch_max(damaged.unwrap_or(0), Ordering::Relaxed);
+        }
+        // A summary of an older segment than the header's does not count: only a part of the newer segment may be
+        // there.
+        let is_newest = |summary: &Header| header.is_none_or(|header| summary.sequence >= header.sequence);
+        let summary = last.header.filter(is_newest);
+        let newest = summary.or(header)?;
+        let header = header.filter(|header| header.sequence == newest.sequence);
+        let checkpoint = header.map_or(0, |header| header.checkpoint());
+        let known = |summary: Summary| match entries {
+            Entries::Kept => Summary { checkpoint, ..summary },
+            Entries::Checked => Summary { checkpoint, entries: Vec::new(), ..summary },
+        };
+        if newest.sequence < from {
+            return Some(known(bare(newest, first_block)));
+        }
+        let mut is_read = last.is_read;
+        let whole = summary.and_then(|summary| {
+            let read = read_summary(source, summary, first_block);
+            read.unwrap_or_else(|Unreadable| {
+                faults.unreadable.fetch_add(1, Ordering::Relaxed);
+                is_read = false;
+                None
+            })
+        });
+        // A summary of several blocks may be incomplete; commits before it are found without it.
+        let commits = || {
+            let commits = read_commits(source, header?, first_block, &mut buffer, faults)?;
+            // If an unreadable summary may exist, the commits may not be everything.
+            Some(Summary { is_read: is_read && commits.is_read, ..commits })
+        };
+        whole.or_else(commits).map(known)
+    };
+    slots.zip(ends.chunks_exact(2)).map(&mut read_slot).collect()
+}
+
+/// Reads the first and the last block of each slot.
+fn read_ends(source: &Source<'_>, slots: &Range<u64>, faults: &Faults) -> Vec<SlotEnd> {
     let size = source.geometry.block_size();
-    let ends = |slot: u64| {
+    let blocks_of = |slot: u64| {
         let first = source.geometry.first_block_of_slot(slot);
         [first, first + u64::from(source.geometry.blocks_per_segment()) - 1]
     };
     let extent = |block: u64| Extent { offset: source.geometry.offset(block), len: size };
-    // The first and the last block of each slot.
-    let extents: Vec<Extent> = slots.clone().flat_map(|slot| ends(slot).map(extent)).collect();
-    let mut found: Vec<Option<Header>> = vec![None; extents.len()];
-    let mut is_read = vec![true; extents.len()];
-    let mut is_ours = vec![false; extents.len()];
+    let extents: Vec<Extent> = slots.clone().flat_map(|slot| blocks_of(slot).map(extent)).collect();
+    let mut ends = vec![SlotEnd { header: None, is_read: true, is_marked: false }; extents.len()];
     // A ring is worth making only for many slots.
     let engine = if slots.end - slots.start > 1 { Engine::Ring } else { Engine::Plain };
     Io::with_engine(engine).read_many(source.device, &extents, |i, bytes| {
-        let slot = slots.start + i as u64 / 2;
-        let block = ends(slot)[i % 2];
+        let block = blocks_of(slots.start + i as u64 / 2)[i % 2];
         let wanted = if i % 2 == 0 { Kind::Header } else { Kind::Summary };
         if bytes.is_err() {
-            is_read[i] = false;
-            unreadable.fetch_add(1, Ordering::Relaxed);
+            ends[i].is_read = false;
+            faults.unreadable.fetch_add(1, Ordering::Relaxed);
         }
-        is_ours[i] = bytes.as_ref().is_ok_and(|bytes| footer::is_marked(bytes));
+        ends[i].is_marked = bytes.as_ref().is_ok_and(|bytes| footer::is_marked(bytes));
         let header = bytes.ok().and_then(|bytes| footer::check(bytes, source.instance, block));
-        found[i] = header.filter(|header| header.kind == wanted);
+        ends[i].header = header.filter(|header| header.kind == wanted);
     });
-    let mut buffer = None;
-    slots
-        .zip(found.chunks_exact(2).zip(is_read.chunks_exact(2)).zip(is_ours.chunks_exact(2)))
-        .map(|(slot, ((found, is_read), is_ours))| {
-            let first_block = source.geometry.first_block_of_slot(slot);
-            let header = found[0];
-            // A lost header may be that of a segment with synced parts.
-            let may_be_damaged = header.is_none() && (is_ours[0] || found[1].is_some());
-            // On a reused device every slot looks damaged: only the first DAMAGED_SEARCHED_MAX of them are searched.
-            let is_wanted = || faults.searched.fetch_add(1, Ordering::Relaxed) < DAMAGED_SEARCHED_MAX;
-            if may_be_damaged && entries == Entries::Checked && is_wanted() {
-                let newer = found[1].map_or(0, |summary| summary.sequence + 1);
-                let damaged = follows_damage(source, first_block, from.max(newer), &mut buffer);
-                faults.damaged.fetch_max(damaged.unwrap_or(0), Ordering::Relaxed);
-            }
-            // A summary of an older segment than the header's does not count: only a part of the newer segment may be
-            // there.
-            let summary =
-                found[1].filter(|summary| header.is_none_or(|header| summary.sequence >= header.sequence));
-            let newest = summary.or(header)?;
-            let header = header.filter(|header| header.sequence == newest.sequence);
-            let checkpoint = header.map_or(0, |header| header.checkpoint());
-            let known = |summary: Summary| match entries {
-                Entries::Kept => Summary { checkpoint, ..summary },
-                Entries::Checked => Summary { checkpoint, entries: Vec::new(), ..summary },
-            };
-            if newest.sequence < from {
-                return Some(known(bare(newest, first_block)));
-            }
-            let mut is_read = is_read[1];
-            let whole = summary.and_then(|summary| {
-                let read = read_summary(source, summary, first_block);
-                read.unwrap_or_else(|Unreadable| {
-                    unreadable.fetch_add(1, Ordering::Relaxed);
-                    is_read = false;
-                    None
-                })
-            });
-            // A summary of several blocks may be incomplete; commits before it are found without it.
-            whole
-                .or_else(|| {
-                    let header = header?;
-                    let commits = read_commits(source, header, first_block, &mut buffer, faults)?;
-                    // If an unreadable summary may exist, the commits may not be everything.
-                    Some(Summary { is_read: is_read && commits.is_read, ..commits })
-                })
-                .map(known)
-        })
-        .collect()
+    ends
 }
 
 fn bare(header: Header, first_block: u64) -> Summary {

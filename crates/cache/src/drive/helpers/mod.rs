@@ -5,7 +5,7 @@ mod threads;
 use super::io::Io;
 use crate::limits::{LENT_ROOM_KEYS_MIN, SPARE_ROOMS_MAX};
 use crate::lookup::Workspace;
-use granary_log::sync::sync::atomic::AtomicBool;
+use granary_log::sync::atomic::AtomicBool;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

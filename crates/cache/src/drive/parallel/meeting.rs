@@ -1,7 +1,7 @@
 //! Exchange of probes between the two threads of a batch.
 
 use crate::lookup::Probe;
-use granary_log::sync::sync::{Condvar, Mutex, MutexGuard};
+use granary_log::sync::{Condvar, Mutex, MutexGuard};
 use std::mem::take;
 
 /// One of the two threads.

@@ -13,14 +13,14 @@ use super::io::Io;
 use crate::key::Key;
 use crate::limits::{FIRST_KEYS_DIVISOR, SHARED_KEYS_MIN};
 use crate::lookup::{FalsePositive, Lookup, Outcome, Probe, Scratch, Workspace, order};
-use crate::shared::Shared;
+use crate::partition_state::PartitionState;
 use ahead::End;
 use meeting::{Meeting, Side};
 use std::ops::Range;
 
 /// See [`Cache::get_many_parallel`](crate::Cache::get_many_parallel).
 pub(crate) fn get_many_parallel<S: FnMut(usize, Outcome<'_>) + Send>(
-    shared: &Shared,
+    shared: &PartitionState,
     io: &mut Io,
     keys: &[Key<'_>],
     now: u32,

@@ -9,13 +9,13 @@ use crate::framing::block::{blocks_spanned, copy_payloads, payload_size};
 use crate::key::Key;
 use crate::limits::{LOOKUP_ROUNDS_MAX, SIDE_BY_SIDE};
 use crate::lookup::{ArrivedBlock, FalsePositive, LongEntry, Lookup, Outcome, Probe, ReadBlocks, Scratch};
-use crate::shared::Shared;
+use crate::partition_state::PartitionState;
 use granary_log::Extent;
-use granary_log::sync::sync::atomic::AtomicBool;
+use granary_log::sync::atomic::AtomicBool;
 
 /// Handles completed reads of one partition.
 pub(super) struct Arriving<'a> {
-    shared: &'a Shared,
+    shared: &'a PartitionState,
     flash: &'a Flash,
     now: u32,
     tables: &'a mut Tables,
@@ -25,7 +25,12 @@ pub(super) struct Arriving<'a> {
 
 impl<'a> Arriving<'a> {
     /// For the partition of `shared`.
-    pub fn new(shared: &'a Shared, now: u32, tables: &'a mut Tables, opened: &'a mut Vec<u32>) -> Self {
+    pub fn new(
+        shared: &'a PartitionState,
+        now: u32,
+        tables: &'a mut Tables,
+        opened: &'a mut Vec<u32>,
+    ) -> Self {
         let flash = shared.flash.as_ref().expect("what is read is on flash");
         Self { shared, flash, now, tables, opened }
     }

@@ -12,7 +12,7 @@ use super::io::Io;
 use crate::flash::Flash;
 use crate::key::Key;
 use crate::lookup::{Lookup, Outcome, Workspace};
-use crate::shared::Shared;
+use crate::partition_state::PartitionState;
 use arriving::Arriving;
 use granary_log::{Engine, Flights};
 use opening::open_reads;
@@ -58,7 +58,7 @@ impl Pending {
 
 /// See [`Cache::begin_many`](crate::Cache::begin_many).
 pub(crate) fn begin_many(
-    shared: &Shared,
+    shared: &PartitionState,
     pending: &mut Pending,
     keys: &[Key<'_>],
     now: u32,
@@ -83,7 +83,7 @@ pub(crate) fn begin_many(
 
 /// See [`Cache::go_on`](crate::Cache::go_on). `partition` gives the partitions by their numbers; all are on one device.
 pub(crate) fn go_on<'a>(
-    partition: impl Fn(usize) -> &'a Shared,
+    partition: impl Fn(usize) -> &'a PartitionState,
     pending: &mut Pending,
     now: u32,
     mut sink: impl FnMut(u64, Outcome<'_>),

@@ -1,7 +1,7 @@
 //! Allocates the units of the file to chunks, lowest first: the file takes no more pages than were in use at once.
 
 use super::directory::{DirectoryEntry, ENTRY_SIZE, Slot};
-use super::file::{Claim, boot_id};
+use super::file::Claim;
 use super::header::{Header, Layout};
 use super::mapping::{MappedBytes, Mapping};
 use crate::limits::{SHARDS, SHARED_MEMORY_RESERVE_BYTES};
@@ -216,7 +216,13 @@ impl Opened {
         let found = claim.take_over(memory_id, salt);
         let checksum_seed = found.map_or_else(|| fastrand::u64(..), |found| found.checksum_seed);
         if found.is_none() {
-            claim.start_over(&Header { memory_id, salt, checksum_seed, boot_id: boot_id(), layout })?;
+            claim.start_over(&Header {
+                memory_id,
+                salt,
+                checksum_seed,
+                boot_id: granary_log::boot_id(),
+                layout,
+            })?;
         }
         let mapping = Mapping::new(claim.file(), layout.file_bytes() as usize)?;
         let entries = read_directory(claim, &layout)?;

@@ -6,7 +6,7 @@ use super::file::Claim;
 use super::header::{Header, PATH_BYTES_MAX, encode_path, parse_path};
 use crate::codec::StoredValue;
 use crate::key::KeyHasher;
-use crate::memory::{Elsewhere, EntryState, Eviction, Memory, Pool, Role, ShrinkTarget, Spare, Which};
+use crate::memory::{Elsewhere, EntryFilter, EntryState, Eviction, Memory, Pool, Role, ShrinkTarget, Spare};
 use std::collections::HashMap;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ type State = HashMap<Vec<u8>, (Option<Vec<u8>>, u32)>;
 
 fn state(memory: &Memory) -> State {
     let mut state = State::new();
-    memory.for_each(Which::All, |entry| {
+    memory.for_each(EntryFilter::All, |entry| {
         let value = (entry.value().map(|value| value.bytes.to_vec()), entry.expires_at);
         assert!(state.insert(entry.key.to_vec(), value).is_none(), "a key is there once");
     });

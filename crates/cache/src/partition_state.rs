@@ -10,14 +10,14 @@ use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{SHARDS, SHARDS_ASKED_FOR_ROOM};
 use crate::lookup::Probe;
 use crate::memory::shared::Arena;
-use crate::memory::{EntryState, Eviction, Memory, Pool, ShrinkTarget, Spare, Which};
+use crate::memory::{EntryFilter, EntryState, Eviction, Memory, Pool, ShrinkTarget, Spare};
 use crate::shard::Shard;
 use crate::stats::Counters;
-use granary_log::sync::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use granary_log::sync::sync::{Arc, Mutex, MutexGuard};
+use granary_log::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use granary_log::sync::{Arc, Mutex, MutexGuard};
 
 /// One partition: shards over one log.
-pub(crate) struct Shared {
+pub(crate) struct PartitionState {
     pub shards: Box<[Mutex<Shard>]>,
     pub flash: Option<Flash>,
     pub memory_bytes: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub codecs: Arc<Codecs>,
 }
 
-impl VersionUser for Shared {
+impl VersionUser for PartitionState {
     fn uses(&self, version: u32) -> bool {
         let on_flash = || {
             self.flash.as_ref().is_some_and(|flash| {
@@ -51,7 +51,7 @@ impl VersionUser for Shared {
         };
         let in_shard = |shard| {
             let mut is_used = false;
-            self.lock(shard).memory.for_each(Which::All, |entry| {
+            self.lock_shard(shard).memory.for_each(EntryFilter::All, |entry| {
                 is_used |= entry.value().is_some_and(|value| value.version() == version);
             });
             is_used
@@ -61,7 +61,7 @@ impl VersionUser for Shared {
     }
 }
 
-impl Shared {
+impl PartitionState {
     /// Flash and DRAM-first state, if the cache is DRAM first.
     pub fn dram_first(&self) -> Option<(&Flash, &DramFirst)> {
         let flash = self.flash.as_ref()?;
@@ -73,10 +73,10 @@ impl Shared {
     }
 
     pub fn shard(&self, hash: KeyHash) -> MutexGuard<'_, Shard> {
-        self.lock(hash.shard())
+        self.lock_shard(hash.shard())
     }
 
-    pub fn lock(&self, shard: usize) -> MutexGuard<'_, Shard> {
+    pub fn lock_shard(&self, shard: usize) -> MutexGuard<'_, Shard> {
         self.shards[shard].lock().expect("no panic under the lock")
     }
 
@@ -142,7 +142,7 @@ impl Shared {
                 }
                 let shard = self.shard_in_turn.fetch_add(1, Ordering::Relaxed) % SHARDS;
                 let aim = ShrinkTarget { shard: self.pool.share(), pool: 0, spare };
-                let memory = &mut self.lock(shard).memory;
+                let memory = &mut self.lock_shard(shard).memory;
                 memory.shrink(aim, self.time(), |_| Eviction::Keep);
                 memory.release_spare();
             }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 /// A running volume.
-pub(crate) struct Shared {
+pub(crate) struct Running {
     pub files: Files,
     pub hold: Arc<Hold>,
     /// The volume's folder was found replaced at the last check: nothing is appended while it is.
@@ -133,7 +133,7 @@ pub(crate) fn damaged() -> io::Error {
     rustix::io::Errno::IO.into()
 }
 
-impl Shared {
+impl Running {
     /// Segments that a recovery would read.
     pub fn since_checkpoint(&self) -> u64 {
         let before = self.written_before.load(Ordering::Acquire);
