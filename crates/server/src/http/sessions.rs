@@ -125,7 +125,7 @@ impl Sessions {
     }
 }
 
-fn drop_expired(kept: &mut HashMap<Key, Kept>) {
+fn drop_expired(kept: &mut HashMap<Key, HeldSession>) {
     let now = Instant::now();
     kept.retain(|_, kept| !matches!(kept.usage, Usage::Idle { until, .. } if until <= now));
 }
