@@ -249,9 +249,11 @@ impl AggregateUDFImpl for NeverEmpty {
 
     fn with_beneficial_ordering(
         self: Arc<Self>,
-        beneficial_ordering: bool,
+        _beneficial_ordering: bool,
     ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
-        let inner = self.inner.as_ref().clone().with_beneficial_ordering(beneficial_ordering)?;
+        // DataFusion also calls an order beneficial that is the reverse of what is wanted, and then takes the other end,
+        // as this is not reversed. Without it, rows are compared.
+        let inner = self.inner.as_ref().clone().with_beneficial_ordering(false)?;
         Ok(inner.map(|inner| {
             Arc::new(NeverEmpty { inner: Arc::new(inner), ..*self }) as Arc<dyn AggregateUDFImpl>
         }))

@@ -191,6 +191,15 @@ impl ScalarUDFImpl for Arithmetic {
             let what = format!("Function {} does not take a Date and a Date32", self.operation.name());
             return Err(Error::illegal_type(what).into());
         }
+        let are_times =
+            args.arg_fields.iter().all(|field| matches!(field.data_type(), DataType::Timestamp(..)));
+        if are_times && let Some(fine) = args.arg_fields.iter().find(|field| !is_bounded(field)) {
+            let (given, name) = (type_name(fine), self.operation.name());
+            return Err(Error::illegal_type(format!(
+                "Function {name} does not take two times of which one is {given} here: dateDiff and age do"
+            ))
+            .into());
+        }
         let types: Vec<DataType> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
         let result = self.return_type(&types)?;

@@ -285,7 +285,7 @@ mod tests {
     use crate::plan::planning;
     use datafusion::execution::SessionStateBuilder;
     use datafusion::execution::context::SessionContext;
-    use granary_dict::Waiting;
+    use granary_dict::WaitLimit;
 
     #[test]
     fn names_are_found_as_clickhouse_finds_them() {
@@ -307,7 +307,7 @@ mod tests {
     fn the_table_is_what_is_registered() {
         let context =
             SessionContext::new_with_state(planning(SessionStateBuilder::new(), Vec::new()).build());
-        functions::register(&context, &Waiting::new(|wait| wait())).unwrap();
+        functions::register(&context, &WaitLimit::new(|wait| wait())).unwrap();
         let state = context.state();
         let registered = |name: &str| state.scalar_functions().contains_key(name);
         let missing: Vec<&str> = by(By::Own).filter(|name| !registered(name)).collect();

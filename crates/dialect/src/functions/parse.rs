@@ -114,9 +114,7 @@ fn others(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     };
     let local = |row: usize| {
         let (local, zone) = local.as_ref()?;
-        local
-            .is_valid(row)
-            .then(|| local_time::unix_seconds(local.value(row), zone, GapPolicy::HourBefore))?
+        local.is_valid(row).then(|| local_time::unix_seconds(local.value(row), zone, GapPolicy::Before))?
     };
     let seconds = texts.as_string::<i32>().iter().zip(parsed.as_primitive::<TimestampSecondType>());
     let seconds = seconds

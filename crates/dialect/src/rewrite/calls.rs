@@ -44,6 +44,15 @@ const OF_NUMBERS: &[&str] = &["sum", "avg"];
 /// Aggregates that return one of their arguments: a Bool stays a Bool, and a condition becomes a number.
 const CHOOSING: &[&str] = &["min", "max"];
 
+/// Functions for which it does not matter which columns `*` stands for.
+const TAKE_ALL_COLUMNS: &[&str] = &["count", "ignore"];
+
+/// Whether an argument is `*` or `t.*`.
+fn is_wildcard(argument: &FunctionArg) -> bool {
+    let FunctionArg::Unnamed(argument) = argument else { return false };
+    matches!(argument, FunctionArgExpr::Wildcard | FunctionArgExpr::QualifiedWildcard(_))
+}
+
 /// Runs after the arguments were rewritten.
 pub fn rewrite(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
@@ -58,6 +67,10 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     }
     // Calls made by the rewriting may have names that no query can write.
     let name = names::find(written).map_or_else(|| written.to_owned(), |known| known.name.to_owned());
+    if !TAKE_ALL_COLUMNS.contains(&name.as_str()) && arguments(function).iter().any(is_wildcard) {
+        let what = format!("Function {name} does not take `*` here: name the columns");
+        return Err(Error::not_implemented(what));
+    }
     aggregates::check_count(function, &name)?;
     let most = aggregates::parameters(function, &name)?;
     look_in_zone(function, &name)?;
@@ -113,10 +126,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         "ignore" => {
             rename(function, &name);
             if let Some(arguments) = arguments_mut(function) {
-                let wildcard = |argument: &FunctionArg| {
-                    matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Wildcard))
-                };
-                arguments.retain(|argument| !wildcard(argument));
+                arguments.retain(|argument| !is_wildcard(argument));
             }
         }
         // LowCardinality only concerns the layout in RAM.

@@ -55,7 +55,7 @@ pub use relations::{FileTable, secret_name};
 pub use scope::Scope;
 pub use syntax::{CONSTANT_SUFFIX, call, string};
 pub use times::{WITH_TIMES, name_behind_wildcards};
-pub use written::{array_text, number, read_as};
+pub use written::{array_text, is_exact, number, read_as};
 
 /// Parts of a statement beside its query.
 #[derive(Debug, Default)]
@@ -164,6 +164,11 @@ impl VisitorMut for Rewriter<'_> {
         {
             return ControlFlow::Break(error);
         }
+        if let (SetExpr::Select(select), Some(order_by)) = (query.body.as_ref(), &mut query.order_by)
+            && let Err(error) = windows::derive_beside(select, order_by)
+        {
+            return ControlFlow::Break(error);
+        }
         if let Err(error) = set_operations::make(query) {
             return ControlFlow::Break(error);
         }
@@ -209,6 +214,9 @@ impl VisitorMut for Rewriter<'_> {
         }
         projections::name(&mut select.projection);
         projections::name_within(select, &self.named);
+        if let Err(error) = windows::derive(select) {
+            return ControlFlow::Break(error);
+        }
         // Aliases are replaced by their expressions, and `1 AS k` is no place.
         self.places.push(match &select.group_by {
             GroupByExpr::Expressions(expressions, _) => expressions.iter().map(places::is_written).collect(),

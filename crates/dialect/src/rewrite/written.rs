@@ -34,6 +34,16 @@ pub fn make_cast(expr: &mut Expr) {
     }
 }
 
+/// Whether a literal may not hold a number of the type exactly, which holds more than a Float64.
+pub fn is_exact(data_type: &ClickHouseType) -> bool {
+    use ClickHouseType::{DateTime64, Int128, Int256, UInt128};
+    matches!(data_type, Int128 | UInt128 | Int256 | DateTime64 { .. })
+}
+
+fn is_of_digits(text: &str) -> bool {
+    text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Casts literals in the places of decimals within an array or a tuple; numbers are cast from their text as written.
 /// Returns whether there were any.
 pub fn read_as(expr: &mut Expr, target: &ClickHouseType) -> bool {
@@ -47,6 +57,13 @@ pub fn read_as(expr: &mut Expr, target: &ClickHouseType) -> bool {
             *expr = call("CAST", vec![value, string(&data_type.to_string())]);
             true
         }
+        (exact, expr) if is_exact(exact) => match number(expr) {
+            Some(digits) if is_of_digits(&digits) || matches!(exact, ClickHouseType::DateTime64 { .. }) => {
+                *expr = call("CAST", vec![string(&digits), string(&exact.to_string())]);
+                true
+            }
+            _ => false,
+        },
         (ClickHouseType::Array(item), Expr::Array(array)) => {
             array.elem.iter_mut().fold(false, |any, each| read_as(each, item) | any)
         }

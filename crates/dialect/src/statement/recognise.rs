@@ -76,7 +76,7 @@ fn others(words: &mut Words<'_>, length: usize) -> Result<Option<Command>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statement::{Dropped, Listed, Name, OnConflict, ShowNames, split};
+    use crate::statement::{Dropped, Listing, Name, OnConflict, ShowNames, split};
 
     fn command(text: &str) -> Result<(Command, Option<String>)> {
         parse(&split(text)?[0])
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(command("SYSTEM RELOAD DICTIONARY 'db.d'").unwrap(), (reload, None));
         let show = |condition: &str, limit: Option<&str>| {
             Command::ShowNames(ShowNames {
-                listed: Listed::Dictionaries,
+                listed: Listing::Dictionaries,
                 database: Some("db".into()),
                 condition: Some(condition.into()),
                 limit: limit.map(str::to_owned),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use datafusion::arrow::datatypes::Field;
 use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, visit_expressions};
-use granary_dialect::rewrite::{array_text, call, exact, number, read_as, string};
+use granary_dialect::rewrite::{array_text, call, exact, is_exact, number, read_as, string};
 use granary_dialect::statement::parse_expression;
 use granary_dialect::types::CLICKHOUSE_TYPE;
 use granary_dialect::{Error, Result};
@@ -69,7 +69,8 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
     Ok(())
 }
 
-/// Turns numbers in columns of decimals, or of arrays with decimals, into texts as written. Returns whether some values
+/// Turns numbers in columns of decimals, or of arrays with decimals and other numbers that a literal does not hold, into
+/// texts as written. Returns whether some values
 /// are arrays that must be cast to their type for that.
 fn read<'a>(values: impl Iterator<Item = &'a mut Expr>, data_type: &DataType) -> bool {
     match data_type.inner() {
@@ -81,8 +82,10 @@ fn read<'a>(values: impl Iterator<Item = &'a mut Expr>, data_type: &DataType) ->
             }
             false
         }
-        DataType::Array(_) if has_decimals(data_type) => values.fold(false, |any, value| {
-            match array_text(value) {
+        wide if is_exact(wide) => false,
+        DataType::Array(_) if is_of_exact(data_type) => values.fold(false, |any, value| {
+            match array_text(value).filter(|text| has_decimals(data_type) || !text.contains(['.', 'e', 'E']))
+            {
                 Some(text) => *value = string(&text),
                 None => return read_as(value, data_type) | any,
             }
@@ -94,6 +97,14 @@ fn read<'a>(values: impl Iterator<Item = &'a mut Expr>, data_type: &DataType) ->
             false
         }
         _ => values.fold(false, |any, value| read_as(value, data_type) | any),
+    }
+}
+
+/// Whether the items of an array, or of arrays in it, are numbers that a literal may not hold exactly.
+fn is_of_exact(data_type: &DataType) -> bool {
+    match data_type.inner() {
+        DataType::Array(item) => is_of_exact(item),
+        other => is_exact(other) || matches!(other, DataType::Decimal { .. }),
     }
 }
 

@@ -52,7 +52,7 @@ fn functions_of_no_rows() {
         }
         for sql in lambdas(&path) {
             let rows = runtime.block_on(async {
-                let statements = session.split(&sql)?;
+                let statements = granary_sql::split(&sql)?;
                 let mut output = session.execute(&statements[0]).await?;
                 let mut rows = 0;
                 while let Some(batch) = output.next().await {

@@ -34,7 +34,7 @@ impl Granary {
     fn answer(&self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Error> {
         let mut text = Vec::new();
         let mut columns = 0;
-        for statement in self.session.split(sql)? {
+        for statement in granary_sql::split(sql)? {
             let mut output = self.runtime.block_on(self.session.execute(&statement))?;
             columns = output.schema.fields().len();
             let mut writer = format::open(Format::TabSeparated, output.schema.clone(), &mut text)?;

@@ -88,7 +88,7 @@ fn of(data_type: DataType) -> Field {
 }
 
 /// Functions whose result in ClickHouse is not NULL for a NULL argument.
-const TAKE_NO_NULL: &[&str] = &["arrayPushBack", "arrayPushFront", "countEqual", "indexOf"];
+const TAKE_NO_NULL: &[&str] = &["arrayPushBack", "arrayPushFront", "arraySlice", "countEqual", "indexOf"];
 
 /// A function that handles NULL itself.
 const TAKES_NULL: &str = "ifNotFinite";

@@ -69,7 +69,7 @@ fn shifted(given: &[ArrayRef], field: &Field, unit: Unit, sign: i64) -> Result<A
         return Err(Error::decimal_overflow("Numeric overflow").into());
     }
     let counts = counts.as_primitive::<Int64Type>();
-    let at_local = |local| moments.unix(local, GapPolicy::HourBefore);
+    let at_local = |local| moments.unix(local, GapPolicy::Before);
     let (first, last) = match (is_bounded(field), field.data_type()) {
         (true, DataType::Date32) => (0, i64::from(u16::MAX) * DAY),
         (true, _) => (0, u32::MAX.into()),
