@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use granary_dict::DataType as ClickHouseType;
 
 use super::arguments::{self, check_count};
-use super::convert::between_times;
+use super::convert::{between_times, check_range};
 use super::numbers::{rows, shaped};
 use super::supertype::{is_plain, supertype, type_of};
 use super::values::nans;
@@ -117,8 +117,11 @@ impl ScalarUDFImpl for Extremes {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = rows(&args.args, args.number_rows);
         let common = args.return_field.data_type();
-        let mut columns = args.args.iter().map(|given| {
+        let mut columns = args.args.iter().zip(&args.arg_fields).map(|(given, field)| {
             let given = given.to_array(rows)?;
+            if given.data_type() != common {
+                check_range(field, &given, common)?;
+            }
             match between_times(&given, common)? {
                 Some(moments) => Ok(moments),
                 None => Ok(cast(&given, common)?),

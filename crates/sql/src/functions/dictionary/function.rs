@@ -169,7 +169,13 @@ impl ScalarUDFImpl for DictionaryFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let call = self.resolve(args.scalar_arguments)?;
         if self.kind == Kind::GetOrDefault {
-            check_default(&call, &args.arg_fields[args.arg_fields.len() - 1])?;
+            let default = args.arg_fields.len() - 1;
+            check_default(&call, &args.arg_fields[default])?;
+            // Seen here, too: `IS NULL` of a call that is not Nullable is not computed.
+            let is_null = args.scalar_arguments[default].is_some_and(ScalarValue::is_null);
+            if self.demanded.is_some() && is_null {
+                check_known(self.shown(), &args.arg_fields[default])?;
+            }
         }
         let key_arguments = &args.arg_fields[self.kind.key_arguments(&call)];
         call.check_nullable(self.kind, key_arguments)?;
