@@ -310,7 +310,22 @@ pub fn clamped(array: ArrayRef) -> ArrayRef {
 
 /// Converts dates and times to each other. A time stays the same moment in another zone; it becomes the date of its
 /// zone.
+///
+/// # Errors
+/// A moment that the target cannot hold: nanoseconds end in 2262.
 pub fn between_times(array: &ArrayRef, target: &DataType) -> Result<Option<ArrayRef>> {
+    let converted = moments(array, target)?;
+    let is_cut = |converted: &ArrayRef| converted.null_count() > array.logical_null_count();
+    match converted.as_ref().is_some_and(is_cut) {
+        true => {
+            let what = format!("A value is beyond what {} can be", plain_name(target));
+            Err(Error::decimal_overflow(what).into())
+        }
+        false => Ok(converted),
+    }
+}
+
+fn moments(array: &ArrayRef, target: &DataType) -> Result<Option<ArrayRef>> {
     Ok(Some(match (array.data_type(), target) {
         (DataType::Timestamp(_, zone), DataType::Timestamp(unit, _)) => {
             let own = cast(array, &DataType::Timestamp(*unit, zone.clone()))?;
