@@ -39,7 +39,7 @@ impl Dictionary {
             store.cache().clear().map_err(|e| {
                 DictError::new(
                     Code::CannotOpenFile,
-                    format!("Cannot empty the cache of {}: {e}", self.core.loader.name),
+                    format!("Cannot empty the cache of {}: {e}", self.core.loader.name()),
                 )
             })?;
         }
