@@ -239,6 +239,12 @@ impl Dictionary {
         )
     }
 
+    /// Bytes of RAM that its cache takes; 0: it has none. Layouts that hold all rows are in
+    /// [`Totals::full_load_bytes`](crate::Totals::full_load_bytes).
+    pub fn cache_bytes(&self) -> u64 {
+        self.core.loader.storage.store().map_or(0, |store| store.cache().stats().bytes_allocated())
+    }
+
     /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
     pub fn remove(&self) {
         // A file that stays is not taken over when a dictionary with another fingerprint is opened there.

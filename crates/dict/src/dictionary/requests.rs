@@ -57,7 +57,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// 510 if too many wait already.
-    pub(super) fn place(&self) -> Result<WaitPermit<'_>, DictError> {
+    pub(crate) fn place(&self) -> Result<WaitPermit, DictError> {
         self.core.loader.waiting.place().ok_or_else(|| self.too_many_waiting())
     }
 
@@ -66,7 +66,7 @@ impl Dictionary {
     pub(super) fn fetch(
         &self,
         batch: &mut Batch<'_>,
-        place: &WaitPermit<'_>,
+        place: &WaitPermit,
         claim: Claim,
         rows: &[u32],
         places: &[u32],
