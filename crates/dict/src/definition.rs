@@ -295,13 +295,13 @@ impl Definition {
         self
     }
 
-    /// Whether another definition means the same, however it is written; UUIDs do not count.
+    /// Whether another definition means the same, however it is written; UUIDs and comments do not count.
     pub fn is_same_as(&self, other: &Definition) -> bool {
         self.spelled_out() == other.spelled_out()
     }
 
     fn spelled_out(&self) -> String {
-        let mut definition = Definition { uuid: None, ..self.clone() };
+        let mut definition = Definition { uuid: None, comment: String::new(), ..self.clone() };
         definition.source.spell_out();
         definition.to_sql_with_secrets()
     }

@@ -20,7 +20,7 @@ use crate::status::Status;
 use crate::storage::Storage;
 use arrow::array::{ArrayRef, BooleanArray};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How long a closing dictionary waits for requests that are under way.
@@ -96,7 +96,7 @@ impl Dictionary {
         let storage = Storage::open(&definition, environment, &row_format)?;
         let watermark = storage.store().and_then(CacheStore::load_watermark);
         let loader = Loader {
-            name: definition.full_name(),
+            name: RwLock::new(definition.full_name()),
             key_format: KeyFormat::new(&rows),
             lookup_format: KeyFormat::of_lookup(&definition),
             row_format,
@@ -128,10 +128,11 @@ impl Dictionary {
         Ok(Dictionary { core: Arc::new(core), definition })
     }
 
-    /// The same dictionary under another name. Both may be used; [`watch`](Self::watch) is for the one that it is
-    /// called on.
+    /// The same dictionary under another name, which errors and the log give from now on. Both may be used;
+    /// [`watch`](Self::watch) is for the one that it is called on.
     pub fn renamed(&self, database: Option<String>, name: String) -> Dictionary {
         let definition = self.definition.clone().moved(database, name);
+        *self.core.loader.name.write().unwrap_or_else(PoisonError::into_inner) = definition.full_name();
         Dictionary { core: Arc::clone(&self.core), definition }
     }
 
@@ -236,6 +237,12 @@ impl Dictionary {
             self.core.opened_at.load(Ordering::Relaxed),
             self.core.used.load(Ordering::Relaxed),
         )
+    }
+
+    /// Bytes of RAM that its cache takes; 0: it has none. Layouts that hold all rows are in
+    /// [`Totals::full_load_bytes`](crate::Totals::full_load_bytes).
+    pub fn cache_bytes(&self) -> u64 {
+        self.core.loader.storage.store().map_or(0, |store| store.cache().stats().bytes_allocated())
     }
 
     /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.

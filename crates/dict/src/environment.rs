@@ -117,7 +117,7 @@ impl WaitLimit {
     }
 
     /// A place to wait at; `None`: too many are waiting already.
-    pub(crate) fn place(&self) -> Option<WaitPermit<'_>> {
+    pub(crate) fn place(&self) -> Option<WaitPermit> {
         let own = match &self.own {
             Some(own) => Some(own.take()?),
             None => None,
@@ -131,15 +131,15 @@ impl WaitLimit {
     }
 }
 
-/// A place among the threads that wait.
-pub(crate) struct WaitPermit<'a> {
-    _taken: [Option<TakenPlace<'a>>; 2],
+/// A place among the threads that wait, for as long as this is held.
+pub(crate) struct WaitPermit {
+    _taken: [Option<TakenPlace>; 2],
     run: fn(&mut dyn FnMut()),
 }
 
-impl WaitPermit<'_> {
+impl WaitPermit {
     /// The place of a thread that serves nothing else: it takes none of the others.
-    pub fn of_own_thread() -> WaitPermit<'static> {
+    pub fn of_own_thread() -> WaitPermit {
         WaitPermit { _taken: [None, None], run: |wait| wait() }
     }
 
@@ -156,17 +156,17 @@ impl Places {
         Self { taken: Arc::default(), most }
     }
 
-    fn take(&self) -> Option<TakenPlace<'_>> {
+    fn take(&self) -> Option<TakenPlace> {
         // Given back at once if there is none left.
-        let place = TakenPlace(&self.taken);
+        let place = TakenPlace(Arc::clone(&self.taken));
         (self.taken.fetch_add(1, Ordering::Relaxed) < self.most).then_some(place)
     }
 }
 
 /// One place, until it is dropped.
-struct TakenPlace<'a>(&'a AtomicUsize);
+struct TakenPlace(Arc<AtomicUsize>);
 
-impl Drop for TakenPlace<'_> {
+impl Drop for TakenPlace {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

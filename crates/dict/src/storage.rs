@@ -32,7 +32,7 @@ impl Storage {
         Ok(match (CacheStore::open(definition, environment)?, &definition.layout.kind) {
             (Some(store), _) => Storage::Cached(store),
             (None, LayoutKind::FullLoad(layout)) => {
-                Storage::FullLoad(FullLoad::new(*layout, definition, format)?)
+                Storage::FullLoad(FullLoad::new(*layout, definition, format, &environment.totals)?)
             }
             (None, _) => Storage::Nothing,
         })

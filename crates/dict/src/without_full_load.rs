@@ -5,7 +5,7 @@ use crate::config::FullLoadLayout;
 use crate::definition::Definition;
 use crate::dictionary::Dictionary;
 use crate::error::{DictError, built_without};
-use crate::lookup::Batch;
+use crate::lookup::{Batch, Totals};
 use crate::resident::Columns;
 use crate::row::RowFormat;
 use crate::status::FullLoadFigures;
@@ -24,6 +24,7 @@ impl FullLoad {
         _layout: FullLoadLayout,
         definition: &Definition,
         _format: &RowFormat,
+        _totals: &Totals,
     ) -> Result<FullLoad, DictError> {
         Err(built_without("LAYOUT", definition.layout.name(), "full-load"))
     }

@@ -40,6 +40,21 @@ fn lines(row: &str) -> String {
 }
 
 #[test]
+fn an_answer_has_so_many_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = program(folder.path(), "long", &lines("print(key, key.zfill(100), sep=chr(9))"));
+    let sql = format!(
+        "CREATE DICTIONARY e (id UInt64, v String) PRIMARY KEY id LAYOUT(DIRECT()) \
+         SOURCE(EXECUTABLE_POOL(COMMAND '{command}' FORMAT TabSeparated))"
+    );
+    let environment = Environment { allow_executable: true, ..Environment::new(folder.path()) };
+    an_answer_read_whole_is_bounded(
+        |environment| Dictionary::open(definition(&sql), environment).unwrap(),
+        environment,
+    );
+}
+
+#[test]
 fn one_process_answers_request_after_request() {
     let folder = tempfile::tempdir().unwrap();
     let binary = "while True:\n    d = sys.stdin.buffer.read(8)\n    if not d: break\n    \

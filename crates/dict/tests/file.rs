@@ -40,6 +40,21 @@ fn empty_fields_of_csv() {
     assert_eq!(values(&answer.columns[1]), [5, 9, 9, 7]);
 }
 
+#[test]
+fn an_answer_has_so_many_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("user_files");
+    std::fs::create_dir(&files).unwrap();
+    let rows: String = (1..=1000).map(|id| format!("{id},{id:0100}\n")).collect();
+    std::fs::write(files.join("rows"), rows).unwrap();
+    let sql = "CREATE DICTIONARY f (id UInt64, v String) PRIMARY KEY id SOURCE(FILE(PATH 'rows' FORMAT CSV)) LAYOUT(DIRECT())";
+    let environment = Environment { user_files: Some(files), ..Environment::new(folder.path()) };
+    an_answer_read_whole_is_bounded(
+        |environment| Dictionary::open(definition(sql), environment).unwrap(),
+        environment,
+    );
+}
+
 /// Opening a pipe waits for a writer.
 #[test]
 fn what_is_no_regular_file_is_refused() {

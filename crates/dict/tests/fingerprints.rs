@@ -42,6 +42,33 @@ const FINGERPRINTS: &[(&str, u64)] = &[
     ("HTTP(NAME web)", 2974671751809244679),
 ];
 
+/// A source on the same server that names no database, beside a named collection or not, keeps its own one.
+#[test]
+fn a_dictionary_that_moves_to_another_database_reads_the_same_table() {
+    let collections = Collections::default();
+    let of = |pairs: &[(&str, &str)]| {
+        Some(pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
+    };
+    collections.set("own", of(&[("host", "localhost")]));
+    collections.set("other", of(&[("host", "h")]));
+    for (source, written) in
+        [("NAME own", true), ("", true), ("NAME other", false), ("NAME own DB 'far'", false)]
+    {
+        let sql = format!(
+            "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id SOURCE(CLICKHOUSE({source} TABLE 't')) \
+             LAYOUT(DIRECT())"
+        );
+        let mut definition = parse_create(&sql).unwrap().definition.completed(&collections).unwrap();
+        definition.settle("here");
+        let moved = definition.moved(Some("there".into()), "d".into());
+        let printed = moved.to_sql_with_secrets();
+        assert_eq!(printed.contains("DB 'here'"), written, "{printed}");
+        let mut again = parse_create(&printed).unwrap().definition.completed(&collections).unwrap();
+        again.settle("there");
+        assert_eq!(again.source.parameter("DB"), moved.source.parameter("DB"), "{printed}");
+    }
+}
+
 #[test]
 fn fingerprints_stay_what_they_were() {
     let collections = Collections::default();

@@ -190,26 +190,75 @@ fn lookups_know_whether_they_saw_one_load() {
     assert!(first != dictionary.shown_load());
 }
 
-/// The load that is under way takes longer than a reload waits.
+/// The load that is under way takes longer than a reload waits: another one follows it.
 #[test]
-fn a_reload_does_not_count_a_load_that_began_before_it() {
+fn a_reload_is_made_up_for_that_waited_in_vain_for_a_load_that_began_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, _) = manual_environment(folder.path());
-    let fake = Arc::new(Fake::default());
-    let dictionary = fake.open(&sql("HASHED(QUERY_WAIT_TIMEOUT_MILLISECONDS 2000)", "0"), &environment);
-    let answer = answers_at_last(|| dictionary.get(&[0], &u64s([5])));
-    assert_eq!(values(&answer.columns[0]), [50]);
-    fake.close_gate();
+    let parts = Arc::new(Parts::default());
+    let dictionary = parts.open(&sql("HASHED(QUERY_WAIT_TIMEOUT_MILLISECONDS 2000)", "0"), &environment);
+    answers_at_last(|| dictionary.get(&[0], &u64s([0])));
+    let given = parts.given.load(SeqCst);
+    parts.stops.store(true, SeqCst);
+    assert_eq!(dictionary.reload().unwrap_err().code(), 159);
+    await_that(|| parts.given.load(SeqCst) == given + 1);
+    parts.version.store(1, SeqCst);
+    assert_eq!(dictionary.reload().unwrap_err().code(), 159);
+    parts.stops.store(false, SeqCst);
+    await_that(|| look_up(&dictionary, [0, 1]) == [Some(1), Some(1)]);
+    assert_eq!(parts.given.load(SeqCst), given + 4, "no more loads than these two");
+}
+
+/// Queries may take what is left of the RAM: rows that are being loaded are none of theirs.
+#[test]
+fn rows_count_from_when_they_are_read_until_nobody_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let parts = Arc::new(Parts::default());
+    let dictionary = parts.open(&sql("HASHED()", "0"), &environment);
+    let held = || environment.totals.full_load_bytes();
+    assert_eq!(held(), 0);
+    look_up(&dictionary, [0]);
+    let loaded = dictionary.status().bytes_allocated;
+    assert!(held() == loaded && loaded > 0, "{} {loaded}", held());
+    let read = dictionary.resident().unwrap();
+    parts.stops.store(true, SeqCst);
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| dictionary.reload());
-        fake.await_waiting(1);
-        assert_eq!(first.join().unwrap().unwrap_err().code(), 159);
-        let second = scope.spawn(|| dictionary.reload());
-        std::thread::sleep(Duration::from_millis(3000));
-        // Its first wait was in vain, and it may wait for the end of that load once more.
-        fake.open_gate();
-        assert_eq!(second.join().unwrap().unwrap_err().code(), 159);
+        let reload = scope.spawn(|| dictionary.reload());
+        await_that(|| held() > loaded);
+        parts.stops.store(false, SeqCst);
+        reload.join().unwrap().unwrap();
     });
+    assert_eq!(held(), 2 * loaded, "the old rows are still read");
+    drop(read);
+    assert_eq!(held(), loaded);
+    drop(dictionary);
+    assert_eq!(held(), 0);
+}
+
+/// DROP and UNLOAD end a load, which would go on to the end of the table.
+#[test]
+fn a_load_ends_when_its_dictionary_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let given = Arc::new(AtomicU64::new(0));
+    let factory = {
+        let given = given.clone();
+        Arc::new(move || Ok(Box::new(Endless(given.clone())) as Box<dyn Source>))
+    };
+    let dictionary =
+        Dictionary::open_with_source(definition(&sql("HASHED()", "0")), &environment, factory).unwrap();
+    std::thread::scope(|scope| {
+        let lookup = scope.spawn(|| dictionary.get(&[0], &u64s([5])).map(drop));
+        await_that(|| given.load(SeqCst) > 10);
+        dictionary.close();
+        assert!(lookup.join().unwrap().unwrap_err().message().contains("was not started"));
+    });
+    let ended = given.load(SeqCst);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(given.load(SeqCst), ended);
+    let status = dictionary.status();
+    assert_eq!((status.error_count, status.source_errors), (0, 0), "it is no failure of the source");
 }
 
 #[test]
@@ -340,5 +389,21 @@ impl Source for Reading {
             await_that(|| !self.0.stops.load(SeqCst));
         }
         Ok(())
+    }
+}
+
+/// A source that gives one row again and again, and counts.
+struct Endless(Arc<AtomicU64>);
+
+impl Source for Endless {
+    fn load(&mut self, _keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        panic!("nobody asks for keys")
+    }
+
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        loop {
+            take(batch(vec![u64s([7]).remove(0), u64s([7]).remove(0)]))?;
+            self.0.fetch_add(1, SeqCst);
+        }
     }
 }

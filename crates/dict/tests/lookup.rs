@@ -262,6 +262,21 @@ fn a_failing_source_fails_what_cannot_be_answered_and_is_left_alone() {
 }
 
 #[test]
+fn errors_name_a_dictionary_as_it_is_called_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let sql = "CREATE DICTIONARY old (id UInt64, v UInt64) PRIMARY KEY id SOURCE(SQLITE(PATH 'x' TABLE 't')) \
+         LAYOUT(CACHE(SIZE_IN_CELLS 100)) LIFETIME(9)";
+    let fake = Arc::new(Fake::default());
+    fake.failing.store(1, SeqCst);
+    let dictionary = fake.open(sql, &environment).renamed(Some("shop".into()), "new".into());
+    let failed = dictionary.get(&[0], &u64s([1])).unwrap_err();
+    assert!(failed.message().contains("'shop.new'"), "{failed}");
+    let left_alone = dictionary.get(&[0], &u64s([2])).unwrap_err();
+    assert!(left_alone.message().contains("dictionary shop.new now"), "{left_alone}");
+}
+
+#[test]
 fn requests_that_fail_together_are_one_failure_and_those_behind_them_do_not_ask() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());

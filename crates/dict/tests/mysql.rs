@@ -146,6 +146,7 @@ fn mysql() {
     composite(&server);
     floats(&server);
     conditions_and_queries(&server);
+    what_looks_like_a_parameter(&server);
     replicas(&server);
     statements_are_closed(&server);
     settings_of_the_server_do_not_matter(&server);
@@ -358,6 +359,26 @@ fn conditions_and_queries(server: &Server) {
         let answer = dictionary.get(&[0], &u64s([2, 3, 11])).unwrap();
         assert_eq!(found(&answer.found), [false, true, true], "{source}");
         assert_eq!(dictionary.status().source_rows, 2, "{source}");
+    }
+}
+
+/// The client library takes what is quoted for the name of a parameter where a quote follows a minus.
+fn what_looks_like_a_parameter(server: &Server) {
+    server.execute("CREATE TABLE app.named (k varchar(20) PRIMARY KEY, a int, b int)");
+    let texts = ["x`", "k:v", "*/", ":_", "'", "/*:a*/", "\\:b", "::c"];
+    for text in texts {
+        let escaped = text.replace('\\', "\\\\").replace('\'', "\\'");
+        server.execute(&format!("INSERT INTO app.named VALUES ('{escaped}', 3, 1)"));
+    }
+    for filter in ["", "WHERE 'a - 1 <> \\'k:v\\''"] {
+        let columns = "k String, v Int32 EXPRESSION `a`-`b`";
+        let source = format!("TABLE 'named' {filter}");
+        let named = open(server, columns, "k", &source, "COMPLEX_KEY_DIRECT()");
+        let answer = named.get(&[0], &[strings(&texts)]).unwrap();
+        assert_eq!(answer.columns[0].as_primitive::<Int32Type>().values(), &[2; 8]);
+        for text in texts {
+            assert_eq!(named.has(&[strings(&[text])]).unwrap().true_count(), 1, "{text}");
+        }
     }
 }
 

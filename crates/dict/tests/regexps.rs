@@ -7,6 +7,9 @@ use common::*;
 use granary_dict::{DictError, Dictionary, Environment, limits, parse_create, parse_xml};
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
 
 const FILE: &str = "FILE(PATH 'rows' FORMAT TabSeparated)";
 const YAML: &str = "YAMLRegExpTree(PATH 'rows')";
@@ -75,6 +78,49 @@ fn the_innermost_counts_and_what_it_lies_in_fills_in() {
     let status = dictionary.status();
     assert_eq!((status.layout_type, status.element_count, status.keys_negative), ("RegExpTree", 5, 5));
     assert!(status.bytes_allocated > 500, "{status:?}");
+}
+
+/// Rows that cannot be arranged are a failed load as any other: it is told, and the source is left alone for a while.
+#[test]
+fn a_load_of_a_wrong_expression_is_a_failure_and_is_not_tried_again_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("user_files");
+    std::fs::create_dir(&files).unwrap();
+    let write = |regexp: &str| {
+        std::fs::write(files.join("rows"), format!("1\t0\t{regexp}\t['v']\t['{}']\n", regexp.len())).unwrap();
+    };
+    write("x");
+    let (environment, clock) = manual_environment(folder.path());
+    let sql = format!(
+        "CREATE DICTIONARY d (regexp String, v String) PRIMARY KEY regexp SOURCE({FILE}) \
+         LIFETIME(MIN 100 MAX 100) LAYOUT(REGEXP_TREE())"
+    );
+    let environment = Environment { user_files: Some(files.clone()), ..environment };
+    let dictionary = Arc::new(Dictionary::open(definition(&sql), &environment).unwrap());
+    dictionary.watch();
+    assert_eq!(first(&dictionary, &["x"]).unwrap(), ["1"]);
+    let loaded = dictionary.status();
+    write("x(");
+    let wait_for = |errors| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while dictionary.status().error_count != errors {
+            assert!(Instant::now() < deadline, "{:?}", dictionary.status());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    clock.fetch_add(100, SeqCst);
+    wait_for(1);
+    // Longer than the watcher's pulse.
+    std::thread::sleep(Duration::from_millis(2500));
+    let status = dictionary.status();
+    assert_eq!((status.error_count, status.source_requests), (1, loaded.source_requests + 1));
+    assert!(status.last_exception.contains("x("), "{}", status.last_exception);
+    assert_eq!(status.last_successful_update_time, loaded.last_successful_update_time);
+    assert_eq!(first(&dictionary, &["x"]).unwrap(), ["1"], "the rows before");
+    write("x+");
+    clock.fetch_add(700, SeqCst);
+    wait_for(0);
+    assert_eq!(first(&dictionary, &["x"]).unwrap(), ["2"]);
 }
 
 #[test]

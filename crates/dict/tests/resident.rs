@@ -4,11 +4,12 @@ mod common;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use common::*;
-use granary_dict::limits::{RESIDENT_BATCH_BYTES, RESIDENT_BATCH_ROWS};
-use granary_dict::{Code, DictError, Dictionary, Source, Take};
+use granary_dict::limits::{LOOKUPS_WAITING_MAX, RESIDENT_BATCH_BYTES, RESIDENT_BATCH_ROWS};
+use granary_dict::{Code, DictError, Dictionary, Source, Take, WaitLimit};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 fn sql(layout: &str) -> String {
     let lifetime = if layout.starts_with("DIRECT") { "" } else { "LIFETIME(1000)" };
@@ -98,6 +99,52 @@ fn a_source_is_read_no_faster_than_its_rows_are_taken() {
     assert_eq!(again.err().map(|error| error.code()), Some(626), "the one before has made room");
     assert!(given.load(SeqCst) <= 22 + 1000, "and took no more rows");
     assert_eq!(dictionary.status().source_errors, 1, "that nobody wanted more was no failure");
+}
+
+/// Rows that come slowly.
+struct Slow(Arc<AtomicUsize>);
+
+impl Source for Slow {
+    fn load(&mut self, _keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
+        panic!("nobody asks for keys")
+    }
+
+    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+        self.0.fetch_add(1, SeqCst);
+        (0..5).try_for_each(|id| {
+            std::thread::sleep(Duration::from_millis(30));
+            take(rows(vec![id]))
+        })
+    }
+}
+
+/// Calls `then` while `count` lookups wait.
+fn while_waiting(waiting: &WaitLimit, count: usize, then: &mut dyn FnMut()) {
+    match count {
+        0 => then(),
+        _ => waiting.wait(|| while_waiting(waiting, count - 1, then)).expect("a place to wait at"),
+    }
+}
+
+#[test]
+fn a_read_that_has_begun_has_its_place_to_wait_and_another_one_does_not_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let begun = Arc::new(AtomicUsize::new(0));
+    let factory = {
+        let begun = begun.clone();
+        Arc::new(move || Ok(Box::new(Slow(begun.clone())) as Box<dyn Source>))
+    };
+    let dictionary =
+        Dictionary::open_with_source(definition(&sql("DIRECT()")), &environment, factory).unwrap();
+    let mut read = dictionary.resident().unwrap();
+    assert_eq!(read.next().unwrap().unwrap().num_rows(), 1);
+    while_waiting(&environment.waiting, LOOKUPS_WAITING_MAX - 1, &mut || {
+        assert_eq!(dictionary.resident().map(drop).unwrap_err().code(), 159);
+        assert_eq!(read.by_ref().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 4);
+    });
+    assert_eq!(begun.load(SeqCst), 1);
+    assert_eq!(all_rows(&dictionary).unwrap().num_rows(), 5, "the place is given back");
 }
 
 #[test]

@@ -88,6 +88,47 @@ fn a_time_of_the_future_and_one_that_went_back_are_told() {
     wait_for(&dictionary, "UPDATE_FIELD: No row is as late as 9999-12-31");
 }
 
+/// Nothing can be known of changes, but what is cached lives as long as LIFETIME says.
+#[test]
+fn a_column_without_any_value_empties_the_cache_once() {
+    for layout in [CACHE, SSD] {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = table(folder.path(), "INTEGER", ["NULL"; 3]);
+        let (dictionary, _) = open(folder.path(), "UPDATE_LAG 0", layout);
+        assert_eq!(shown(&dictionary), [10, 20, 30]);
+        for _ in 0..3 {
+            assert_eq!(dictionary.take_updates(), Ok(0));
+            assert_eq!(shown(&dictionary), [10, 20, 30]);
+        }
+        assert_eq!(
+            dictionary.status().source_keys,
+            6,
+            "{layout}: they were forgotten at the first look alone"
+        );
+        // Two changes: the first one is before the first watermark.
+        set(&connection, 1, 11, "1");
+        set(&connection, 2, 21, "9");
+        dictionary.take_updates().unwrap();
+        assert_eq!(shown(&dictionary), [11, 21, 30], "{layout}");
+        set(&connection, 3, 31, "10");
+        dictionary.take_updates().unwrap();
+        assert_eq!(shown(&dictionary), [11, 21, 31], "{layout}");
+        // All values are gone again: a cache that has known changes is emptied once more.
+        connection.execute_batch("UPDATE t SET v = v + 1, at = NULL").unwrap();
+        dictionary.take_updates().unwrap();
+        assert_eq!(shown(&dictionary), [12, 22, 32], "{layout}");
+    }
+}
+
+#[test]
+fn a_column_without_any_value_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let _connection = table(folder.path(), "INTEGER", ["NULL"; 3]);
+    let dictionary = Arc::new(open(folder.path(), "UPDATE_LAG 0", CACHE).0);
+    dictionary.watch();
+    wait_for(&dictionary, "UPDATE_FIELD: No row has a value in at, so no changes are found");
+}
+
 #[test]
 fn a_counter_that_begins_anew_is_followed() {
     let folder = tempfile::tempdir().unwrap();

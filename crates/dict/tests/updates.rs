@@ -4,11 +4,12 @@ mod common;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use common::*;
+use granary_dict::limits::FIRST_WATERMARK_SECONDS;
 use granary_dict::{Changes, DictError, Dictionary, Environment, Source, SourceFactory, Tail, Take};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A source that says how far changes have come when it may.
 struct Slow {
@@ -37,8 +38,8 @@ impl Source for Connection {
 }
 
 /// The number of requests for keys that are looked up before, during and after the first look for changes, which takes
-/// `takes`.
-fn requests(lag: u64, takes: Duration, before: bool) -> u64 {
+/// `takes` or longer; and how long it took.
+fn requests(lag: u64, takes: Duration, before: bool) -> (u64, Duration) {
     let folder = tempfile::tempdir().unwrap();
     let (asked, is_asked) = channel();
     let (answer, may_answer) = channel();
@@ -57,28 +58,33 @@ fn requests(lag: u64, takes: Duration, before: bool) -> u64 {
     if before {
         look_up();
     }
-    std::thread::scope(|scope| {
+    let took = std::thread::scope(|scope| {
+        let began = Instant::now();
         let looking = scope.spawn(|| dictionary.take_updates().unwrap());
         is_asked.recv().unwrap();
         look_up();
         std::thread::sleep(takes);
         answer.send(()).unwrap();
         assert_eq!(looking.join().unwrap(), 0);
+        began.elapsed()
     });
     look_up();
-    slow.requests.load(Ordering::SeqCst)
+    (slow.requests.load(Ordering::SeqCst), took)
 }
 
 #[test]
 fn what_is_fetched_during_a_first_look_stays() {
-    assert_eq!(requests(60, Duration::ZERO, false), 1);
+    let short = Duration::from_secs(FIRST_WATERMARK_SECONDS);
+    let mut tries = (0..5).map(|_| requests(60, Duration::ZERO, false));
+    let requests = tries.find_map(|(requests, took)| (took < short).then_some(requests));
+    assert_eq!(requests, Some(1), "of a look that was not too long");
 }
 
 #[test]
 fn it_is_asked_for_again_where_a_change_could_have_been_missed() {
-    assert_eq!(requests(1, Duration::from_millis(1100), false), 2, "the look took too long");
-    assert_eq!(requests(0, Duration::ZERO, false), 2, "watermarks without a lag");
-    assert_eq!(requests(60, Duration::ZERO, true), 2, "something was there before");
+    assert_eq!(requests(1, Duration::from_millis(1100), false).0, 2, "the look took too long");
+    assert_eq!(requests(0, Duration::ZERO, false).0, 2, "watermarks without a lag");
+    assert_eq!(requests(60, Duration::ZERO, true).0, 2, "something was there before");
 }
 
 /// A source that notes changes, and answers when it may.

@@ -93,13 +93,12 @@ impl QueryMemory {
         let _ = self.catalogue.set(Arc::downgrade(catalogue));
     }
 
-    /// Bytes of all caches.
+    /// Bytes of all caches. Layouts that hold all rows are not sampled: a load takes much in little time.
     fn caches(&self, options: &MemoryOptions) -> u64 {
-        let look = || {
-            let dictionaries = self.catalogue.get().and_then(Weak::upgrade);
-            (options.other_caches)() + dictionaries.map_or(0, |catalogue| catalogue.bytes_allocated())
-        };
-        self.caches.bytes(self.since, CACHES_AGE, look)
+        let catalogue = self.catalogue.get().and_then(Weak::upgrade);
+        let look = || (options.other_caches)() + catalogue.as_ref().map_or(0, |known| known.cache_bytes());
+        let sampled = self.caches.bytes(self.since, CACHES_AGE, look);
+        sampled + catalogue.as_ref().map_or(0, |known| known.full_load_bytes())
     }
 
     /// Bytes that all queries may take together; `None`: unbounded.

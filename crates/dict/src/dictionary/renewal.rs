@@ -39,7 +39,7 @@ impl Dictionary {
             store.cache().clear().map_err(|e| {
                 DictError::new(
                     Code::CannotOpenFile,
-                    format!("Cannot empty the cache of {}: {e}", self.core.loader.name),
+                    format!("Cannot empty the cache of {}: {e}", self.core.loader.name()),
                 )
             })?;
         }
@@ -94,7 +94,7 @@ impl Dictionary {
     }
 
     /// Refreshes keys, waiting at `place`.
-    pub(super) fn refresh_at(&self, place: &WaitPermit<'_>, keys: &[ArrayRef]) -> Result<usize, DictError> {
+    pub(super) fn refresh_at(&self, place: &WaitPermit, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.core.note_use();
         let encoded = self.core.loader.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {

@@ -57,7 +57,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// 510 if too many wait already.
-    pub(super) fn place(&self) -> Result<WaitPermit<'_>, DictError> {
+    pub(crate) fn place(&self) -> Result<WaitPermit, DictError> {
         self.core.loader.waiting.place().ok_or_else(|| self.too_many_waiting())
     }
 
@@ -66,7 +66,7 @@ impl Dictionary {
     pub(super) fn fetch(
         &self,
         batch: &mut Batch<'_>,
-        place: &WaitPermit<'_>,
+        place: &WaitPermit,
         claim: Claim,
         rows: &[u32],
         places: &[u32],
@@ -102,7 +102,7 @@ impl Dictionary {
     }
 
     fn refused(&self, refused: Refused) -> DictError {
-        let name = &self.core.loader.name;
+        let name = self.core.loader.name();
         let full = || {
             let timeout = self.definition.layout.update.update_queue_push_timeout_ms;
             format!(
@@ -135,7 +135,7 @@ impl Dictionary {
             format!(
                 "Dictionary {} is missing keys, and as many lookups are waiting for sources already as may \
                  ({} of one dictionary, {} of all)",
-                self.core.loader.name,
+                self.core.loader.name(),
                 limits::LOOKUPS_WAITING_OF_ONE_MAX,
                 limits::LOOKUPS_WAITING_MAX
             ),
@@ -147,7 +147,7 @@ impl Dictionary {
             LayoutKind::Direct | LayoutKind::FullLoad(_) => error,
             LayoutKind::Ssd(_) | LayoutKind::Memory { .. } => DictError::new(
                 Code::CacheDictionaryUpdateFail,
-                format!("Update failed for dictionary '{}': {error}", self.core.loader.name),
+                format!("Update failed for dictionary '{}': {error}", self.core.loader.name()),
             )
             .for_the_cause_of(&error),
         }

@@ -27,6 +27,8 @@ const AHEAD_SECONDS: i64 = 2 * 86_400;
 pub(crate) struct ChangesKnown {
     /// The point after which changes are searched; `None`: nothing is known of earlier changes.
     watermark: Option<String>,
+    /// The last look found no row with a time, and what was cached before it is forgotten.
+    is_without_times: bool,
     /// The end of the changes at the last look, and since when it has been that.
     end: Option<(Tail, Instant)>,
     /// All rows up to that end were taken in, at a time when no more could come before it.
@@ -127,10 +129,17 @@ impl Dictionary {
         store: &CacheStore,
     ) -> Result<usize, DictError> {
         let began = Instant::now();
-        // From here on no row is cached that was asked for before this look.
-        self.forget_requests();
-        let is_fresh = store.cache().stats().entries == 0;
+        // Where the look before found no time, what is cached may be older than the first time that this one finds.
+        let is_fresh = !known.is_without_times && {
+            // From here on no row is cached that was asked for before this look.
+            self.forget_requests();
+            store.cache().stats().entries == 0
+        };
         let tail = self.ask_source(|source| source.tail(None))?;
+        let is_without_times = tail.next.is_none();
+        if is_without_times && known.is_without_times {
+            return Ok(0);
+        }
         // Rows read before the first watermark may have changed before it. But the first watermark is FIRST_LOOK
         // earlier than others: if this look took less, changes during it come after the watermark.
         let keeps = is_fresh && updates.lag_seconds > 0 && began.elapsed() < FIRST_LOOK;
@@ -140,7 +149,11 @@ impl Dictionary {
                 self.forget_all()?;
             }
         }
-        known.notice = self.is_ahead(&tail).unwrap_or_default();
+        known.notice = match is_without_times {
+            true => format!("No row has a value in {}, so no changes are found", updates.field),
+            false => self.is_ahead(&tail).unwrap_or_default(),
+        };
+        known.is_without_times = is_without_times;
         known.watermark = tail.next;
         store.save_watermark(known.watermark.as_deref());
         Ok(0)

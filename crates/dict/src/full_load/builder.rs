@@ -1,5 +1,6 @@
 //! Rows that are being loaded, and how they are arranged.
 
+use super::held::HeldBytes;
 use super::keys::{DuplicatePolicy, Keys};
 use super::networks::{Network, Networks};
 use super::outline::Drawing;
@@ -111,11 +112,20 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Makes the snapshot of all rows.
+    /// RAM of the rows so far, and of what finds them.
+    pub fn bytes_allocated(&self) -> usize {
+        self.rows.bytes_allocated()
+            + self.rows.span_bytes()
+            + self.keys.bytes_allocated()
+            + self.networks.capacity() * size_of::<Network>()
+            + self.drawing.bytes_allocated()
+    }
+
+    /// Makes the snapshot of all rows, whose bytes `held` counts.
     ///
     /// # Errors
     /// The errors of [`add`](Self::add).
-    pub fn finish(self) -> Result<Snapshot, DictError> {
+    pub fn finish(self, held: HeldBytes) -> Result<Snapshot, DictError> {
         let Builder { arrangement, mut rows, keys, networks, drawing, loaded_at } = self;
         rows.shrink();
         let index = match arrangement {
@@ -137,13 +147,16 @@ impl Builder<'_> {
                 Index::Regexps(regexps)
             }
         };
-        Ok(Snapshot { rows, index, loaded_at, children: Mutex::default() })
+        let snapshot = Snapshot { rows, index, loaded_at, children: Mutex::default(), held };
+        snapshot.held.set(snapshot.bytes_allocated());
+        Ok(snapshot)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lookup::Totals;
 
     fn filled(arrangement: &Arrangement, rows: &[(u64, &str)]) -> Snapshot {
         let mut builder = Builder::new(arrangement, 7);
@@ -151,7 +164,7 @@ mod tests {
             let encode = |bytes: &mut Vec<u8>| bytes.extend_from_slice(row.as_bytes());
             builder.add(&key.to_le_bytes(), |_| false, encode).unwrap();
         }
-        builder.finish().unwrap()
+        builder.finish(HeldBytes::new(&Totals::default())).unwrap()
     }
 
     fn shown(snapshot: &Snapshot) -> Vec<(u64, String)> {
@@ -185,7 +198,10 @@ mod tests {
             let encode = |bytes: &mut Vec<u8>| bytes.extend_from_slice(&(id * 3).to_le_bytes());
             builder.add(&id.to_le_bytes(), |_| false, encode).unwrap();
         }
-        let snapshot = builder.finish().unwrap();
+        assert!(builder.bytes_allocated() as u64 >= rows * 32, "{} bytes", builder.bytes_allocated());
+        let totals = Totals::default();
+        let snapshot = builder.finish(HeldBytes::new(&totals)).unwrap();
+        assert_eq!(totals.full_load_bytes(), snapshot.bytes_allocated() as u64);
         assert_eq!(snapshot.len() as u64, rows);
         for id in 0..rows {
             assert_eq!(snapshot.get(&id.to_le_bytes()), Some(&(id * 3).to_le_bytes()[..]));

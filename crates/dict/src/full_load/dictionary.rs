@@ -4,6 +4,7 @@ use super::{Children, FullLoad, FullLoadRows, Load, LoadTicket, Snapshot};
 use crate::config::LayoutKind;
 use crate::definition::Lifetime;
 use crate::dictionary::Dictionary;
+use crate::environment::WaitPermit;
 use crate::error::DictError;
 use crate::lookup::{Batch, begin};
 use crate::resident::Columns;
@@ -42,7 +43,7 @@ impl Dictionary {
             loader.storage.full_load().filter(|full_load| full_load.is_due(&loader.clock))
             && loader.backoff_remaining().is_none()
         {
-            full_load.begin(self);
+            full_load.begin(self, full_load.ticket());
         }
     }
 }
@@ -69,8 +70,10 @@ impl FullLoad {
         if let Some(failure) = self.failure().filter(|_| is_left_alone) {
             return Err(failure);
         }
-        let (LoadTicket::Begin(number) | LoadTicket::Join(number)) = self.begin(dictionary);
-        let outcome = self.end_of(dictionary, number);
+        // The place is taken first: a lookup that may not wait begins no load.
+        let place = dictionary.place()?;
+        let number = self.begin(dictionary, self.ticket());
+        let outcome = self.end_of(dictionary, &place, number);
         // A lookup ignores a failed load if an earlier one succeeded.
         self.snapshot().ok_or_else(|| outcome.err().unwrap_or_else(|| loader.not_started()))
     }
@@ -97,45 +100,51 @@ impl FullLoad {
 
     /// Loads all rows anew and waits for them. Until they are there, lookups show the old ones.
     pub fn reload(&self, dictionary: &Dictionary) -> Result<(), DictError> {
-        match self.begin(dictionary) {
-            LoadTicket::Begin(number) => self.end_of(dictionary, number),
-            LoadTicket::Join(number) => {
-                // That load may have read older rows.
-                let _ = self.wait_for(dictionary, number)?;
-                let (LoadTicket::Begin(number) | LoadTicket::Join(number)) = self.begin(dictionary);
-                self.end_of(dictionary, number)
-            }
+        let place = dictionary.place()?;
+        let ticket = self.ticket_anew();
+        let may_be_older = matches!(ticket, LoadTicket::Join(_));
+        let mut number = self.begin(dictionary, ticket);
+        if may_be_older {
+            let _ = self.wait_for(dictionary, &place, number)?;
+            number = self.begin(dictionary, self.ticket_after(number));
         }
+        self.end_of(dictionary, &place, number)
     }
 
-    /// Begins a load, unless one is under way.
-    fn begin(&self, dictionary: &Dictionary) -> LoadTicket {
+    /// Begins the load of a ticket, unless it is under way. Returns its number.
+    fn begin(&self, dictionary: &Dictionary, ticket: LoadTicket) -> u64 {
+        let number = match ticket {
+            LoadTicket::Join(number) => return number,
+            LoadTicket::Begin(number) => number,
+        };
         let core = &dictionary.core;
-        let ticket = self.ticket();
-        if let LoadTicket::Begin(_) = ticket {
-            let load = Load::new(&core.loader);
-            let update = &dictionary.definition.layout.update;
-            // If it cannot begin, the load is dropped, which ends it.
-            let _ = begin(&core.readers, &core.loader, update, move |_, connection| load.run(connection));
-        }
-        ticket
+        let load = Load::new(&core.loader);
+        let update = &dictionary.definition.layout.update;
+        // If it cannot begin, the load is dropped, which ends it.
+        let _ = begin(&core.readers, &core.loader, update, move |_, connection| load.run(connection));
+        number
     }
 
     /// Waits for the end of a load, and returns its outcome.
-    fn end_of(&self, dictionary: &Dictionary, number: u64) -> Result<(), DictError> {
-        self.wait_for(dictionary, number)?
+    fn end_of(&self, dictionary: &Dictionary, place: &WaitPermit, number: u64) -> Result<(), DictError> {
+        self.wait_for(dictionary, place, number)?
     }
 
     /// Waits for the end of a load. The inner result is its outcome.
     ///
     /// # Errors
-    /// The load has not ended in time, or too many lookups wait.
-    fn wait_for(&self, dictionary: &Dictionary, number: u64) -> Result<Result<(), DictError>, DictError> {
+    /// The load has not ended in time.
+    fn wait_for(
+        &self,
+        dictionary: &Dictionary,
+        place: &WaitPermit,
+        number: u64,
+    ) -> Result<Result<(), DictError>, DictError> {
         let deadline = dictionary.deadline();
         let loader = &dictionary.core.loader;
-        let outcome = loader.waiting.wait(|| self.wait(number, deadline));
+        let outcome = place.wait(|| self.wait(number, deadline));
         let timeout_ms = dictionary.definition.layout.update.query_wait_timeout_ms;
-        outcome.ok_or_else(|| dictionary.too_many_waiting())?.ok_or_else(|| loader.timed_out(timeout_ms))
+        outcome.ok_or_else(|| loader.not_started())?.ok_or_else(|| loader.timed_out(timeout_ms))
     }
 
     /// Loads the rows anew whenever LIFETIME is over, for as long as the dictionary is there.

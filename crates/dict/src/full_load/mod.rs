@@ -5,8 +5,10 @@
 mod builder;
 mod children;
 mod dictionary;
+mod held;
 mod intervals;
 mod keys;
+mod load;
 mod networks;
 mod outline;
 mod polygons;
@@ -19,19 +21,20 @@ mod texts;
 
 pub use children::{Children, murmur3_finalizer};
 pub use dictionary::ShownLoad;
+use held::HeldBytes;
+use load::Load;
 pub(crate) use regexps::check_needed;
 pub use regexps::regexp_of_re2;
 pub(crate) use resident::FullLoadRows;
 use snapshot::Snapshot;
 
-use self::builder::{Arrangement, Builder};
+use self::builder::Arrangement;
 use crate::config::FullLoadLayout;
-use crate::definition::{Definition, Lifetime};
+use crate::definition::Definition;
 use crate::environment::Clock;
 use crate::error::DictError;
-use crate::lookup::{Loader, caught, lock};
+use crate::lookup::{Totals, lock};
 use crate::row::RowFormat;
-use crate::source::Source;
 use crate::status::{FullLoadFigures, LoadState};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -43,6 +46,7 @@ pub(crate) struct FullLoad {
     snapshot: RwLock<Option<Arc<Snapshot>>>,
     loads: Mutex<Loads>,
     ended: Condvar,
+    totals: Totals,
 }
 
 /// Invariant: `begun` is `ended`, or one more while a load is under way.
@@ -54,6 +58,39 @@ struct Loads {
     failure: Option<DictError>,
     /// When the rows are to be loaded anew; `None`: only on request.
     due: Option<Due>,
+    /// A reload came while a load was under way, which may have read older rows: another load follows it.
+    is_wanted_anew: bool,
+}
+
+impl Loads {
+    fn is_under_way(&self) -> bool {
+        self.begun > self.ended
+    }
+
+    /// Begins the next load.
+    fn begin(&mut self) -> u64 {
+        self.begun += 1;
+        self.is_wanted_anew = false;
+        self.begun
+    }
+
+    /// Ends the load under way; lookups see its rows in `shown`.
+    fn end(
+        &mut self,
+        outcome: Result<Snapshot, DictError>,
+        due: Option<Due>,
+        shown: &RwLock<Option<Arc<Snapshot>>>,
+    ) {
+        match outcome {
+            Ok(snapshot) => {
+                self.due = due;
+                self.failure = None;
+                *shown.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(snapshot));
+            }
+            Err(failure) => self.failure = Some(failure),
+        }
+        self.ended += 1;
+    }
 }
 
 /// A time, on two clocks: one can be set back, the other stands still while the machine sleeps.
@@ -95,6 +132,7 @@ impl FullLoad {
         layout: FullLoadLayout,
         definition: &Definition,
         format: &RowFormat,
+        totals: &Totals,
     ) -> Result<FullLoad, DictError> {
         let arrangement = Arrangement::new(layout, definition, format)?;
         Ok(FullLoad {
@@ -102,6 +140,7 @@ impl FullLoad {
             snapshot: RwLock::default(),
             loads: Mutex::default(),
             ended: Condvar::new(),
+            totals: totals.clone(),
         })
     }
 
@@ -113,11 +152,30 @@ impl FullLoad {
     /// The load that is under way, or the next one.
     pub fn ticket(&self) -> LoadTicket {
         let mut loads = lock(&self.loads);
-        if loads.begun > loads.ended {
+        match loads.is_under_way() {
+            true => LoadTicket::Join(loads.begun),
+            false => LoadTicket::Begin(loads.begin()),
+        }
+    }
+
+    /// Like [`ticket`](Self::ticket), for rows that are no older than this call: if a load is under way, another one
+    /// follows it, whether or not the caller waits.
+    pub fn ticket_anew(&self) -> LoadTicket {
+        let mut loads = lock(&self.loads);
+        if loads.is_under_way() {
+            loads.is_wanted_anew = true;
             return LoadTicket::Join(loads.begun);
         }
-        loads.begun += 1;
-        LoadTicket::Begin(loads.begun)
+        LoadTicket::Begin(loads.begin())
+    }
+
+    /// The load that followed load `number`, which has ended, or else the next one.
+    pub fn ticket_after(&self, number: u64) -> LoadTicket {
+        let mut loads = lock(&self.loads);
+        match loads.begun > number {
+            true => LoadTicket::Join(number + 1),
+            false => LoadTicket::Begin(loads.begin()),
+        }
     }
 
     /// Waits for a load, or a later one; `None`: none of these has ended by `deadline`.
@@ -135,9 +193,10 @@ impl FullLoad {
         lock(&self.loads).failure.clone()
     }
 
-    /// Whether the rows are older than LIFETIME allows.
+    /// Whether the rows are older than LIFETIME allows, or than a reload that could not begin.
     pub fn is_due(&self, clock: &Clock) -> bool {
-        lock(&self.loads).due.is_some_and(|due| due.is_over(clock))
+        let loads = lock(&self.loads);
+        loads.is_wanted_anew || loads.due.is_some_and(|due| due.is_over(clock))
     }
 
     pub fn figures(&self) -> FullLoadFigures {
@@ -157,7 +216,7 @@ impl FullLoad {
         let loads = lock(&self.loads);
         match self.snapshot().is_some() {
             true => LoadState::Loaded,
-            false if loads.begun > loads.ended => LoadState::Loading,
+            false if loads.is_under_way() => LoadState::Loading,
             false if loads.failure.is_some() => LoadState::Failed,
             false => LoadState::NotLoaded,
         }
@@ -165,61 +224,20 @@ impl FullLoad {
 
     /// Ends a load; rows that it brought are to be loaded anew when it is `due`.
     fn end(&self, outcome: Result<Snapshot, DictError>, due: Option<Due>) {
-        let mut loads = lock(&self.loads);
-        match outcome {
-            Ok(snapshot) => {
-                loads.due = due;
-                loads.failure = None;
-                *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(snapshot));
-            }
-            Err(failure) => loads.failure = Some(failure),
-        }
-        loads.ended += 1;
+        lock(&self.loads).end(outcome, due, &self.snapshot);
         self.ended.notify_all();
     }
-}
 
-/// A load that has begun. Dropping it ends the load, whatever its outcome.
-pub(crate) struct Load {
-    loader: Arc<Loader>,
-    /// When its rows are over: LIFETIME begins with the load.
-    due: Option<Due>,
-    outcome: Option<Result<Snapshot, DictError>>,
-}
-
-impl Load {
-    pub fn new(loader: &Arc<Loader>) -> Load {
-        Load { loader: Arc::clone(loader), due: None, outcome: None }
-    }
-
-    /// Reads everything, on a source thread. The connection is not used again.
-    pub fn run(mut self, connection: &mut Option<Box<dyn Source>>) {
-        let loader = Arc::clone(&self.loader);
-        let Some(full_load) = loader.storage.full_load() else { return };
-        let lifetime = loader.lifetime;
-        self.due = (lifetime != Lifetime::FOREVER)
-            .then(|| Due::after(&loader.clock, fastrand::u64(lifetime.min_seconds..=lifetime.max_seconds)));
-        let mut builder = Builder::new(&full_load.arrangement, loader.clock.now());
-        let outcome = loader.ask(connection, |source| {
-            source.load_all(&mut |batch| {
-                loader.count_rows(std::slice::from_ref(&batch));
-                loader.each_row(&batch, |key, row| {
-                    builder.add(key, |attribute| row.is_null(attribute), |bytes| row.append_to(bytes))
-                })
-            })
-        });
-        *connection = None;
-        let finished = outcome.and_then(|()| caught("Arranging the rows", || builder.finish()));
-        self.outcome = Some(finished);
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        if let Some(full_load) = self.loader.storage.full_load() {
-            let outcome = self.outcome.take().unwrap_or_else(|| Err(self.loader.not_started()));
-            full_load.end(outcome, self.due);
+    /// Ends a load as [`end`](Self::end) does, and begins the next one if that is wanted; returns whether it is.
+    fn end_and_begin(&self, outcome: Result<Snapshot, DictError>, due: Option<Due>) -> bool {
+        let mut loads = lock(&self.loads);
+        loads.end(outcome, due, &self.snapshot);
+        let is_wanted = loads.is_wanted_anew;
+        if is_wanted {
+            loads.begin();
         }
+        self.ended.notify_all();
+        is_wanted
     }
 }
 

@@ -26,6 +26,10 @@ pub(super) struct Polygon {
 pub(super) struct Segment(pub [f64; 2], pub [f64; 2]);
 
 impl Drawing {
+    pub fn bytes_allocated(&self) -> usize {
+        self.polygons.capacity() * size_of::<Polygon>() + self.segments.capacity() * size_of::<Segment>()
+    }
+
     /// Adds the polygons of a row.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! All rows of a source in RAM. A snapshot does not change: a reload makes another one.
 
 use super::Children;
+use super::held::HeldBytes;
 use super::keys::Keys;
 use super::networks::Networks;
 use super::polygons::Polygons;
@@ -24,6 +25,7 @@ pub(crate) struct Snapshot {
     pub loaded_at: u64,
     /// Made at the first use.
     pub(super) children: Mutex<Option<Arc<Children>>>,
+    pub(super) held: HeldBytes,
 }
 
 /// How rows are found.
@@ -93,6 +95,8 @@ impl Snapshot {
         }
         let children = Arc::new(Children::new(pairs, form));
         *made = Some(Arc::clone(&children));
+        drop(made);
+        self.held.set(self.bytes_allocated());
         Ok(children)
     }
 

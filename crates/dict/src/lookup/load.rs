@@ -16,7 +16,7 @@ use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
 use granary_cache::{Cache, Entry};
 use hashbrown::HashTable;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use twox_hash::XxHash3_64;
 
@@ -28,7 +28,8 @@ const KEEP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What source threads share with lookups.
 pub(crate) struct Loader {
-    pub name: String,
+    /// Its full name, which RENAME replaces.
+    pub name: RwLock<String>,
     /// The format of the keys of the source's rows.
     pub key_format: KeyFormat,
     /// The format of the keys that lookups are given.
@@ -71,6 +72,11 @@ impl From<DictError> for Skipped {
 }
 
 impl Loader {
+    /// The dictionary's present full name, for errors and the log.
+    pub fn name(&self) -> String {
+        self.name.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Runs on a source thread, or where the pool refused the job. Completes the flight, unless all lookups that waited
     /// for it gave up before it could begin.
     pub fn run(&self, flight: &Arc<Flight>, input: JobInput<'_>) {
@@ -115,7 +121,7 @@ impl Loader {
     pub fn not_started(&self) -> DictError {
         DictError::new(
             Code::CacheDictionaryUpdateFail,
-            format!("Update of dictionary {} was not started", self.name),
+            format!("Update of dictionary {} was not started", self.name()),
         )
     }
 
@@ -135,7 +141,7 @@ impl Loader {
     pub fn unavailable(&self, what: &str) -> DictError {
         DictError::new(
             Code::TimeoutExceeded,
-            format!("Dictionary {} source seems unavailable, because {what}", self.name),
+            format!("Dictionary {} source seems unavailable, because {what}", self.name()),
         )
     }
 
@@ -167,7 +173,7 @@ impl Loader {
                 format!(
                     "Query contains keys that are not present in cache or expired. Could not update cache \
                      dictionary {} now, because nearest update is scheduled at {}",
-                    self.name,
+                    self.name(),
                     crate::types::datetime_to_text(
                         (self.clock.now() + left.as_millis().div_ceil(1000) as u64) as i64
                     )
@@ -210,11 +216,11 @@ impl Loader {
     ) -> Result<T, DictError> {
         let failures_before = lock(&self.backoff).failures();
         let answer = self.call_uncounted(slot, call);
-        let (dictionary, mut backoff) = (&self.name, lock(&self.backoff));
+        let mut backoff = lock(&self.backoff);
         match &answer {
             Ok(_) => {
                 if backoff.succeeded(self.clock.now()) {
-                    tracing::info!(dictionary, "the source answers again");
+                    tracing::info!(dictionary = self.name(), "the source answers again");
                 }
             }
             Err(error) => {
@@ -224,7 +230,7 @@ impl Loader {
                     false => backoff.refused(self.clock.elapsed(), failure),
                 };
                 if is_first {
-                    tracing::warn!(dictionary, %error, "the source fails");
+                    tracing::warn!(dictionary = self.name(), %error, "the source fails");
                 }
             }
         }
@@ -400,7 +406,7 @@ impl Loader {
 
     /// Caches the entries of these slots; `false`: a reload has made them too old for that.
     fn cache_batch(&self, flight: &Flight, cache: &Cache, entries: &[Entry<'_>], slots: &[u32]) -> bool {
-        let epoch = self.epoch.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let epoch = self.epoch.read().unwrap_or_else(PoisonError::into_inner);
         if *epoch != flight.epoch {
             return false;
         }

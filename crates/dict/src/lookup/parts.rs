@@ -92,7 +92,7 @@ impl Loader {
     fn given_up(&self, requests: usize, failure: &DictError) -> DictError {
         let text = format!(
             "Update of dictionary {} was given up after {requests} requests, of which some failed: {failure}",
-            self.name
+            self.name()
         );
         DictError::new(Code::CacheDictionaryUpdateFail, text)
     }

@@ -57,7 +57,7 @@ pub(crate) fn begin(
 /// Waits for what a job sends, `patience` at most; the error names `timeout_ms`.
 pub(crate) fn receive<T: Send>(
     loader: &Loader,
-    place: &WaitPermit<'_>,
+    place: &WaitPermit,
     answers: &Receiver<T>,
     patience: Duration,
     timeout_ms: u64,

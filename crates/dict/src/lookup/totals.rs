@@ -3,11 +3,16 @@
 use super::counters::Counters;
 use super::flight::lock;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The sums of an environment. Clones share them.
 #[derive(Clone, Default)]
-pub struct Totals(Arc<Mutex<Book>>);
+pub struct Totals {
+    book: Arc<Mutex<Book>>,
+    /// RAM of the layouts that hold all rows, rows that are being loaded included. It falls, too.
+    full_load_bytes: Arc<AtomicU64>,
+}
 
 #[derive(Default)]
 struct Book {
@@ -40,7 +45,7 @@ impl Totals {
     /// Counters of a new dictionary.
     pub(crate) fn counters(&self) -> Arc<Counters> {
         let counters = Arc::new(Counters::default());
-        let mut book = lock(&self.0);
+        let mut book = lock(&self.book);
         book.close_accounts();
         book.live.push(Arc::clone(&counters));
         counters
@@ -48,8 +53,20 @@ impl Totals {
 
     /// The sums now.
     pub fn read(&self) -> Sums {
-        let book = lock(&self.0);
+        let book = lock(&self.book);
         book.live.iter().fold(book.gone, |sums, counters| sums.with(counters))
+    }
+
+    /// Bytes of RAM that the layouts which hold all rows take now: with rows that are being loaded, and older ones that
+    /// are still read.
+    pub fn full_load_bytes(&self) -> u64 {
+        self.full_load_bytes.load(Ordering::Relaxed)
+    }
+
+    #[cfg_attr(not(feature = "full-load"), expect(dead_code, reason = "no dictionary holds all rows"))]
+    pub(crate) fn replace_full_load_bytes(&self, before: u64, bytes: u64) {
+        // The sum wraps around and back where it falls.
+        self.full_load_bytes.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
     }
 }
 
@@ -104,6 +121,6 @@ mod tests {
         drop((totals.counters(), totals.counters()));
         second.keys_hit.add(1);
         assert_eq!(totals.read().keys_hit, 7);
-        assert_eq!(lock(&totals.0).live.len(), 3);
+        assert_eq!(lock(&totals.book).live.len(), 3);
     }
 }

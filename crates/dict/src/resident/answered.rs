@@ -2,6 +2,7 @@
 
 use super::Columns;
 use crate::config::UpdateSettings;
+use crate::environment::WaitPermit;
 use crate::error::{Code, DictError};
 use crate::lookup::{Loader, Pool, begin, receive};
 use crate::source::Source;
@@ -20,31 +21,36 @@ type Answer = Result<Option<RecordBatch>, DictError>;
 pub(super) struct Answered {
     loader: Arc<Loader>,
     batches: Receiver<Answer>,
+    /// Held for the whole read: it does not end in the middle because others wait.
+    place: WaitPermit,
     timeout_ms: u64,
 }
 
 impl Answered {
     /// Begins to read, on a thread of `pool`. NULLs where the type has none become defaults.
+    ///
+    /// # Errors
+    /// 159 if too many queries wait for sources, and nothing was asked then; or if the queue of `pool` is full.
     pub fn ask(
         pool: &Pool,
         loader: &Arc<Loader>,
         update: &UpdateSettings,
         columns: Columns,
     ) -> Result<Answered, DictError> {
+        let place = loader.waiting.place();
+        let place =
+            place.ok_or_else(|| loader.unavailable("too many queries are waiting for sources already"))?;
         let (answers, batches) = sync_channel(BATCHES_AHEAD);
         begin(pool, loader, update, move |loader, connection| read(loader, connection, &columns, &answers))?;
-        Ok(Answered { loader: Arc::clone(loader), batches, timeout_ms: update.query_wait_timeout_ms })
+        Ok(Answered { loader: Arc::clone(loader), batches, place, timeout_ms: update.query_wait_timeout_ms })
     }
 
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, DictError> {
         if let Ok(answer) = self.batches.try_recv() {
             return answer;
         }
-        let place = self.loader.waiting.place();
-        let place = place
-            .ok_or_else(|| self.loader.unavailable("too many queries are waiting for sources already"))?;
         let patience = Duration::from_millis(self.timeout_ms);
-        receive(&self.loader, &place, &self.batches, patience, self.timeout_ms)?
+        receive(&self.loader, &self.place, &self.batches, patience, self.timeout_ms)?
     }
 }
 

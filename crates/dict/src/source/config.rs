@@ -166,8 +166,15 @@ impl SourceConfig {
         self.values.iter_mut().for_each(Values::spell_out);
     }
 
-    /// Marks the database as written, so that a source that names none keeps it wherever the dictionary moves.
+    /// Marks the database as written, so that a source that names none keeps it wherever the dictionary moves. One that
+    /// takes its other parameters from a named collection has it beside these.
     pub(crate) fn pin_database(&mut self) {
+        if let (Some(named), Some(values)) = (&mut self.named, &self.values)
+            && (self.kind.is_own)(values)
+            && !values.is_written(DATABASE)
+        {
+            named.written.push(Node::text(DATABASE, values.text(DATABASE)));
+        }
         self.values.iter_mut().for_each(|values| values.pin(DATABASE));
     }
 }

@@ -296,14 +296,23 @@ impl Dialect {
     }
 
     /// A string in quotes. The connection is UTF-8, in which no byte
-    /// of a longer character looks like a quote or a backslash.
+    /// of a longer character looks like a quote or a backslash. For MySQL it is divided into several strings, which the
+    /// server joins, before what its client library could take for the name of a parameter or the end of a comment.
     pub fn string(self, text: &str) -> String {
         if matches!(self, Dialect::Standard | Dialect::Sqlite) {
             return format!("'{}'", text.replace('\'', "''"));
         }
         let mut quoted = String::with_capacity(text.len() + 2);
         quoted.push('\'');
+        let mut before = None;
         for character in text.chars() {
+            let is_divided = match (before.replace(character), character) {
+                (Some(':'), 'a'..='z' | '_') | (Some('*'), '/') => self == Dialect::Mysql,
+                _ => false,
+            };
+            if is_divided {
+                quoted += "' '";
+            }
             match character {
                 '\0' => quoted += "\\0",
                 '\'' | '\\' => quoted.extend(['\\', character]),
@@ -318,6 +327,14 @@ impl Dialect {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The client library of MySQL could take `:b` and `*/` for something else.
+    #[test]
+    fn strings_of_mysql_are_divided() {
+        let strings = ["k:v", "::_a*/", ":1", "it's", "**//", ":"].map(|text| Dialect::Mysql.string(text));
+        assert_eq!(strings, ["'k:' 'v'", "'::' '_a*' '/'", "':1'", "'it\\'s'", "'**' '//'", "':'"]);
+        assert_eq!(Dialect::Clickhouse.string("k:v*/"), "'k:v*/'");
+    }
 
     #[test]
     fn parenthesises_where_and_quotes_names() {

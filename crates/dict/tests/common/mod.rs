@@ -105,6 +105,17 @@ pub fn long_answers_are_refused(direct: &Dictionary, keys: impl Iterator<Item = 
     assert!(error.message().contains("an answer of more than 5000 bytes"), "whole: {error}");
 }
 
+/// A DIRECT dictionary of an attribute of 100 bytes, opened where answers have 5000 bytes at most: an answer of 100 rows
+/// is refused.
+pub fn an_answer_read_whole_is_bounded(open: impl Fn(&Environment) -> Dictionary, environment: Environment) {
+    let keys = u64s(1..=100);
+    assert_eq!(open(&environment).has(&keys).unwrap().true_count(), 100);
+    let bounded = open(&Environment { answer_bytes_max: 5_000, ..environment });
+    assert_eq!(bounded.get(&[0], &u64s(1..=10)).unwrap().found.true_count(), 10);
+    let error = bounded.get(&[0], &keys).unwrap_err();
+    assert!(error.message().contains("an answer of more than 5000 bytes"), "{error}");
+}
+
 /// Asks until a source that was down answers, half an hour and more between two tries. A request that was under
 /// way in the outage may still fail first.
 pub fn comes_back<T>(clock: &AtomicU64, ask: impl Fn() -> Result<T, DictError>) -> T {

@@ -133,6 +133,32 @@ fn what_failed_once_is_tried_again() {
     assert_eq!(failure(), "\n");
 }
 
+/// The file says what the comment of a dictionary is, and another comment leaves its cache alone.
+#[test]
+fn a_comment_costs_no_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let source =
+        "<source><executable><command>sed 's/$/,one/'</command><format>CSV</format></executable></source>";
+    let layout = "<layout><ssd_cache><path>one</path><file_size>16777216</file_size></ssd_cache></layout>\
+         <lifetime>300</lifetime>";
+    let file = folder.path().join("one_dictionary.xml");
+    let write = |comment: &str| {
+        let one = element("one", &format!("{source}{layout}<comment>{comment}</comment>"));
+        std::fs::write(&file, format!("<clickhouse>{one}</clickhouse>")).unwrap();
+    };
+    write("before");
+    let pattern = folder.path().join("*_dictionary.xml");
+    let served =
+        Served::start(folder.path(), &["--allow-executable", "--dictionaries", pattern.to_str().unwrap()]);
+    assert_eq!(served.sql("SELECT dictGet('one', 'v', 1)"), "one\n");
+    let refused = served.post("/", b"ALTER TABLE one MODIFY COMMENT 'another'");
+    assert!(refused.text().contains("write <comment> there"), "{}", refused.text());
+    let shown = || served.sql("SELECT comment, element_count FROM system.dictionaries WHERE name = 'one'");
+    assert_eq!(shown(), "before\t1\n");
+    write("after");
+    wait_until("the comment is taken over", || shown() == "after\t1\n");
+}
+
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {

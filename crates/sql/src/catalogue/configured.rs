@@ -95,16 +95,20 @@ impl Catalogue {
         self.origins.of(database, &described.name).is_some_and(|origin| origin.failure.is_some())
     }
 
-    /// Leaves an identical or a detached dictionary alone.
+    /// Leaves an identical or a detached dictionary alone, whose comment alone may be new.
     fn make(&self, full_name: &FullName, mut definition: Definition) -> Result<()> {
         let FullName { database, name } = full_name;
         definition.settle(database);
         let same = |known: &Definition| known.is_same_as(&definition);
         let known = self.entry(database, name);
         let is_failed = matches!(known, Some(Entry::Failed(_)));
-        if !is_failed && known.as_ref().and_then(Entry::definition).is_some_and(same)
-            || known.is_none() && self.is_detached(full_name)
-        {
+        let same = known.as_ref().and_then(Entry::definition).filter(|known| !is_failed && same(known));
+        if let Some(same) = same {
+            let is_commented = same.comment == definition.comment;
+            drop(known);
+            return if is_commented { Ok(()) } else { self.set_comment(database, name, definition.comment) };
+        }
+        if known.is_none() && self.is_detached(full_name) {
             return Ok(());
         }
         // Dropped: a held `Arc` would count as use by a query.

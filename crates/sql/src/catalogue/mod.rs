@@ -216,10 +216,15 @@ impl Catalogue {
         self.databases().into_iter().flat_map(of_database).collect()
     }
 
-    /// Bytes of RAM of all dictionaries.
-    pub fn bytes_allocated(&self) -> u64 {
+    /// Bytes of RAM of all dictionaries' caches, without the layouts that hold all rows.
+    pub fn cache_bytes(&self) -> u64 {
         let open = self.dictionaries().into_iter().filter_map(|(_, dictionary)| dictionary);
-        open.map(|dictionary| dictionary.status().bytes_allocated).sum()
+        open.map(|dictionary| dictionary.cache_bytes()).sum()
+    }
+
+    /// Bytes of RAM of the layouts that hold all rows, with rows that are being loaded.
+    pub fn full_load_bytes(&self) -> u64 {
+        self.environment.totals.full_load_bytes()
     }
 
     /// The entry of a name.

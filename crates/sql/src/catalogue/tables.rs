@@ -95,7 +95,21 @@ impl Catalogue {
     }
 
     /// ALTER TABLE .. MODIFY COMMENT, of a table or a dictionary.
+    ///
+    /// # Errors
+    /// `NOT_IMPLEMENTED` for a dictionary that a configuration file describes: the file says what its comment is.
     pub fn comment(&self, database: &str, name: &str, comment: String) -> Result<()> {
+        match self.origins.of(database, name) {
+            Some(origin) => Err(Error::not_implemented(format!(
+                "The comment of {database}.{name} is in {}: write <comment> there",
+                origin.path
+            ))),
+            None => self.set_comment(database, name, comment),
+        }
+    }
+
+    /// Replaces the comment of a table or a dictionary.
+    pub(super) fn set_comment(&self, database: &str, name: &str, comment: String) -> Result<()> {
         let _changing = self.changing();
         match self.usable(database, name) {
             Some(Entry::Table(table)) => table.set_comment(comment),

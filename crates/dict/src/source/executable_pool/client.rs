@@ -135,6 +135,7 @@ pub(super) struct ExecutablePool {
     structure: Structure,
     keys: Vec<(String, DataType)>,
     timeouts: Timeouts,
+    answer_bytes_max: u64,
 }
 
 impl ExecutablePool {
@@ -143,6 +144,7 @@ impl ExecutablePool {
         values: &Values,
         structure: Structure,
         patience: Duration,
+        answer_bytes_max: u64,
     ) -> ExecutablePool {
         let timeouts = Timeouts {
             read: Duration::from_millis(values.number(READ_TIMEOUT_MS)),
@@ -150,7 +152,14 @@ impl ExecutablePool {
             whole: patience,
         };
         let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type)).collect();
-        ExecutablePool { processes, program: Program::of(values), structure, keys, timeouts }
+        ExecutablePool {
+            processes,
+            program: Program::of(values),
+            structure,
+            keys,
+            timeouts,
+            answer_bytes_max,
+        }
     }
 }
 
@@ -185,6 +194,7 @@ impl Source for ExecutablePool {
             KeyEcho::Repeated => (Rows::new(&self.structure), &[][..]),
             KeyEcho::Implicit => (Rows::of_attributes(&self.structure), keys),
         };
+        let rows = rows.at_most(self.answer_bytes_max);
         let (format, reader) = (program.format, Reader::new(program.format));
         let mut incoming = Incoming { format, reader, rows, rest: Vec::new(), count };
         let mut borrowed = self.processes.borrow()?;
@@ -220,6 +230,7 @@ impl Incoming {
         self.rest.extend_from_slice(bytes);
         let whole = self.reader.read(whole_lines(self.format, &self.rest), End::Later, &mut self.rows)?;
         self.rest.drain(..whole);
+        self.rows.check_bytes()?;
         if self.rest.len() > limits::ROW_BYTES_MAX {
             let text = format!("A row or block of more than {} bytes", limits::ROW_BYTES_MAX);
             return Err(DictError::new(Code::LimitExceeded, text));

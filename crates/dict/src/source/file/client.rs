@@ -10,7 +10,7 @@ use crate::source::format::names::Format;
 use crate::source::format::{push_batch, read_rows};
 use crate::source::rows::Rows;
 use crate::source::{Source, Take};
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use rustix::fs::OFlags;
 use std::collections::HashSet;
@@ -34,6 +34,7 @@ pub(super) struct File {
     parquet: Option<ParquetReader>,
     structure: Structure,
     key_format: KeyFormat,
+    answer_bytes_max: u64,
 }
 
 impl File {
@@ -42,6 +43,7 @@ impl File {
         format: FileFormat,
         parquet: Option<ParquetReader>,
         structure: &Structure,
+        answer_bytes_max: u64,
     ) -> File {
         File {
             path: path.to_path_buf(),
@@ -49,6 +51,7 @@ impl File {
             parquet,
             structure: structure.clone(),
             key_format: KeyFormat::new(structure),
+            answer_bytes_max,
         }
     }
 
@@ -126,7 +129,8 @@ impl Source for File {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let asked = self.key_format.encode(keys)?;
         let asked: HashSet<&[u8]> = (0..asked.len()).map(|row| asked.get(row)).collect();
-        let mut found = Vec::new();
+        let bound = Rows::new(&self.structure).at_most(self.answer_bytes_max);
+        let (mut found, mut bytes) = (Vec::new(), 0);
         self.read(Some(keys), &mut |batch| {
             let theirs = self.key_format.encode(&batch.columns()[..keys.len()])?;
             let wanted: BooleanArray =
@@ -134,6 +138,8 @@ impl Source for File {
             let rows = filter_record_batch(&batch, &wanted)
                 .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))?;
             if rows.num_rows() > 0 {
+                bytes += rows.columns().iter().map(|column| column.get_buffer_memory_size()).sum::<usize>();
+                bound.check_answer(bytes).map_err(|e| self.within(e))?;
                 found.push(rows);
             }
             Ok(())

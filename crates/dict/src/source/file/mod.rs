@@ -38,5 +38,6 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
         _ => FileFormat::Rows(Format::of(values)),
     };
     let (parquet, structure) = (opening.environment.parquet.clone(), opening.structure);
-    Ok(Arc::new(move || Ok(Box::new(File::new(&path, format, parquet.clone(), &structure)))))
+    let most = opening.environment.answer_bytes_max;
+    Ok(Arc::new(move || Ok(Box::new(File::new(&path, format, parquet.clone(), &structure, most)))))
 }

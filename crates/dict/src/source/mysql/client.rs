@@ -30,6 +30,11 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long the unwanted rest of an answer is read before the server is told to stop.
 const NEAR_END: Duration = Duration::from_millis(100);
 
+/// Ends the comment with which each prepared statement begins. The client library searches a statement for parameters,
+/// `:name`, and takes quoted text for code where a quote follows a minus or a slash. It does not see this end, and so it
+/// searches nothing but what follows another comment.
+pub(super) const UNSEEN_END: &str = "**/";
+
 /// A connection, and what it takes to make another one like it.
 struct Connection {
     conn: Conn,
@@ -147,7 +152,7 @@ fn pass(
     mut then: impl FnMut(&mut Rows) -> Result<(), DictError>,
 ) -> Result<(), DictError> {
     let Connection { conn, options, is_broken_off } = connection;
-    let tag = format!("/* granary {:016x} */", fastrand::u64(..));
+    let tag = format!("/* granary {:016x} {UNSEEN_END}", fastrand::u64(..));
     let statement = conn.prep(format!("{tag} {statement}")).map_err(error)?;
     let number = conn.connection_id();
     let mut answer = conn.exec_iter(&statement, ()).map_err(error)?;

@@ -1,5 +1,6 @@
 //! The types of MySQL's key columns: keys are written so that they are compared in these types.
 
+use super::client::UNSEEN_END;
 use super::errors::error;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
@@ -22,7 +23,7 @@ pub(super) fn describe(
     statement: &str,
     select: impl Fn(&str) -> String,
 ) -> Result<Vec<ServerColumn>, DictError> {
-    let prepared = connection.prep(statement).map_err(error)?;
+    let prepared = connection.prep(format!("/* granary {UNSEEN_END} {statement}")).map_err(error)?;
     let keys = structure.key_columns();
     let mut theirs: Vec<ServerColumn> = prepared.columns().iter().take(keys.len()).map(theirs_of).collect();
     connection.close(prepared).map_err(error)?;
