@@ -33,6 +33,10 @@
 //!   end, a part may be written.
 //! - Commands go on while WRITEs before them wait, until 256 commands, or 64 MiB of their data, are in flight.
 //! - Requests of no bytes succeed and do nothing, except BLOCK_STATUS, which has no answer to give: EINVAL.
+//! - `base:allocation` says of a volume's content that it is allocated (no HOLE), and NO_HOLE of WRITE_ZEROES keeps no
+//!   space: both are true of the volume's log, but the file below it takes space as it is written, and where its file
+//!   system is full, a write fails with ENOSPC there as well.
+//! - BLOCK_STATUS may be answered for less than was asked: extents end after 65536 of them, or of a volume's blocks.
 //! - A client that sends EOF without DISC gets the replies to its earlier requests.
 //! - A stopping server completes begun commands, and answers ESHUTDOWN to later ones.
 #![forbid(unsafe_code)]

@@ -52,6 +52,12 @@ pub const LARGE_BUFFER_BYTES_MAX: usize = 1 << 30;
 /// Extents in one answer to BLOCK_STATUS; the client asks again for the rest.
 pub const EXTENTS_MAX: usize = 64 << 10;
 
+/// Blocks with content that one answer to BLOCK_STATUS of a volume looks at; the client asks again for the rest.
+pub const STATUS_BLOCKS_MAX: u64 = 64 << 10;
+
+/// BLOCK_STATUSes that are answered before a connection looks at what else there is, such as the server's stop.
+pub const STATUSES_TOGETHER_MAX: usize = 16;
+
 /// Shortest run of zeroes that a structured READ sends as a hole: its chunk takes 32 bytes.
 pub const HOLE_BYTES_MIN: u32 = 512;
 

@@ -8,8 +8,12 @@ use common::random::Random;
 use common::serving::{Serving, serve};
 use granary_nbd::{Export, MemoryExport};
 use serde_json::Value;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
 
@@ -198,6 +202,36 @@ assert server.stdout.read(16 + 16 + 100000)[32:] == b"y" * 100000
 assert server.stdout.read() == b"" and server.wait() == 0
 print("fine")
 "#;
+
+#[test]
+fn what_systemd_passes_must_listen_and_be_for_this_process() {
+    let folder = tempfile::tempdir().unwrap();
+    // Standard input becomes descriptor 3 of the server, which keeps its process id.
+    let refused = |environment: &str, socket: OwnedFd| {
+        let script = format!("{environment} exec \"$0\" systemd 16 3<&0");
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", &script, &serve()]).stdin(socket).stderr(Stdio::piped());
+        let mut server = command.spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(20);
+        while server.try_wait().unwrap().is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let has_ended = server.try_wait().unwrap().is_some();
+        server.kill().ok();
+        let errors = server.wait_with_output().unwrap().stderr;
+        assert!(has_ended, "it serves");
+        String::from_utf8(errors).unwrap()
+    };
+    let connected = || UnixStream::pair().unwrap();
+    let (socket, _peer) = connected();
+    let error = refused("LISTEN_PID=$$ LISTEN_FDS=1", socket.into());
+    assert!(error.contains("Activation"), "{error}");
+    for (number, environment) in ["LISTEN_FDS=1", "LISTEN_PID= LISTEN_FDS=1"].into_iter().enumerate() {
+        let listener = UnixListener::bind(folder.path().join(number.to_string())).unwrap();
+        let error = refused(environment, listener.into());
+        assert!(error.contains("Nowhere"), "{error}");
+    }
+}
 
 #[test]
 fn one_client_on_standard_input_and_sockets_from_outside() {

@@ -239,7 +239,8 @@ fn fast_zeroes_do_not_wait() {
     full.fill(&mut full.client());
     let (began, trimmed) = (Instant::now(), full.volume.stats().blocks_trimmed);
     assert_eq!(zero(0, 1 << 20), (ENOTSUP, 1), "there is no room");
-    assert!(began.elapsed() < Duration::from_secs(1));
+    // A change waits a minute for room.
+    assert!(began.elapsed() < Duration::from_secs(20));
     assert_eq!(full.volume.stats().blocks_trimmed, trimmed, "what is refused changes nothing");
 }
 

@@ -10,8 +10,9 @@ use granary_nbd::limits::STOP_SECONDS;
 use granary_nbd::{
     Export, Figures, MemoryExport, Options, Server, ServerError, SingleExport, Stop, UnixSocket, serve,
 };
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
@@ -346,6 +347,33 @@ fn a_server_that_stops_completes_what_was_begun() {
     stopped.join().unwrap();
     // It did not wait as long as for clients that do not take their replies.
     assert!(began.elapsed() < Duration::from_secs(STOP_SECONDS), "it took {:?}", began.elapsed());
+}
+
+/// A client whose next bytes are always there is never waited for: a server that stops ends all the same. Its input is a
+/// file of refused WRITEs, whose data are holes.
+#[test]
+fn a_server_stops_while_a_client_keeps_sending() {
+    let file = tempfile::tempfile().unwrap();
+    let said = handshake("disk", false);
+    file.write_all_at(&said, 0).unwrap();
+    let len = 32_u64 << 20;
+    for number in 0..2048 {
+        let header = request(0, WRITE, number, SIZE, len as u32);
+        file.write_all_at(&header, said.len() as u64 + number * (28 + len)).unwrap();
+    }
+    let all = said.len() as u64 + 2048 * (28 + len);
+    file.set_len(all).unwrap();
+    let (input, output) = (file.try_clone().unwrap(), std::fs::File::create("/dev/null").unwrap());
+    let (stop, options) = (Stop::new().unwrap(), Options::new(Arc::new(SingleExport(disk()))));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(100));
+            stop.give();
+        });
+        serve(&options, input.into(), Some(output.into()), &stop).unwrap();
+    });
+    let read = (&file).stream_position().unwrap();
+    assert!(read > said.len() as u64 && read < all, "{read} of {all} bytes were read");
 }
 
 /// The only client of a server on standard input: the reason of its end is reported, and is no failure to start.

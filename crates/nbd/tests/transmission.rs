@@ -24,6 +24,22 @@ fn disk() -> Arc<dyn Export> {
     Arc::new(MemoryExport::new("disk", SIZE))
 }
 
+/// Each BLOCK_STATUS may look at much: whoever drives the conversation looks at other things between a few of them.
+#[test]
+fn many_block_statuses_take_several_turns() {
+    let mut spoken = Spoken::transmitting(disk(), true);
+    let said: Vec<u8> =
+        (0..100).flat_map(|cookie| request(0, BLOCK_STATUS, cookie, 0, SIZE as u32)).collect();
+    let space = spoken.0.space();
+    space[..said.len()].copy_from_slice(&said);
+    spoken.0.arrived(said.len());
+    assert_eq!(spoken.0.advance(), Need::Turn);
+    let heard = [spoken.hear(), spoken.ask(&[])].concat();
+    let mut heard = Heard(&heard);
+    (0..100).for_each(|cookie| assert_eq!(heard.chunk().2, cookie));
+    assert!(heard.0.is_empty());
+}
+
 /// The outcome of a command without data.
 fn outcome(spoken: &mut Spoken, said: &[u8]) -> u32 {
     let heard = spoken.ask(said);
@@ -389,6 +405,14 @@ impl Session for FailingDisk {
     fn poll(&mut self, _: &mut Completions) {}
     fn event(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+}
+
+/// ENOTSUP is for zeroes that would not be fast: the protocol wants no other command to fail with it.
+#[test]
+fn what_a_device_does_not_support_is_an_io_error() {
+    for kind in [io::ErrorKind::Unsupported, io::ErrorKind::Other] {
+        assert_eq!(Errno::from(&io::Error::from(kind)), Errno::Io);
     }
 }
 

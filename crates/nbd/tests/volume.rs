@@ -8,6 +8,7 @@ use common::programs::{attempt, run};
 use common::serving::Serving;
 use common::skip;
 use common::spoken::Spoken;
+use granary_nbd::limits::STATUS_BLOCKS_MAX;
 use granary_nbd::{Export, Exports, VolumeExports};
 use granary_volume::{Config, Io, Volume};
 use std::path::Path;
@@ -128,6 +129,42 @@ fn discarded_blocks_are_holes_and_take_no_space() {
     assert_eq!(extents, [(1, 3), (1, 0), (1, 3), (2, 0), (59, 3)]);
     let (is_fine, output, errors) = attempt(folder, "qemu-io", &["-f", "raw", "-c", "write 64M 4k", &uri]);
     assert!(!is_fine || (output + &errors).contains("error"), "beyond the end");
+    close(serving, volume);
+}
+
+/// One answer looks at so many blocks; clients ask for the rest.
+#[test]
+fn block_status_of_a_long_range_is_answered_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config { block_size: 512, ..Config::new(64 * MIB) };
+    Volume::create(folder.path(), "disk", &config).unwrap();
+    let disk = Disk { folder };
+    let volume = disk.open();
+    volume.write(&mut Io::new(), 0, &vec![7; 48 * MIB as usize]).unwrap();
+    let mut spoken = Spoken::transmitting(export(&volume), true);
+    let heard = spoken.ask(&request(0, BLOCK_STATUS, 1, 0, 64 * MIB as u32));
+    let (_, _, _, payload) = Heard(&heard).chunk();
+    let mut extents = Heard(&payload[4..]);
+    assert_eq!((extents.u32(), extents.u32(), extents.0.len()), (512 * STATUS_BLOCKS_MAX as u32, 0, 0));
+    drop(spoken);
+    let serving = Serving::new(export(&volume));
+    let (folder, uri) = (serving.folder.path(), serving.unix());
+    for (program, arguments, [start, data]) in [
+        ("nbdinfo", &["--map", "--json"][..], ["offset", "type"]),
+        ("qemu-img", &["map", "--output=json", "-f", "raw"], ["start", "data"]),
+    ] {
+        let map = run(folder, program, &[arguments, &[&uri]].concat());
+        let map: serde_json::Value = serde_json::from_str(&map).unwrap();
+        for extent in map.as_array().unwrap() {
+            let [first, len] = [start, "length"].map(|of| extent[of].as_u64().unwrap());
+            let is_data = extent[data] == 0 || extent[data] == true;
+            assert_eq!(is_data, first < 48 * MIB, "{program}: {extent}");
+            assert!(first + len <= if is_data { 48 * MIB } else { 64 * MIB }, "{program}: {extent}");
+        }
+        let covered: u64 =
+            map.as_array().unwrap().iter().map(|extent| extent["length"].as_u64().unwrap()).sum();
+        assert_eq!(covered, 64 * MIB, "{program}");
+    }
     close(serving, volume);
 }
 

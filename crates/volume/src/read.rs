@@ -97,12 +97,18 @@ impl Running {
         let index = (u64::from(place.block()) - geometry.first_block_of_slot(slot)) as u32;
         let load = || {
             self.counters.checksum_loads.fetch_add(1, Ordering::Relaxed);
-            // The result of a failed read must not be cached.
-            let summary = self.summary_of(slot).filter(|summary| summary.is_read);
-            let summary = summary.filter(|summary| summary.sequence == sequence).ok_or(())?;
+            let summary = self.summary_of(slot).filter(|summary| summary.sequence == sequence).ok_or(())?;
             let mut sums = vec![0; geometry.blocks_per_segment() as usize].into_boxed_slice();
+            // Where reads failed, what is found is right, but some entries may be missing.
+            let mut is_known = summary.is_read;
             for (_, block, checksum) in summary.blocks() {
-                sums[(block - summary.first_block) as usize] = checksum as u32;
+                let at = (block - summary.first_block) as usize;
+                sums[at] = checksum as u32;
+                is_known |= at == index as usize;
+            }
+            // That an entry was not found must not be cached: the next read may find it.
+            if !is_known {
+                return Err(());
             }
             Ok::<_, ()>(sums)
         };

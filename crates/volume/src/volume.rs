@@ -161,6 +161,10 @@ impl Volume {
 
     /// Opens a volume, creating it if it does not exist, with its log on a given device.
     ///
+    /// Device and shape are the caller's to know: neither is written down, so only `open_on` opens such a volume again, with
+    /// the same `config`. [`open`](Self::open), [`list`](Self::list), [`resize`](Self::resize) and
+    /// [`delete`](Self::delete) do not know it, and [`create`](Self::create) refuses its name.
+    ///
     /// # Errors
     /// The errors of [`open`](Self::open).
     pub fn open_on(

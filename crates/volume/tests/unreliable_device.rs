@@ -325,3 +325,71 @@ fn a_block_that_cannot_be_read_does_not_bring_old_content_back() {
     costs.sort_unstable();
     assert_eq!(costs, [0, 1, 2, 3], "bad block of the log, logical block that cannot be read: {failed:?}");
 }
+
+/// A segment that a kill left without a summary, and that a checkpoint covers since, has a bad block: only that block's
+/// own content is lost, and where it has none, the segment is cleaned and reused as others are.
+#[test]
+fn a_bad_block_of_a_segment_without_a_summary_costs_itself_alone() {
+    const BLOCKS: u64 = 800;
+    let config = config(BLOCKS, 16);
+    let folder = tempfile::tempdir().unwrap();
+    let good = device(&config);
+    let mut io = Io::new();
+    let volume = open(folder.path(), &config, &good, |_, _| false).unwrap();
+    volume.write(&mut io, 0, &[7; 4 * BLOCK as usize]).unwrap();
+    volume.commit().unwrap();
+    volume.write(&mut io, 4 * BLOCK, &[7; 4 * BLOCK as usize]).unwrap();
+    volume.commit().unwrap();
+    volume.abandon();
+    let volume = open(folder.path(), &config, &good, |_, _| false).unwrap();
+    volume.write(&mut io, 9 * BLOCK, &[9; BLOCK as usize]).unwrap();
+    volume.close().unwrap();
+    // Header, content, footer, content, footer, and 5 blocks that were never written.
+    for position in 1..16 {
+        let copy = tempfile::tempdir().unwrap();
+        for file in std::fs::read_dir(folder.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+        }
+        let (bad, inner) = (position * BLOCK, Arc::new(good.after_power_cut(|_| true)));
+        let is_bad = Arc::new(AtomicBool::new(false));
+        let refuses = Arc::clone(&is_bad);
+        let refused = move |at, len| refuses.load(Ordering::Acquire) && (at..at + len).contains(&bad);
+        let volume = open(copy.path(), &config, &inner, refused).unwrap();
+        // A bad block where a summary would be refuses a start.
+        is_bad.store(true, Ordering::Release);
+        let mut read = |lba: u64| {
+            let mut found = [0; BLOCK as usize];
+            let read = volume.read(&mut io, lba * BLOCK, &mut found);
+            read.map(|()| assert_eq!(found, [7; BLOCK as usize], "bad block {position}")).is_ok()
+        };
+        let lost: Vec<u64> = (0..8).filter(|lba| !read(*lba)).collect();
+        let expected = match position {
+            1..5 => vec![position - 1],
+            // A footer's content cannot be checked.
+            5 => vec![0, 1, 2, 3],
+            6..10 => vec![position - 2],
+            10 => vec![4, 5, 6, 7],
+            _ => vec![],
+        };
+        assert_eq!(lost, expected, "bad block {position}");
+        if lost.is_empty() {
+            let header = || {
+                let mut header = [0; BLOCK as usize];
+                inner.read_at(0, &mut header).unwrap();
+                header
+            };
+            let before = header();
+            let mut random = fastrand::Rng::with_seed(position);
+            (8..BLOCKS).for_each(|lba| volume.write(&mut io, lba * BLOCK, &[1; BLOCK as usize]).unwrap());
+            for _ in 0..4 * BLOCKS {
+                volume.write(&mut io, random.u64(8..BLOCKS) * BLOCK, &[1; BLOCK as usize]).unwrap();
+            }
+            assert_ne!(header(), before, "the segment was cleaned, and its slot reused");
+            let mut found = [0; 8 * BLOCK as usize];
+            volume.read(&mut io, 0, &mut found).unwrap();
+            assert_eq!(found, [7; 8 * BLOCK as usize]);
+        }
+        volume.abandon();
+    }
+}

@@ -53,6 +53,8 @@ pub enum Need {
     Room,
     /// Memory that other connections have; to be looked at in a moment.
     Memory,
+    /// Another turn, after whoever drives it has looked at what else there is: much was done in this one.
+    Turn,
     /// That commands in flight are completed and what is pending is sent; then it is over.
     Nothing(Ending),
 }
@@ -196,6 +198,7 @@ impl Conversation {
                 }
                 Pause::Room => Need::Room,
                 Pause::Memory => Need::Memory,
+                Pause::Turn => Need::Turn,
                 Pause::Ended(ending) => {
                     if ending != Ending::Goodbye {
                         transmission.client_has_gone();

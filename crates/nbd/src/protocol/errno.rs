@@ -57,7 +57,7 @@ impl From<&io::Error> for Errno {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Self::NoSpace
             }
-            io::ErrorKind::Unsupported => Self::NotSupported,
+            // Not ENOTSUP for Unsupported: the protocol has that for zeroes that would not be fast only.
             _ => Self::Io,
         }
     }

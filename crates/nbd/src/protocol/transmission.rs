@@ -8,7 +8,7 @@ use super::request::Request;
 use super::target::Target;
 use super::{Ending, Errno, wire};
 use crate::export::{Command, Session};
-use crate::limits::BUFFER_BYTES;
+use crate::limits::{BUFFER_BYTES, STATUSES_TOGETHER_MAX};
 
 pub(super) struct Transmission {
     target: Target,
@@ -17,6 +17,8 @@ pub(super) struct Transmission {
     /// The data of a WRITE that is still to arrive.
     payload: Option<Payload>,
     is_stopping: bool,
+    /// BLOCK_STATUSes begun in this turn.
+    statuses: usize,
 }
 
 /// A WRITE whose data is consumed while it arrives.
@@ -54,6 +56,8 @@ pub(super) enum Pause {
     Room,
     /// All connections together have used up their memory budget.
     Memory,
+    /// As many BLOCK_STATUSes were begun as one turn begins.
+    Turn,
     /// The connection ends.
     Ended(Ending),
 }
@@ -61,7 +65,7 @@ pub(super) enum Pause {
 impl Transmission {
     pub fn new(target: Target, session: Box<dyn Session>, output: Output) -> Self {
         let completions = Completions::new(output, target.structured);
-        Self { target, session, completions, payload: None, is_stopping: false }
+        Self { target, session, completions, payload: None, is_stopping: false, statuses: 0 }
     }
 
     /// Refuses commands from now on.
@@ -104,6 +108,7 @@ impl Transmission {
 
     /// Begins arrived requests as far as there is room, and completes finished commands.
     pub fn advance(&mut self, input: &mut Input, lease: &mut Lease) -> Pause {
+        self.statuses = 0;
         loop {
             let pause = loop {
                 if let Some(pause) = self.step(input, lease) {
@@ -160,6 +165,13 @@ impl Transmission {
         let pause = self.pause_before(&request, total, input, lease);
         if pause.is_some() {
             return pause;
+        }
+        if request.kind == wire::CMD_BLOCK_STATUS {
+            // A session answers at once, and may look at much for it.
+            if self.statuses == STATUSES_TOGETHER_MAX {
+                return Some(Pause::Turn);
+            }
+            self.statuses += 1;
         }
         if request.len == 0 && request.kind != wire::CMD_FLUSH {
             match request.kind {

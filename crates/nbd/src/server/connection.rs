@@ -118,6 +118,9 @@ impl Connection {
             if self.is_late() {
                 return Ok(End::Slow("its handshake took too long"));
             }
+            if self.stopping.is_some_and(|stopping| stopping + self.stop_patience() <= Instant::now()) {
+                return Ok(End::Stopped);
+            }
             let need = self.conversation.advance();
             let has_sent = self.send()?;
             let is_sent = self.conversation.pending().is_empty() && !self.channel.has_unsent();
@@ -131,6 +134,7 @@ impl Connection {
                 }
                 // There may be room again.
                 Need::Room if has_sent => continue,
+                Need::Turn => continue,
                 _ => {}
             }
             self.conversation.tidy();
@@ -321,14 +325,8 @@ impl Connection {
             until(stall.since + self.context.stall_timeout, End::Slow("it stalled"))?;
         }
         if let Some(stopping) = self.stopping {
-            let is_idle = conversation.in_flight() == 0 && conversation.pending().is_empty();
-            let last = if is_idle {
-                Duration::from_millis(STOP_REFUSAL_MILLISECONDS)
-            } else {
-                Duration::from_secs(STOP_SECONDS)
-            };
-            until(stopping + last, End::Stopped)?;
-            if is_idle {
+            until(stopping + self.stop_patience(), End::Stopped)?;
+            if self.is_idle() {
                 let active = self.active.max(stopping);
                 until(active + Duration::from_millis(STOP_LINGER_MILLISECONDS), End::Stopped)?;
             }
@@ -338,6 +336,19 @@ impl Connection {
             deadline = deadline.min(now + Duration::from_millis(LOOK_MILLISECONDS));
         }
         Ok(deadline)
+    }
+
+    /// Whether all begun commands are completed, and their replies sent.
+    fn is_idle(&self) -> bool {
+        self.conversation.in_flight() == 0 && self.conversation.pending().is_empty()
+    }
+
+    /// How long a stopping server serves the client.
+    fn stop_patience(&self) -> Duration {
+        match self.is_idle() {
+            true => Duration::from_millis(STOP_REFUSAL_MILLISECONDS),
+            false => Duration::from_secs(STOP_SECONDS),
+        }
     }
 
     /// Waits a moment for the client to take the last replies and to go: closing a socket with unread bytes would make

@@ -27,7 +27,14 @@ impl Listener {
     }
 
     /// The sockets that systemd opened for this process (`LISTEN_FDS`, `LISTEN_PID`), if any.
+    ///
+    /// # Errors
+    /// One of them is no listening stream socket, such as the connection that `Accept=yes` passes on.
     pub fn activated() -> Result<Vec<Self>, ServerError> {
+        // Without LISTEN_PID the descriptors may be anything, even what this process opened itself.
+        if !is_activated() {
+            return Ok(Vec::new());
+        }
         let mut sockets = ListenFd::from_env();
         let mut listeners = Vec::new();
         for index in 0..sockets.len() {
@@ -39,6 +46,11 @@ impl Listener {
             listeners.extend(listener);
         }
         for listener in &listeners {
+            let accepts = rustix::net::sockopt::socket_acceptconn(listener.fd());
+            if !accepts.map_err(|error| ServerError::Activation(error.into()))? {
+                let reason = "it does not listen (systemd needs Accept=no)";
+                return Err(ServerError::Activation(io::Error::new(io::ErrorKind::InvalidInput, reason)));
+            }
             rustix::io::ioctl_fionbio(listener.fd(), true)
                 .map_err(|error| ServerError::Start(error.into()))?;
         }

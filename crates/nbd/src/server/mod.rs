@@ -122,7 +122,7 @@ pub enum ServerError {
     #[error("a file descriptor of LISTEN_FDS is no listening stream socket: {0}")]
     Activation(io::Error),
     /// The options name no address and no socket.
-    #[error("there is no address and no socket to listen on; systemd has opened none, either")]
+    #[error("there is no address and no socket to listen on")]
     Nowhere,
     /// The bound on connections is 0.
     #[error("0 connections can serve nobody: give at least 1")]

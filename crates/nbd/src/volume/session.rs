@@ -4,7 +4,7 @@ use super::changes::{Change, Changes};
 use super::finished::Finished;
 use super::reads::Reads;
 use crate::export::{Command, ExtentState, Session, Tag};
-use crate::limits::{COMMANDS_IN_FLIGHT_MAX, ROOM_PATIENCE_MILLISECONDS};
+use crate::limits::{COMMANDS_IN_FLIGHT_MAX, ROOM_PATIENCE_MILLISECONDS, STATUS_BLOCKS_MAX};
 use crate::protocol::{Completions, Errno};
 use granary_volume::{Io, Operation, Patience, Volume};
 use std::borrow::Cow;
@@ -118,21 +118,25 @@ impl VolumeSession {
         self.finished.push_durable(&self.volume, tag);
     }
 
-    /// Says which parts of a range have content.
+    /// Says which parts of a range have content, as far as [`STATUS_BLOCKS_MAX`] blocks of it tell.
     fn extents(&self, tag: Tag, offset: u64, len: u32, one: bool, completions: &mut Completions) {
         let size = self.volume.config().block_size;
         let end = offset + u64::from(len);
         let mut reply = completions.extents(tag);
-        let mut at = offset;
-        while at < end {
+        let (mut at, mut looked) = (offset, 0);
+        while at < end && looked < STATUS_BLOCKS_MAX {
             let next = self.volume.next_mapped(at / size).map_or(end, |lba| (lba * size).max(at).min(end));
             let (until, state) = if next > at {
                 (next, ExtentState::Hole)
             } else {
                 // The first may be trimmed by now. It was data when it was looked for.
                 let mut lba = at / size + 1;
-                while lba * size < end && self.volume.next_mapped(lba) == Some(lba) {
-                    lba += 1;
+                looked += 1;
+                while lba * size < end
+                    && looked < STATUS_BLOCKS_MAX
+                    && self.volume.next_mapped(lba) == Some(lba)
+                {
+                    (lba, looked) = (lba + 1, looked + 1);
                 }
                 ((lba * size).min(end), ExtentState::Data)
             };

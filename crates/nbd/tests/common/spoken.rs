@@ -60,7 +60,7 @@ impl Spoken {
                     self.0.arrived(len);
                     said = &said[len..];
                 }
-                Need::Room => {}
+                Need::Room | Need::Turn => {}
                 need => return (heard, need),
             }
         }
