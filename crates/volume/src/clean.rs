@@ -1,7 +1,7 @@
 //! The cleaner: one thread off the request path that empties segments, syncs, and writes the map down.
 
 use crate::checkpoint;
-use crate::framing::{blocks_in_segment, content_hash, live_to_clean_max};
+use crate::framing::{blocks_in_segment, content_hash, live_to_clean_max, live_to_fit_max};
 use crate::limits::{
     BLOCKS_LOCKED_MAX, CHECKPOINT_SEGMENTS_DIVISOR, CLEANER_SLEEP, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN,
     UNSYNCED_BYTES_MAX,
@@ -72,7 +72,7 @@ impl Running {
         if to_free(free + emptied) == 0 {
             return written.map(|()| false);
         }
-        let victim = self.victim();
+        let victim = self.victim(free);
         let live = victim.map(|slot| self.slots[slot as usize].live.load(Ordering::Acquire));
         if self.is_checkpoint_cheaper(waiting, live) && self.try_checkpoint().is_ok() {
             return Ok(true);
@@ -81,7 +81,7 @@ impl Running {
             self.empty(io, victim)?;
             return Ok(true);
         }
-        // Only segments that wait for a checkpoint can still be freed.
+        // Only segments that wait for a checkpoint can still be freed, or cleaned without using up the reserve.
         if since > 0 {
             self.try_checkpoint()?;
         }
@@ -124,8 +124,8 @@ impl Running {
         waiting
     }
 
-    /// The segment to be cleaned next.
-    fn victim(&self) -> Option<u64> {
+    /// The segment to be cleaned next, with `free` slots free.
+    fn victim(&self, free: u64) -> Option<u64> {
         let written = self.written();
         // Read after what is written: no segment of these is younger.
         let (head, now) = (self.log.head(), self.now());
@@ -135,8 +135,10 @@ impl Running {
             let live = state.live.load(Ordering::Acquire);
             movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
-        let most = live_to_clean_max(self.log.geometry()) as u32;
-        policy::choose(candidates, most, Policy::default()).map(u64::from)
+        let geometry = self.log.geometry();
+        let (gains_below, fits_below) = (live_to_clean_max(geometry), live_to_fit_max(geometry));
+        let most = policy::live_to_clean(free, RESERVED_SEGMENTS, gains_below, fits_below);
+        policy::choose(candidates, most as u32, Policy::default()).map(u64::from)
     }
 
     /// Moves what is alive in a segment to the end of the log, all of it or nothing: a segment that is not emptied gives no

@@ -2,7 +2,9 @@
 
 use fastrand::Rng;
 use granary_volume::limits::{CLEAN_MAX, CLEAN_MIN};
-use granary_volume::policy::{Candidate, Policy, choose, greedy_write_amplification, segments_to_free};
+use granary_volume::policy::{
+    Candidate, Policy, choose, greedy_write_amplification, live_to_clean, segments_to_free,
+};
 
 fn victim(candidates: &[(u32, u32, u64)], policy: Policy) -> Option<u32> {
     let candidates = candidates.iter().map(|&(slot, live, age)| Candidate { slot, live, age });
@@ -58,6 +60,13 @@ fn segments_are_freed_until_there_are_enough_beside_the_reserve() {
         }
         assert_eq!(segments_to_free(reserved + most, reserved, total), 0);
     }
+}
+
+/// The reserve is not used up: only what fits into one segment is moved while it is not whole, and nothing into nothing.
+#[test]
+fn the_reserve_is_for_moves_that_give_it_back() {
+    assert_eq!([0, 1, 4, 5, 100].map(|free| live_to_clean(free, 4, 1008, 987)), [0, 987, 987, 1008, 1008]);
+    assert_eq!(live_to_clean(1, 4, 50, 60), 50, "all that is worth a move fits");
 }
 
 /// A log of segments whose blocks are overwritten uniformly at random.

@@ -11,7 +11,7 @@ pub use entry::{Entry, checksum, content_hash};
 pub use scan::{Faults, Summary};
 pub use segment_builder::SegmentBuilder;
 
-use crate::limits::UTILISATION_PERCENT_MAX;
+use crate::limits::{BLOCKS_LOCKED_MAX, UTILISATION_PERCENT_MAX};
 use footer::entries_per_block;
 use granary_log::{Framing, Geometry, Sealed, SegmentId, Source};
 use scan::Entries;
@@ -47,6 +47,20 @@ pub fn live_to_clean_max(geometry: &Geometry) -> u64 {
     let blocks = blocks_in_segment(geometry);
     let footer = footer::blocks_for(geometry, blocks as usize) as u64;
     blocks.saturating_sub(footer).max((blocks * UTILISATION_PERCENT_MAX).div_ceil(100))
+}
+
+/// The number of live blocks from which on a segment may not fit into another one, if a commit follows each hold of the
+/// writer's lock, under which [`BLOCKS_LOCKED_MAX`] of them are moved.
+pub fn live_to_fit_max(geometry: &Geometry) -> u64 {
+    let all = u64::from(geometry.blocks_per_segment());
+    let blocks_for = |entries: u64| footer::blocks_for(geometry, entries as usize) as u64;
+    let fits = |live: u64| {
+        let [holds, rest] = [live / BLOCKS_LOCKED_MAX as u64, live % BLOCKS_LOCKED_MAX as u64];
+        let last = if rest > 0 { blocks_for(rest) } else { 0 };
+        // A header and a summary, see `SegmentBuilder::has_room`.
+        1 + live + holds * blocks_for(BLOCKS_LOCKED_MAX as u64) + last + blocks_for(all) <= all
+    };
+    (1..all).find(|live| !fits(*live)).unwrap_or(all)
 }
 
 impl Blocks {
