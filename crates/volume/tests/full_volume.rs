@@ -33,7 +33,11 @@ fn killed(folder: &Path, device: &GatedDevice) -> (tempfile::TempDir, GatedDevic
     let (copy, other) = (tempfile::tempdir().unwrap(), GatedDevice::new(device.size()));
     for file in std::fs::read_dir(folder).unwrap() {
         let file = file.unwrap();
-        std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+        match std::fs::copy(file.path(), copy.path().join(file.file_name())) {
+            // Renamed meanwhile: what it replaces is there, as after a crash before that.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            copied => _ = copied.unwrap(),
+        }
     }
     let mut bytes = vec![0; device.size() as usize];
     device.read_at(0, &mut bytes).unwrap();

@@ -56,7 +56,7 @@ fn is_wildcard(argument: &FunctionArg) -> bool {
 /// Runs after the arguments were rewritten.
 pub fn rewrite(expr: &mut Expr) -> Result<()> {
     let Expr::Function(function) = expr else { return Ok(()) };
-    windows::count_of(function);
+    windows::count_of(function)?;
     let Some(written) = name_of(function) else { return Ok(()) };
     if function.null_treatment == Some(NullTreatment::RespectNulls) {
         return Err(Error::not_implemented(format!("{written}: RESPECT NULLS is not implemented")));
@@ -67,7 +67,8 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     }
     // Calls made by the rewriting may have names that no query can write.
     let name = names::find(written).map_or_else(|| written.to_owned(), |known| known.name.to_owned());
-    if !TAKE_ALL_COLUMNS.contains(&name.as_str()) && arguments(function).iter().any(is_wildcard) {
+    let takes_all = TAKE_ALL_COLUMNS.contains(&name.as_str()) && !is_distinct(function);
+    if !takes_all && arguments(function).iter().any(is_wildcard) {
         let what = format!("Function {name} does not take `*` here: name the columns");
         return Err(Error::not_implemented(what));
     }

@@ -214,9 +214,6 @@ impl VisitorMut for Rewriter<'_> {
         }
         projections::name(&mut select.projection);
         projections::name_within(select, &self.named);
-        if let Err(error) = windows::derive(select) {
-            return ControlFlow::Break(error);
-        }
         // Aliases are replaced by their expressions, and `1 AS k` is no place.
         self.places.push(match &select.group_by {
             GroupByExpr::Expressions(expressions, _) => expressions.iter().map(places::is_written).collect(),
@@ -227,7 +224,9 @@ impl VisitorMut for Rewriter<'_> {
         {
             return flow(Err(Error::not_implemented(format!("GROUP BY {modifier} is not implemented"))));
         }
-        let resolved = aliases::resolve(select, &self.named).and_then(|()| array_joins::check(select));
+        let resolved = aliases::resolve(select, &self.named)
+            .and_then(|()| windows::derive(select))
+            .and_then(|()| array_joins::check(select));
         using::name_sides(select);
         if let Err(error) = resolved {
             return ControlFlow::Break(error);

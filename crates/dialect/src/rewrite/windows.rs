@@ -111,10 +111,18 @@ fn complete(window: &mut WindowSpec, known: &[NamedWindowDefinition]) -> Result<
 }
 
 /// Turns the distances of a function's window frame into plain numbers.
-pub fn count_of(function: &mut Function) {
+///
+/// # Errors
+/// The window is derived from a named one where that is not known.
+pub fn count_of(function: &mut Function) -> Result<()> {
     if let Some(WindowType::WindowSpec(window)) = &mut function.over {
+        if let Some(name) = &window.window_name {
+            let what = format!("A window that is derived from '{}' is not known here", name.value);
+            return Err(Error::not_implemented(what));
+        }
         count(window);
     }
+    Ok(())
 }
 
 /// Turns the distances of a window's frame into plain numbers.

@@ -6,6 +6,7 @@ mod prompt;
 mod statements;
 mod stop;
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -138,6 +139,7 @@ fn go(arguments: Arguments) -> Result<(), Error> {
         runtime: &runtime,
         stop: &stop,
         format: arguments.format,
+        is_closed: Cell::new(false),
         timing: if arguments.time { statements::Timing::Printed } else { statements::Timing::Off },
     };
     let result = work(&runner, &arguments);

@@ -1,5 +1,6 @@
 //! Runs statements one after the other and writes their answers.
 
+use std::cell::Cell;
 use std::io::{BufWriter, IsTerminal, Read, Write};
 use std::time::Instant;
 
@@ -24,6 +25,8 @@ pub struct Runner<'a> {
     pub stop: &'a Stop,
     pub format: Option<Format>,
     pub timing: Timing,
+    /// Nobody reads the output any more.
+    pub is_closed: Cell<bool>,
 }
 
 impl Runner<'_> {
@@ -61,7 +64,10 @@ impl Runner<'_> {
         }
         match result {
             // The reader has closed its end, as in `granary local ... | head`: what follows is still done.
-            Err(End::PipeClosed) => Ok(()),
+            Err(End::PipeClosed) => {
+                self.is_closed.set(true);
+                Ok(())
+            }
             Err(End::Failed(error)) => Err(error),
             Ok(()) => Ok(()),
         }

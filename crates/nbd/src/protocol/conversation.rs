@@ -116,6 +116,11 @@ impl Conversation {
         self.transmission().map_or(0, |transmission| transmission.completions.in_flight())
     }
 
+    /// Whether part of a long WRITE is carried out, and the rest of it is still to come.
+    pub fn is_within_write(&self) -> bool {
+        self.transmission().is_some_and(Transmission::is_within_write)
+    }
+
     /// Returns what is readable when a command in flight may have been completed.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.transmission()?.session().event()

@@ -68,6 +68,11 @@ impl Transmission {
         Self { target, session, completions, payload: None, is_stopping: false, statuses: 0 }
     }
 
+    /// Whether part of a long WRITE is carried out, and the rest of it is still to come.
+    pub fn is_within_write(&self) -> bool {
+        matches!(self.payload, Some(Payload::Divided(..)))
+    }
+
     /// Refuses commands from now on.
     pub fn stop(&mut self) {
         self.is_stopping = true;

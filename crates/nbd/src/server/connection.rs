@@ -340,7 +340,8 @@ impl Connection {
 
     /// Whether all begun commands are completed, and their replies sent.
     fn is_idle(&self) -> bool {
-        self.conversation.in_flight() == 0 && self.conversation.pending().is_empty()
+        let conversation = &self.conversation;
+        conversation.in_flight() == 0 && conversation.pending().is_empty() && !conversation.is_within_write()
     }
 
     /// How long a stopping server serves the client.
