@@ -129,14 +129,14 @@ impl Dictionary {
         let began = Instant::now();
         // From here on no row is cached that was asked for before this look.
         self.forget_requests();
-        let is_fresh = store.cache().stats().entries == 0;
+        let is_fresh = store.cache().is_empty();
         let tail = self.ask_source(|source| source.tail(None))?;
         // Rows read before the first watermark may have changed before it. But the first watermark is FIRST_LOOK
         // earlier than others: if this look took less, changes during it come after the watermark.
         let keeps = is_fresh && updates.lag_seconds > 0 && began.elapsed() < FIRST_LOOK;
         if !keeps {
             self.forget_requests();
-            if store.cache().stats().entries > 0 {
+            if !store.cache().is_empty() {
                 self.forget_all()?;
             }
         }
