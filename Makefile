@@ -23,7 +23,7 @@ test: ## All tests, with the servers they need
 	scripts/install-test-servers.sh
 	mkdir -p target && : > $(SKIPPED)
 	$(TEST)
-	$(TEST) --features $(CACHE_FEATURES) --test typed --test asynchronous --test examples
+	$(TEST) --features $(CACHE_FEATURES) --lib --test typed --test asynchronous --test examples
 	$(TEST) --features granary-cache/shuttle,granary-volume/shuttle --test interleavings
 	$(TEST) --features granary-ublk/device --test answers --test device
 	$(CARGO) test $(RELEASE) -p granary-cache --features async,serde --doc
@@ -33,7 +33,7 @@ test: ## All tests, with the servers they need
 lint: ## rustfmt, and clippy with warnings denied, also of what a program may be built without (needs libclang)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(RELEASE) --workspace --all-targets --features granary/ublk,$(CACHE_FEATURES) -- -D warnings
-	$(CARGO) clippy $(RELEASE) -p granary-dict --no-default-features -- -D warnings
+	$(CARGO) clippy $(RELEASE) -p granary-dict --no-default-features --all-targets -- -D warnings
 
 deny: ## Licences, banned and duplicate crates, where they come from
 	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

@@ -185,7 +185,8 @@ impl Cache {
     }
 
     /// Submits reads and delivers completed lookups: `sink(ticket, outcome)`. Call it after
-    /// [`begin_many`](Self::begin_many), and whenever [`Pending::event`] is readable.
+    /// [`begin_many`](Self::begin_many), and whenever [`Pending::event`] is readable. It waits for the device in two
+    /// cases: for values longer than 128 KiB, and, for up to 100 ms, after a read that failed.
     pub fn go_on(&self, pending: &mut Pending, now: u32, sink: impl FnMut(u64, Outcome<'_>)) {
         drive::go_on(|partition| &*self.partitions[partition].shared, pending, now, sink);
     }
@@ -328,8 +329,9 @@ impl Cache {
         self.partitions.iter().any(Partition::is_behind)
     }
 
-    /// Removes keys, for good: no crash brings them back. A removal is never refused: if the log has no room, it waits
-    /// in the journal; if that cannot be written, a crash leaves the cache empty.
+    /// Removes keys, for good: no kill brings them back. After a loss of power see
+    /// [`sync_changes`](Self::sync_changes). A removal is never refused: if the log has no room, it waits in the
+    /// journal; if that cannot be written, a kill leaves the cache empty.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
         self.flights.change(
             keys,
@@ -354,8 +356,8 @@ impl Cache {
 
     /// Visits every entry, expired and negative ones too: its key, its value (`None`: negative), and when it expires,
     /// in seconds since 1970 (0: never). An entry that is put or removed meanwhile may or may not be visited; one that
-    /// moves between RAM and flash may be visited once, twice or not at all. No entry over several blocks is read
-    /// twice. Partitions are visited one after the other: first entries in RAM only, then those on the device, in its
+    /// moves between RAM and flash may be visited once, twice or not at all; a copy in RAM of an entry whose place on
+    /// flash was reused is not visited. No entry over several blocks is read twice. Partitions are visited one after the other: first entries in RAM only, then those on the device, in its
     /// order.
     pub fn scan(&self, io: &mut Io, mut visit: impl FnMut(&[u8], Option<&[u8]>, u32)) {
         let mut scan = Scan::default();
@@ -379,7 +381,8 @@ impl Cache {
         self.partitions.iter().for_each(|partition| partition.next_victim(&mut visit));
     }
 
-    /// Seals what was put so far and waits until it is on the device. DRAM first, what is in RAM stays there.
+    /// Seals what was put so far and waits until it is written to the device, which is not told to sync it: a loss of
+    /// power may take it. DRAM first, what is in RAM stays there.
     ///
     /// # Errors
     /// The device refused entries, of any thread, now or since the last failed flush: they are lost, and so are older
@@ -418,7 +421,8 @@ impl Cache {
     /// cache does the same, but cannot report errors.
     ///
     /// # Errors
-    /// The cache could not be stopped cleanly: it may start empty.
+    /// The cache could not be stopped cleanly: it may start empty. If the device refuses what is in RAM only, that is lost,
+    /// or with a [`memory_folder`](crate::FlashOptions::memory_folder) stays there, as through a kill.
     pub fn close(self) -> Result<(), Error> {
         let Self { codecs, partitions, path, .. } = self;
         // Waits for the thread that trains, while the files are still this cache's.
@@ -484,12 +488,12 @@ impl Builder {
 }
 
 impl Pending {
-    /// An `Io` for this cache only.
+    /// A `Pending` for this cache only.
     pub fn new(cache: &Cache) -> Self {
         Self::with_engine(cache, Engine::Ring)
     }
 
-    /// An `Io` with `engine`, or the next best.
+    /// A `Pending` for this cache only, with `engine`, or the next best.
     pub fn with_engine(cache: &Cache, engine: Engine) -> Self {
         Self::over(cache.partitions[0].shared.flash.as_ref(), engine)
     }

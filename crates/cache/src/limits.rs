@@ -177,7 +177,8 @@ pub const RECORD_COST_BYTES: usize = 10;
 /// Bytes of a segment that are read at once to take entries back from it.
 pub const TAKE_BACK_READ_BYTES_MAX: usize = 1 << 20;
 
-/// How long a cache that is closed waits for a device that takes nothing, before it gives up what is in RAM only.
+/// How long a cache that is closed waits for room to save what is in RAM only, before it says so and waits for the
+/// device to take all that it was given.
 pub const SAVE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Most passes in which a cache that is closed saves all shards' RAM: each may bring back at most [`HOT_PERCENT_MAX`]

@@ -14,7 +14,7 @@ pub(crate) struct Opening<'a> {
     options: &'a Options,
     log_options: granary_log::Options,
     dictionaries: PathBuf,
-    /// The file of dictionaries was not there before.
+    /// The file of dictionaries was not there before, nor was any state that could name it.
     made_dictionaries: bool,
     claims: Claims,
 }
@@ -33,8 +33,10 @@ impl<'a> Opening<'a> {
         if compresses && codec::is_foreign(&dictionaries).map_err(error)? {
             return Err(OpenError::Foreign { path: dictionaries });
         }
-        let (number, made_dictionaries) =
-            codec::file_number(&dictionaries, options.compression).map_err(error)?;
+        let (number, is_made) = codec::file_number(&dictionaries, options.compression).map_err(error)?;
+        // A failed open may have started some of the partitions, whose states name the file by then.
+        let mut states = granary_log::state_files(&log_options.state_path, flash.partitions).into_iter();
+        let made_dictionaries = is_made && states.all(|file| std::fs::symlink_metadata(file).is_err());
         log_options.depends_on = number;
         let claims = options.claims(&log_options)?;
         log_options.shared_memory = claims.shared_memory();

@@ -290,12 +290,23 @@ impl Partition {
             return Ok(());
         }
         self.stop_evictor();
-        if let Some((flash, dram_first)) = self.shared.dram_first() {
-            self.shared.save_memory(flash, dram_first);
+        let dram_first = self.shared.dram_first();
+        let saved =
+            dram_first.map_or(Ok(()), |(flash, dram_first)| self.shared.save_memory(flash, dram_first));
+        let Some(flash) = &self.shared.flash else {
+            self.join();
+            return saved;
+        };
+        if let (Err(error), true) = (&saved, self.shared.arena.is_some()) {
+            // A kill keeps what is in RAM, and a clean stop would not.
+            flash.log.abandon();
+            self.join();
+            let kept = "it stays in the RAM tier's file for the next start, as through a kill";
+            return Err(io::Error::other(format!("{error}; {kept}")));
         }
-        let stopped = self.shared.flash.as_ref().map_or(Ok(()), |flash| self.shared.stop(flash));
+        let stopped = self.shared.stop(flash);
         self.join();
-        stopped
+        stopped.and(saved)
     }
 
     pub fn abandon(mut self) {

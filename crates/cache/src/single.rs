@@ -64,9 +64,10 @@ impl Cache {
         found
     }
 
-    /// Stores a value, which stays until it is replaced, removed or evicted. It is on the device when its write buffer is
-    /// full, or after [`flush`](Self::flush) or [`close`](Self::close): a kill before that loses it, unless there is a
-    /// [`memory_folder`](crate::FlashOptions::memory_folder).
+    /// Stores a value, which stays until it is replaced, removed or evicted. It is written when its write buffer is full,
+    /// or with [`flush`](Self::flush) or [`close`](Self::close): a kill before that loses it, unless there is a
+    /// [`memory_folder`](crate::FlashOptions::memory_folder). With another admission than
+    /// [`Admission::All`](crate::admission::Admission::All) it is in RAM only, until it has to leave or the cache is closed.
     ///
     /// # Errors
     /// The value is not kept, and the key no longer has one.
@@ -90,19 +91,22 @@ impl Cache {
         outcome
     }
 
-    /// Removes a key, for good: no crash brings it back.
+    /// Removes a key, for good: no kill brings it back. After a loss of power see
+    /// [`sync_changes`](Self::sync_changes).
     pub fn remove(&self, key: &[u8]) {
         self.delete_many(&[self.key(key)]);
     }
 
-    /// The number of entries, including expired ones whose places were not reused. Locks each shard in turn.
+    /// The number of entries, including expired ones whose places were not reused. Copies in RAM of entries whose place
+    /// on flash was reused are found, but not counted. Locks each shard in turn.
     pub fn len(&self) -> u64 {
         self.stats().entries
     }
 
-    /// Whether there is no entry.
+    /// Whether there is no entry, not even one that [`len`](Self::len) does not count: no key is found.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        let stats = self.stats();
+        stats.entries == 0 && stats.memory_entries == 0
     }
 
     /// The value of a key, or the result of `make`, which is stored. If many threads want a key at once, one calls

@@ -119,7 +119,8 @@ stats! {
         expired_memory,
         /// Of these, those that were not read since they were put.
         expired_unfetched,
-        /// Entries now: live ones in the index, or in RAM where there is no flash.
+        /// Entries now: live ones in the index, and those in RAM only; not the copies in RAM of entries whose place on
+        /// flash was reused.
         entries,
         /// Entries on flash now, and in write buffers.
         flash_entries,

@@ -290,3 +290,21 @@ fn a_cache_in_ram_alone_has_room_for_more() {
     let (raw, zstd) = (entries(Compression::None), entries(Compression::Zstd));
     assert!(zstd > raw * 5 / 2, "{zstd} entries compressed, {raw} as they come");
 }
+
+/// The file of dictionaries that a failed open makes may be named by the states of partitions that were opened.
+#[test]
+fn an_open_that_fails_costs_no_partition_its_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |compression| Cache::open(options(folder.path(), compression, 0));
+    let cache = open(Compression::None).unwrap();
+    put(&cache, 0);
+    let there = check(&cache, 0);
+    cache.close().unwrap();
+    // A journal that cannot be opened.
+    let journal = folder.path().join("c.partition.1.journal.0");
+    std::fs::remove_file(&journal).unwrap();
+    std::fs::create_dir(&journal).unwrap();
+    open(Compression::Zstd).unwrap_err();
+    std::fs::remove_dir(&journal).unwrap();
+    assert_eq!(check(&open(Compression::Zstd).unwrap(), 0), there);
+}

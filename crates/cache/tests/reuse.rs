@@ -177,3 +177,20 @@ fn whoever_waits_has_a_burst_stored_as_a_whole() {
 fn entries_of<'a>(cache: &Cache, keys: &'a [[u8; 8]], value: &'a [u8]) -> Vec<Entry<'a>> {
     keys.iter().map(|key| Entry { key: cache.key(key), value: Some(value), expires_at: 0 }).collect()
 }
+
+/// A cache whose segments were all reused may have copies in RAM that still answer: it is not empty.
+#[test]
+fn a_cache_that_answers_is_not_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(common::options(folder.path(), 4, 16, 1 << 20)).unwrap();
+    assert!(cache.is_empty());
+    common::put_alone(&cache, 1, 7);
+    for key in 100..110 {
+        common::put_alone(&cache, key, 1);
+        cache.delete_many(&[cache.key(&u64::to_le_bytes(key))]);
+    }
+    assert_eq!((cache.len(), common::get(&cache, 1)), (0, Some(7)), "its place on flash was reused");
+    assert!(!cache.is_empty());
+    cache.delete_many(&[cache.key(&1u64.to_le_bytes())]);
+    assert!(cache.is_empty());
+}

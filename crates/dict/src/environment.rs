@@ -122,7 +122,7 @@ impl WaitLimit {
             Some(own) => Some(own.take()?),
             None => None,
         };
-        Some(WaitPermit { _taken: [Some(self.places.take()?), own], run: self.run })
+        Some(WaitPermit { taken: [Some(self.places.take()?), own], run: self.run })
     }
 
     /// The result of `wait`; `None`: too many are waiting already.
@@ -133,14 +133,19 @@ impl WaitLimit {
 
 /// A place among the threads that wait, for as long as this is held.
 pub(crate) struct WaitPermit {
-    _taken: [Option<TakenPlace>; 2],
+    taken: [Option<TakenPlace>; 2],
     run: fn(&mut dyn FnMut()),
 }
 
 impl WaitPermit {
     /// The place of a thread that serves nothing else: it takes none of the others.
     pub fn of_own_thread() -> WaitPermit {
-        WaitPermit { _taken: [None, None], run: |wait| wait() }
+        WaitPermit { taken: [None, None], run: |wait| wait() }
+    }
+
+    /// Gives the place to others. Later waits take none.
+    pub fn give_back(&mut self) {
+        self.taken = [None, None];
     }
 
     /// The result of `wait`; `None`: it was not called.

@@ -119,9 +119,17 @@ impl QueryMemory {
     pub fn check(&self, more: usize) -> Result<(), DataFusionError> {
         let (Some(options), Some(limit)) = (&self.options, self.limit()) else { return Ok(()) };
         let reserved = self.reserved.load(Ordering::Relaxed) as u64;
-        let allocated = self.allocated.bytes(self.since, ALLOCATED_AGE, options.allocated);
-        let taken = reserved.max(allocated.saturating_sub(self.caches(options)));
-        match taken.saturating_add(more as u64) <= limit {
+        let taken = |age: Duration| {
+            let allocated = self.allocated.bytes(self.since, age, options.allocated);
+            reserved.max(allocated.saturating_sub(self.caches(options)))
+        };
+        let fits = |taken: u64| taken.saturating_add(more as u64) <= limit;
+        if fits(taken(ALLOCATED_AGE)) {
+            return Ok(());
+        }
+        // Rows of a dictionary may have been freed since that was sampled: its bytes are no cache's any more.
+        let taken = taken(Duration::ZERO);
+        match fits(taken) {
             true => Ok(()),
             false => Err(exceeded("total", taken, more, limit)),
         }

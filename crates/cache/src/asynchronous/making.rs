@@ -11,7 +11,8 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
     /// once, one makes it and the others wait; if that one is dropped before it is done, another takes over. The made
     /// value is returned even if it is not kept; it is not kept if the key was put or removed meanwhile. `make` must
     /// not call this for the same key, nor for one whose `make` calls this for it: that is a deadlock. Waiters make no
-    /// progress while the making future is not polled.
+    /// progress while the making future is not polled. If the key cannot be encoded, each task makes the value itself;
+    /// if the value cannot, those that waited make it, one after the other.
     ///
     /// # Errors
     /// What `make` returns. Tasks that waited for it try for themselves, one after the other.

@@ -197,12 +197,12 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> AsyncCache<K, V, C> {
         self.0.typed.insert_many(entries)
     }
 
-    /// Removes a key, for good: no crash brings it back.
+    /// Removes a key, for good: no kill brings it back. After a loss of power see [`Cache::sync_changes`].
     pub fn remove(&self, key: &K) {
         self.0.typed.remove(key);
     }
 
-    /// Removes many keys, for good: no crash brings them back.
+    /// Removes many keys, for good: no kill brings them back. After a loss of power see [`Cache::sync_changes`].
     pub fn remove_many(&self, keys: &[&K]) {
         self.0.typed.remove_many(keys);
     }

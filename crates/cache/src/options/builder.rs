@@ -80,7 +80,7 @@ impl Builder {
         self.set(FlashField::Admission(admission))
     }
 
-    /// A folder on a tmpfs in which the RAM tier outlives a kill of the process.
+    /// A folder on a tmpfs in which the RAM tier outlives a kill of the process; see [`FlashOptions::memory_folder`].
     #[must_use]
     pub fn memory_folder(self, folder: impl Into<PathBuf>) -> Self {
         self.set(FlashField::MemoryFolder(folder.into()))

@@ -11,7 +11,9 @@ use crate::codec::{self, Compression};
 use crate::drive::Helpers;
 use crate::framing::{Records, SharingRule, has_summary};
 use crate::index::{Capacity, Growth};
-use crate::limits::{HASH_BITS, OPENING_BYTES_DEFAULT, OPENING_RECORD_BYTES, PARTITIONS_MAX, SHARDS};
+use crate::limits::{
+    DEFAULT_MEMORY_FOLDER, HASH_BITS, OPENING_BYTES_DEFAULT, OPENING_RECORD_BYTES, PARTITIONS_MAX, SHARDS,
+};
 use crate::memory::Pool;
 use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
@@ -39,8 +41,9 @@ pub enum PowerLoss {
 /// The part of a cache on flash. Sizes are bytes.
 #[derive(Clone, Debug)]
 pub struct FlashOptions {
-    /// `<path>.bin` holds the data, or `path` itself if it is a block device;
-    /// `<path>.state` and `<path>.journal.*` lie beside it.
+    /// `<path>.bin` holds the data, or `path` itself if it is a block device. `<path>.state` and `<path>.journal.*` lie
+    /// beside it, with several partitions `<path>.partition.N.state` and so on, and with compression
+    /// `<path>.dictionaries`.
     pub path: PathBuf,
     /// Where state and journal go instead, for a block device.
     pub state_path: Option<PathBuf>,
@@ -68,8 +71,8 @@ pub struct FlashOptions {
     pub reinsertion: Reinsertion,
     /// Which entries go to flash. If it is changed from [`Admission::All`] to another or back, the cache starts empty.
     pub admission: Admission,
-    /// A folder on a tmpfs: the RAM tier lies there in files, and survives a kill or a panic of the process. `None`: it
-    /// lies in private memory.
+    /// A folder on a tmpfs: the RAM tier lies there in files, and survives a kill or a panic of the process. `None`, or if
+    /// the folder is no tmpfs or lacks room, which the log says once: it lies in private memory, which a kill loses.
     pub memory_folder: Option<PathBuf>,
     /// What the cache holds after a loss of power. If it is changed, the cache starts empty.
     pub power_loss: PowerLoss,
@@ -212,12 +215,17 @@ impl FlashOptions {
     }
 
     /// Makes a cache that is not open start empty when it is opened again, for changes of keys that bypass it
-    /// meanwhile. Returns whether there was one.
+    /// meanwhile. Removes the files of its RAM tier, which a kill left, from `memory_folder` and the default folder.
+    /// Returns whether there was one.
     ///
     /// # Errors
     /// The cache is open, or the operating system refuses.
-    pub fn invalidate(path: &Path) -> Result<bool, OpenError> {
-        granary_log::invalidate_closed(path, PARTITIONS_MAX)
+    pub fn invalidate(path: &Path, memory_folder: Option<&Path>) -> Result<bool, OpenError> {
+        let is_there = granary_log::invalidate_closed(path, PARTITIONS_MAX)?;
+        for folder in memory_folder.into_iter().chain([Path::new(DEFAULT_MEMORY_FOLDER)]) {
+            shared::remove_unlocked(folder, path, 0..PARTITIONS_MAX);
+        }
+        Ok(is_there)
     }
 
     /// Removes the files of a cache with these options. If it is open, it goes on with the unlinked files. A kill

@@ -10,6 +10,7 @@ use crate::partition_state::PartitionState;
 use crate::policy::{Fate, Reinsertion, fate};
 use crate::record::newest_entries;
 use crate::stats::add;
+use granary_log::sync::atomic::Ordering;
 use granary_log::{Consumer, OnWriteError};
 use std::io;
 use std::ops::Range;
@@ -39,6 +40,10 @@ impl Consumer<Records> for PartitionState {
     }
 
     fn on_write_error(&self, segment: &Summary, _: &io::Error) -> OnWriteError {
+        if self.dram_first().is_some_and(|(_, dram_first)| dram_first.retries_writes.load(Ordering::Acquire))
+        {
+            return OnWriteError::Retry;
+        }
         self.note_unindexed();
         let lost = self.forget_segment(segment);
         add(&self.counters.lost, lost);

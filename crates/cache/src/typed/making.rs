@@ -9,10 +9,12 @@ use std::time::Duration;
 impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
     /// The value of a key, or the result of `make`, which is stored. If many threads want a key at once, one calls
     /// `make` and the others wait for it. The made value is returned even if it is not kept; it is not kept if the key
-    /// was put or removed meanwhile. `make` must not call this for the same key: that is a deadlock.
+    /// was put or removed meanwhile. `make` must not call this for the same key, nor for one whose `make` calls this
+    /// for it: that is a deadlock. If the key cannot be encoded, each thread calls its own `make`; if the value cannot,
+    /// those that waited call theirs, one after the other.
     ///
     /// # Errors
-    /// What `make` returns. Threads that waited for it try for themselves.
+    /// What `make` returns. Threads that waited for it try for themselves, one after the other.
     pub fn get_or_insert_with<E>(&self, key: &K, make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
         self.get_or_insert_until(key, || self.expires_at(), make)
     }

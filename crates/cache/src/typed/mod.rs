@@ -74,12 +74,12 @@ impl<K: ?Sized, V, C> TypedCache<K, V, C> {
         &self.cache
     }
 
-    /// How many entries there are, expired ones that were not found out among them.
+    /// How many entries there are, expired ones that were not found out among them; see [`Cache::len`].
     pub fn len(&self) -> u64 {
         self.cache.len()
     }
 
-    /// Whether there is no entry.
+    /// Whether there is no entry: no key is found.
     pub fn is_empty(&self) -> bool {
         self.cache.is_empty()
     }
@@ -94,7 +94,7 @@ impl<K: ?Sized, V, C> TypedCache<K, V, C> {
         self.undecodable.load(Ordering::Relaxed)
     }
 
-    /// Waits until what was put is on the device. DRAM first, what is in RAM stays there.
+    /// Waits until what was put is written to the device; see [`Cache::flush`].
     ///
     /// # Errors
     /// As of [`Cache::flush`](crate::Cache::flush).
@@ -214,13 +214,13 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
         encoded.clear();
     }
 
-    /// Removes a key, for good: no crash brings it back.
+    /// Removes a key, for good: no kill brings it back. After a loss of power see [`Cache::sync_changes`].
     pub fn remove(&self, key: &K) {
         // What cannot be encoded was never put.
         let _ = format::key_bytes::<C, K, _>(key, |bytes| self.cache.remove(bytes));
     }
 
-    /// Removes many keys, for good: no crash brings them back.
+    /// Removes many keys, for good: no kill brings them back. After a loss of power see [`Cache::sync_changes`].
     pub fn remove_many(&self, keys: &[&K]) {
         let encoded = format::keys_to_vecs::<C, K>(keys);
         let keys: Vec<_> = encoded.iter().map(|(_, bytes)| self.cache.key(bytes)).collect();

@@ -4,6 +4,8 @@ use super::format::{Decode, Encode};
 use crate::error::CodecError;
 
 /// The format that keeps bytes as they are, text as UTF-8, and numbers as their bytes, the lowest first.
+///
+/// As keys, numbers are equal if their bytes are: `0.0` and `-0.0` are two keys, and a NaN is found by its own bits.
 #[derive(Clone, Copy, Debug)]
 pub enum Plain {}
 

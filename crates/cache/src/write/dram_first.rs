@@ -14,6 +14,7 @@ use crate::key::Key;
 use crate::limits::{OVERWRITE_CHUNK, PUT_CHUNK};
 use crate::memory::{EntryState, Eviction};
 use crate::partition_state::PartitionState;
+use crate::record::HEADER_SIZE_MAX;
 use crate::shard::Shard;
 use crate::stats::add;
 use granary_log::sync::atomic::Ordering;
@@ -96,7 +97,7 @@ impl PartitionState {
                 let entry = entries[asked.key as usize];
                 if unindexed || shard.index.may_have(&flash.log, entry.key) {
                     over.push(asked.key as usize);
-                } else if !keep_one(&mut shard, entry) {
+                } else if !keep_one(flash, dram_first, &mut shard, entry) {
                     refused(asked.key as usize, Refusal::TooLong);
                 }
             }
@@ -107,7 +108,7 @@ impl PartitionState {
         for chunk in over.chunks(OVERWRITE_CHUNK) {
             let keys: Vec<Key<'_>> = chunk.iter().map(|i| entries[*i].key).collect();
             self.delete_chunk(flash, &keys, |shard, i| {
-                if !keep_one(shard, entries[chunk[i]]) {
+                if !keep_one(flash, dram_first, shard, entries[chunk[i]]) {
                     refused(chunk[i], Refusal::TooLong);
                 }
             });
@@ -160,7 +161,13 @@ impl PartitionState {
     }
 }
 
-/// Keeps an entry; `false`: it is too large.
-fn keep_one(shard: &mut Shard, StoredEntry { key, value, expires_at }: StoredEntry<'_>) -> bool {
+/// Keeps an entry; `false`: it is too large, and older versions in RAM are removed. What could never be written is refused
+/// now rather than lost when it has to leave RAM.
+fn keep_one(flash: &Flash, dram_first: &DramFirst, shard: &mut Shard, entry: StoredEntry<'_>) -> bool {
+    let StoredEntry { key, value, expires_at } = entry;
+    if dram_first.writes && !flash.fits(key.bytes().len(), HEADER_SIZE_MAX + entry.bytes()) {
+        shard.memory.remove(key);
+        return false;
+    }
     shard.memory.insert(key, value, expires_at, EntryState::Dirty, 0)
 }

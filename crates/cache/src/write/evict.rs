@@ -18,7 +18,8 @@ use crate::shard::{Shard, point};
 use crate::shard_index::{LookAlikes, ShardIndex};
 use crate::stats::{Counters, add};
 use granary_log::Writer;
-use granary_log::sync::atomic::{AtomicU64, Ordering};
+use granary_log::sync::atomic::Ordering;
+use std::io;
 use std::time::Instant;
 
 /// Whether the policy is asked about entries that leave RAM.
@@ -162,44 +163,70 @@ impl PartitionState {
         !behind
     }
 
-    /// Writes entries in RAM only to flash, the oldest first, as far as the device takes them: the cache is being
-    /// closed. The oldest segments are reused for it, but no more of them than it fills.
-    pub fn save_memory(&self, flash: &Flash, dram_first: &DramFirst) {
-        if !dram_first.admitter.lock().expect("no panic under the lock").writes() {
-            return;
+    /// Writes entries in RAM only to flash, the oldest first: the cache is being closed. The oldest segments are reused
+    /// for it, but no more of them than it fills.
+    ///
+    /// What the device refuses stays in the write buffers if these outlive the process; else it is lost.
+    ///
+    /// # Errors
+    /// Some of it is not on the device.
+    pub fn save_memory(&self, flash: &Flash, dram_first: &DramFirst) -> io::Result<()> {
+        if !dram_first.writes {
+            return Ok(());
         }
         flash.log.stop_reclaiming_ahead();
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (saved, evicted) = (get(&self.counters.admitted), get(&self.counters.evicted_flash));
+        dram_first.retries_writes.store(self.arena.is_some(), Ordering::Release);
+        let counts = || {
+            let counters = [&self.counters.admitted, &flash.refused_entries, &self.counters.evicted_flash];
+            counters.map(|counter| counter.load(Ordering::Relaxed))
+        };
+        let before = counts();
+        let dirty = || (0..SHARDS).map(|shard| self.lock_shard(shard).memory.dirty()).sum::<usize>();
         // Hot entries of reused segments come back to RAM, also to shards that were saved before.
         for pass in 1..=SAVE_PASSES_MAX {
             dram_first.takes_back.store(pass < SAVE_PASSES_MAX, Ordering::Release);
-            if !(0..SHARDS).all(|shard| self.save_shard(flash, dram_first, shard)) {
-                tracing::warn!("the device takes no writes: what was in RAM only is not saved");
-                break;
-            }
-            if (0..SHARDS).all(|shard| self.lock_shard(shard).memory.dirty() == 0) {
+            let is_done = (0..SHARDS).all(|shard| self.save_shard(flash, dram_first, shard));
+            if !is_done || dirty() == 0 {
                 break;
             }
         }
-        let (saved, evicted) =
-            (get(&self.counters.admitted) - saved, get(&self.counters.evicted_flash) - evicted);
+        // It also fails for what was lost before.
+        let _ = flash.log.flush();
+        let after = counts();
+        let [admitted, refused, evicted] = std::array::from_fn(|i| after[i] - before[i]);
+        let left = dirty();
+        if left > 0 || refused > 0 || flash.log.newest_written() < flash.log.head() {
+            let refusal = flash.log.write_failure().map_or_else(String::new, |error| format!(": {error}"));
+            return Err(io::Error::other(format!(
+                "the device did not take all that was in RAM only{refusal}"
+            )));
+        }
         tracing::info!(
-            saved,
+            saved = admitted,
             evicted,
             "entries that were in RAM only are saved to flash, where others had to go"
         );
+        Ok(())
     }
 
-    /// Saves a shard; `false`: the device took nothing for long.
+    /// Saves a shard; `false`: the device refuses writes, or has no room for what is left.
     fn save_shard(&self, flash: &Flash, dram_first: &DramFirst, shard: usize) -> bool {
         let aim = ShrinkTarget { shard: 0, pool: 0, spare: Spare::Nothing };
-        while !self.evict(flash, dram_first, shard, aim, Ask::Nobody) {
-            if !flash.log.wait_for_room(Instant::now() + SAVE_PATIENCE) {
+        let has_room = || flash.log.wait_for_room(Instant::now() + SAVE_PATIENCE);
+        while flash.log.write_failure().is_none() {
+            if self.evict(flash, dram_first, shard, aim, Ask::Nobody) {
+                return true;
+            }
+            if has_room() {
+                continue;
+            }
+            // The stop waits for the device in any case.
+            tracing::warn!("the device takes nothing: the stop waits for it, to save what is in RAM only");
+            if flash.log.flush().is_err() || !has_room() {
                 return false;
             }
         }
-        true
+        false
     }
 }
 

@@ -133,7 +133,7 @@ impl Dictionary {
         let is_fresh = !known.is_without_times && {
             // From here on no row is cached that was asked for before this look.
             self.forget_requests();
-            store.cache().stats().entries == 0
+            store.cache().is_empty()
         };
         let tail = self.ask_source(|source| source.tail(None))?;
         let is_without_times = tail.next.is_none();
@@ -145,7 +145,7 @@ impl Dictionary {
         let keeps = is_fresh && updates.lag_seconds > 0 && began.elapsed() < FIRST_LOOK;
         if !keeps {
             self.forget_requests();
-            if store.cache().stats().entries > 0 {
+            if !store.cache().is_empty() {
                 self.forget_all()?;
             }
         }

@@ -21,7 +21,8 @@ type Answer = Result<Option<RecordBatch>, DictError>;
 pub(super) struct Answered {
     loader: Arc<Loader>,
     batches: Receiver<Answer>,
-    /// Held for the whole read: it does not end in the middle because others wait.
+    /// A place among those that wait, until the first answer: what has begun does not end because others wait, nor does
+    /// its slow reader take a place.
     place: WaitPermit,
     timeout_ms: u64,
 }
@@ -46,11 +47,15 @@ impl Answered {
     }
 
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, DictError> {
-        if let Ok(answer) = self.batches.try_recv() {
-            return answer;
-        }
-        let patience = Duration::from_millis(self.timeout_ms);
-        receive(&self.loader, &self.place, &self.batches, patience, self.timeout_ms)?
+        let answer = match self.batches.try_recv() {
+            Ok(answer) => answer,
+            Err(_) => {
+                let patience = Duration::from_millis(self.timeout_ms);
+                receive(&self.loader, &self.place, &self.batches, patience, self.timeout_ms)?
+            }
+        };
+        self.place.give_back();
+        answer
     }
 }
 

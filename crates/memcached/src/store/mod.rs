@@ -124,7 +124,9 @@ impl Store {
     pub fn open(options: &Options) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         std::fs::create_dir_all(&options.path).map_err(refused)?;
-        if options.flash_bytes == 0 && FlashOptions::invalidate(&options.flash_path())? {
+        if options.flash_bytes == 0
+            && FlashOptions::invalidate(&options.flash_path(), options.memory_folder.as_deref())?
+        {
             // The items on flash will miss the changes from here on.
             let path = options.path.display();
             tracing::warn!(
@@ -173,10 +175,16 @@ impl Store {
     }
 
     /// Closes the store; the next start finds the items.
+    ///
+    /// # Errors
+    /// The items or their numbers could not be closed cleanly: some or all items may be missing at the next start.
     pub fn close(self) -> io::Result<()> {
         let Store { cache, numbers, .. } = self;
-        drop(cache);
-        numbers.close()
+        let closed = cache.close().map_err(io::Error::from);
+        match (closed, numbers.close()) {
+            (Err(items), Err(numbers)) => Err(io::Error::new(items.kind(), format!("{items}; {numbers}"))),
+            (items, numbers) => items.and(numbers),
+        }
     }
 
     /// Stops like a kill. For tests.
@@ -427,5 +435,59 @@ fn look(outcome: Outcome<'_>, flushed_below: u64) -> Lookup<'_> {
         Some(item) if item.header.created_cas < flushed_below => Lookup::Miss(MissReason::Flushed),
         Some(item) => Lookup::Hit(item),
         None => Lookup::Miss(MissReason::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use granary_cache::{Device, MemoryDevice};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    const FLASH_BYTES: u64 = 64 << 20;
+
+    /// Memory whose syncs may be refused.
+    struct Syncing {
+        bytes: MemoryDevice,
+        refuses: Arc<AtomicBool>,
+    }
+
+    impl Device for Syncing {
+        fn size(&self) -> u64 {
+            self.bytes.size()
+        }
+
+        fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+            self.bytes.read_at(offset, bytes)
+        }
+
+        fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+            self.bytes.write_at(offset, buffers)
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            match self.refuses.load(Ordering::Relaxed) {
+                true => Err(io::Error::from_raw_os_error(5)),
+                false => self.bytes.sync(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_stop_that_fails_is_reported_and_the_numbers_are_written_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = Options::new(folder.path(), 1 << 20, FLASH_BYTES);
+        options.memory_folder = None;
+        for refuses in [false, true] {
+            let is_refused = Arc::new(AtomicBool::new(false));
+            let device = Syncing { bytes: MemoryDevice::new(FLASH_BYTES), refuses: Arc::clone(&is_refused) };
+            let store = Store::open_on(Box::new(device), &options).unwrap();
+            let next = store.numbers.next();
+            is_refused.store(refuses, Ordering::Relaxed);
+            assert_eq!(store.close().is_err(), refuses);
+            let (numbers, _) = CasNumbers::open(options.numbers_path()).unwrap();
+            assert_eq!(numbers.next(), next + 1);
+        }
     }
 }

@@ -34,6 +34,7 @@ impl Catalogue {
         drop(databases);
         self.keep_as(from, definition, to)?;
         self.store.rename(from, to)?;
+        self.origins.forget(&from.database, &from.name);
         let mut databases = self.write();
         if let Some(entry) = databases.get_mut(&from.database).and_then(|entries| entries.remove(&from.name))
         {
@@ -74,6 +75,7 @@ impl Catalogue {
         self.keep_as(one, of_one, other)?;
         self.keep_as(other, of_other, one)?;
         self.store.exchange(one, other)?;
+        [one, other].into_iter().for_each(|name| self.origins.forget(&name.database, &name.name));
         let mut databases = self.write();
         let mut take = |name: &FullName| {
             databases.get_mut(&name.database).and_then(|entries| entries.remove(&name.name))

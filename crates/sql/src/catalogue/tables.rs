@@ -99,7 +99,9 @@ impl Catalogue {
     /// # Errors
     /// `NOT_IMPLEMENTED` for a dictionary that a configuration file describes: the file says what its comment is.
     pub fn comment(&self, database: &str, name: &str, comment: String) -> Result<()> {
-        match self.origins.of(database, name) {
+        // Where the file's dictionary could not be made, another one has its name.
+        let origin = self.origins.of(database, name).filter(|origin| origin.failure.is_none());
+        match origin {
             Some(origin) => Err(Error::not_implemented(format!(
                 "The comment of {database}.{name} is in {}: write <comment> there",
                 origin.path

@@ -8,6 +8,7 @@ use super::partition_memory::PartitionMemory;
 use crate::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX};
 use granary_log::{SharedMemory, is_any_open};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -81,10 +82,24 @@ impl Claims {
         self.shared_memory.iter().for_each(|memory| memory.abandon());
     }
 
-    /// Returns the files once the log is open, and removes those of partitions that the cache does not have.
+    /// Returns the files once the log is open, and removes those of partitions that the cache does not have, and those
+    /// that an earlier start had in the default folder.
     pub fn into_files(self) -> impl Iterator<Item = Option<Arc<PartitionMemory>>> {
         remove_all(&self.folder, &self.state_path, self.shared_memory.len() as u64..PARTITIONS_MAX);
+        let default = Path::new(DEFAULT_MEMORY_FOLDER);
+        if !is_same_folder(&self.folder, default) {
+            remove_all(default, &self.state_path, 0..PARTITIONS_MAX);
+        }
         self.shared_memory.into_iter().map(Some).chain(std::iter::repeat_with(|| None))
+    }
+}
+
+/// Whether two paths lead to one folder; `true`, too, if that cannot be found out.
+fn is_same_folder(a: &Path, b: &Path) -> bool {
+    let number = |path| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    match (number(a), number(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => true,
     }
 }
 

@@ -46,6 +46,19 @@ pub(crate) fn remove_all(folder: &Path, state_path: &Path, partitions: std::ops:
     }
 }
 
+/// Like [`remove_all`] for a cache that is not open: files that a process has locked stay.
+pub(crate) fn remove_unlocked(folder: &Path, state_path: &Path, partitions: std::ops::Range<u64>) {
+    for partition in partitions {
+        let path = path_of(folder, state_path, partition);
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::open(&path, flags, Mode::empty()).map(File::from) else { continue };
+        let is_unlocked = || matches!(lock_file(&file), Ok(Lock::Taken));
+        if file.metadata().is_ok_and(|found| is_ours(&found)) && is_unlocked() {
+            drop(std::fs::remove_file(path));
+        }
+    }
+}
+
 pub(super) fn is_ours(found: &Metadata) -> bool {
     found.is_file() && found.uid() == rustix::process::geteuid().as_raw()
 }

@@ -17,7 +17,7 @@ mod partition_memory;
 
 pub(crate) use arena::{Arena, Extent, FoundChunk};
 pub(crate) use claims::Claims;
-pub(crate) use file::path_of;
+pub(crate) use file::{path_of, remove_unlocked};
 pub(crate) use header::{Layout, WriteBuffers};
 pub(super) use mapping::store_released;
 pub(crate) use partition_memory::PartitionMemory;

@@ -1,0 +1,196 @@
+//! A stop of a DRAM-first cache whose device is slow or refuses writes loses no more than a kill would.
+
+mod common;
+
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
+
+use common::{get_version as get, options};
+use granary_cache::admission::Admission;
+use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
+use granary_cache::{Cache, Device, Entry, Io, MemoryDevice, Options, Outcome};
+use granary_log::device::{Fault, Faults, FaultyDevice};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+const KEYS: u64 = 2000;
+
+/// 64 segments of 64 KiB.
+const FILE_SIZE: u64 = 4 << 20;
+
+/// DRAM first, with RAM for all entries, in files in `memory`.
+fn dram_first(folder: &Path, memory: Option<&Path>) -> Options {
+    let mut options = options(folder, 64, 128, 4 << 20);
+    let flash = options.flash.as_mut().unwrap();
+    flash.admission = Admission::Probability(1.0);
+    flash.memory_folder = memory.map(Path::to_owned);
+    options
+}
+
+fn put(cache: &Cache) {
+    for key in 0..KEYS {
+        let mut value = [0x5A; 400];
+        value[..8].copy_from_slice(&key.to_le_bytes());
+        let key = key.to_le_bytes();
+        let entry = Entry { key: cache.key(&key), value: Some(&value), expires_at: 0 };
+        assert!(cache.put_many(&[entry]).is_empty());
+    }
+}
+
+fn found(cache: &Cache) -> u64 {
+    (0..KEYS).filter(|key| get(cache, *key) == Some(*key)).count() as u64
+}
+
+fn memory_folder() -> Option<tempfile::TempDir> {
+    let folder = tempfile::tempdir_in(DEFAULT_MEMORY_FOLDER).ok();
+    if folder.is_none() {
+        skip::skipped("a folder on tmpfs");
+    }
+    folder
+}
+
+type Faulty = Arc<FaultyDevice<MemoryDevice>>;
+
+fn open(device: &Faulty, options: &Options) -> Cache {
+    Cache::open_on(Box::new(Arc::clone(device)), options.clone()).unwrap()
+}
+
+/// A device, and a cache on it that was stopped while the device refused all writes, or one in so many; then it takes
+/// writes again.
+fn stopped_while_refusing(options: &Options, chance: u32) -> (Faulty, Result<(), granary_cache::Error>) {
+    let device = Arc::new(FaultyDevice::new(MemoryDevice::new(FILE_SIZE), 512, Faults::default()));
+    let cache = open(&device, options);
+    put(&cache);
+    let chances = vec![(Fault::Enospc, chance)];
+    device.set_faults(Faults { chances, ..Faults::default() });
+    let closed = cache.close();
+    assert!(device.struck() > 0);
+    device.set_faults(Faults::default());
+    (device, closed)
+}
+
+#[test]
+fn what_the_device_refuses_stays_where_a_kill_leaves_it() {
+    let (folder, Some(memory)) = (tempfile::tempdir().unwrap(), memory_folder()) else { return };
+    let options = dram_first(folder.path(), Some(memory.path()));
+    let (device, closed) = stopped_while_refusing(&options, 65_536);
+    let error = closed.unwrap_err().to_string();
+    assert!(error.contains("stays in the RAM tier's file"), "{error}");
+    for _ in 0..2 {
+        let cache = open(&device, &options);
+        assert_eq!(found(&cache), KEYS);
+        cache.validate();
+        cache.close().unwrap();
+        assert_eq!(std::fs::read_dir(memory.path()).unwrap().count(), 0, "a clean stop leaves nothing there");
+    }
+}
+
+#[test]
+fn what_the_device_refuses_at_times_is_saved_or_stays() {
+    for chance in [65_536 / 10, 65_536 / 3] {
+        let (folder, Some(memory)) = (tempfile::tempdir().unwrap(), memory_folder()) else { return };
+        let options = dram_first(folder.path(), Some(memory.path()));
+        let (device, closed) = stopped_while_refusing(&options, chance);
+        let is_left = std::fs::read_dir(memory.path()).unwrap().count() > 0;
+        assert_eq!(closed.is_err(), is_left);
+        assert_eq!(found(&open(&device, &options)), KEYS, "of a stop with {closed:?}");
+    }
+}
+
+#[test]
+fn what_is_refused_and_in_private_memory_is_reported_as_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = dram_first(folder.path(), None);
+    let (device, closed) = stopped_while_refusing(&options, 65_536);
+    closed.unwrap_err();
+    assert_eq!(found(&open(&device, &options)), 0);
+}
+
+/// Memory whose writes wait while it is shut.
+struct Gated {
+    memory: MemoryDevice,
+    is_shut: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Device for Gated {
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.memory.read_at(offset, bytes)
+    }
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        drop(self.opened.wait_while(self.is_shut.lock().unwrap(), |is_shut| *is_shut).unwrap());
+        self.memory.write_at(offset, buffers)
+    }
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A device that takes nothing for longer than a stop waits for room, and then goes on, gets all that is in RAM.
+#[test]
+fn a_slow_device_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = memory_folder();
+    let options = dram_first(folder.path(), memory.as_ref().map(|memory| memory.path()));
+    let device = Arc::new(Gated {
+        memory: MemoryDevice::new(FILE_SIZE),
+        is_shut: Mutex::new(false),
+        opened: Condvar::new(),
+    });
+    let open = || Cache::open_on(Box::new(Arc::clone(&device)), options.clone()).unwrap();
+    let cache = open();
+    // Once round the ring: slots have to be emptied from here on, which a flusher that waits does not. What is large goes to
+    // flash at once.
+    for key in 0..150u64 {
+        let key = key.to_le_bytes();
+        let large = [&b"large"[..], &key].concat();
+        assert!(cache.insert(&large, &[7; 40_000]).is_ok());
+        cache.flush().unwrap();
+    }
+    *device.is_shut.lock().unwrap() = true;
+    put(&cache);
+    let gate = Arc::clone(&device);
+    let opens = std::thread::spawn(move || {
+        std::thread::sleep(granary_cache::limits::SAVE_PATIENCE + Duration::from_millis(500));
+        *gate.is_shut.lock().unwrap() = false;
+        gate.opened.notify_all();
+    });
+    cache.close().unwrap();
+    opens.join().unwrap();
+    let cache = open();
+    assert_eq!(found(&cache), KEYS);
+    cache.validate();
+}
+
+/// What no segment or block can hold is refused when it is put, rather than lost at the stop; without writes RAM alone is
+/// the bound.
+#[test]
+fn what_could_never_be_written_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (long_key, long_value) = (vec![b'k'; 600], vec![7; 100_000]);
+    let entries = [(&b"key"[..], &long_value[..]), (&long_key[..], &b"value"[..])];
+    for (admission, is_kept) in [(Admission::Reuse, false), (Admission::None, true)] {
+        let mut options = dram_first(folder.path(), None);
+        options.flash.as_mut().unwrap().admission = admission;
+        let cache = Cache::open(options).unwrap();
+        for (key, value) in entries {
+            let key = cache.key(key);
+            cache.put_many(&[Entry { key, value: Some(b"old"), expires_at: 0 }]);
+            let refused = cache.put_many(&[Entry { key, value: Some(value), expires_at: 0 }]);
+            assert_eq!(refused.is_empty(), is_kept, "{refused:?}");
+            let mut seen = None;
+            cache.get_many(&mut Io::new(), &[key], 1, |_, outcome| {
+                if let Outcome::Hit { value, .. } = outcome {
+                    seen = Some(value.to_vec());
+                }
+            });
+            assert_eq!(seen.as_deref(), is_kept.then_some(value), "older versions are removed");
+        }
+        cache.validate();
+    }
+}
