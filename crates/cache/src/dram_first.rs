@@ -20,9 +20,6 @@ pub(crate) struct DramFirst {
     pub unindexed_until: AtomicU64,
     /// Whether entries that are read often return to RAM when their segment is reused.
     pub takes_back: AtomicBool,
-    /// Whether a segment that the device refuses stays in RAM and is tried again: the cache is being closed, and its RAM
-    /// outlives the process.
-    pub retries_writes: AtomicBool,
     pub requests: Mutex<EvictionRequests>,
     pub requested: Condvar,
     /// The start of the policy's clock.
@@ -55,7 +52,6 @@ impl DramFirst {
             admitter: Mutex::new(admitter),
             unindexed_until: AtomicU64::new(0),
             takes_back: AtomicBool::new(true),
-            retries_writes: AtomicBool::new(false),
             requests: Mutex::default(),
             requested: Condvar::new(),
             opened: Instant::now(),

@@ -383,7 +383,7 @@ impl Memory {
         }
         let at = self.room_for(len);
         let older = self.index_entry(key, at);
-        let counts = older.map(|older| self.reads_at(older));
+        let counts = older.map(|older| self.counts_at(older));
         let (flags, counts) = match (kept, counts) {
             (EntryState::Clean, _) => (0, 0),
             (EntryState::Dirty | EntryState::Returned, None) => (DIRTY, 0),
@@ -523,7 +523,7 @@ impl Memory {
         self.first_sequence + self.chunks.len() as u64
     }
 
-    fn reads_at(&self, at: EntryAt) -> u8 {
+    fn counts_at(&self, at: EntryAt) -> u8 {
         Self::bytes(&self.chunks, self.first_chunk(), at)[COUNTS_AT]
     }
 

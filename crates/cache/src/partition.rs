@@ -114,6 +114,7 @@ impl Partition {
             tombstones: Mutex::default(),
             reinsertion: flash.reinsertion,
             dram_first,
+            retries_writes: AtomicBool::new(false),
             refused_entries: AtomicU64::new(0),
             versions: VersionUses::default(),
             awaits_flusher: AtomicBool::new(false),
@@ -290,23 +291,29 @@ impl Partition {
             return Ok(());
         }
         self.stop_evictor();
-        let dram_first = self.shared.dram_first();
-        let saved =
-            dram_first.map_or(Ok(()), |(flash, dram_first)| self.shared.save_memory(flash, dram_first));
         let Some(flash) = &self.shared.flash else {
             self.join();
-            return saved;
+            return Ok(());
         };
-        if let (Err(error), true) = (&saved, self.shared.arena.is_some()) {
-            // A kill keeps what is in RAM, and a clean stop would not.
-            flash.log.abandon();
-            self.join();
-            let kept = "it stays in the RAM tier's file for the next start, as through a kill";
-            return Err(io::Error::other(format!("{error}; {kept}")));
-        }
-        let stopped = self.shared.stop(flash);
+        flash.retries_writes.store(true, Ordering::Release);
+        let saved = match &flash.dram_first {
+            Some(dram_first) => self.shared.save_memory(flash, dram_first),
+            None => Ok(()),
+        };
+        let stopped = match saved {
+            Ok(()) => self.shared.stop(flash),
+            Err(error) => {
+                // A kill keeps all that is on flash, and what is in a file of the RAM tier.
+                flash.log.abandon();
+                let fate = match self.shared.arena.is_some() {
+                    true => "it stays in the RAM tier's file for the next start, as through a kill",
+                    false => "it is lost, as through a kill",
+                };
+                Err(io::Error::other(format!("{error}; {fate}")))
+            }
+        };
         self.join();
-        stopped.and(saved)
+        stopped
     }
 
     pub fn abandon(mut self) {

@@ -99,13 +99,36 @@ fn what_the_device_refuses_at_times_is_saved_or_stays() {
     }
 }
 
+/// What was on flash before is there, whether the device refuses all or one write in three.
 #[test]
 fn what_is_refused_and_in_private_memory_is_reported_as_lost() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = dram_first(folder.path(), None);
-    let (device, closed) = stopped_while_refusing(&options, 65_536);
-    closed.unwrap_err();
-    assert_eq!(found(&open(&device, &options)), 0);
+    for (admission, chance) in [
+        (Admission::Probability(1.0), 65_536),
+        (Admission::Probability(1.0), 65_536 / 3),
+        (Admission::All, 65_536),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = dram_first(folder.path(), None);
+        options.flash.as_mut().unwrap().admission = admission.clone();
+        let device = Arc::new(FaultyDevice::new(MemoryDevice::new(FILE_SIZE), 512, Faults::default()));
+        let cache = open(&device, &options);
+        // What is large goes to flash at once.
+        let large = |key: u64| [&b"large"[..], &key.to_le_bytes()].concat();
+        for key in 0..30 {
+            assert!(cache.insert(&large(key), &[7; 40_000]).is_ok());
+        }
+        cache.flush().unwrap();
+        put(&cache);
+        let chances = vec![(Fault::Enospc, chance)];
+        device.set_faults(Faults { chances, ..Faults::default() });
+        let closed = cache.close();
+        device.set_faults(Faults::default());
+        let cache = open(&device, &options);
+        let there = (0..30).filter(|key| cache.get(&large(*key)).is_some()).count();
+        assert_eq!(there, 30, "{admission:?}, {chance}: {closed:?}");
+        assert!(closed.is_err() || found(&cache) == KEYS, "{admission:?}, {chance}");
+        cache.validate();
+    }
 }
 
 /// Memory whose writes wait while it is shut.

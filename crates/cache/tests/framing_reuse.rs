@@ -123,7 +123,7 @@ impl Consumer<Records> for Told<'_> {
     }
 }
 
-/// [`Log::keeps`](granary_log::Log::keeps) holds until the consumer is told to forget the segment.
+/// [`Log::may_index`](granary_log::Log::may_index) holds until the consumer is told to forget the segment.
 #[test]
 fn a_place_is_kept_until_it_is_forgotten() {
     for (segments, blocks) in [(1, 1), (1, 16), (2, 1), (5, 16), (64, 1), (80, 16)] {

@@ -203,7 +203,7 @@ impl<F: Framing> Log<F> {
         &*self.device
     }
 
-    /// NewestKnown sequence number opened so far.
+    /// Newest sequence number opened so far.
     pub fn head(&self) -> u64 {
         self.progress.head.load(Ordering::Acquire)
     }
@@ -213,7 +213,7 @@ impl<F: Framing> Log<F> {
         (self.head() - self.slots.forgotten()).min(self.geometry.segments())
     }
 
-    /// NewestKnown sequence number that was written, as all before it were.
+    /// Newest sequence number that was written, as all before it were.
     pub fn newest_written(&self) -> u64 {
         self.progress.newest_written.load(Ordering::Acquire)
     }

@@ -8,21 +8,21 @@ use std::sync::Arc;
 pub(super) enum Slab {
     Own(Box<[u8]>),
     /// In the file, without an entry in its directory.
-    PartitionState(Extent),
+    Shared(Extent),
 }
 
 impl Slab {
     /// A slab of at least `bytes` bytes, in private memory if the file has no room.
     pub fn new(arena: Option<&Arc<Arena>>, bytes: usize) -> Self {
         match arena.and_then(|arena| arena.take(bytes)) {
-            Some(extent) => Self::PartitionState(extent),
+            Some(extent) => Self::Shared(extent),
             None => Self::Own(vec![0; bytes].into()),
         }
     }
 
     /// Gives the memory back.
     pub fn release(self) {
-        if let Self::PartitionState(extent) = self {
+        if let Self::Shared(extent) = self {
             let arena = Arc::clone(extent.arena());
             arena.give_back(extent);
         }
@@ -35,7 +35,7 @@ impl Deref for Slab {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Own(bytes) => bytes,
-            Self::PartitionState(extent) => extent,
+            Self::Shared(extent) => extent,
         }
     }
 }
@@ -44,7 +44,7 @@ impl DerefMut for Slab {
     fn deref_mut(&mut self) -> &mut [u8] {
         match self {
             Self::Own(bytes) => bytes,
-            Self::PartitionState(extent) => extent,
+            Self::Shared(extent) => extent,
         }
     }
 }

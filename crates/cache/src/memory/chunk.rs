@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 enum Bytes {
     Own(Box<[u8]>),
-    PartitionState(Extent),
+    Shared(Extent),
 }
 
 /// A chunk. In a shared one an entry is valid once [`append`](Self::append) has written it completely.
@@ -26,7 +26,7 @@ impl Deref for Chunk {
     fn deref(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Own(bytes) => &bytes[..self.len],
-            Bytes::PartitionState(extent) => &extent[..self.len],
+            Bytes::Shared(extent) => &extent[..self.len],
         }
     }
 }
@@ -37,25 +37,25 @@ impl Chunk {
         let Some(extent) = arena.and_then(|arena| arena.take(bytes)) else {
             return Self { bytes: Bytes::Own(vec![0; bytes].into()), len: 0 };
         };
-        let mut chunk = Self { bytes: Bytes::PartitionState(extent), len: 0 };
+        let mut chunk = Self { bytes: Bytes::Shared(extent), len: 0 };
         chunk.reuse(shard, sequence);
         chunk
     }
 
     /// A chunk of the last process, whose first `len` bytes are valid.
     pub fn found(extent: Extent, len: usize) -> Self {
-        Self { bytes: Bytes::PartitionState(extent), len }
+        Self { bytes: Bytes::Shared(extent), len }
     }
 
     /// Whether the chunk lies in the arena.
     pub fn is_shared(&self) -> bool {
-        matches!(self.bytes, Bytes::PartitionState(_))
+        matches!(self.bytes, Bytes::Shared(_))
     }
 
     pub fn capacity(&self) -> usize {
         match &self.bytes {
             Bytes::Own(bytes) => bytes.len(),
-            Bytes::PartitionState(extent) => extent.len(),
+            Bytes::Shared(extent) => extent.len(),
         }
     }
 
@@ -63,13 +63,13 @@ impl Chunk {
     fn all(&mut self) -> &mut [u8] {
         match &mut self.bytes {
             Bytes::Own(bytes) => bytes,
-            Bytes::PartitionState(extent) => extent,
+            Bytes::Shared(extent) => extent,
         }
     }
 
     /// Reuses an empty chunk under another number.
     pub fn reuse(&mut self, shard: usize, sequence: u64) {
-        if let Bytes::PartitionState(extent) = &self.bytes {
+        if let Bytes::Shared(extent) = &self.bytes {
             extent.arena().slot(extent).begin(shard, sequence, extent.units());
         }
         self.len = 0;
@@ -77,14 +77,14 @@ impl Chunk {
 
     /// Gives the chunk another number in the order of the shard's chunks.
     pub fn renumber(&mut self, shard: usize, sequence: u64) {
-        if let Bytes::PartitionState(extent) = &self.bytes {
+        if let Bytes::Shared(extent) = &self.bytes {
             extent.arena().slot(extent).renumber(shard, sequence);
         }
     }
 
     /// Removes all entries: no recovery finds them. The chunk keeps its memory.
     pub fn empty(&mut self) {
-        if let Bytes::PartitionState(extent) = &self.bytes {
+        if let Bytes::Shared(extent) = &self.bytes {
             extent.arena().slot(extent).end();
         }
         self.len = 0;
@@ -92,7 +92,7 @@ impl Chunk {
 
     /// Ends the chunk and gives its memory back.
     pub fn release(self) {
-        if let Bytes::PartitionState(extent) = self.bytes {
+        if let Bytes::Shared(extent) = self.bytes {
             let arena = Arc::clone(extent.arena());
             arena.give_back(extent);
         }
@@ -103,7 +103,7 @@ impl Chunk {
         let StoredEntry { key, value, .. } = *entry;
         let sum = match &self.bytes {
             Bytes::Own(_) => 0,
-            Bytes::PartitionState(extent) => entry::checksum(entry, extent.arena().checksum_seed()),
+            Bytes::Shared(extent) => entry::checksum(entry, extent.arena().checksum_seed()),
         };
         let head = entry::head(key.hash(), flags, counts, sum);
         let mut at = self.len;
@@ -113,7 +113,7 @@ impl Chunk {
             at += part.len();
         }
         self.len = at;
-        if let Bytes::PartitionState(extent) = &mut self.bytes {
+        if let Bytes::Shared(extent) = &mut self.bytes {
             // From here on the entry is valid: it was written completely before.
             extent.arena().slot(extent).commit(at as u32, extent.units());
             extent.arena().before_store();
@@ -133,7 +133,7 @@ impl Chunk {
     /// everything written before.
     #[inline]
     pub fn set_flags(&mut self, at: usize, flags: u8) {
-        if let Bytes::PartitionState(extent) = &self.bytes {
+        if let Bytes::Shared(extent) = &self.bytes {
             extent.arena().before_store();
         }
         store_released(&mut self.all()[at + FLAGS_AT], flags);
@@ -142,7 +142,7 @@ impl Chunk {
     /// Drops the entries from `len` on.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
-        if let Bytes::PartitionState(extent) = &self.bytes {
+        if let Bytes::Shared(extent) = &self.bytes {
             extent.arena().slot(extent).commit(self.len as u32, extent.units());
         }
     }

@@ -40,8 +40,7 @@ impl Consumer<Records> for PartitionState {
     }
 
     fn on_write_error(&self, segment: &Summary, _: &io::Error) -> OnWriteError {
-        if self.dram_first().is_some_and(|(_, dram_first)| dram_first.retries_writes.load(Ordering::Acquire))
-        {
+        if self.flash.as_ref().is_some_and(|flash| flash.retries_writes.load(Ordering::Acquire)) {
             return OnWriteError::Retry;
         }
         self.note_unindexed();

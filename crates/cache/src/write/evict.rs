@@ -166,7 +166,7 @@ impl PartitionState {
     /// Writes entries in RAM only to flash, the oldest first: the cache is being closed. The oldest segments are reused
     /// for it, but no more of them than it fills.
     ///
-    /// What the device refuses stays in the write buffers if these outlive the process; else it is lost.
+    /// What the device refuses stays in the write buffers, which may outlive the process.
     ///
     /// # Errors
     /// Some of it is not on the device.
@@ -175,7 +175,6 @@ impl PartitionState {
             return Ok(());
         }
         flash.log.stop_reclaiming_ahead();
-        dram_first.retries_writes.store(self.arena.is_some(), Ordering::Release);
         let counts = || {
             let counters = [&self.counters.admitted, &flash.refused_entries, &self.counters.evicted_flash];
             counters.map(|counter| counter.load(Ordering::Relaxed))

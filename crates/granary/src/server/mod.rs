@@ -211,12 +211,13 @@ fn carry_out(plan: Plan) -> Result<(), Box<dyn Error>> {
             log_volumes(&volumes, &places);
         }
     })?;
-    memcached.map_or(Ok(()), granary_memcached::Server::stop)?;
+    let stopped = memcached.map_or(Ok(()), granary_memcached::Server::stop);
     // Requests in progress are answered before volumes are closed.
     drop(nbd);
     #[cfg(feature = "ublk")]
     drop(block_devices);
     volumes::close(volumes)?;
+    stopped?;
     drop(lock);
     tracing::info!("Granary has stopped");
     Ok(())

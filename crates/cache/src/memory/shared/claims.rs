@@ -2,7 +2,7 @@
 //! they are valid.
 
 use super::abandoned::remove_abandoned;
-use super::file::{Claim, remove_all};
+use super::file::{Claim, remove_all, remove_unlocked};
 use super::header::Layout;
 use super::partition_memory::PartitionMemory;
 use crate::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX};
@@ -88,7 +88,7 @@ impl Claims {
         remove_all(&self.folder, &self.state_path, self.shared_memory.len() as u64..PARTITIONS_MAX);
         let default = Path::new(DEFAULT_MEMORY_FOLDER);
         if !is_same_folder(&self.folder, default) {
-            remove_all(default, &self.state_path, 0..PARTITIONS_MAX);
+            remove_unlocked(default, &self.state_path, 0..PARTITIONS_MAX);
         }
         self.shared_memory.into_iter().map(Some).chain(std::iter::repeat_with(|| None))
     }

@@ -53,7 +53,9 @@ pub(crate) fn remove_unlocked(folder: &Path, state_path: &Path, partitions: std:
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = rustix::fs::open(&path, flags, Mode::empty()).map(File::from) else { continue };
         let is_unlocked = || matches!(lock_file(&file), Ok(Lock::Taken));
-        if file.metadata().is_ok_and(|found| is_ours(&found)) && is_unlocked() {
+        // The one that had it locked may have removed it, and another one made the next.
+        let is_named = || file.metadata().is_ok_and(|found| found.nlink() > 0);
+        if file.metadata().is_ok_and(|found| is_ours(&found)) && is_unlocked() && is_named() {
             drop(std::fs::remove_file(path));
         }
     }
