@@ -42,6 +42,7 @@ fn keys() {
     mutations::smoke(&corpus("keys"), 20_000, fuzzing::keys);
 }
 
+#[cfg(feature = "full-load")]
 #[test]
 fn regexp() {
     each("regexp", |text| assert!(fuzzing::regexp(text), "{text}"));
