@@ -58,7 +58,15 @@ pub fn read_as(expr: &mut Expr, target: &ClickHouseType) -> bool {
             true
         }
         (exact, expr) if is_exact(exact) => match number(expr) {
-            Some(digits) if is_of_digits(&digits) || matches!(exact, ClickHouseType::DateTime64 { .. }) => {
+            // As a text, a small number would be a date.
+            Some(digits)
+                if matches!(exact, ClickHouseType::DateTime64 { .. }) && !digits.contains(['e', 'E']) =>
+            {
+                let seconds = call("CAST", vec![string(&digits), string("Decimal(38, 9)")]);
+                *expr = call("CAST", vec![seconds, string(&exact.to_string())]);
+                true
+            }
+            Some(digits) if is_of_digits(&digits) => {
                 *expr = call("CAST", vec![string(&digits), string(&exact.to_string())]);
                 true
             }

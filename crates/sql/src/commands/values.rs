@@ -99,10 +99,11 @@ fn read<'a>(values: impl Iterator<Item = &'a mut Expr>, data_type: &DataType) ->
     }
 }
 
-/// Whether the items of an array, or of arrays in it, are numbers that a literal may not hold exactly.
+/// Whether the items of an array, or of arrays in it, are numbers that a literal may not hold exactly, and a text does.
 fn is_of_exact(data_type: &DataType) -> bool {
     match data_type.inner() {
         DataType::Array(item) => is_of_exact(item),
+        DataType::DateTime64 { .. } => false,
         other => is_exact(other) || matches!(other, DataType::Decimal { .. }),
     }
 }
