@@ -127,7 +127,7 @@ fn while_waiting(waiting: &WaitLimit, count: usize, then: &mut dyn FnMut()) {
 }
 
 #[test]
-fn a_read_that_has_begun_has_its_place_to_wait_and_another_one_does_not_begin() {
+fn a_read_that_has_begun_goes_on_where_all_places_are_taken_and_another_one_does_not_begin() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, _) = manual_environment(folder.path());
     let begun = Arc::new(AtomicUsize::new(0));
@@ -139,12 +139,12 @@ fn a_read_that_has_begun_has_its_place_to_wait_and_another_one_does_not_begin() 
         Dictionary::open_with_source(definition(&sql("DIRECT()")), &environment, factory).unwrap();
     let mut read = dictionary.resident().unwrap();
     assert_eq!(read.next().unwrap().unwrap().num_rows(), 1);
-    while_waiting(&environment.waiting, LOOKUPS_WAITING_MAX - 1, &mut || {
+    while_waiting(&environment.waiting, LOOKUPS_WAITING_MAX, &mut || {
         assert_eq!(dictionary.resident().map(drop).unwrap_err().code(), 159);
         assert_eq!(read.by_ref().map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 4);
     });
     assert_eq!(begun.load(SeqCst), 1);
-    assert_eq!(all_rows(&dictionary).unwrap().num_rows(), 5, "the place is given back");
+    assert_eq!(all_rows(&dictionary).unwrap().num_rows(), 5, "places are given back");
 }
 
 #[test]

@@ -88,7 +88,10 @@ fn of(data_type: DataType) -> Field {
 }
 
 /// Functions whose result in ClickHouse is not NULL for a NULL argument.
-const TAKE_NO_NULL: &[&str] = &["arrayPushBack", "arrayPushFront", "arraySlice", "countEqual", "indexOf"];
+const TAKE_NO_NULL: &[&str] = &["arrayPushBack", "arrayPushFront", "countEqual", "indexOf"];
+
+/// A function whose result is NULL for NULL in the first place alone.
+const TAKES_NO_NULL_BEHIND: &str = "arraySlice";
 
 /// A function that handles NULL itself.
 const TAKES_NULL: &str = "ifNotFinite";
@@ -141,7 +144,12 @@ impl ScalarUDFImpl for ValueFunction {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let (name, given) = (self.name(), args.arg_fields);
         check_count(name, given.len(), self.function.arguments.clone())?;
-        if TAKE_NO_NULL.contains(&name) && given.iter().any(|field| field.data_type().is_null()) {
+        let wants_values = match name {
+            TAKES_NO_NULL_BEHIND => given.get(1..).unwrap_or_default(),
+            _ if TAKE_NO_NULL.contains(&name) => given,
+            _ => &[],
+        };
+        if wants_values.iter().any(|field| field.data_type().is_null()) {
             return Err(Error::illegal_type(format!("Function {name} does not take NULL here")).into());
         }
         let known = given.iter().find(|field| !field.data_type().is_null());
