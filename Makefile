@@ -34,7 +34,7 @@ test: ## All tests, with the servers they need
 lint: ## rustfmt, and clippy with warnings denied, also of what a program may be built without (needs libclang)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(RELEASE) --workspace --all-targets --features granary/ublk,$(CACHE_FEATURES) -- -D warnings
-	$(CARGO) clippy $(RELEASE) -p granary-dict --no-default-features --all-targets -- -D warnings
+	$(CARGO) clippy $(RELEASE) -p granary-dict --no-default-features --lib --test features -- -D warnings
 
 deny: ## Licences, banned and duplicate crates, where they come from
 	command -v cargo-deny >/dev/null || $(CARGO) install --locked cargo-deny

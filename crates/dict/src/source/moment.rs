@@ -24,7 +24,10 @@ pub(super) struct Moment {
 
 impl Moment {
     /// The moment of milliseconds since 1970.
-    #[cfg_attr(not(feature = "mongodb"), expect(dead_code, reason = "MongoDB alone has such times"))]
+    #[cfg_attr(
+        not(any(test, feature = "mongodb")),
+        expect(dead_code, reason = "MongoDB alone has such times")
+    )]
     pub fn of_milliseconds(milliseconds: i64) -> Moment {
         let at = milliseconds.div_euclid(1000);
         let [second, nanosecond] = [at.rem_euclid(DAY as i64), milliseconds.rem_euclid(1000) * 1_000_000];
@@ -74,7 +77,7 @@ pub(super) fn number(text: &str) -> Option<f64> {
 }
 
 /// How many units are a second, if a number is a time since 1970 in seconds, milliseconds or microseconds.
-#[cfg_attr(not(feature = "mongodb"), expect(dead_code, reason = "SQLite does it in SQL"))]
+#[cfg_attr(not(any(test, feature = "mongodb")), expect(dead_code, reason = "SQLite does it in SQL"))]
 pub(super) fn unix_units(number: f64) -> Option<i64> {
     let [first, end] = UNIX_SECONDS;
     UNIX_UNITS.into_iter().find(|units| ((first * units) as f64..(end * units) as f64).contains(&number))
