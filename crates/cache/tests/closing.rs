@@ -2,17 +2,19 @@
 
 mod common;
 
+#[path = "../../log/tests/common/gated.rs"]
+mod gated;
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
 
 use common::{get_version as get, options};
+use gated::GatedDevice;
 use granary_cache::admission::Admission;
 use granary_cache::limits::DEFAULT_MEMORY_FOLDER;
-use granary_cache::{Cache, Device, Entry, Io, MemoryDevice, Options, Outcome};
+use granary_cache::{Cache, Entry, Io, MemoryDevice, Options, Outcome};
 use granary_log::device::{Fault, Faults, FaultyDevice};
-use std::io;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 const KEYS: u64 = 2000;
@@ -99,7 +101,7 @@ fn what_the_device_refuses_at_times_is_saved_or_stays() {
     }
 }
 
-/// What was on flash before is there, whether the device refuses all or one write in three.
+/// A stop that the device refuses keeps the entries that were on flash before, whether all writes fail or one in three.
 #[test]
 fn what_is_refused_and_in_private_memory_is_reported_as_lost() {
     for (admission, chance) in [
@@ -131,41 +133,14 @@ fn what_is_refused_and_in_private_memory_is_reported_as_lost() {
     }
 }
 
-/// Memory whose writes wait while it is shut.
-struct Gated {
-    memory: MemoryDevice,
-    is_shut: Mutex<bool>,
-    opened: Condvar,
-}
-
-impl Device for Gated {
-    fn size(&self) -> u64 {
-        self.memory.size()
-    }
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.memory.read_at(offset, bytes)
-    }
-    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
-        drop(self.opened.wait_while(self.is_shut.lock().unwrap(), |is_shut| *is_shut).unwrap());
-        self.memory.write_at(offset, buffers)
-    }
-    fn sync(&self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// A device that takes nothing for longer than a stop waits for room, and then goes on, gets all that is in RAM.
 #[test]
 fn a_slow_device_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let memory = memory_folder();
     let options = dram_first(folder.path(), memory.as_ref().map(|memory| memory.path()));
-    let device = Arc::new(Gated {
-        memory: MemoryDevice::new(FILE_SIZE),
-        is_shut: Mutex::new(false),
-        opened: Condvar::new(),
-    });
-    let open = || Cache::open_on(Box::new(Arc::clone(&device)), options.clone()).unwrap();
+    let device = GatedDevice::new(FILE_SIZE);
+    let open = || Cache::open_on(Box::new(device.clone()), options.clone()).unwrap();
     let cache = open();
     // Once round the ring: slots have to be emptied from here on, which a flusher that waits does not. What is large goes to
     // flash at once.
@@ -175,13 +150,12 @@ fn a_slow_device_is_waited_for() {
         assert!(cache.insert(&large, &[7; 40_000]).is_ok());
         cache.flush().unwrap();
     }
-    *device.is_shut.lock().unwrap() = true;
+    device.set_open(false);
     put(&cache);
-    let gate = Arc::clone(&device);
+    let gate = device.clone();
     let opens = std::thread::spawn(move || {
         std::thread::sleep(granary_cache::limits::SAVE_PATIENCE + Duration::from_millis(500));
-        *gate.is_shut.lock().unwrap() = false;
-        gate.opened.notify_all();
+        gate.set_open(true);
     });
     cache.close().unwrap();
     opens.join().unwrap();

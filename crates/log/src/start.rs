@@ -114,7 +114,7 @@ fn warn_of_lost_content(state: &StateFile, options: &Options, read: LastShutdown
     tracing::warn!("{} starts empty: {why}", options.path.display());
 }
 
-/// What is served again.
+/// The segments of an earlier start that are served again, and where writing goes on.
 struct Content<F: Framing> {
     recovered: Recovered<F>,
     /// The newest sequence number.

@@ -1,7 +1,7 @@
 //! Cleaning of a volume that is full: where all is flushed all the time and processes are killed, and where few blocks
 //! have most of the writes.
 
-#[path = "common/gated.rs"]
+#[path = "../../log/tests/common/gated.rs"]
 mod gated;
 #[path = "common/wait.rs"]
 mod wait;

@@ -1,7 +1,7 @@
 //! A device that takes nothing for a while: the queue fills up to its bound, and changes with short patience get an
 //! error.
 
-#[path = "common/gated.rs"]
+#[path = "../../log/tests/common/gated.rs"]
 mod gated;
 
 use gated::GatedDevice;

@@ -176,7 +176,7 @@ impl PartitionState {
         }
         flash.log.stop_reclaiming_ahead();
         let counts = || {
-            let counters = [&self.counters.admitted, &flash.refused_entries, &self.counters.evicted_flash];
+            let counters = [&self.counters.admitted, &self.counters.evicted_flash];
             counters.map(|counter| counter.load(Ordering::Relaxed))
         };
         let before = counts();
@@ -192,9 +192,8 @@ impl PartitionState {
         // It also fails for what was lost before.
         let _ = flash.log.flush();
         let after = counts();
-        let [admitted, refused, evicted] = std::array::from_fn(|i| after[i] - before[i]);
-        let left = dirty();
-        if left > 0 || refused > 0 || flash.log.newest_written() < flash.log.head() {
+        let [admitted, evicted] = std::array::from_fn(|i| after[i] - before[i]);
+        if dirty() > 0 || flash.log.newest_written() < flash.log.head() {
             let refusal = flash.log.write_failure().map_or_else(String::new, |error| format!(": {error}"));
             return Err(io::Error::other(format!(
                 "the device did not take all that was in RAM only{refusal}"

@@ -21,7 +21,7 @@ struct Lookups<'a> {
     values: &'a [u8],
 }
 
-/// What is known of a session before its input is read.
+/// A session's number, and how far it has come, taken before its input is read.
 struct Asker {
     /// The session's own number.
     number: usize,

@@ -29,7 +29,7 @@ impl Listener {
     /// The sockets that systemd opened for this process (`LISTEN_FDS`, `LISTEN_PID`), if any.
     ///
     /// # Errors
-    /// One of them is no listening stream socket, such as the connection that `Accept=yes` passes on.
+    /// A descriptor is not a listening stream socket: with `Accept=yes`, systemd passes an accepted connection instead.
     pub fn activated() -> Result<Vec<Self>, ServerError> {
         // Without LISTEN_PID the descriptors may be anything, even what this process opened itself.
         if !is_activated() {

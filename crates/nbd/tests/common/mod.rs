@@ -4,7 +4,7 @@
 
 pub mod bytes;
 pub mod fuse;
-#[path = "../../../volume/tests/common/gated.rs"]
+#[path = "../../../log/tests/common/gated.rs"]
 pub mod gated;
 #[path = "../../../log/tests/common/golden.rs"]
 pub mod golden;

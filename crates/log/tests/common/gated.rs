@@ -1,6 +1,6 @@
 //! A device whose writes wait while it is shut.
 
-use granary_volume::device::{Device, MemoryDevice};
+use granary_log::device::{Device, MemoryDevice};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
