@@ -61,8 +61,7 @@ pub fn is_bounded(field: &Field) -> bool {
 
 /// Whether a field holds integers of more than 64 bits, which are decimals in Arrow.
 pub fn is_wide(field: &Field) -> bool {
-    use ClickHouseType::{Int128, Int256, UInt128};
-    declared(field).is_some_and(|declared| matches!(declared.inner(), Int128 | UInt128 | Int256))
+    declared(field).is_some_and(|declared| declared.inner().is_wide())
 }
 
 /// Whether a field holds IPv4 addresses, which are numbers in Arrow.

@@ -1,9 +1,10 @@
 //! How far the changes of a source are known (UPDATE_FIELD), beside a cache that is warm at the next start: changes in
 //! the meantime are found then.
 
-use granary_cache::sync_folder;
+use granary_cache::{UnpublishedFile, sync_folder};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 
 /// The file. Changes before a watermark are synced before it is saved, so that it holds after any kind of end.
@@ -29,11 +30,9 @@ impl WatermarkFile {
     pub fn save(&self, watermark: Option<&str>) {
         let Some(watermark) = watermark else { return self.remove() };
         let saved = json!({ "fingerprint": self.fingerprint.to_string(), "mark": watermark });
-        let unfinished = self.unfinished();
-        let written = fs::write(&unfinished, saved.to_string())
-            .and_then(|()| fs::File::open(&unfinished)?.sync_all())
-            .and_then(|()| fs::rename(&unfinished, &self.path))
-            .and_then(|()| sync_folder(&self.path));
+        let write = |file: &mut fs::File| file.write_all(saved.to_string().as_bytes());
+        let written = UnpublishedFile::write(self.unfinished(), 0o666, write)
+            .and_then(|written| written.publish_as(&self.path));
         if written.is_err() {
             self.remove();
         }

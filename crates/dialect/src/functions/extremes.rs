@@ -8,7 +8,7 @@ use datafusion::arrow::buffer::BooleanBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::cmp::{gt, lt};
 use datafusion::arrow::compute::kernels::zip::zip;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
@@ -16,12 +16,12 @@ use datafusion::logical_expr::{
 use granary_dict::DataType as ClickHouseType;
 
 use super::arguments::{self, check_count};
-use super::convert::between_times;
+use super::convert::{between_times, check_range};
 use super::numbers::{rows, shaped};
 use super::supertype::{is_plain, supertype, type_of};
 use super::values::nans;
 use crate::error::Error;
-use crate::types::{is_bounded, type_name};
+use crate::types::type_name;
 
 /// Which value is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -139,23 +139,10 @@ impl ScalarUDFImpl for Extremes {
             });
             best = zip(&BooleanArray::from(stays.collect::<Vec<bool>>()), &best, &next)?;
         }
-        check_time(&args.return_field, &best)?;
-        shaped(best, &args.args)
-    }
-}
-
-/// Refuses what no DateTime can be, of a date beside times: ClickHouse makes another one of it.
-fn check_time(field: &Field, chosen: &ArrayRef) -> Result<()> {
-    if !matches!(field.data_type(), DataType::Timestamp(TimeUnit::Second, _)) || !is_bounded(field) {
-        return Ok(());
-    }
-    let seconds = cast(chosen, &DataType::Int64)?;
-    let mut seconds = seconds.as_primitive::<Int64Type>().iter().flatten();
-    match seconds.all(|seconds| (0..=i64::from(u32::MAX)).contains(&seconds)) {
-        true => Ok(()),
-        false => {
-            let what = format!("A date is beyond what {} can be", type_name(field));
-            Err(Error::argument_out_of_bound(what).into())
+        let date = args.arg_fields.iter().find(|field| field.data_type() == &DataType::Date32);
+        if let (Some(date), DataType::Timestamp(..)) = (date, common) {
+            check_range(date, &best, common)?;
         }
+        shaped(best, &args.args)
     }
 }

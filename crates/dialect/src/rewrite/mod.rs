@@ -55,7 +55,7 @@ pub use relations::{FileTable, secret_name};
 pub use scope::Scope;
 pub use syntax::{CONSTANT_SUFFIX, call, string};
 pub use times::{WITH_TIMES, name_behind_wildcards};
-pub use written::{array_text, is_exact, number, read_as};
+pub use written::{array_text, number, read_as};
 
 /// Parts of a statement beside its query.
 #[derive(Debug, Default)]
@@ -159,13 +159,9 @@ impl VisitorMut for Rewriter<'_> {
         {
             return ControlFlow::Break(error);
         }
-        if let (SetExpr::Select(select), Some(order_by)) = (query.body.as_ref(), &query.order_by)
-            && let Err(error) = using::check_order(select, order_by)
-        {
-            return ControlFlow::Break(error);
-        }
         if let (SetExpr::Select(select), Some(order_by)) = (query.body.as_ref(), &mut query.order_by)
-            && let Err(error) = windows::derive_beside(select, order_by)
+            && let Err(error) =
+                using::check_order(select, order_by).and_then(|()| windows::derive_beside(select, order_by))
         {
             return ControlFlow::Break(error);
         }

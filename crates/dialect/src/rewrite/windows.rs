@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
     WindowFrameBound, WindowSpec, WindowType,
 };
 
-use super::literals;
+use super::{flow, literals};
 use crate::error::{Error, Result};
 
 /// Completes the windows of a SELECT that are derived from its named ones, as in `OVER (w ORDER BY x)`. DataFusion
@@ -26,7 +26,7 @@ pub fn derive(select: &mut Select) -> Result<()> {
 /// Completes the windows of expressions beside a SELECT, those of ORDER BY, from the named ones of it.
 ///
 /// # Errors
-/// Those of [`derive`].
+/// The errors of [`derive`].
 pub fn derive_beside(select: &Select, part: &mut impl VisitMut) -> Result<()> {
     derive_in(part, &named(select)?)
 }
@@ -74,9 +74,8 @@ impl VisitorMut for Deriving<'_> {
         if self.depth == 0
             && let Expr::Function(function) = expr
             && let Some(WindowType::WindowSpec(window)) = &mut function.over
-            && let Err(error) = complete(window, self.known)
         {
-            return ControlFlow::Break(error);
+            return flow(complete(window, self.known));
         }
         ControlFlow::Continue(())
     }

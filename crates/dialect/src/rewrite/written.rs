@@ -34,12 +34,6 @@ pub fn make_cast(expr: &mut Expr) {
     }
 }
 
-/// Whether a literal may not hold a number of the type exactly, which holds more than a Float64.
-pub fn is_exact(data_type: &ClickHouseType) -> bool {
-    use ClickHouseType::{DateTime64, Int128, Int256, UInt128};
-    matches!(data_type, Int128 | UInt128 | Int256 | DateTime64 { .. })
-}
-
 fn is_of_digits(text: &str) -> bool {
     text.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -57,21 +51,20 @@ pub fn read_as(expr: &mut Expr, target: &ClickHouseType) -> bool {
             *expr = call("CAST", vec![value, string(&data_type.to_string())]);
             true
         }
-        (exact, expr) if is_exact(exact) => match number(expr) {
-            // As a text, a small number would be a date.
-            Some(digits)
-                if matches!(exact, ClickHouseType::DateTime64 { .. }) && !digits.contains(['e', 'E']) =>
-            {
-                let seconds = call("CAST", vec![string(&digits), string("Decimal(38, 9)")]);
-                *expr = call("CAST", vec![seconds, string(&exact.to_string())]);
-                true
-            }
-            Some(digits) if is_of_digits(&digits) => {
-                *expr = call("CAST", vec![string(&digits), string(&exact.to_string())]);
-                true
-            }
-            _ => false,
-        },
+        // As a text, a small number would be a date.
+        (time @ ClickHouseType::DateTime64 { .. }, expr) => {
+            let Some(digits) = number(expr).filter(|digits| !digits.contains(['e', 'E'])) else {
+                return false;
+            };
+            let seconds = call("CAST", vec![string(&digits), string("Decimal(38, 9)")]);
+            *expr = call("CAST", vec![seconds, string(&time.to_string())]);
+            true
+        }
+        (wide, expr) if wide.is_wide() => {
+            let Some(digits) = number(expr).filter(|digits| is_of_digits(digits)) else { return false };
+            *expr = call("CAST", vec![string(&digits), string(&wide.to_string())]);
+            true
+        }
         (ClickHouseType::Array(item), Expr::Array(array)) => {
             array.elem.iter_mut().fold(false, |any, each| read_as(each, item) | any)
         }

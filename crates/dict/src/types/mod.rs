@@ -248,12 +248,12 @@ impl DataType {
     }
 
     /// Whether it is an integer of more than 64 bits.
-    pub(crate) fn is_wide(&self) -> bool {
+    pub fn is_wide(&self) -> bool {
         matches!(self, DataType::Int128 | DataType::UInt128 | DataType::Int256)
     }
 
     /// Whether a number of this type has digits that a float does not keep.
-    pub(crate) fn is_exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         self.contains(|plain| plain.is_wide() || matches!(plain, DataType::Decimal { .. }))
     }
 

@@ -25,7 +25,7 @@ pub struct Runner<'a> {
     pub stop: &'a Stop,
     pub format: Option<Format>,
     pub timing: Timing,
-    /// Nobody reads the output any more.
+    /// Whether the reader of the output has closed its end.
     pub is_closed: Cell<bool>,
 }
 

@@ -17,7 +17,7 @@ use super::{Arguments, memcached, nbd};
 /// With less, no query can be answered.
 const QUERY_MEMORY_MIN: u64 = 4 << 20;
 
-/// What is to be served, and from where.
+/// The services to start, with the options and the folder of each.
 pub struct Plan {
     /// Granary's folder.
     pub path: PathBuf,

@@ -6,14 +6,13 @@
 mod notes;
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use granary_dialect::statement::{parse_collection, split};
 use granary_dialect::{Error, FullName, Result};
-use granary_dict::{Collection, Definition, parse_create};
+use granary_dict::{Collection, Definition, UnpublishedFile, parse_create};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::folder_lock::FolderLock;
@@ -108,7 +107,7 @@ impl StatementFolder {
     /// Writes a dictionary's statement.
     pub fn put(&self, database: &str, dictionary: &str, sql: &str) -> Result<()> {
         self.create_database(database)?;
-        put(&self.folder(database), &self.path(database, dictionary), sql)
+        put(&self.path(database, dictionary), sql)
     }
 
     /// Moves a statement in one step: a kill leaves it in one of the two places.
@@ -159,7 +158,7 @@ impl StatementFolder {
 
     /// Writes the statement of a named collection.
     pub fn put_collection(&self, name: &str, sql: &str) -> Result<()> {
-        put(&self.collections, &self.collection_path(name), sql)
+        put(&self.collection_path(name), sql)
     }
 
     /// Forgets a named collection, if there is one.
@@ -253,22 +252,11 @@ fn check_length(file_name: &str, noun: impl Fn() -> String) -> Result<()> {
 }
 
 /// Writes a statement, which may contain a password, in one step.
-fn put(folder: &Path, path: &Path, sql: &str) -> Result<()> {
-    let unfinished = beside(path, UNFINISHED);
-    let write = || -> std::io::Result<()> {
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-        file.write_all(sql.as_bytes())?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&unfinished, path)?;
-        File::open(folder)?.sync_all()
-    };
-    write().map_err(|e| {
-        // The partly written file is useless.
-        let _ = fs::remove_file(&unfinished);
-        failed("write", path, &e)
-    })
+fn put(path: &Path, sql: &str) -> Result<()> {
+    let write = |file: &mut File| writeln!(file, "{sql}");
+    UnpublishedFile::write(beside(path, UNFINISHED), 0o600, write)
+        .and_then(|written| written.publish_as(path))
+        .map_err(|e| failed("write", path, &e))
 }
 
 /// Syncs the folders of these files, so that their names survive a power loss.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use datafusion::arrow::datatypes::Field;
 use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, visit_expressions};
-use granary_dialect::rewrite::{array_text, call, exact, is_exact, number, read_as, string};
+use granary_dialect::rewrite::{array_text, call, exact, number, read_as, string};
 use granary_dialect::statement::parse_expression;
 use granary_dialect::types::CLICKHOUSE_TYPE;
 use granary_dialect::{Error, Result};
@@ -45,7 +45,7 @@ pub fn agree(statement: &mut Statement, table: &LocalTable, columns: Option<&[St
                 *value = default_of(name, default)?;
             }
         }
-        if data_type.as_ref().is_some_and(is_wide) {
+        if data_type.as_ref().is_some_and(|data_type| data_type.inner().is_wide()) {
             values.rows.iter_mut().filter_map(|row| row.get_mut(place)).for_each(exact);
         }
         let is_there = |wanted| values.rows.iter().any(|row| row.get(place).map(kind) == Some(wanted));
@@ -81,8 +81,9 @@ fn read<'a>(values: impl Iterator<Item = &'a mut Expr>, data_type: &DataType) ->
             }
             false
         }
-        wide if is_exact(wide) => false,
-        DataType::Array(_) if is_of_exact(data_type) => values.fold(false, |any, value| {
+        DataType::DateTime64 { .. } => false,
+        wide if wide.is_wide() => false,
+        DataType::Array(_) if data_type.is_exact() => values.fold(false, |any, value| {
             match array_text(value).filter(|text| has_decimals(data_type) || !text.contains(['.', 'e', 'E']))
             {
                 Some(text) => *value = string(&text),
@@ -96,15 +97,6 @@ fn read<'a>(values: impl Iterator<Item = &'a mut Expr>, data_type: &DataType) ->
             false
         }
         _ => values.fold(false, |any, value| read_as(value, data_type) | any),
-    }
-}
-
-/// Whether the items of an array, or of arrays in it, are numbers that a literal may not hold exactly, and a text does.
-fn is_of_exact(data_type: &DataType) -> bool {
-    match data_type.inner() {
-        DataType::Array(item) => is_of_exact(item),
-        DataType::DateTime64 { .. } => false,
-        other => is_exact(other) || matches!(other, DataType::Decimal { .. }),
     }
 }
 
@@ -134,10 +126,6 @@ fn default_of(column: &str, default: Option<&str>) -> Result<Expr> {
             "The DEFAULT of column {column} looks at other columns: leave the column out of the INSERT, or give it a value"
         ))),
     }
-}
-
-fn is_wide(data_type: &DataType) -> bool {
-    matches!(data_type.inner(), DataType::Int128 | DataType::UInt128 | DataType::Int256)
 }
 
 fn is_time(data_type: &DataType) -> bool {

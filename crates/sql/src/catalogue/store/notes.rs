@@ -45,7 +45,7 @@ impl StatementFolder {
     /// Writes a note.
     pub fn note(&self, FullName { database, name }: &FullName, step: Step, sql: &str) -> Result<()> {
         self.create_database(database)?;
-        put(&self.folder(database), &beside(&self.path(database, name), step.suffix()), sql)
+        put(&beside(&self.path(database, name), step.suffix()), sql)
     }
 
     /// Makes a dictionary's statement a note, in one step: it is dropped.
