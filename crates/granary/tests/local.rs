@@ -308,12 +308,17 @@ fn a_folder_has_one_process() {
     assert_eq!(answer(run(&["--path", path, "-q", "SELECT 1"])), "1\n");
 }
 
+/// Sends a signal by name.
+fn send(signal: &str, child: &Child) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status().unwrap();
+    assert!(sent.success());
+}
+
 /// Sends a signal by name, and returns the output and the exit status.
 fn stopped_by(signal: &str, mut child: Child) -> (String, Option<i32>) {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let ready = lines.next().unwrap().unwrap();
-    let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {}", child.id())]).status().unwrap();
-    assert!(sent.success());
+    send(signal, &child);
     (ready, child.wait().unwrap().code())
 }
 
@@ -323,18 +328,34 @@ fn signals_leave_no_temporary_folder_and_close_dictionaries() {
     let log = temporary.path().join("log");
     let long = "SELECT sum(number) FROM numbers(100000000000000)";
     let fill = "SELECT countIf(dictGet('names', 'name', number) != 'none') FROM numbers(2000)";
-    let start = |arguments: &[&str], statements: &str| {
-        granary(&[&["--allow-executable"], arguments, &["-q", statements]].concat())
+    // Whoever runs the tests may have SIGHUP ignored, which programs inherit.
+    let start_with = |hangup: &str, arguments: &[&str], statements: &str| {
+        Command::new("env")
+            .args([hangup, env!("CARGO_BIN_EXE_granary"), "local", "--allow-executable"])
+            .args(arguments)
+            .args(["-q", statements])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .env("TMPDIR", temporary.path())
             .spawn()
             .unwrap()
     };
+    let start =
+        |arguments: &[&str], statements: &str| start_with("--default-signal=HUP", arguments, statements);
     let statements = format!("{}; {fill}; {long}", odd_names("names", SSD, &log));
     for (signal, status) in [("TERM", 143), ("INT", 130), ("HUP", 129)] {
         assert_eq!(stopped_by(signal, start(&[], &statements)), ("1000".to_owned(), Some(status)));
     }
+    // As under `nohup`.
+    let mut ignoring = start_with("--ignore-signal=HUP", &[], &statements);
+    let mut lines = BufReader::new(ignoring.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "1000");
+    send("HUP", &ignoring);
+    let state = std::fs::read_to_string(format!("/proc/{}/status", ignoring.id())).unwrap();
+    let ignored = state.lines().find_map(|line| line.strip_prefix("SigIgn:\t")).unwrap();
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & 1, 1, "{state}");
+    send("TERM", &ignoring);
+    assert_eq!(ignoring.wait().unwrap().code(), Some(143));
     // Also while it waits for statements.
     let mut idle = granary(&[]);
     let mut idle =
