@@ -231,6 +231,50 @@ fn what_was_got_while_the_clock_was_ahead_is_asked_for_again() {
     assert_eq!(fake.requests(), 3);
 }
 
+/// Entries that never end tell nothing of their age.
+#[test]
+fn what_never_ended_is_asked_for_again_under_another_lifetime() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, _) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let [forever, finite] =
+        ["LIFETIME(0)", "LIFETIME(100)"].map(|text| ssd("").replace("LIFETIME(MIN 100 MAX 200)", text));
+    let dictionary = fake.open(&forever, &environment);
+    get(&dictionary, [1, 10]);
+    drop(dictionary);
+    fake.version.store(1, SeqCst);
+    let dictionary = fake.open(&finite, &environment);
+    assert_eq!(all_rows(&dictionary).unwrap().num_rows(), 0);
+    assert_eq!(get(&dictionary, [1, 10]), (vec![11, 77], vec![true, false]));
+    assert_eq!((fake.requests(), fake.keys()), (2, 4));
+    drop(dictionary);
+    // A lifetime that has an end keeps it.
+    let dictionary = fake.open(&forever, &environment);
+    get(&dictionary, [1, 10]);
+    assert_eq!((fake.requests(), all_rows(&dictionary).unwrap().num_rows()), (2, 1));
+}
+
+#[test]
+fn a_lifetime_begins_with_the_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let dictionary = fake.open(&sql("CACHE(SIZE_IN_CELLS 100)", "LIFETIME(MIN 100 MAX 100)"), &environment);
+    fake.close_gate();
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| get(&dictionary, [1]));
+        fake.await_waiting(1);
+        clock.fetch_add(60, SeqCst);
+        fake.open_gate();
+        assert_eq!(asking.join().unwrap().0, [10]);
+    });
+    fake.version.store(1, SeqCst);
+    clock.fetch_add(40, SeqCst);
+    assert_eq!(get(&dictionary, [1]).0, [10]);
+    clock.fetch_add(1, SeqCst);
+    assert_eq!(get(&dictionary, [1]).0, [11]);
+}
+
 #[test]
 fn a_failing_source_fails_what_cannot_be_answered_and_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -149,6 +149,37 @@ fn fetches_just_the_keys_asked_for() {
 }
 
 #[test]
+fn integers_may_be_texts() {
+    let folder = tempfile::tempdir().unwrap();
+    database(folder.path());
+    let connection = rusqlite::Connection::open(folder.path().join("user_files/users.db")).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE hashes (id TEXT, other TEXT, v INTEGER);
+             INSERT INTO hashes VALUES ('5', '1', 1), ('18446744073709551615', '2', 2)",
+        )
+        .unwrap();
+    let keys = u64s([5, 6, u64::MAX, u64::MAX - 1]);
+    let simple =
+        open(folder.path(), "id UInt64, v Int32", "id", "TABLE 'hashes'", "CACHE(SIZE_IN_CELLS 100)");
+    let answer = simple.get(&[0], &keys).unwrap();
+    assert_eq!(answer.columns[0].as_primitive::<Int32Type>().values(), &[1, 0, 2, 0]);
+    let layout = "COMPLEX_KEY_CACHE(SIZE_IN_CELLS 100)";
+    for first in ["UInt64", "Nullable(UInt64)"] {
+        let columns = format!("id {first}, other Int128, v Int32");
+        let complex = open(folder.path(), &columns, "id, other", "TABLE 'hashes'", layout);
+        let first = DataType::parse(first).unwrap();
+        for (id, other, v) in
+            [("5", "1", 1), ("18446744073709551615", "2", 2), ("18446744073709551614", "2", 0)]
+        {
+            let key = [of_text(&first, id), of_text(&DataType::Int128, other)];
+            let answer = complex.get(&[0], &key).unwrap();
+            assert_eq!(answer.columns[0].as_primitive::<Int32Type>().values(), &[v], "{id}");
+        }
+    }
+}
+
+#[test]
 fn composite_and_nullable_keys() {
     let folder = tempfile::tempdir().unwrap();
     database(folder.path());

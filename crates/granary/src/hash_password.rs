@@ -1,15 +1,13 @@
 //! `granary hash-password`.
 
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 /// Reads a password from standard input and prints its hash, for `password_hash` in the configuration.
 pub fn run() -> ExitCode {
-    if io::stdin().is_terminal() {
-        complain!("Password (it is shown while you type):");
-    }
     let mut line = String::new();
-    if let Err(error) = io::stdin().read_line(&mut line) {
+    if let Err(error) = read_unseen(&mut line) {
         complain!("cannot read the password: {error}");
         return ExitCode::FAILURE;
     }
@@ -28,4 +26,21 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Reads a line; a terminal does not show it.
+fn read_unseen(line: &mut String) -> io::Result<usize> {
+    let input = io::stdin();
+    if !input.is_terminal() {
+        return input.read_line(line);
+    }
+    let shown = tcgetattr(&input)?;
+    let mut unseen = shown.clone();
+    unseen.local_modes.remove(LocalModes::ECHO);
+    unseen.local_modes.insert(LocalModes::ECHONL);
+    complain!("Password:");
+    tcsetattr(&input, OptionalActions::Now, &unseen)?;
+    let read = input.read_line(line);
+    tcsetattr(&input, OptionalActions::Now, &shown)?;
+    read
 }

@@ -35,7 +35,7 @@ enum Command {
     /// Run SQL over files and cache dictionaries, as `clickhouse local` does
     #[command(after_long_help = local::EXAMPLES)]
     Local(local::Arguments),
-    /// Serve dictionaries over HTTP: to a ClickHouse as their source, to people as SQL
+    /// Serve dictionaries and SQL over HTTP, also to a ClickHouse as its source; memcached; volumes over NBD
     #[command(after_long_help = server::EXAMPLES)]
     Server(Box<server::Arguments>),
     /// Read a password and print its hash, for the configuration of the server

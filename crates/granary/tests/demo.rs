@@ -122,3 +122,29 @@ fn what_it_says_to_try_next_works() {
     assert_eq!(answers[1], "400\n", "one event in a hundred is of an unknown user");
     assert!(answers[2].contains("SSDCache"), "{}", answers[2]);
 }
+
+#[test]
+fn files_of_others_are_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, refused) = (folder.path().join("data"), "has files that are not of a demo");
+    let run = || {
+        let arguments = ["demo", "--users", "100", "--events", "1000", "--path", path.to_str().unwrap()];
+        Command::new(env!("CARGO_BIN_EXE_granary")).args(arguments).output().unwrap()
+    };
+    let database = path.join("user_files/users.db");
+    std::fs::create_dir_all(database.parent().unwrap()).unwrap();
+    std::fs::write(&database, "mine").unwrap();
+    let output = run();
+    assert!(
+        !output.status.success() && String::from_utf8_lossy(&output.stderr).contains(refused),
+        "{output:?}"
+    );
+    assert_eq!(std::fs::read(&database).unwrap(), b"mine");
+    // In a demo's folder, too.
+    std::fs::remove_dir_all(&path).unwrap();
+    assert!(run().status.success());
+    std::fs::write(&database, "mine").unwrap();
+    let output = run();
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read(&database).unwrap(), b"mine");
+}

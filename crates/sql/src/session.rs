@@ -380,7 +380,7 @@ impl Session {
     /// # Errors
     /// The errors of [`add_dictionaries`](Self::add_dictionaries).
     pub fn add_failed_dictionaries(&self, path: &Path) -> Result<Vec<Error>> {
-        self.add_dictionaries_where(path, |described| self.catalogue().has_failed(described))
+        self.add_dictionaries_where(path, |described| self.catalogue().has_failed(described, path))
     }
 
     fn add_dictionaries_where(
@@ -394,6 +394,7 @@ impl Session {
             Ok(parse_xml_each(&xml)?)
         };
         let found = read().map_err(|error: Error| error.at(path))?;
+        self.catalogue().note_described(&found, path);
         let wanted = found.into_iter().filter(is_wanted);
         let made = wanted.map(|described| self.catalogue().configure(described, path));
         Ok(made.filter_map(|outcome| outcome.err().map(|error| error.at(path))).collect())

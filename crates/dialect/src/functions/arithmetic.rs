@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
+use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, TimeUnit, UInt64Type};
 use datafusion::common::{DataFusionError, Result};
@@ -237,7 +238,8 @@ impl ScalarUDFImpl for Arithmetic {
                         left.zip(&right, rows, |l, r| division.result(l, r))
                     }
                 };
-                from_bits(in_range(values, &args.return_field).into(), nulls, to)
+                let values = in_range(values, nulls.as_ref(), &args.return_field)?;
+                from_bits(values.into(), nulls, to)
                     .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {to}")))?
             }
             _ if matches!(to, DataType::Decimal128(..) | DataType::Decimal256(..)) => decimals::computed(
@@ -266,15 +268,30 @@ fn check_counts(args: &ScalarFunctionArgs, rows: usize) -> Result<()> {
     Ok(())
 }
 
+/// The days since 1970 of the years 1 to 9999.
+const PRINTED_DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
+
 /// Wraps days to a Date's 16 bits, and seconds to a DateTime's 32.
-fn in_range(mut values: Vec<u64>, field: &Field) -> Vec<u64> {
+///
+/// # Errors
+/// A Date32 would be of a year without four digits.
+fn in_range(mut values: Vec<u64>, nulls: Option<&NullBuffer>, field: &Field) -> Result<Vec<u64>> {
     let bits = match field.data_type() {
         DataType::Date32 if is_bounded(field) => u64::from(u16::MAX),
         DataType::Timestamp(..) if is_bounded(field) => u64::from(u32::MAX),
-        _ => return values,
+        DataType::Date32 => {
+            let is_beyond = |(i, days): (usize, &u64)| {
+                nulls.is_none_or(|nulls| nulls.is_valid(i)) && !PRINTED_DAYS.contains(&(*days as i64))
+            };
+            if values.iter().enumerate().any(is_beyond) {
+                return Err(Error::argument_out_of_bound("A number of days leads beyond Date32").into());
+            }
+            return Ok(values);
+        }
+        _ => return Ok(values),
     };
     values.iter_mut().for_each(|value| *value &= bits);
-    values
+    Ok(values)
 }
 
 fn is_signed(field: &Field) -> bool {

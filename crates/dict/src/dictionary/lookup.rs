@@ -36,7 +36,7 @@ impl Dictionary {
         let now = loader.clock.now();
         let freshness = Freshness {
             now,
-            latest: loader.latest_expiry(now),
+            latest: loader.latest_end(now),
             expired: update.expired,
             strict_max_seconds: update
                 .strict_max_lifetime_seconds

@@ -30,7 +30,7 @@ pub(crate) struct Batch<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Freshness {
     pub now: u64,
-    /// The latest time at which an entry got now may expire (`Loader::latest_expiry`).
+    /// The latest time at which the lifetime of an entry got now may end (`Loader::latest_end`).
     pub latest: u64,
     pub expired: Expired,
     /// For how long an expired entry may be shown.

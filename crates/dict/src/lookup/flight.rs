@@ -53,6 +53,9 @@ pub(crate) struct Loaded {
     pub bytes: Vec<u8>,
     /// Where each slot's row is in `bytes`; `None`: the source does not have the key.
     pub rows: Vec<Option<(usize, usize)>>,
+    /// When the first request that was answered began, in Unix seconds: no row is older. The lifetimes of the rows begin
+    /// then.
+    pub asked_at: u64,
     /// Slots for which it is unknown whether the source has the key, and why.
     pub failures: Vec<(Range<usize>, DictError)>,
 }

@@ -2,6 +2,7 @@
 
 use super::batch::Freshness;
 use super::counters::Counters;
+use super::load::end_of_lifetime;
 use crate::config::Expired;
 use crate::row::Decoder;
 use granary_cache::Outcome;
@@ -40,7 +41,7 @@ impl<'a> CacheHits<'a> {
     pub fn take(&mut self, row: u32, outcome: Outcome<'_>, freshness: Freshness) {
         match outcome {
             Outcome::Hit { expires_at, .. } | Outcome::Negative { expires_at }
-                if u64::from(expires_at) > freshness.latest =>
+                if end_of_lifetime(expires_at) > freshness.latest =>
             {
                 self.expired += 1;
                 self.missing.push(row);

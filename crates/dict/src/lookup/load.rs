@@ -379,12 +379,12 @@ impl Loader {
     /// Writes rows and absences to the cache, each with a lifetime of its own.
     fn keep(&self, flight: &Flight, loaded: &Loaded) {
         let Some(store) = self.storage.store() else { return };
-        let now = self.clock.now();
         let known = |slot: &u32| loaded.failures.is_empty() || loaded.failure(*slot).is_none();
         let slots: Vec<u32> = (0..flight.keys.len() as u32).filter(known).collect();
         let entry = |&slot: &u32| {
             let key = flight.keys.get(slot as usize);
-            Entry { key: store.cache().key(key), value: loaded.row(slot), expires_at: self.expiry(now, key) }
+            let expires_at = self.expiry(loaded.asked_at, key);
+            Entry { key: store.cache().key(key), value: loaded.row(slot), expires_at }
         };
         let entries: Vec<Entry<'_>> = slots.iter().map(entry).collect();
         if flight.renews() {
@@ -421,19 +421,24 @@ impl Loader {
         true
     }
 
-    /// Unix seconds; 0: never.
-    fn expiry(&self, now: u64, key: &[u8]) -> u32 {
+    /// When an entry that was got at `time` expires, in Unix seconds; 0: never.
+    fn expiry(&self, time: u64, key: &[u8]) -> u32 {
         if self.lifetime == Lifetime::FOREVER {
             return 0;
         }
-        let end = now.saturating_add(self.lifetime_of(key));
+        let end = time.saturating_add(self.lifetime_of(key));
         u32::try_from(end).unwrap_or(u32::MAX).max(1)
     }
 
-    /// The latest time at which an entry got at `now` may expire, in Unix seconds. An entry that expires later was got
-    /// while the clock was ahead, and its age is unknown.
-    pub fn latest_expiry(&self, now: u64) -> u64 {
-        now.saturating_add(self.lifetime.max_seconds).saturating_add(CLOCK_STEP_SECONDS)
+    /// The latest time at which the lifetime of an entry got at `now` may end. The age of an entry whose lifetime ends
+    /// later is unknown: it was got while the clock was ahead, or under another LIFETIME.
+    pub fn latest_end(&self, now: u64) -> u64 {
+        match self.lifetime {
+            Lifetime::FOREVER => u64::MAX,
+            Lifetime { max_seconds, .. } => {
+                now.saturating_add(max_seconds).saturating_add(CLOCK_STEP_SECONDS)
+            }
+        }
     }
 
     /// When an entry with this expiry was got, in Unix seconds; `None`: unknown, because it never expires.
@@ -448,6 +453,12 @@ impl Loader {
         let Lifetime { min_seconds, max_seconds } = self.lifetime;
         min_seconds + XxHash3_64::oneshot_with_seed(LIFETIME_SEED, key) % (max_seconds - min_seconds + 1)
     }
+}
+
+/// When the lifetime of an entry ends, in Unix seconds; `u64::MAX`: never.
+#[inline]
+pub(crate) fn end_of_lifetime(expires_at: u32) -> u64 {
+    if expires_at == 0 { u64::MAX } else { expires_at.into() }
 }
 
 /// A row that the source answered.

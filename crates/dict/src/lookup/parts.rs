@@ -62,9 +62,12 @@ impl Loader {
             parts.requests += 1;
             let slice = |array: &ArrayRef| array.slice(part.start, part.len());
             let keys: Vec<ArrayRef> = flight.arrays.iter().map(slice).collect();
+            let asked_at = self.clock.now();
             match self.ask_for_keys(source, |source| source.load(&keys)) {
                 Ok(batches) => {
-                    parts.has_answer = true;
+                    if !std::mem::replace(&mut parts.has_answer, true) {
+                        loaded.asked_at = asked_at;
+                    }
                     self.count_rows(&batches);
                     self.encode(&flight.keys, part.start, &batches, &mut loaded)?;
                 }

@@ -3,7 +3,7 @@
 use super::{Columns, time_type};
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::lookup::Loader;
+use crate::lookup::{Loader, end_of_lifetime};
 use crate::row::{Column, Decoder, KeyFormat};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::{sort_to_indices, take};
@@ -30,7 +30,7 @@ impl Cached {
         let Some(store) = loader.storage.store() else { return Ok(None) };
         let now = loader.clock.now();
         // As for a lookup.
-        let fresh = now..=loader.latest_expiry(now);
+        let fresh = now..=loader.latest_end(now);
         let all: Vec<usize> = (0..loader.row_format.data_types().len()).collect();
         let mut keys: Vec<Column> = loader.key_format.data_types().iter().map(Column::new).collect();
         let mut rows = Decoder::new(&loader.row_format, &all, 0);
@@ -42,7 +42,7 @@ impl Cached {
         {
             let more = store.scan_on(scan, |key, value, expires_at| {
                 let Some(value) = value else { return };
-                if expires_at != 0 && !fresh.contains(&u64::from(expires_at)) {
+                if !fresh.contains(&end_of_lifetime(expires_at)) {
                     return;
                 }
                 if !loader.key_format.is_whole(key) || rows.push(value).is_err() {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use granary_lab::Skewed;
@@ -25,8 +25,7 @@ const BATCH: u64 = 65_536;
 
 /// Makes the file, unless there is one with these numbers of users and events.
 pub fn make(path: &Path, users: u64, events: u64) -> Result<Made> {
-    // The parameters that it was made from are written beside it.
-    let note = path.with_extension("made-from");
+    let note = note(path);
     let made_from = format!("{users} users, {events} events, exponent {EXPONENT}, seed {SEED}\n");
     if path.exists() && std::fs::read_to_string(&note).is_ok_and(|text| text == made_from) {
         return Ok(Made::Before);
@@ -36,6 +35,11 @@ pub fn make(path: &Path, users: u64, events: u64) -> Result<Made> {
     std::fs::rename(&unfinished, path).map_err(at(path))?;
     std::fs::write(&note, made_from).map_err(at(&note))?;
     Ok(Made::Now)
+}
+
+/// The file beside the events that says which parameters they were made from; empty as long as they are not made.
+pub fn note(path: &Path) -> PathBuf {
+    path.with_extension("made-from")
 }
 
 fn write(path: &Path, users: u64, events: u64) -> Result<()> {

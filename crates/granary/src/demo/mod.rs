@@ -13,7 +13,7 @@ use granary_sql::format::Format;
 use indicatif::{HumanBytes, HumanCount};
 
 use crate::client::Client;
-use crate::failure::{Result, at};
+use crate::failure::{Failure, Result, at};
 use pass::Pass;
 
 /// Arguments of `granary demo`.
@@ -72,16 +72,17 @@ LIMIT 12",
 /// Makes the missing files, looks all events up three times, and prints the results.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let folder = arguments.path.join(USER_FILES);
-    std::fs::create_dir_all(&folder).map_err(at(&folder))?;
     let database = folder.join(DATABASE);
     let events = folder.join(EVENTS);
+    claim(&arguments.path, &events)?;
+    // Locks the folder before anything in it is changed.
+    let client = Client::open(&arguments.path, false)?;
     let made = users::make(&database, arguments.users)?;
     say_made(made, arguments.users, "users", &database);
     let made = events::make(&events, arguments.users, arguments.events)?;
     say_made(made, arguments.events, "events", &events);
 
     let query = query(&events);
-    let client = Client::open(&arguments.path, false)?;
     client.ask(CREATE)?;
     say!("\nA dictionary over the table, its entries on SSD, its index in RAM:\n\n{CREATE};\n");
     say!("Each event asks it for three attributes of its user:\n\n{query};\n");
@@ -100,6 +101,28 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     say_what_it_means(&cold, &warm, &reopened);
     say_next(&arguments.path, &events);
     Ok(())
+}
+
+/// Makes the demo's folder, or finds that of an earlier demo.
+///
+/// # Errors
+/// The folder has other files: the demo replaces `users.db`, `events.parquet` and the dictionary `users`.
+fn claim(path: &Path, events: &Path) -> Result<()> {
+    let note = events::note(events);
+    let is_empty = || Ok(!path.exists() || std::fs::read_dir(path)?.next().is_none());
+    if note.exists() {
+        return Ok(());
+    }
+    if !is_empty().map_err(at(path))? {
+        return Err(Failure::Argument(format!(
+            "{} has files that are not of a demo, which replaces the database and the dictionary called users: \
+             give `granary demo --path` a new folder",
+            path.display()
+        )));
+    }
+    let folder = path.join(USER_FILES);
+    std::fs::create_dir_all(&folder).map_err(at(&folder))?;
+    std::fs::write(&note, "").map_err(at(&note))
 }
 
 fn say_made(made: Made, rows: u64, what: &str, path: &Path) {

@@ -5,19 +5,26 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{Made, cities};
-use crate::failure::{Result, at};
+use crate::failure::{Failure, Result, at};
 use crate::progress;
 
 /// Rows between two updates of the progress bar.
 const ROWS_PER_TICK: u64 = 10_000;
+/// Tells the demo's database from others.
+const APPLICATION_ID: i32 = i32::from_be_bytes(*b"GRAN");
 const FIRST_DAY: &str = "2015-01-01";
 /// Ten years of days on which users signed up.
 const DAYS: u64 = 3653;
 
 /// Makes the database, unless there is one with this number of users.
 pub fn make(path: &Path, users: u64) -> Result<Made> {
-    if users_in(path) == Some(users) {
-        return Ok(Made::Before);
+    match users_in(path) {
+        Some(found) if found == users => return Ok(Made::Before),
+        None if path.exists() => {
+            let what = format!("{} is no database of a demo: move it away", path.display());
+            return Err(Failure::Argument(what));
+        }
+        _ => {}
     }
     let unfinished = path.with_extension("unfinished");
     match std::fs::remove_file(&unfinished) {
@@ -32,6 +39,10 @@ pub fn make(path: &Path, users: u64) -> Result<Made> {
 /// The number of users, written into the file's header once all rows are there.
 fn users_in(path: &Path) -> Option<u64> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+    let id: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).ok()?;
+    if id != APPLICATION_ID {
+        return None;
+    }
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).ok()?;
     u64::try_from(version).ok().filter(|users| *users > 0)
 }
@@ -57,7 +68,9 @@ fn fill(path: &Path, users: u64) -> Result<()> {
     }
     bar.finish_and_clear();
     drop(insert);
-    connection.execute_batch(&format!("COMMIT; PRAGMA user_version = {users}"))?;
+    connection.execute_batch(&format!(
+        "COMMIT; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {users}"
+    ))?;
     Ok(())
 }
 

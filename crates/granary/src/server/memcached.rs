@@ -10,6 +10,7 @@ use granary_memcached::{
     Admission, Applications, Compression, Flush, OpenError, Options, Server, ServerConfig, ServerError,
     StoreOptions, UnixSocket, limits,
 };
+use indicatif::HumanBytes;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::net::SocketAddr;
@@ -200,6 +201,14 @@ impl Arguments {
             // memcached's -m counts in megabytes.
             let reason = format!(
                 "{memory_bytes} bytes of RAM are too few for items: give a unit, such as 64MiB, and 1MiB at least"
+            );
+            return Err(OpenError::Sizes(reason).into());
+        }
+        let ram = memory::ram();
+        if memory_bytes > ram {
+            let [wanted, there] = [memory_bytes, ram].map(HumanBytes);
+            let reason = format!(
+                "{wanted} of RAM are wanted for items, and this machine, or the control group, has {there}"
             );
             return Err(OpenError::Sizes(reason).into());
         }

@@ -80,7 +80,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", env = "GRANARY_CONFIG")]
     config: Option<PathBuf>,
 
-    /// Folder for dictionaries: they are there, and warm, at the next start [default: granary-data]
+    /// Folder for dictionaries, items and volumes: they are there, and warm, at the next start [default: granary-data]
     #[arg(long, value_name = "DIR", env = "GRANARY_PATH")]
     path: Option<PathBuf>,
 

@@ -25,10 +25,18 @@ pub fn parse(text: &str) -> Result<Size, String> {
         "m" | "mib" => 20,
         "g" | "gib" => 30,
         "t" | "tib" => 40,
-        _ => return Err("a size is a number of bytes, or one with a unit: KiB, MiB, GiB, TiB".into()),
+        _ => {
+            return Err(format!(
+                "{unit} is no unit of sizes; these are KiB, MiB, GiB and TiB (or K, M, G, T), powers of 1024"
+            ));
+        }
     };
-    let number: u64 = number.parse().map_err(|_| "a size begins with a number, as in 64MiB".to_owned())?;
-    number.checked_mul(1 << shift).map(Size).ok_or_else(|| "that is more than there is".into())
+    if number.is_empty() {
+        return Err("a size begins with a whole number, as in 64MiB".into());
+    }
+    let too_large = || format!("{text} is larger than any disk");
+    let number: u64 = number.parse().map_err(|_| too_large())?;
+    number.checked_mul(1 << shift).map(Size).ok_or_else(too_large)
 }
 
 #[cfg(test)]

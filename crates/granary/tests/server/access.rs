@@ -330,6 +330,8 @@ fn what_would_be_unsafe_or_wrong_does_not_start() {
         assert!(refused.contains(said), "{idle}: {refused}");
     }
     assert!(refusal(folder.path(), &["--memcached-memory", "64MiB"]).contains("memcached has no address"));
+    let too_much = refusal(folder.path(), &["--memcached", "127.0.0.1:0", "--memcached-memory", "900TiB"]);
+    assert!(too_much.contains("900.00 TiB of RAM are wanted for items"), "{too_much}");
     assert!(refusal(folder.path(), &["--nbd-tls"]).contains("NBD has no address"));
     let idle = ["--tls-certificate", "c.pem", "--tls-key", "k.pem"];
     assert!(refusal(folder.path(), &idle).contains("nothing speaks TLS"));

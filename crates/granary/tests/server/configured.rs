@@ -166,3 +166,29 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
         std::thread::sleep(Duration::from_millis(100));
     }
 }
+
+/// A copy of a file does not replace what the file says, whichever is read last; once the file says nothing of it, it does.
+#[test]
+fn of_two_files_that_describe_one_dictionary_the_first_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let describe = |text: &str| {
+        let source = format!(
+            "<source><executable><command>sed 's/$/,{text}/'</command><format>CSV</format></executable></source>"
+        );
+        format!("<clickhouse>{}</clickhouse>", element("twice", &format!("{source}{CACHE}")))
+    };
+    let [first, second] = ["a", "b"].map(|name| folder.path().join(format!("{name}_dictionary.xml")));
+    std::fs::write(&first, describe("one")).unwrap();
+    std::fs::write(&second, describe("two")).unwrap();
+    let pattern = folder.path().join("*_dictionary.xml");
+    let served =
+        Served::start(folder.path(), &["--allow-executable", "--dictionaries", pattern.to_str().unwrap()]);
+    let ask = || served.sql("SELECT dictGet('twice', 'v', 1)");
+    let origin = || served.sql("SELECT origin FROM system.dictionaries");
+    assert_eq!((ask(), origin()), ("one\n".to_owned(), format!("{}\n", first.display())));
+    std::fs::write(&first, describe("three")).unwrap();
+    wait_until("the first file's change is seen", || ask() == "three\n");
+    std::fs::write(&first, "<clickhouse></clickhouse>").unwrap();
+    wait_until("the second file counts", || ask() == "two\n");
+    assert_eq!(origin(), format!("{}\n", second.display()));
+}

@@ -131,3 +131,24 @@ fn others_have_their_turn_during_a_get_of_very_many_keys() {
     let told = run(&mut engine, &mut sessions);
     assert_eq!(told[0], "END\r\n");
 }
+
+/// Threads read the clock at the beginning of their turns, which may be long.
+#[test]
+fn an_item_that_one_thread_called_expired_is_expired_for_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut ahead = engine(folder.path());
+    let mut behind = Engine::new(Arc::clone(ahead.shared()), 0);
+    let mut sessions = [0, 1].map(|number| [ahead.shared().session(number)]);
+    sessions[0][0].receive(b"set k 0 10 1\r\nv\r\nset l 0 10 1\r\nv\r\nget k l\r\n");
+    ahead.turn(&mut sessions[0], 1_000);
+    assert!(sessions[0][0].replies().ends_with(b"VALUE k 0 1\r\nv\r\nVALUE l 0 1\r\nv\r\nEND\r\n"));
+    sessions[0][0].sent(sessions[0][0].replies().len());
+    sessions[0][0].receive(b"get k\r\n");
+    ahead.turn(&mut sessions[0], 1_011);
+    assert_eq!(sessions[0][0].replies(), b"END\r\n");
+    sessions[1][0].receive(
+        b"get k\r\ntouch k 100\r\ngat 100 k\r\nmg k T100 v\r\nget l\r\nincr l 1\r\nadd l 0 10 1\r\nw\r\n",
+    );
+    behind.turn(&mut sessions[1], 1_009);
+    assert_eq!(sessions[1][0].replies(), b"END\r\nNOT_FOUND\r\nEND\r\nEN\r\nEND\r\nNOT_FOUND\r\nSTORED\r\n");
+}

@@ -101,10 +101,10 @@ pub enum ServerError {
     #[error(transparent)]
     Store(#[from] store::OpenError),
     /// The address cannot be listened on.
-    #[error("cannot listen on {0}: {1}")]
+    #[error("cannot listen for memcached on {0}: {1}")]
     Listen(SocketAddr, io::Error),
     /// The Unix socket cannot be listened on.
-    #[error("cannot listen on {path}: {source}")]
+    #[error("cannot listen for memcached on {path}: {source}")]
     Socket {
         /// The path of the socket.
         path: PathBuf,

@@ -48,7 +48,7 @@ impl Store {
         self.cache.begin_many(
             pending,
             &[key],
-            now,
+            self.latest(now),
             |_| ticket(),
             |_, outcome: Outcome<'_>| {
                 *fetched = Some(Fetched::new(of, look(outcome, flushed_below), old));

@@ -232,6 +232,12 @@ impl Store {
         ThreadContext::new(granary_cache::Pending::new(&self.cache))
     }
 
+    /// The time to judge items by, for a thread that read the clock at `now`. What one thread has called expired is expired
+    /// for all, whatever second their turns began in.
+    fn latest(&self, now: u32) -> u32 {
+        now.max(self.time.seconds())
+    }
+
     /// Looks keys up without waiting: calls `sink(i, looked)` for those in RAM, and `ticket(i)` for the others, whose
     /// results [`go_on`](Self::go_on) reports with that ticket.
     pub fn begin_many(
@@ -244,7 +250,7 @@ impl Store {
     ) {
         let flushed_below = self.numbers.flushed_below();
         let sink = |i, outcome: Outcome<'_>| sink(i, look(outcome, flushed_below));
-        self.cache.begin_many(&mut context.pending, keys, now, ticket, sink);
+        self.cache.begin_many(&mut context.pending, keys, self.latest(now), ticket, sink);
     }
 
     /// Submits reads, and calls `sink(ticket, looked)` for those that have come. To be called after `begin_many`, and
@@ -252,8 +258,9 @@ impl Store {
     pub fn go_on(&self, context: &mut ThreadContext, now: u32, mut sink: impl FnMut(u64, Lookup<'_>)) {
         // Items that were flushed meanwhile are reported as misses.
         let flushed_below = self.numbers.flushed_below();
-        self.cache
-            .go_on(&mut context.pending, now, |ticket, outcome| sink(ticket, look(outcome, flushed_below)));
+        self.cache.go_on(&mut context.pending, self.latest(now), |ticket, outcome| {
+            sink(ticket, look(outcome, flushed_below))
+        });
     }
 
     /// Visits items, except expired and flushed ones, in steps of some milliseconds. Returns whether there may be more.
@@ -264,7 +271,7 @@ impl Store {
         now: u32,
         mut visit: impl FnMut(&[u8], Item<'_>),
     ) -> bool {
-        let flushed_below = self.numbers.flushed_below();
+        let (flushed_below, now) = (self.numbers.flushed_below(), self.latest(now));
         self.cache.scan_on(&mut context.io, scan, |key, value, expires_at| {
             let item = value.and_then(|value| Item::decode(value, expires_at));
             let is_there = |item: &Item<'_>| {
@@ -308,6 +315,7 @@ impl Store {
     ) {
         let keys: Vec<Key<'_>> = items.iter().map(|item| self.key(item.key)).collect();
         let _held = self.stripes.lock_many(keys.iter().map(|key| key.hash()));
+        let now = self.latest(now);
         let ThreadContext { value, .. } = context;
         value.clear();
         let mut ends = Vec::with_capacity(items.len());
@@ -338,6 +346,8 @@ impl Store {
         decide: impl FnOnce(Lookup<'_>, &mut Hand<'_>) -> (Change, R),
     ) -> Result<R, NoRoom> {
         let guard = self.stripes.lock(key.hash());
+        // Read under the lock, which may have been waited for.
+        let now = self.latest(now);
         let found = self.take_fetched(context, key, guard.version(), now);
         let ThreadContext { old, new, value, .. } = context;
         let looked = match found {

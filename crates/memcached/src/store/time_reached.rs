@@ -54,6 +54,11 @@ impl TimeReached {
         Ok((this, clock))
     }
 
+    /// The latest second that was noted by any thread.
+    pub fn seconds(&self) -> u32 {
+        self.seconds.load(Ordering::Acquire)
+    }
+
     /// Notes that it is `now`, before anything that this second ends is answered as gone.
     pub fn note(&self, now: u32) {
         if now <= self.seconds.load(Ordering::Relaxed) {
@@ -65,7 +70,7 @@ impl TimeReached {
         }
         let written = self.file.write_all_at(format!("{now:010}\n").as_bytes(), 0);
         // Last: other threads go on without the lock from here on.
-        self.seconds.store(now, Ordering::Relaxed);
+        self.seconds.store(now, Ordering::Release);
         if let Err(error) = written
             && !self.is_told.swap(true, Ordering::Relaxed)
         {

@@ -108,10 +108,10 @@ impl Options {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The address cannot be listened on.
-    #[error("cannot listen on {0}: {1}")]
+    #[error("cannot listen for NBD on {0}: {1}")]
     Listen(SocketAddr, io::Error),
     /// The Unix socket cannot be listened on.
-    #[error("cannot listen on {path}: {source}")]
+    #[error("cannot listen for NBD on {path}: {source}")]
     Socket {
         /// The path of the socket.
         path: PathBuf,

@@ -18,6 +18,8 @@ pub(super) struct Origins(Mutex<BTreeMap<FullName, Origin>>);
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub path: String,
+    /// Whether the file still describes it.
+    pub is_described: bool,
     pub home: Home,
     /// Why the file's newest definition could not be made. An earlier one may be in use.
     pub failure: Option<Error>,
@@ -49,6 +51,19 @@ impl Origins {
     fn set(&self, name: FullName, origin: Origin) {
         self.lock().insert(name, origin);
     }
+
+    /// The other file that describes the dictionary, if it is still there.
+    fn other(&self, name: &FullName, path: &Path) -> Option<String> {
+        let other = self.lock().get(name).filter(|origin| origin.is_described)?.path.clone();
+        (Path::new(&other) != path && Path::new(&other).exists()).then_some(other)
+    }
+
+    /// Notes which of its dictionaries a file describes no longer: another file may describe them now.
+    fn note_described(&self, path: &Path, is_described: impl Fn(&FullName) -> bool) {
+        for (name, origin) in self.lock().iter_mut().filter(|(_, origin)| Path::new(&origin.path) == path) {
+            origin.is_described = is_described(name);
+        }
+    }
 }
 
 impl Catalogue {
@@ -66,11 +81,15 @@ impl Catalogue {
     /// dictionary of this name works.
     ///
     /// # Errors
-    /// Why the dictionary cannot be made.
+    /// Why the dictionary cannot be made; another file describes one of this name.
     pub fn configure(&self, described: XmlDictionary, path: &Path) -> Result<()> {
         let home = if described.database.is_some() { Home::Database } else { Home::Everywhere };
-        let database = described.database.unwrap_or_else(|| DEFAULT_DATABASE.to_owned());
-        let name = FullName { database, name: described.name };
+        let name = full_name(&described);
+        if let Some(other) = self.origins.other(&name, path) {
+            let what =
+                format!("Dictionary {name} is described by {other}, too, which counts: remove one of them");
+            return Err(Error::bad_arguments(what));
+        }
         let outcome = match &described.definition {
             Ok(definition) => self.make(&name, definition.clone()),
             Err(error) => Err(error.clone().into()),
@@ -80,19 +99,24 @@ impl Catalogue {
         }
         if !name.name.is_empty() {
             let failure = outcome.as_ref().err().cloned();
-            self.origins.set(name, Origin { path: path.display().to_string(), home, failure });
+            let path = path.display().to_string();
+            self.origins.set(name, Origin { path, is_described: true, home, failure });
         }
         outcome
     }
 
     /// Whether the dictionary could not be made when last tried, though an earlier one of its name may be in use. One
     /// that was dropped or replaced since has not failed.
-    pub fn has_failed(&self, described: &XmlDictionary) -> bool {
-        if described.name.is_empty() {
-            return true;
-        }
-        let database = described.database.as_deref().unwrap_or(DEFAULT_DATABASE);
-        self.origins.of(database, &described.name).is_some_and(|origin| origin.failure.is_some())
+    pub fn has_failed(&self, described: &XmlDictionary, path: &Path) -> bool {
+        let FullName { database, name } = full_name(described);
+        let has_failed = |origin: Origin| origin.failure.is_some() || Path::new(&origin.path) != path;
+        name.is_empty() || self.origins.of(&database, &name).is_some_and(has_failed)
+    }
+
+    /// Notes which dictionaries a file describes now.
+    pub fn note_described(&self, described: &[XmlDictionary], path: &Path) {
+        let names: Vec<FullName> = described.iter().map(full_name).collect();
+        self.origins.note_described(path, |name| names.contains(name));
     }
 
     /// Leaves an identical or a detached dictionary alone, whose comment alone may be new.
@@ -137,4 +161,9 @@ impl Catalogue {
         }
         Ok(())
     }
+}
+
+/// The full name of a dictionary of a file.
+fn full_name(described: &XmlDictionary) -> FullName {
+    FullName::new(described.database.as_deref().unwrap_or(DEFAULT_DATABASE), &described.name)
 }

@@ -55,9 +55,10 @@ impl Sqlite {
             .collect();
         let updates = UpdateStatements::new(Dialect::Sqlite, select, None, &list[..keys.len()]);
         let list = list.join(", ");
+        // The sign makes an expression of a column, which is converted to the type of the column that it is compared with.
         let (condition, insert) = match &keys[..] {
             [key] if !key.data_type.is_nullable() => {
-                (format!("{} IN (SELECT value FROM rarray(?1))", Dialect::Sqlite.name(&key.name)), None)
+                (format!("{} IN (SELECT +value FROM rarray(?1))", Dialect::Sqlite.name(&key.name)), None)
             }
             _ => {
                 let names: Vec<String> = keys.iter().map(|key| Dialect::Sqlite.name(&key.name)).collect();
@@ -70,12 +71,17 @@ impl Sqlite {
                 // A row value is looked up in an index; IS, which NULL needs, is not.
                 let condition = if keys.iter().any(|key| key.data_type.is_nullable()) {
                     let pairs: Vec<String> =
-                        own.iter().zip(&names).map(|(k, n)| format!("granary_keys.{k} IS {n}")).collect();
+                        own.iter().zip(&names).map(|(k, n)| format!("+granary_keys.{k} IS {n}")).collect();
                     // A subquery has no rowid that a column of that name would be taken for.
                     let from = format!("(SELECT {own_list} FROM temp.granary_keys) AS granary_keys");
                     format!("EXISTS (SELECT 1 FROM {from} WHERE {})", pairs.join(" AND "))
                 } else {
-                    format!("({}) IN (SELECT {own_list} FROM temp.granary_keys)", names.join(", "))
+                    let expressions: Vec<String> = own.iter().map(|key| format!("+{key}")).collect();
+                    format!(
+                        "({}) IN (SELECT {} FROM temp.granary_keys)",
+                        names.join(", "),
+                        expressions.join(", ")
+                    )
                 };
                 (condition, Some(format!("INSERT INTO temp.granary_keys VALUES ({holes})")))
             }
@@ -196,7 +202,11 @@ fn bind(data_type: &DataType, value: Raw<'_>) -> Option<Vec<Value>> {
         (_, Raw::Bit(bit)) => Value::Integer(bit.into()),
         (_, Raw::Text(bytes)) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
         (DataType::Float64, Raw::Fixed(raw)) => Value::Real(text(raw).parse().ok()?),
-        (plain, Raw::Fixed(raw)) if plain.is_integer() => Value::Integer(text(raw).parse().ok()?),
+        // SQLite has no larger integers: such keys are in columns of text.
+        (plain, Raw::Fixed(raw)) if plain.is_integer() => {
+            let text = text(raw);
+            text.parse().map_or(Value::Text(text), Value::Integer)
+        }
         (_, Raw::Fixed(raw)) => Value::Text(text(raw)),
         (_, value @ Raw::Items(_)) => {
             let mut text = String::new();

@@ -186,9 +186,7 @@ impl ScalarUDFImpl for DictionaryFunction {
         let call = self.resolve(&constants(&args.args))?;
         let (place, key_arguments) = (self.kind.key(), self.kind.key_arguments(&call));
         if self.demanded.is_none() && self.kind != Kind::Has && !call.is_as_planned(&args.return_field) {
-            let name = call.dictionary.definition().full_name();
-            let what = format!("Dictionary {name} was replaced while the query ran: run it again");
-            return Err(Error::table_is_dropped(what).into());
+            return Err(replaced(&call));
         }
         if self.kind == Kind::GetOrDefault && self.demanded.is_some() {
             check_known(self.shown(), &args.arg_fields[key_arguments.end])?;
@@ -211,15 +209,36 @@ impl ScalarUDFImpl for DictionaryFunction {
                 self.columns(&call, answer, default, &args.return_field)?
             }
         };
-        // dictGetDateTime returns times without a zone.
-        let array = match (array.data_type(), args.return_field.data_type()) {
-            (DataType::Timestamp(_, Some(_)), moment @ DataType::Timestamp(_, None)) => {
-                make_array(array.to_data().into_builder().data_type(moment.clone()).build()?)
-            }
-            _ => array,
-        };
-        shaped(array, &args.args[place..])
+        shaped(of_moments(array, &args.return_field)?, &args.args[place..])
     }
+}
+
+/// The error of a query that was planned for another dictionary of this name.
+pub(super) fn replaced(call: &Call) -> DataFusionError {
+    let name = call.dictionary.definition().full_name();
+    Error::table_is_dropped(format!("Dictionary {name} was replaced while the query ran: run it again"))
+        .into()
+}
+
+/// The field of the answer of a function that names its type, such as `dictGetDateTime`: times have no zone.
+pub(super) fn without_zone(field: FieldRef) -> FieldRef {
+    match field.data_type() {
+        DataType::Timestamp(TimeUnit::Second, Some(_)) => {
+            let moment = DataType::Timestamp(TimeUnit::Second, None);
+            Arc::new(Field::new(field.name(), moment, field.is_nullable()))
+        }
+        _ => field,
+    }
+}
+
+/// Times without their zone, if the answer's field has none.
+pub(super) fn of_moments(array: ArrayRef, answer: &Field) -> Result<ArrayRef> {
+    Ok(match (array.data_type(), answer.data_type()) {
+        (DataType::Timestamp(_, Some(_)), moment @ DataType::Timestamp(_, None)) => {
+            make_array(array.to_data().into_builder().data_type(moment.clone()).build()?)
+        }
+        _ => array,
+    })
 }
 
 /// The answer for all rows of a batch, including those with a NULL key.
@@ -291,13 +310,7 @@ impl DictionaryFunction {
     /// The field of the answer, given those of the key arguments.
     fn field(&self, call: &Call, key_arguments: &[FieldRef]) -> FieldRef {
         let field = call.field(self.shown(), self.kind, key_arguments);
-        match (field.data_type(), self.demanded) {
-            (DataType::Timestamp(TimeUnit::Second, Some(_)), Some(_)) => {
-                let moment = DataType::Timestamp(TimeUnit::Second, None);
-                Arc::new(Field::new(field.name(), moment, field.is_nullable()))
-            }
-            _ => field,
-        }
+        if self.demanded.is_some() { without_zone(field) } else { field }
     }
 
     fn columns(

@@ -21,7 +21,8 @@ use granary_dialect::plan::{has_expression, has_node, map_named_expressions, sch
 
 use super::call::Call;
 use super::function::{
-    Kind, as_answer, call_of, check_count, default_columns, look_up, with_defaults, with_nulls,
+    Kind, as_answer, call_of, check_count, default_columns, look_up, of_moments, replaced, with_defaults,
+    with_nulls, without_zone,
 };
 use super::keys::keys;
 use crate::catalogue::Catalogue;
@@ -101,7 +102,8 @@ impl LazyDefaults {
         let chosen = Expr::Case(Case::new(None, when, Some(Box::new(default))));
         // A CASE drops the metadata of its branches' types.
         let answer = [&arguments[..arguments.len() - 1], &[chosen]].concat();
-        Transformed::yes(part(Part::Answer, &answer))
+        let whole = if function == GET_OR_DEFAULT { Part::Answer } else { Part::TypedAnswer };
+        Transformed::yes(part(whole, &answer))
     }
 }
 
@@ -142,6 +144,8 @@ enum Part {
     Default,
     /// The chosen value (the last argument), with the field of the whole answer.
     Answer,
+    /// The same for a function that names the type: a time has no zone.
+    TypedAnswer,
 }
 
 /// A part of `dictGetOrDefault` with a computed default.
@@ -230,6 +234,7 @@ impl ScalarUDFImpl for DefaultPart {
             Part::Found => "dictGetOrDefault/found",
             Part::Default => "dictGetOrDefault/default",
             Part::Answer => "dictGetOrDefault/answer",
+            Part::TypedAnswer => "dictGetTypeOrDefault/answer",
         }
     }
 
@@ -249,6 +254,7 @@ impl ScalarUDFImpl for DefaultPart {
         Ok(match self.part {
             Part::Found => Arc::new(Field::new(FOUND, DataType::Struct(found_fields(answer)), false)),
             Part::Default | Part::Answer => answer,
+            Part::TypedAnswer => without_zone(answer),
         })
     }
 
@@ -256,6 +262,13 @@ impl ScalarUDFImpl for DefaultPart {
         let call = self.call(&constants(&args.args))?;
         let answer = self.answer(&call, &args.arg_fields);
         let rows = rows(&args.args[2..], args.number_rows);
+        let planned = match (self.part, args.return_field.data_type()) {
+            (Part::Found, DataType::Struct(fields)) => &fields[0],
+            _ => &args.return_field,
+        };
+        if self.part != Part::TypedAnswer && !call.is_as_planned(planned) {
+            return Err(replaced(&call));
+        }
         let array: ArrayRef = match self.part {
             Part::Found => return self.found(&call, answer, &args),
             Part::Default => {
@@ -271,6 +284,9 @@ impl ScalarUDFImpl for DefaultPart {
                 as_answer(&call, columns, &answer, rows)?
             }
             Part::Answer => return Ok(args.args[args.args.len() - 1].clone()),
+            Part::TypedAnswer => {
+                of_moments(args.args[args.args.len() - 1].to_array(rows)?, &args.return_field)?
+            }
         };
         shaped(array, &args.args[2..])
     }

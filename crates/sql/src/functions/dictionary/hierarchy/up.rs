@@ -75,8 +75,9 @@ impl Ways {
 /// The parent that marks a key at the top, beside NULL: the attribute's DEFAULT.
 fn top(attribute: &Attribute) -> Option<u64> {
     match &attribute.default {
-        Some(Literal::Bare(text) | Literal::Quoted(text)) => text.parse().ok(),
+        Some(Literal::Bare(text) | Literal::Quoted(text)) if !text.is_empty() => text.parse().ok(),
         Some(Literal::Null) => None,
-        None => (!attribute.data_type.is_nullable()).then_some(0),
+        // An empty text is the default of the type, as in ClickHouse.
+        Some(_) | None => (!attribute.data_type.is_nullable()).then_some(0),
     }
 }
