@@ -3,7 +3,7 @@
 use crate::codec::{Codec, StoredValue, VersionUses};
 use crate::dram_first::DramFirst;
 use crate::framing::block::payload_size;
-use crate::framing::{Log, Placed, Records, append};
+use crate::framing::{Log, Placed, Records, append, record_bytes_max};
 use crate::key::{KeyHash, RecordKind};
 use crate::limits::VALUE_BYTES_MAX;
 use crate::policy::Reinsertion;
@@ -38,6 +38,21 @@ pub(crate) struct Flash {
 }
 
 impl Flash {
+    /// `dram_first`: the state of a DRAM-first cache.
+    pub fn new(log: Log, reinsertion: Reinsertion, dram_first: Option<DramFirst>) -> Self {
+        Self {
+            record_bytes_max: record_bytes_max(log.geometry()),
+            log,
+            tombstones: Mutex::default(),
+            reinsertion,
+            dram_first,
+            retries_writes: AtomicBool::new(false),
+            refused_entries: AtomicU64::new(0),
+            versions: VersionUses::default(),
+            awaits_flusher: AtomicBool::new(false),
+        }
+    }
+
     /// Whether a record of `len` bytes with a key of `key_len` bytes can be on flash.
     pub fn fits(&self, key_len: usize, len: usize) -> bool {
         key_len + HEADER_SIZE_MAX <= payload_size(self.log.geometry())

@@ -1,10 +1,10 @@
 //! One partition of a cache: shards over one log.
 
 use crate::blocks::{Blocks, Plan};
-use crate::codec::{Codecs, StoredValue, VersionUser, VersionUses};
+use crate::codec::{Codecs, StoredValue, VersionUser};
 use crate::dram_first::DramFirst;
 use crate::flash::Flash;
-use crate::framing::{Log, Records, record_bytes_max};
+use crate::framing::{Log, Records};
 use crate::index::{Capacity, Growth};
 use crate::key::{Key, KeyHasher};
 use crate::limits::SHARDS;
@@ -17,7 +17,7 @@ use crate::shard::Shard;
 use crate::shard_index::ShardIndex;
 use crate::stats::{Counters, Stats};
 use granary_log::Geometry;
-use granary_log::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use granary_log::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use granary_log::sync::thread::{self, JoinHandle};
 use granary_log::sync::{Arc, Mutex};
 use std::io;
@@ -108,17 +108,7 @@ impl Partition {
         let hasher = KeyHasher::with_seed(log.salt());
         let opened = memory.and_then(|memory| memory.take_found());
         let (arena, chunks) = opened.map_or((None, Vec::new()), |(arena, chunks)| (Some(arena), chunks));
-        let flash = Flash {
-            record_bytes_max: record_bytes_max(&geometry),
-            log,
-            tombstones: Mutex::default(),
-            reinsertion: flash.reinsertion,
-            dram_first,
-            retries_writes: AtomicBool::new(false),
-            refused_entries: AtomicU64::new(0),
-            versions: VersionUses::default(),
-            awaits_flusher: AtomicBool::new(false),
-        };
+        let flash = Flash::new(log, flash.reinsertion, dram_first);
         let shared = Arc::new(Self::shared(options, capacity, Some(flash), hasher, arena, codecs));
         let under_way = shared.under_way(&recovered);
         shared.recover(&mut recovered, opening_entries);
@@ -132,37 +122,44 @@ impl Partition {
         if let Some(flash) = &shared.flash {
             flash.log.reclaim_ahead(&*shared);
         }
-        let served = Arc::clone(&shared);
-        let serve = move || {
-            if let Some(flash) = &served.flash {
-                flash.log.serve(&*served);
-            }
-        };
         let mut this = Self::of(shared);
-        match thread::Builder::new().name("granary-flush".into()).spawn(serve) {
+        match this.spawn_flusher() {
             Ok(flusher) => this.flusher = Some(flusher),
             Err(error) => return this.give_up(error),
         }
-        let shared = &this.shared;
-        if let Some(flash) = &shared.flash {
+        if let Some(flash) = &this.shared.flash {
             // Lost entries are deleted for good: their older versions must not come back at a later start.
             let lost: Vec<u64> = recovered.lost.into_values().flatten().collect();
-            shared.delete_lost(flash, lost.clone());
-            shared.write_again(flash, lost);
+            this.shared.delete_lost(flash, lost.clone());
+            this.shared.write_again(flash, lost);
         }
-        if shared.is_dram_first() {
-            let evicting = Arc::clone(shared);
-            let evict = move || {
-                if let Some((flash, dram_first)) = evicting.dram_first() {
-                    evicting.run_evictor(flash, dram_first);
-                }
-            };
-            match thread::Builder::new().name("granary-evict".into()).spawn(evict) {
+        if this.shared.is_dram_first() {
+            match this.spawn_evictor() {
                 Ok(evictor) => this.evictor = Some(evictor),
                 Err(error) => return this.give_up(error),
             }
         }
         Ok(this)
+    }
+
+    fn spawn_flusher(&self) -> io::Result<JoinHandle<()>> {
+        let shared = Arc::clone(&self.shared);
+        let serve = move || {
+            if let Some(flash) = &shared.flash {
+                flash.log.serve(&*shared);
+            }
+        };
+        thread::Builder::new().name("granary-flush".into()).spawn(serve)
+    }
+
+    fn spawn_evictor(&self) -> io::Result<JoinHandle<()>> {
+        let shared = Arc::clone(&self.shared);
+        let evict = move || {
+            if let Some((flash, dram_first)) = shared.dram_first() {
+                shared.run_evictor(flash, dram_first);
+            }
+        };
+        thread::Builder::new().name("granary-evict".into()).spawn(evict)
     }
 
     /// Ends a failed start as a kill would.

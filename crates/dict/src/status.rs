@@ -4,6 +4,7 @@ use crate::config::{KeyForm, LayoutKind};
 use crate::definition::{Definition, Key};
 use crate::full_load::FullLoad;
 use crate::lookup::{Loader, PoolFigures, lock};
+use granary_cache::Stats;
 use granary_metrics::Latency;
 
 /// Figures of one dictionary. Counters start at its opening.
@@ -177,10 +178,8 @@ impl Status {
         let full_load = full_load.as_ref();
         let cache = loader.storage.store().map(|store| store.cache().stats()).unwrap_or_default();
         let entries_max = loader.storage.store().and_then(|store| store.entries_max()).unwrap_or(0);
-        let counters = &loader.counters;
-        let rate = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
-        let (requested, hit) = (counters.keys_requested.get(), counters.keys_hit.get());
-        let found_at_source = counters.keys_found_at_source.get();
+        let figures = Self::of_cache(&cache).with_counters(loader).with_pool(pool);
+        let (requested, hit) = (figures.keys_requested, figures.keys_hit);
         let backoff = lock(&loader.backoff);
         Status {
             state: match full_load {
@@ -202,6 +201,28 @@ impl Status {
                 .map_or(cache.bytes_allocated(), |full_load| full_load.bytes_allocated as u64),
             hierarchy_bytes: full_load.map_or(0, |full_load| full_load.hierarchy_bytes as u64),
             index_bytes: full_load.map_or(cache.index_bytes, |full_load| full_load.index_bytes as u64),
+            hit_rate: rate(hit, requested),
+            found_rate: match full_load {
+                // Keys without a row were looked up, too, but not found.
+                Some(_) => rate(hit - figures.keys_negative.min(hit), requested),
+                None => rate(hit + figures.keys_found_at_source, requested),
+            },
+            lifetime_min_seconds: definition.lifetime.min_seconds,
+            lifetime_max_seconds: definition.lifetime.max_seconds,
+            loading_start_time: opened_at,
+            last_successful_update_time: backoff.last_success(),
+            error_count: backoff.errors().into(),
+            last_exception: match backoff.last_failure() {
+                "" => lock(&loader.update_failure).clone(),
+                failure => failure.to_string(),
+            },
+            ..figures
+        }
+    }
+
+    /// What only the cache knows.
+    fn of_cache(cache: &Stats) -> Status {
+        Status {
             memory_bytes: cache.memory_bytes,
             block_bytes: cache.block_bytes,
             buffer_bytes: cache.buffer_bytes,
@@ -209,15 +230,6 @@ impl Status {
             compression_versions: cache.codec_versions,
             compression_trainings: cache.codec_trainings,
             compression_bytes: cache.codec_bytes,
-            keys_requested: requested,
-            keys_hit: hit,
-            keys_expired: counters.keys_expired.get(),
-            keys_missed: counters.keys_missed.get(),
-            keys_negative: counters.keys_negative.get(),
-            keys_found_at_source: found_at_source,
-            keys_joined: counters.keys_joined.get(),
-            keys_updated: counters.keys_updated.get(),
-            rows_bad: counters.rows_bad.get(),
             hits_memory: cache.hits_memory,
             hits_block: cache.hits_block,
             hits_buffer: cache.hits_buffer,
@@ -233,34 +245,48 @@ impl Status {
             index_displaced_at_start: cache.displaced_at_start,
             entries_dropped: cache.puts_dropped,
             entries_too_large: cache.puts_too_large,
+            ..Status::default()
+        }
+    }
+
+    /// Adds what lookups and requests to the source counted.
+    fn with_counters(self, loader: &Loader) -> Status {
+        let counters = &loader.counters;
+        Status {
+            keys_requested: counters.keys_requested.get(),
+            keys_hit: counters.keys_hit.get(),
+            keys_expired: counters.keys_expired.get(),
+            keys_missed: counters.keys_missed.get(),
+            keys_negative: counters.keys_negative.get(),
+            keys_found_at_source: counters.keys_found_at_source.get(),
+            keys_joined: counters.keys_joined.get(),
+            keys_updated: counters.keys_updated.get(),
+            rows_bad: counters.rows_bad.get(),
             lookups: counters.lookups.read(),
             source_requests: counters.source_requests.get(),
             source_keys: counters.source_keys.get(),
             source_rows: counters.source_rows.get(),
             source_rows_uninvited: counters.source_rows_uninvited.get(),
             source_errors: counters.source_errors.get(),
-            source_queue: pool.waiting,
-            source_queue_keys: pool.waiting_keys,
             source_under_way: counters.source_under_way.get(),
-            source_threads: pool.threads,
-            source_threads_active: pool.active,
-            hit_rate: rate(hit, requested),
-            found_rate: match full_load {
-                // Keys without a row were looked up, too, but not found.
-                Some(_) => rate(hit - counters.keys_negative.get().min(hit), requested),
-                None => rate(hit + found_at_source, requested),
-            },
-            lifetime_min_seconds: definition.lifetime.min_seconds,
-            lifetime_max_seconds: definition.lifetime.max_seconds,
-            loading_start_time: opened_at,
-            last_successful_update_time: backoff.last_success(),
-            error_count: backoff.errors().into(),
-            last_exception: match backoff.last_failure() {
-                "" => lock(&loader.update_failure).clone(),
-                failure => failure.to_string(),
-            },
+            ..self
         }
     }
+
+    /// Adds the figures of the source's threads.
+    fn with_pool(self, pool: PoolFigures) -> Status {
+        Status {
+            source_queue: pool.waiting,
+            source_queue_keys: pool.waiting_keys,
+            source_threads: pool.threads,
+            source_threads_active: pool.active,
+            ..self
+        }
+    }
+}
+
+fn rate(part: u64, of: u64) -> f64 {
+    if of == 0 { 0.0 } else { part as f64 / of as f64 }
 }
 
 /// ClickHouse's names. Its simple layouts with several key columns are complex.

@@ -1,8 +1,10 @@
 //! The statements that are not queries.
 
 mod create;
+mod drop;
 mod engines;
 mod insert;
+mod renew;
 mod show;
 mod values;
 
@@ -10,27 +12,20 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringArray, UInt64Array};
 use datafusion::arrow::datatypes::Schema;
-use granary_dialect::statement::{Command, Dropped, Name, Noun, ObjectKind, Statement, parse_query, quoted};
+use granary_dialect::statement::{Command, InsertInto, Name, ObjectKind, Statement, parse_query, quoted};
 use granary_dialect::types::pretty_type_name;
 use granary_dialect::{Error, FullName, Result};
-use granary_dict::{CreateDictionary, LoadState, parse_create};
+use granary_dict::{CreateDictionary, parse_create};
 
-use crate::catalogue::{Catalogue, Entry};
 use crate::output::Output;
 use crate::query;
 use crate::session::Session;
-use crate::settings::value_of;
 
 /// Runs a command.
 pub async fn run(session: &Session, command: Command, statement: &Statement) -> Result<Output> {
     let text = statement.text.as_str();
     let catalogue = session.catalogue();
-    let full =
-        |Name { database, name }: Name| FullName::new(database.unwrap_or_else(|| session.database()), name);
-    let of_dictionary = |Name { database, name }: Name| match database {
-        Some(database) => FullName::new(database, name),
-        None => FullName::new(catalogue.home_of(&session.database(), &name), name),
-    };
+    let full = |name: Name| full_name(session, name);
     match command {
         Command::CreateDictionary => {
             let CreateDictionary { existing, definition } = parse_create(text)?;
@@ -39,21 +34,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::Drop { dropped, names, if_missing, if_empty } => {
             for name in names.into_iter().map(full) {
-                if if_empty {
-                    catalogue.check_empty(&name.database, &name.name)?;
-                }
-                let noun = noun_of(dropped);
-                // For a name of another kind, the error of the drop comes first.
-                if catalogue.entry(&name.database, &name.name).is_some_and(|entry| entry.noun() == noun) {
-                    check_unread(session, &name, None)?;
-                }
-                match dropped {
-                    Dropped::Dictionary => {
-                        catalogue.drop_dictionary(&name.database, &name.name, if_missing)?
-                    }
-                    Dropped::Table => catalogue.drop_table(&name.database, &name.name, if_missing)?,
-                    Dropped::View => catalogue.drop_view(&name.database, &name.name, if_missing)?,
-                }
+                drop::object(session, dropped, &name, if_missing, if_empty)?;
             }
         }
         Command::CreateTable(table) => create::table(session, table, text).await?,
@@ -62,17 +43,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             let FullName { database, name } = full(name);
             catalogue.comment(&database, &name, comment)?;
         }
-        Command::Insert { into, head } => {
-            let name = full(into.name);
-            let table = catalogue.local_table(&name.database, &name.name)?;
-            let mut parsed = parse_query(text, head)?;
-            values::agree(&mut parsed.statement, &table, into.columns.as_deref())?;
-            let are_values = values::are_given(&parsed.statement);
-            let insert = insert::query(session, &name, into.columns.as_deref(), parsed);
-            let rows =
-                insert.await.map_err(|error| if are_values { values::misread(error) } else { error })?;
-            return Ok(Output::of_insert(&rows));
-        }
+        Command::Insert { into, head } => return insert_query(session, into, text, head).await,
         Command::InsertData { into, format } => {
             let name = full(into.name);
             let rows = insert::data(session, &name, into.columns, &format, &statement.data).await?;
@@ -81,7 +52,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         Command::Rename { noun, names } => {
             for (from, to) in names {
                 let from = full(from);
-                check_unread(session, &from, None)?;
+                drop::check_unread(session, &from, None)?;
                 catalogue.rename(noun, &from, &full(to))?;
             }
         }
@@ -91,13 +62,7 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
         }
         Command::AttachDictionary { name, if_exists } => catalogue.attach(&full(name), if_exists)?,
         Command::UnloadDictionary(name) => catalogue.unload(&full(name))?,
-        Command::UnloadDictionaries => {
-            for database in catalogue.databases() {
-                for name in names_of(catalogue, &database, |entry| matches!(entry, Entry::Open(_))) {
-                    catalogue.unload(&FullName::new(&database, name))?;
-                }
-            }
-        }
+        Command::UnloadDictionaries => renew::unload_all(session)?,
         Command::Truncate { name, if_missing } => {
             let FullName { database, name } = full(name);
             catalogue.truncate(&database, &name, if_missing)?;
@@ -118,92 +83,49 @@ pub async fn run(session: &Session, command: Command, statement: &Statement) -> 
             return show::create_database(session, &name.name);
         }
         Command::ShowCreate { kind, name } => return show::create(session, kind, full(name)),
-        Command::ReloadDictionary(name) => {
-            let name = of_dictionary(name);
-            session.rights().check_renew(session.user(), &name.to_string())?;
-            catalogue.reload(&name.database, &name.name)?;
-        }
-        Command::ReloadDictionaries => {
-            // A dictionary that fails does not keep others from being reloaded.
-            let mut outcome = Ok(());
-            for database in catalogue.databases() {
-                let is_used = |entry: &Entry| !matches!(entry, Entry::Table(_)) && !is_unused(entry);
-                for name in names_of(catalogue, &database, is_used) {
-                    outcome = outcome.and(catalogue.reload(&database, &name));
-                }
-            }
-            outcome?;
-        }
-        Command::RefreshDictionary { name, keys } => {
-            let dictionary = session.renewable(&of_dictionary(name))?;
-            dictionary.refresh(
-                &dictionary.key_reader(granary_dict::Format::TabSeparated).read_all(keys.as_bytes())?,
-            )?;
-        }
-        Command::InvalidateDictionary { name, keys } => {
-            let dictionary = session.renewable(&of_dictionary(name))?;
-            match keys {
-                None => dictionary.reload()?,
-                Some(keys) => {
-                    let keys = dictionary
-                        .key_reader(granary_dict::Format::TabSeparated)
-                        .read_all(keys.as_bytes())?;
-                    dictionary.invalidate(&keys)?;
-                }
-            }
-        }
+        Command::ReloadDictionary(name) => renew::reload(session, name)?,
+        Command::ReloadDictionaries => renew::reload_all(session)?,
+        Command::RefreshDictionary { name, keys } => renew::refresh(session, name, &keys)?,
+        Command::InvalidateDictionary { name, keys } => renew::invalidate(session, name, keys.as_deref())?,
         Command::Collection { name, change } => catalogue.change_collection(&name, change)?,
         Command::Use(database) => session.set_database(&database)?,
         Command::CreateDatabase { name, if_exists } => catalogue.create_database(&name, if_exists)?,
-        Command::DropDatabase { name, if_missing } => {
-            for (table, _) in catalogue.entries(&name) {
-                check_unread(session, &FullName::new(&name, table), Some(&name))?;
-            }
-            catalogue.drop_database(&name, if_missing)?;
-            session.leave_database(&name);
-        }
-        Command::ExplainEstimate { head } => {
-            query::columns(session, text, head).await?;
-            let count = || -> ArrayRef { Arc::new(UInt64Array::from(Vec::<u64>::new())) };
-            return Output::columns(vec![
-                ("database", texts([])),
-                ("table", texts([])),
-                ("parts", count()),
-                ("rows", count()),
-                ("marks", count()),
-            ]);
-        }
+        Command::DropDatabase { name, if_missing } => drop::database(session, &name, if_missing)?,
+        Command::ExplainEstimate { head } => return estimate(session, text, head).await,
         Command::Set(settings) => session.set(settings)?,
         Command::Query => return Err(Error::logical_error("A query is not a command")),
     }
     Ok(Output::empty())
 }
 
-fn noun_of(dropped: Dropped) -> Noun {
-    match dropped {
-        Dropped::Dictionary => Noun::Dictionary,
-        Dropped::Table | Dropped::View => Noun::Table,
-    }
+/// The name with its database: the session's if none is written.
+fn full_name(session: &Session, Name { database, name }: Name) -> FullName {
+    FullName::new(database.unwrap_or_else(|| session.database()), name)
 }
 
-/// Names of the entries that `is_meant` selects. The entries are dropped: a held `Arc` would count as use by a query.
-fn names_of(catalogue: &Catalogue, database: &str, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
-    let entries = catalogue.entries(database).into_iter();
-    entries.filter(|(_, entry)| is_meant(entry)).map(|(name, _)| name).collect()
+/// `INSERT INTO .. SELECT` and `INSERT INTO .. VALUES`.
+async fn insert_query(session: &Session, into: InsertInto, text: &str, head: usize) -> Result<Output> {
+    let name = full_name(session, into.name);
+    let table = session.catalogue().local_table(&name.database, &name.name)?;
+    let mut parsed = parse_query(text, head)?;
+    values::agree(&mut parsed.statement, &table, into.columns.as_deref())?;
+    let are_values = values::are_given(&parsed.statement);
+    let insert = insert::query(session, &name, into.columns.as_deref(), parsed);
+    let rows = insert.await.map_err(|error| if are_values { values::misread(error) } else { error })?;
+    Ok(Output::of_insert(&rows))
 }
 
-/// Whether a dictionary has not been needed yet: it has nothing to reload.
-fn is_unused(entry: &Entry) -> bool {
-    matches!(entry, Entry::Open(dictionary) if dictionary.status().state == LoadState::NotLoaded)
-}
-
-/// Refuses to take a name away from a dictionary that reads its rows there, unless that is in the database `going`,
-/// which is dropped as well, or a setting allows it.
-fn check_unread(session: &Session, name: &FullName, going: Option<&str>) -> Result<()> {
-    match value_of("check_table_dependencies", &session.settings()).as_deref() {
-        Some("0" | "false") => Ok(()),
-        _ => session.catalogue().check_unread(name, going),
-    }
+/// `EXPLAIN ESTIMATE`: ClickHouse's columns without rows, as no table here has parts.
+async fn estimate(session: &Session, text: &str, head: usize) -> Result<Output> {
+    query::columns(session, text, head).await?;
+    let count = || -> ArrayRef { Arc::new(UInt64Array::from(Vec::<u64>::new())) };
+    Output::columns(vec![
+        ("database", texts([])),
+        ("table", texts([])),
+        ("parts", count()),
+        ("rows", count()),
+        ("marks", count()),
+    ])
 }
 
 fn texts(values: impl IntoIterator<Item = String>) -> ArrayRef {

@@ -121,6 +121,17 @@ fn check_recovered(
     Ok(())
 }
 
+/// Has the map written down before the first append: the log refers to blocks that never reached the device, and its
+/// unfinished segments will soon count as synced. The checkpoint keeps later recoveries from replaying it; until then
+/// each recovery replays the same.
+fn write_map_first(volume: &Running) {
+    volume.checkpoint_first.store(true, Ordering::Release);
+    if let Err(error) = volume.ready_to_append() {
+        let volume = volume.files.name();
+        tracing::error!(%error, volume, "the map cannot be written down: until it can, writes fail");
+    }
+}
+
 /// Called with the progress of opening a volume: segments done, all.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
@@ -224,14 +235,7 @@ impl Volume {
         let data = shared.config.log_path(&shared.files);
         let recover = shared.recover(&recovered, progress);
         if recover.map_err(|reason| Error::Damaged { path: data.clone(), reason })? {
-            // The log refers to blocks that never reached the device, and its unfinished segments will soon count as
-            // synced. A checkpoint before the first append keeps later recoveries from replaying it; until then each
-            // recovery replays the same.
-            shared.checkpoint_first.store(true, Ordering::Release);
-            if let Err(error) = shared.ready_to_append() {
-                let volume = shared.files.name();
-                tracing::error!(%error, volume, "the map cannot be written down: until it can, writes fail");
-            }
+            write_map_first(&shared);
         }
         // Without a checkpoint one is due in any case.
         if header.is_none() {

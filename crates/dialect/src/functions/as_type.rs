@@ -186,14 +186,7 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
             let ticks = |text: &str| {
                 ticks_written(text, *precision, tz.as_deref()).map_err(|why| no_time(text, &target, why))
             };
-            let texts = cast(array, &DataType::Utf8)?;
-            let texts = texts.as_string::<i32>().iter();
-            let ticks = texts.map(|text| match text.map(ticks).transpose() {
-                Err(_) if lenient => Ok(None),
-                ticks => ticks,
-            });
-            let ticks: Int64Array = ticks.collect::<Result<_, Error>>()?;
-            Ok(make_array(ticks.into_data().into_builder().data_type(target).build()?))
+            ticks_from_texts(array, &target, lenient, ticks)
         }
         // Digits beyond the precision are cut off.
         DateTime64 { precision, .. } if array.data_type().is_decimal() => {
@@ -204,26 +197,11 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
         Decimal { .. } | Int128 | UInt128 | Int256
             if let DataType::Timestamp(unit, _) = array.data_type() =>
         {
-            let ticks = cast(array, &DataType::Int64)?;
-            let ticks = ticks.as_primitive::<Int64Type>().iter().map(|ticks| ticks.map(i128::from));
-            let seconds =
-                Decimal128Array::from_iter(ticks).with_precision_and_scale(38, digits_of(*unit) as i8)?;
-            let fitted = to_decimal(&(Arc::new(seconds) as ArrayRef), &target)?;
+            let fitted = decimals_from_timestamps(array, *unit, &target)?;
             adopted(field, fitted.as_ref().unwrap_or(array), wanted)
         }
         Date32 if matches!(array.data_type(), DataType::Timestamp(..)) => convert(field, array, &target),
-        // The fraction is cut off.
-        Date32 if array.data_type().is_integer() => {
-            let days = array_bits(array).unwrap_or_default();
-            let signed = array.data_type().is_signed_integer();
-            let is_day = |bits: u64| DAYS.contains(&(bits as i64)) && (signed || bits <= i64::MAX as u64);
-            let is_in = |row: usize| array.is_null(row) || is_day(days[row]);
-            if !(0..array.len()).all(is_in) {
-                return Err(Error::argument_out_of_bound("A number of days is beyond Date32").into());
-            }
-            from_bits(days, array.logical_nulls(), &target)
-                .ok_or_else(|| DataFusionError::Internal(format!("no days of {}", array.data_type())))
-        }
+        Date32 if array.data_type().is_integer() => days_from_integers(array, &target),
         // An Int256 may have a digit more than Arrow's decimals.
         Int128 | UInt128 | Int256 if is_wide(field) => adopted(field, array, wanted),
         Int128 | UInt128 | Int256
@@ -239,6 +217,43 @@ fn converted(field: &Field, array: &ArrayRef, wanted: &ClickHouseType) -> Result
         _ if is_plain(&target) => convert(field, array, &target),
         _ => adopted(field, array, wanted),
     }
+}
+
+/// Times that texts write, by `ticks`. Lenient, a text that is no time becomes NULL.
+fn ticks_from_texts(
+    array: &ArrayRef,
+    target: &DataType,
+    lenient: bool,
+    ticks: impl Fn(&str) -> Result<i64, Error>,
+) -> Result<ArrayRef> {
+    let texts = cast(array, &DataType::Utf8)?;
+    let ticks = texts.as_string::<i32>().iter().map(|text| match text.map(&ticks).transpose() {
+        Err(_) if lenient => Ok(None),
+        ticks => ticks,
+    });
+    let ticks: Int64Array = ticks.collect::<Result<_, Error>>()?;
+    Ok(make_array(ticks.into_data().into_builder().data_type(target.clone()).build()?))
+}
+
+/// Times as seconds with a fraction. `None`: the target is no decimal of Arrow's.
+fn decimals_from_timestamps(array: &ArrayRef, unit: TimeUnit, target: &DataType) -> Result<Option<ArrayRef>> {
+    let ticks = cast(array, &DataType::Int64)?;
+    let ticks = ticks.as_primitive::<Int64Type>().iter().map(|ticks| ticks.map(i128::from));
+    let seconds = Decimal128Array::from_iter(ticks).with_precision_and_scale(38, digits_of(unit) as i8)?;
+    to_decimal(&(Arc::new(seconds) as ArrayRef), target)
+}
+
+/// Integers as days since 1970.
+fn days_from_integers(array: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    let days = array_bits(array).unwrap_or_default();
+    let signed = array.data_type().is_signed_integer();
+    let is_day = |bits: u64| DAYS.contains(&(bits as i64)) && (signed || bits <= i64::MAX as u64);
+    let is_in = |row: usize| array.is_null(row) || is_day(days[row]);
+    if !(0..array.len()).all(is_in) {
+        return Err(Error::argument_out_of_bound("A number of days is beyond Date32").into());
+    }
+    from_bits(days, array.logical_nulls(), target)
+        .ok_or_else(|| DataFusionError::Internal(format!("no days of {}", array.data_type())))
 }
 
 /// Converts values to the type of a column that they are inserted into, by the rules of CAST.

@@ -67,11 +67,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
     }
     // Calls made by the rewriting may have names that no query can write.
     let name = names::find(written).map_or_else(|| written.to_owned(), |known| known.name.to_owned());
-    let takes_all = TAKE_ALL_COLUMNS.contains(&name.as_str()) && !is_distinct(function);
-    if !takes_all && arguments(function).iter().any(is_wildcard) {
-        let what = format!("Function {name} does not take `*` here: name the columns");
-        return Err(Error::not_implemented(what));
-    }
+    check_wildcard(function, &name)?;
     aggregates::check_count(function, &name)?;
     let most = aggregates::parameters(function, &name)?;
     look_in_zone(function, &name)?;
@@ -81,19 +77,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             *expr = Expr::value(Value::Number(std::f64::consts::PI.to_string(), false));
         }
         "transform" => *expr = transformed(function)?,
-        "nullIf" => {
-            let Some([value, other]) =
-                plain_arguments(function).and_then(|all| <[Expr; 2]>::try_from(all).ok())
-            else {
-                return Err(Error::wrong_argument_count("Function nullIf requires two arguments"));
-            };
-            let same = Expr::BinaryOp {
-                left: Box::new(Expr::Nested(Box::new(value.clone()))),
-                op: BinaryOperator::Eq,
-                right: Box::new(Expr::Nested(Box::new(other))),
-            };
-            *expr = case(vec![CaseWhen { condition: same, result: Expr::value(Value::Null) }], Some(value));
-        }
+        "nullIf" => *expr = null_if(function)?,
         "arrayJoin" => rename(function, "unnest"),
         "uniqExact" | "uniq" | "uniqCombined" | "uniqCombined64" | "uniqHLL12" => {
             rename(function, "count");
@@ -101,28 +85,11 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
             *expr = unsigned(expr);
         }
         "count" => {
-            if arguments(function).len() > 1 {
-                return Err(Error::wrong_argument_count(
-                    "Aggregate function count requires zero or one argument",
-                ));
-            }
-            // A number counts rows, like no argument.
-            let is_row = plain_arguments(function)
-                .is_some_and(|all| matches!(all.as_slice(), [one] if is_number(one)));
-            if is_row && !is_distinct(function) {
-                arguments_mut(function).into_iter().for_each(Vec::clear);
-            }
+            count(function)?;
             *expr = unsigned(expr);
         }
         "tuple" | "negate" => {}
-        "map" => {
-            let given = arguments(function).len();
-            if given % 2 == 1 {
-                let message = format!("Function map requires even number of arguments, but {given} given");
-                return Err(Error::wrong_argument_count(message));
-            }
-            rename(function, "mapOf");
-        }
+        "map" => map_of(function)?,
         // Columns that exist can be evaluated without being read.
         "ignore" => {
             rename(function, &name);
@@ -130,18 +97,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
                 arguments.retain(|argument| !is_wildcard(argument));
             }
         }
-        // LowCardinality only concerns the layout in RAM.
-        "isNull" | "isNotNull" | "identity" | "toLowCardinality" => {
-            let Some([argument]) = plain_arguments(function).and_then(|all| <[Expr; 1]>::try_from(all).ok())
-            else {
-                return Err(Error::wrong_argument_count(format!("Function {name} requires one argument")));
-            };
-            *expr = match name.as_str() {
-                "isNull" => Expr::IsNull(Box::new(argument)),
-                "isNotNull" => Expr::IsNotNull(Box::new(argument)),
-                _ => Expr::Nested(Box::new(argument)),
-            };
-        }
+        "isNull" | "isNotNull" | "identity" | "toLowCardinality" => *expr = unary(function, &name)?,
         "toDateTime" if arguments(function).len() == 2 => as_type(expr, &name)?,
         "now" | "now64" => moment(expr, &name)?,
         // DataFusion declares it Nullable.
@@ -167,11 +123,7 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         }
         "any" | "anyLast" => first_not_null(function, &name),
         "groupArray" | "groupUniqArray" => {
-            rename(function, "array_agg");
-            function.null_treatment = Some(NullTreatment::IgnoreNulls);
-            if name == "groupUniqArray" {
-                distinct(function);
-            }
+            group_array(function, &name);
             if let Some(most) = most {
                 *expr = call("arraySlice", vec![taken(expr), number(1), most]);
             }
@@ -187,29 +139,110 @@ pub fn rewrite(expr: &mut Expr) -> Result<()> {
         }
         "toFixedString" => {
             rename(function, &name);
-            // Its type is needed when the call is planned, before constants are evaluated.
-            let width = arguments_mut(function).and_then(|all| all.get_mut(1)).and_then(argument_mut);
-            if let Some(width) = width
-                && let Some(number) = inner_number(width)
-            {
-                *width = number;
-            }
+            constant_width(function);
         }
-        _ => {
-            let theirs = AGGREGATES.iter().chain(OTHERS).find(|(ours, _)| *ours == name);
-            rename(function, theirs.map_or(name.as_str(), |(_, theirs)| theirs));
-            if OF_NUMBERS.contains(&name.as_str()) {
-                numbers(function);
-            } else if CHOOSING.contains(&name.as_str()) {
-                number_of_condition(function);
-            } else if ["coalesce", "ifNull"].contains(&name.as_str())
-                && let Some(values) = arguments_mut(function)
-            {
-                conditions::make_numbers_among(values.iter_mut().filter_map(argument_mut));
-            }
-        }
+        _ => by_other_name(function, &name),
     }
     Ok(())
+}
+
+/// Refuses `*` as an argument, unless it does not matter which columns it stands for.
+fn check_wildcard(function: &Function, name: &str) -> Result<()> {
+    let takes_all = TAKE_ALL_COLUMNS.contains(&name) && !is_distinct(function);
+    if !takes_all && arguments(function).iter().any(is_wildcard) {
+        let what = format!("Function {name} does not take `*` here: name the columns");
+        return Err(Error::not_implemented(what));
+    }
+    Ok(())
+}
+
+/// The arguments of a call, if there are exactly `N`.
+fn exactly<const N: usize>(function: &Function) -> Option<[Expr; N]> {
+    plain_arguments(function)?.try_into().ok()
+}
+
+/// `nullIf(x, y)` is `CASE WHEN x = y THEN NULL ELSE x END`.
+fn null_if(function: &Function) -> Result<Expr> {
+    let Some([value, other]) = exactly(function) else {
+        return Err(Error::wrong_argument_count("Function nullIf requires two arguments"));
+    };
+    let same = Expr::BinaryOp {
+        left: Box::new(Expr::Nested(Box::new(value.clone()))),
+        op: BinaryOperator::Eq,
+        right: Box::new(Expr::Nested(Box::new(other))),
+    };
+    Ok(case(vec![CaseWhen { condition: same, result: Expr::value(Value::Null) }], Some(value)))
+}
+
+/// `count(1)` counts rows, as `count()` does.
+fn count(function: &mut Function) -> Result<()> {
+    if arguments(function).len() > 1 {
+        return Err(Error::wrong_argument_count("Aggregate function count requires zero or one argument"));
+    }
+    let is_row =
+        plain_arguments(function).is_some_and(|all| matches!(all.as_slice(), [one] if is_number(one)));
+    if is_row && !is_distinct(function) {
+        arguments_mut(function).into_iter().for_each(Vec::clear);
+    }
+    Ok(())
+}
+
+/// `map(key, value, ..)`.
+fn map_of(function: &mut Function) -> Result<()> {
+    let given = arguments(function).len();
+    if given % 2 == 1 {
+        let message = format!("Function map requires even number of arguments, but {given} given");
+        return Err(Error::wrong_argument_count(message));
+    }
+    rename(function, "mapOf");
+    Ok(())
+}
+
+/// Functions of one argument that are syntax or nothing: LowCardinality only concerns the layout in RAM.
+fn unary(function: &Function, name: &str) -> Result<Expr> {
+    let Some([argument]) = exactly(function) else {
+        return Err(Error::wrong_argument_count(format!("Function {name} requires one argument")));
+    };
+    let argument = Box::new(argument);
+    Ok(match name {
+        "isNull" => Expr::IsNull(argument),
+        "isNotNull" => Expr::IsNotNull(argument),
+        _ => Expr::Nested(argument),
+    })
+}
+
+/// `groupArray(x)` and `groupUniqArray(x)` leave NULLs out.
+fn group_array(function: &mut Function, name: &str) {
+    rename(function, "array_agg");
+    function.null_treatment = Some(NullTreatment::IgnoreNulls);
+    if name == "groupUniqArray" {
+        distinct(function);
+    }
+}
+
+/// The width of a FixedString as a plain number: it is needed when the call is planned, before constants are evaluated.
+fn constant_width(function: &mut Function) {
+    let width = arguments_mut(function).and_then(|all| all.get_mut(1)).and_then(argument_mut);
+    if let Some(width) = width
+        && let Some(number) = inner_number(width)
+    {
+        *width = number;
+    }
+}
+
+/// Calls a function by DataFusion's name for it. Where it wants numbers, conditions become numbers.
+fn by_other_name(function: &mut Function, name: &str) {
+    let theirs = AGGREGATES.iter().chain(OTHERS).find(|(ours, _)| *ours == name);
+    rename(function, theirs.map_or(name, |(_, theirs)| theirs));
+    if OF_NUMBERS.contains(&name) {
+        numbers(function);
+    } else if CHOOSING.contains(&name) {
+        number_of_condition(function);
+    } else if ["coalesce", "ifNull"].contains(&name)
+        && let Some(values) = arguments_mut(function)
+    {
+        conditions::make_numbers_among(values.iter_mut().filter_map(argument_mut));
+    }
 }
 
 /// `now()` has seconds, `now64()` as many fraction digits as its argument says, by default 3; both take a zone.
@@ -396,7 +429,7 @@ fn distinct(function: &mut Function) {
 
 /// `argMin(x, y)` is the first `x` by `y`, among rows where neither is NULL.
 fn first_by(function: &mut Function, ascending: bool) -> Result<()> {
-    let Some([value, by]) = plain_arguments(function).and_then(|all| <[Expr; 2]>::try_from(all).ok()) else {
+    let Some([value, by]) = exactly(function) else {
         let name = name_of(function).unwrap_or_default();
         return Err(Error::wrong_argument_count(format!("Aggregate function {name} requires two arguments")));
     };

@@ -1,7 +1,7 @@
 //! Expressions: literals, casts, conditions; calls are left to [`super::calls`] and [`super::dictionaries`].
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Ident, UnaryOperator, Value,
+    BinaryOperator, CaseWhen, CastKind, DataType, Expr, Ident, UnaryOperator, Value,
 };
 
 use super::syntax::{call, name_of, plain_arguments, string, taken, text};
@@ -78,16 +78,12 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } if literals::made(inner).is_none() => {
             *expr = call("negate", vec![inner.as_ref().clone()]);
         }
-        Expr::BinaryOp { left, op, right } => {
-            use datafusion::sql::sqlparser::ast::BinaryOperator::{And, Or, StringConcat};
-            match op {
-                And | Or => {
-                    conditions::make(left);
-                    conditions::make(right);
-                }
-                StringConcat => *expr = call("concat", vec![taken(left), taken(right)]),
-                _ => {}
-            }
+        Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
+            conditions::make(left);
+            conditions::make(right);
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } => {
+            *expr = call("concat", vec![taken(left), taken(right)]);
         }
         Expr::InList { list, .. } if list.iter().any(is_null) => {
             *expr = without_nulls(taken(expr));
@@ -99,39 +95,12 @@ pub fn after(expr: &mut Expr) -> Result<()> {
             *expr = any_equal(inner, list, *negated);
         }
         Expr::Case { operand, conditions, else_result, .. } => {
-            if operand.is_none() {
-                conditions.iter_mut().for_each(|when| conditions::make_choice(&mut when.condition));
-            }
-            let otherwise = else_result.as_deref_mut();
-            conditions::make_numbers_among(
-                conditions.iter_mut().map(|when| &mut when.result).chain(otherwise),
-            );
+            case(operand.is_none(), conditions, else_result.as_deref_mut());
         }
         Expr::Array(array) => conditions::make_numbers_among(&mut array.elem),
         Expr::Cast { expr: inner, data_type, kind: CastKind::Cast | CastKind::DoubleColon, .. } => {
-            let written = functions::type_spelling(data_type);
-            // Other names for a type, such as INT and TEXT, are this type, whose values are not converted by Arrow's rules.
-            // So are types of few values, which have no dictionaries here.
-            let has_few_values = data_type.to_string().contains("LowCardinality(");
-            if let Ok(known) = granary_dict::DataType::parse(&written).map(|known| known.to_string())
-                && (known != written || has_few_values)
-            {
-                *data_type = statement::data_type(&known)?;
-            }
-            if let DataType::Nullable(_) = data_type {
-                let name = functions::type_spelling(data_type);
-                let mut inner = inner.as_ref().clone();
-                literals::exact_for(name.trim_start_matches("Nullable(").trim_end_matches(')'), &mut inner);
-                *expr = call("toNullable", vec![call(AS_TYPE, vec![inner, string(&name)])]);
-            } else if let Some(name) = conversion(data_type) {
-                *expr = call(functions::NOT_NULL, vec![call(name, vec![inner.as_ref().clone()])]);
-            } else if let Some(name) = beyond_arrow(data_type) {
-                let mut inner = inner.as_ref().clone();
-                literals::exact_for(&name, &mut inner);
-                *expr = call(AS_TYPE, vec![inner, string(&name)]);
-                if !name.starts_with(['A', 'M', 'T', 'N']) {
-                    *expr = call(functions::NOT_NULL, vec![taken(expr)]);
-                }
+            if let Some(call) = cast(inner, data_type)? {
+                *expr = call;
             }
         }
         Expr::Interval(_) => {
@@ -159,6 +128,40 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// CASE: without an operand, what decides between the branches are conditions. Its results are numbers if any is.
+fn case(decide: bool, branches: &mut [CaseWhen], otherwise: Option<&mut Expr>) {
+    if decide {
+        branches.iter_mut().for_each(|when| conditions::make_choice(&mut when.condition));
+    }
+    conditions::make_numbers_among(branches.iter_mut().map(|when| &mut when.result).chain(otherwise));
+}
+
+/// Returns the call that a cast becomes. `None`: it stays a cast, whose type may have been given another name.
+fn cast(inner: &mut Expr, data_type: &mut DataType) -> Result<Option<Expr>> {
+    let written = functions::type_spelling(data_type);
+    // Other names for a type, such as INT and TEXT, are this type, whose values are not converted by Arrow's rules.
+    // So are types of few values, which have no dictionaries here.
+    let has_few_values = data_type.to_string().contains("LowCardinality(");
+    if let Ok(known) = granary_dict::DataType::parse(&written).map(|known| known.to_string())
+        && (known != written || has_few_values)
+    {
+        *data_type = statement::data_type(&known)?;
+    }
+    if let DataType::Nullable(_) = data_type {
+        let name = functions::type_spelling(data_type);
+        literals::exact_for(name.trim_start_matches("Nullable(").trim_end_matches(')'), inner);
+        return Ok(Some(call("toNullable", vec![call(AS_TYPE, vec![taken(inner), string(&name)])])));
+    }
+    if let Some(name) = conversion(data_type) {
+        return Ok(Some(call(functions::NOT_NULL, vec![call(name, vec![taken(inner)])])));
+    }
+    let Some(name) = beyond_arrow(data_type) else { return Ok(None) };
+    literals::exact_for(&name, inner);
+    let converted = call(AS_TYPE, vec![taken(inner), string(&name)]);
+    let may_be_null = name.starts_with(['A', 'M', 'T', 'N']);
+    Ok(Some(if may_be_null { converted } else { call(functions::NOT_NULL, vec![converted]) }))
 }
 
 /// `CAST(x, 'T')` as `CAST(x AS T)`.

@@ -22,16 +22,7 @@ pub fn column_name(expr: &Expr) -> String {
         Expr::Value(value) => literal(&value.value),
         Expr::Nested(inner) => column_name(inner),
         Expr::BinaryOp { left, op, right } => binary(left, op, right),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match (expr.as_ref(), column_name(expr).as_str())
-        {
-            (Expr::Value(_), "0") => "0".to_owned(),
-            (Expr::Value(_), number) => format!("-{number}"),
-            (Expr::Identifier(ident), float) if named_float(ident).is_some() => match float {
-                "nan" => "nan".to_owned(),
-                float => format!("-{float}"),
-            },
-            _ => format!("negate({})", column_name(expr)),
-        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => negated(expr),
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => format!("not({})", column_name(expr)),
         Expr::Tuple(items) => format!("({})", items_of(items)),
         Expr::Array(Array { elem, .. }) => format!("[{}]", items_of(elem)),
@@ -43,28 +34,10 @@ pub fn column_name(expr: &Expr) -> String {
             };
             format!("CAST({value}, {})", quoted(&functions::type_spelling(data_type)))
         }
-        Expr::InList { expr, list: items, negated } => {
-            let name = if *negated { "notIn" } else { "in" };
-            match items.as_slice() {
-                [item] => format!("{name}({}, {})", column_name(expr), column_name(item)),
-                items => format!("{name}({}, ({}))", column_name(expr), items_of(items)),
-            }
-        }
-        Expr::Between { expr, negated: false, low, high } => {
-            let value = column_name(expr);
-            let (low, high) = (column_name(low), column_name(high));
-            format!("and(greaterOrEquals({value}, {low}), lessOrEquals({value}, {high}))")
-        }
-        Expr::Between { expr, negated: true, low, high } => {
-            let value = column_name(expr);
-            format!("or(less({value}, {}), greater({value}, {}))", column_name(low), column_name(high))
-        }
+        Expr::InList { expr, list, negated } => in_list(expr, list, *negated),
+        Expr::Between { expr, negated, low, high } => between(expr, low, high, *negated),
         Expr::Case { operand, conditions, else_result, .. } => {
-            let name = if operand.is_some() { "caseWithExpression" } else { "multiIf" };
-            let branches = conditions.iter().flat_map(|CaseWhen { condition, result }| [condition, result]);
-            let parts = operand.as_deref().into_iter().chain(branches).map(column_name);
-            let otherwise = else_result.as_deref().map_or_else(|| "NULL".to_owned(), column_name);
-            format!("{name}({})", parts.chain([otherwise]).collect::<Vec<_>>().join(", "))
+            case(operand.as_deref(), conditions, else_result.as_deref())
         }
         Expr::CompoundFieldAccess { root, access_chain } => {
             access_chain.iter().fold(column_name(root), |value, access| match access {
@@ -77,26 +50,24 @@ pub fn column_name(expr: &Expr) -> String {
         Expr::IsNull(expr) => format!("isNull({})", column_name(expr)),
         Expr::IsNotNull(expr) => format!("isNotNull({})", column_name(expr)),
         Expr::Like { negated, expr, pattern, .. } => {
-            let name = if *negated { "notLike" } else { "like" };
-            format!("{name}({}, {})", column_name(expr), column_name(pattern))
+            binary_call(if *negated { "notLike" } else { "like" }, expr, pattern)
         }
         Expr::ILike { negated, expr, pattern, .. } => {
-            let name = if *negated { "notILike" } else { "ilike" };
-            format!("{name}({}, {})", column_name(expr), column_name(pattern))
+            binary_call(if *negated { "notILike" } else { "ilike" }, expr, pattern)
         }
         Expr::Substring { expr, substring_from, substring_for, .. } => {
             let parts = [Some(expr), substring_from.as_ref(), substring_for.as_ref()];
             let parts: Vec<String> = parts.into_iter().flatten().map(|part| column_name(part)).collect();
             format!("substring({})", parts.join(", "))
         }
-        Expr::Position { expr, r#in } => format!("position({}, {})", column_name(r#in), column_name(expr)),
+        Expr::Position { expr, r#in } => binary_call("position", r#in, expr),
         Expr::Trim { expr, trim_where: Some(side), trim_what: Some(what), .. } => {
             let name = match side {
                 TrimWhereField::Both => "trimBoth",
                 TrimWhereField::Leading => "trimLeft",
                 TrimWhereField::Trailing => "trimRight",
             };
-            format!("{name}({}, {})", column_name(expr), column_name(what))
+            binary_call(name, expr, what)
         }
         Expr::Trim { expr, trim_where: None, trim_what: None, .. } => {
             format!("trimBoth({})", column_name(expr))
@@ -107,12 +78,8 @@ pub fn column_name(expr: &Expr) -> String {
         Expr::TypedString(text) if let Some(function) = typed(&text.data_type) => {
             format!("{function}({})", literal(&text.value.value))
         }
-        Expr::IsDistinctFrom(one, other) => {
-            format!("isDistinctFrom({}, {})", column_name(one), column_name(other))
-        }
-        Expr::IsNotDistinctFrom(one, other) => {
-            format!("isNotDistinctFrom({}, {})", column_name(one), column_name(other))
-        }
+        Expr::IsDistinctFrom(one, other) => binary_call("isDistinctFrom", one, other),
+        Expr::IsNotDistinctFrom(one, other) => binary_call("isNotDistinctFrom", one, other),
         Expr::Interval(interval) if let Some(unit) = unit(interval) => {
             format!("toInterval{unit}({})", column_name(&interval.value))
         }
@@ -122,6 +89,50 @@ pub fn column_name(expr: &Expr) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// `name(one, other)`.
+fn binary_call(name: &str, one: &Expr, other: &Expr) -> String {
+    format!("{name}({}, {})", column_name(one), column_name(other))
+}
+
+/// `-x`: of a constant, the number.
+fn negated(expr: &Expr) -> String {
+    let name = column_name(expr);
+    match (expr, name.as_str()) {
+        (Expr::Value(_), "0") => name,
+        (Expr::Value(_), _) => format!("-{name}"),
+        (Expr::Identifier(ident), "nan") if named_float(ident).is_some() => name,
+        (Expr::Identifier(ident), _) if named_float(ident).is_some() => format!("-{name}"),
+        _ => format!("negate({name})"),
+    }
+}
+
+/// `x IN (..)`.
+fn in_list(expr: &Expr, items: &[Expr], negated: bool) -> String {
+    let name = if negated { "notIn" } else { "in" };
+    match items {
+        [item] => binary_call(name, expr, item),
+        items => format!("{name}({}, ({}))", column_name(expr), items_of(items)),
+    }
+}
+
+/// `x BETWEEN low AND high`.
+fn between(expr: &Expr, low: &Expr, high: &Expr, negated: bool) -> String {
+    let (value, low, high) = (column_name(expr), column_name(low), column_name(high));
+    match negated {
+        false => format!("and(greaterOrEquals({value}, {low}), lessOrEquals({value}, {high}))"),
+        true => format!("or(less({value}, {low}), greater({value}, {high}))"),
+    }
+}
+
+/// `CASE [operand] WHEN .. THEN .. [ELSE ..] END`.
+fn case(operand: Option<&Expr>, branches: &[CaseWhen], otherwise: Option<&Expr>) -> String {
+    let name = if operand.is_some() { "caseWithExpression" } else { "multiIf" };
+    let branches = branches.iter().flat_map(|CaseWhen { condition, result }| [condition, result]);
+    let parts = operand.into_iter().chain(branches).map(column_name);
+    let otherwise = otherwise.map_or_else(|| "NULL".to_owned(), column_name);
+    format!("{name}({})", parts.chain([otherwise]).collect::<Vec<_>>().join(", "))
 }
 
 /// The items of an array or a tuple; if all are constants, truth values are numbers.

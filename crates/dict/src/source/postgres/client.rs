@@ -23,7 +23,7 @@ use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use futures::future::try_join;
 use futures::{FutureExt, TryStreamExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::time::Duration;
 use tokio_postgres::types::{Kind, ToSql, Type};
@@ -94,49 +94,14 @@ impl Postgres {
     pub fn connect(server: &Server, database: &Database) -> Result<Postgres, DictError> {
         let Database { schema, ssl_mode, authorities, select, structure, patience, answer_bytes_max } =
             database;
-        let (schema, authorities) = (schema.as_deref(), authorities.as_deref());
-        let mut options = Config::new();
-        options.host(&server.host).port(server.port).user(&server.user).dbname(&server.database);
-        options.application_name("granary").tcp_user_timeout(*patience);
-        // For each address of the host: if the first does not answer, there is time for the next.
-        options.connect_timeout(CONNECT_TIMEOUT.min(*patience / 3));
-        options.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
-        options.keepalives_retries(KEEPALIVE_TRIES);
-        if !server.password.is_empty() {
-            options.password(&server.password);
-        }
-        let check = match (ssl_mode, authorities) {
-            (SslMode::Disable, _) => None,
-            (SslMode::Prefer, _) | (SslMode::Require, None) => Some(Check::Nothing),
-            // As libpq does.
-            (SslMode::Require, Some(_)) | (SslMode::VerifyCa, _) => Some(Check::Authority),
-            (SslMode::VerifyFull, _) => Some(Check::Name),
-        };
-        options.ssl_mode(match ssl_mode {
-            SslMode::Disable => config::SslMode::Disable,
-            SslMode::Prefer => config::SslMode::Prefer,
-            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => config::SslMode::Require,
-        });
-        let connected = match check {
-            None => Session::connect(&options, NoTls, *patience),
-            Some(check) => {
-                let tls = MakeRustlsConnect::new(tls::client(check, authorities)?);
-                Session::connect(&options, tls, *patience)
-            }
-        };
-        let mut session = connected.map_err(|e| {
-            e.within(format_args!("Cannot connect to PostgreSQL at {}:{}", server.host, server.port))
-        })?;
-        let Session { client, driver } = &mut session;
-        let limit = format!("SET statement_timeout = {}", patience.as_millis().clamp(1, i32::MAX as u128));
-        driver.wait(client.batch_execute(&format!("{SESSION}; {limit}")))?;
+        let schema = schema.as_deref();
+        let mut session = open_session(server, *ssl_mode, authorities.as_deref(), *patience)?;
         let columns = sql::columns(Dialect::Standard, structure);
         let statement =
             |list: &str, condition| sql::statement(Dialect::Standard, select, schema, list, condition);
         let plain: Vec<String> = columns.iter().map(|c| c.expression.clone()).collect();
         let plain = statement(&plain.join(", "), None);
-        let described = driver.wait(client.prepare(&plain))?;
-        let types: Vec<Type> = described.columns().iter().map(|column| column.type_().clone()).collect();
+        let types = types_of_columns(&mut session, &plain)?;
         let wanted = structure.key_columns().into_iter().map(|key| key.data_type);
         let wanted: Vec<DataType> =
             wanted.chain(structure.attributes.iter().map(|a| a.data_type.clone())).collect();
@@ -160,6 +125,68 @@ impl Postgres {
             answer_bytes_max: *answer_bytes_max,
         })
     }
+}
+
+/// Connects, and prepares the session whatever the server's defaults are.
+fn open_session(
+    server: &Server,
+    ssl_mode: SslMode,
+    authorities: Option<&Path>,
+    patience: Duration,
+) -> Result<Session, DictError> {
+    let mut options = options(server, patience);
+    options.ssl_mode(match ssl_mode {
+        SslMode::Disable => config::SslMode::Disable,
+        SslMode::Prefer => config::SslMode::Prefer,
+        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => config::SslMode::Require,
+    });
+    let connected = match certificate_check(ssl_mode, authorities) {
+        None => Session::connect(&options, NoTls, patience),
+        Some(check) => {
+            let tls = MakeRustlsConnect::new(tls::client(check, authorities)?);
+            Session::connect(&options, tls, patience)
+        }
+    };
+    let mut session = connected.map_err(|e| {
+        e.within(format_args!("Cannot connect to PostgreSQL at {}:{}", server.host, server.port))
+    })?;
+    let Session { client, driver } = &mut session;
+    let limit = format!("SET statement_timeout = {}", patience.as_millis().clamp(1, i32::MAX as u128));
+    driver.wait(client.batch_execute(&format!("{SESSION}; {limit}")))?;
+    Ok(session)
+}
+
+/// Where the server is, who asks, and how long a connection may take.
+fn options(server: &Server, patience: Duration) -> Config {
+    let mut options = Config::new();
+    options.host(&server.host).port(server.port).user(&server.user).dbname(&server.database);
+    options.application_name("granary").tcp_user_timeout(patience);
+    // For each address of the host: if the first does not answer, there is time for the next.
+    options.connect_timeout(CONNECT_TIMEOUT.min(patience / 3));
+    options.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
+    options.keepalives_retries(KEEPALIVE_TRIES);
+    if !server.password.is_empty() {
+        options.password(&server.password);
+    }
+    options
+}
+
+/// What is checked of the server's certificate. `None`: no TLS.
+fn certificate_check(ssl_mode: SslMode, authorities: Option<&Path>) -> Option<Check> {
+    match (ssl_mode, authorities) {
+        (SslMode::Disable, _) => None,
+        (SslMode::Prefer, _) | (SslMode::Require, None) => Some(Check::Nothing),
+        // As libpq does.
+        (SslMode::Require, Some(_)) | (SslMode::VerifyCa, _) => Some(Check::Authority),
+        (SslMode::VerifyFull, _) => Some(Check::Name),
+    }
+}
+
+/// The types of the columns that a statement selects.
+fn types_of_columns(session: &mut Session, statement: &str) -> Result<Vec<Type>, DictError> {
+    let Session { client, driver } = session;
+    let described = driver.wait(client.prepare(statement))?;
+    Ok(described.columns().iter().map(|column| column.type_().clone()).collect())
 }
 
 /// The rows of a statement whose columns are all text.

@@ -109,18 +109,27 @@ fn line(report: &mut Report, first: &[String], runs: &[Runs], scale: f64, digits
     report.row(first.iter().cloned().chain(figures).chain(ratios));
 }
 
-/// Runs the measurements.
-pub fn run(context: &Context<'_>) -> Result<Findings> {
-    let used = context.size.map_used;
-    let warm = contenders(context, used)?;
-    let random = Load { bytes: BLOCK, reads_percent: 0, jobs: 1, depth: 1, is_sequential: false };
+/// One 4 KiB write at a random place: what the other loads differ from.
+const RANDOM: Load = Load { bytes: BLOCK, reads_percent: 0, jobs: 1, depth: 1, is_sequential: false };
+
+/// What one thread reaches at random places.
+struct OneThread {
+    by_size: Report,
+    latency: Report,
+    /// The bars of the plot: 4 KiB operations.
+    groups: Vec<(String, Vec<f64>)>,
+    /// Of 4 KiB operations, for each of [`MIXES`].
+    reached: Vec<Reached>,
+}
+
+fn one_thread(context: &Context<'_>, warm: &[Contender]) -> Result<OneThread> {
     let mut by_size = headings(&["block", "reads, %"]);
     let mut latency = Report::new(&[&["block", "reads, %", "us"], &NAMES[..]].concat());
     let mut groups = Vec::new();
     let mut reached = Vec::new();
     for size in SIZES {
         for reads_percent in MIXES {
-            let runs = measure(context, &warm, Load { bytes: size, reads_percent, ..random })?;
+            let runs = measure(context, warm, Load { bytes: size, reads_percent, ..RANDOM })?;
             let first = [bytes(size as u64), reads_percent.to_string()];
             line(&mut by_size, &first, &runs, 1.0, 0);
             if size <= 8 << 10 {
@@ -138,23 +147,37 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
             }
         }
     }
+    Ok(OneThread { by_size, latency, groups, reached })
+}
+
+/// Several threads and requests at once. Returns what 32 reads at a time reach on one thread, too.
+fn parallel(context: &Context<'_>, warm: &[Contender]) -> Result<(Report, Reached)> {
     let mut parallel = headings(&["jobs", "depth", "reads, %"]);
+    let mut deep = None;
     for (jobs, depth) in JOBS.into_iter().flat_map(|jobs| DEPTHS.map(|depth| (jobs, depth))) {
         for reads_percent in [65, 100] {
-            let runs = measure(context, &warm, Load { reads_percent, jobs, depth, ..random })?;
+            let runs = measure(context, warm, Load { reads_percent, jobs, depth, ..RANDOM })?;
             line(&mut parallel, &[jobs, depth, reads_percent as usize].map(|n| n.to_string()), &runs, 1.0, 0);
             if reads_percent == 100 && depth == 32 && jobs == 1 {
-                reached.push(Reached::of(&runs));
+                deep = Some(Reached::of(&runs));
             }
         }
     }
+    Ok((parallel, deep.expect("JOBS has 1, and DEPTHS 32")))
+}
+
+fn sequential(context: &Context<'_>, warm: &[Contender]) -> Result<Report> {
     let mut sequential = headings(&["block, in order, GB/s", "reads, %"]);
     for (size, reads_percent) in [128 << 10, 1 << 20].into_iter().flat_map(|size| [(size, 0), (size, 100)]) {
-        let load = Load { bytes: size, reads_percent, is_sequential: true, ..random };
-        let runs = measure(context, &warm, load)?;
+        let load = Load { bytes: size, reads_percent, is_sequential: true, ..RANDOM };
+        let runs = measure(context, warm, load)?;
         line(&mut sequential, &[bytes(size as u64), reads_percent.to_string()], &runs, size as f64 / 1e9, 2);
     }
-    drop(warm);
+    Ok(sequential)
+}
+
+/// Volumes of which nothing was written before.
+fn cold(context: &Context<'_>) -> Result<Report> {
     let mut cold = headings(&["4 KiB, cold", "reads, %"]);
     for reads_percent in MIXES {
         // The blocks that a run writes are warm for the next one, so each run has new contenders.
@@ -162,16 +185,28 @@ pub fn run(context: &Context<'_>) -> Result<Findings> {
         for _ in 0..context.size.repetitions {
             let contenders = contenders(context, 0)?;
             for (contender, runs) in contenders.iter().zip(&mut runs) {
-                let load = Load { reads_percent, ..random };
-                let figures = load.run(contender, used, context.size.time);
+                let load = Load { reads_percent, ..RANDOM };
+                let figures = load.run(contender, context.size.map_used, context.size.time);
                 runs.push(figures.map_err(at(Path::new("a device that does nothing")))?);
             }
         }
         line(&mut cold, &[String::new(), reads_percent.to_string()], &runs, 1.0, 0);
     }
+    Ok(cold)
+}
+
+/// Runs the measurements.
+pub fn run(context: &Context<'_>) -> Result<Findings> {
+    let used = context.size.map_used;
+    let warm = contenders(context, used)?;
+    let OneThread { by_size, latency, groups, reached } = one_thread(context, &warm)?;
+    let (parallel, deep) = parallel(context, &warm)?;
+    let sequential = sequential(context, &warm)?;
+    drop(warm);
+    let cold = cold(context)?;
     let plot = context.out.join("volume-maps.svg");
     bars(&plot, "4 KiB random operations in process, one thread", "operations/s", &NAMES, &groups)?;
-    let [writes, mixed, reads, deep] = &reached[..] else { unreachable!("three mixes, and one depth") };
+    let [writes, mixed, reads] = &reached[..] else { unreachable!("three mixes") };
     let text = format!(
         "\
 The device is `/dev/zero` for reads and `/dev/null` for writes: every operation goes through the kernel and moves no \

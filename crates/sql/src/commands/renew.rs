@@ -1,0 +1,74 @@
+//! Dictionaries renewed: SYSTEM RELOAD, REFRESH and INVALIDATE, and all of them unloaded.
+
+use granary_dialect::statement::Name;
+use granary_dialect::{FullName, Result};
+use granary_dict::{Format, LoadState};
+
+use crate::catalogue::{Catalogue, Entry};
+use crate::session::Session;
+
+/// `SYSTEM RELOAD DICTIONARY`.
+pub fn reload(session: &Session, name: Name) -> Result<()> {
+    let name = dictionary_name(session, name);
+    session.rights().check_renew(session.user(), &name.to_string())?;
+    session.catalogue().reload(&name.database, &name.name)
+}
+
+/// `SYSTEM RELOAD DICTIONARIES`. A dictionary that fails does not keep others from being reloaded.
+pub fn reload_all(session: &Session) -> Result<()> {
+    let catalogue = session.catalogue();
+    let is_used = |entry: &Entry| !matches!(entry, Entry::Table(_)) && !is_unused(entry);
+    let mut outcome = Ok(());
+    for database in catalogue.databases() {
+        for name in names_of(catalogue, &database, is_used) {
+            outcome = outcome.and(catalogue.reload(&database, &name));
+        }
+    }
+    outcome
+}
+
+/// `SYSTEM UNLOAD DICTIONARIES`.
+pub fn unload_all(session: &Session) -> Result<()> {
+    let catalogue = session.catalogue();
+    for database in catalogue.databases() {
+        for name in names_of(catalogue, &database, |entry| matches!(entry, Entry::Open(_))) {
+            catalogue.unload(&FullName::new(&database, name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks the source for the rows of these keys, which are written tab separated.
+pub fn refresh(session: &Session, name: Name, keys: &str) -> Result<()> {
+    let dictionary = session.renewable(&dictionary_name(session, name))?;
+    let keys = dictionary.key_reader(Format::TabSeparated).read_all(keys.as_bytes())?;
+    dictionary.refresh(&keys)?;
+    Ok(())
+}
+
+/// Forgets the rows of these keys, which are written tab separated; without keys, all rows.
+pub fn invalidate(session: &Session, name: Name, keys: Option<&str>) -> Result<()> {
+    let dictionary = session.renewable(&dictionary_name(session, name))?;
+    let Some(keys) = keys else { return Ok(dictionary.reload()?) };
+    let keys = dictionary.key_reader(Format::TabSeparated).read_all(keys.as_bytes())?;
+    Ok(dictionary.invalidate(&keys)?)
+}
+
+/// The name with its database: if none is written, that where the dictionary is found.
+fn dictionary_name(session: &Session, Name { database, name }: Name) -> FullName {
+    match database {
+        Some(database) => FullName::new(database, name),
+        None => FullName::new(session.catalogue().home_of(&session.database(), &name), name),
+    }
+}
+
+/// Names of the entries that `is_meant` selects. The entries are dropped: a held `Arc` would count as use by a query.
+fn names_of(catalogue: &Catalogue, database: &str, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
+    let entries = catalogue.entries(database).into_iter();
+    entries.filter(|(_, entry)| is_meant(entry)).map(|(name, _)| name).collect()
+}
+
+/// Whether a dictionary has not been needed yet: it has nothing to reload.
+fn is_unused(entry: &Entry) -> bool {
+    matches!(entry, Entry::Open(dictionary) if dictionary.status().state == LoadState::NotLoaded)
+}
