@@ -3,6 +3,7 @@
 
 use granary_dict::tokenize;
 
+use super::query::wrong;
 use super::size::too_long;
 use super::split::Statement;
 use crate::error::{Error, Result};
@@ -33,7 +34,7 @@ fn check_head(parts: &Parts) -> Result<()> {
 
 fn statement(head: &[u8], data: Vec<u8>) -> Result<Statement> {
     let head = std::str::from_utf8(head).map_err(|_| Error::syntax_error("The statement is not UTF-8"))?;
-    let tokens = tokenize(head).map_err(|error| Error::syntax_error(format!("Syntax error: {error}")))?;
+    let tokens = tokenize(head).map_err(wrong)?;
     let tokens = tokens.into_iter().map(|token| token.token);
     let tokens = tokens.filter(|token| !is_blank(token)).collect();
     Ok(Statement { text: head.trim().to_owned(), tokens, data })

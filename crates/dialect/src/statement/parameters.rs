@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use granary_dict::tokenize;
 
 use super::parameter_value::{Context, Parameter, sql};
+use super::query::wrong;
 use super::split::{Offsets, Statement, split};
 use super::words::{self, is_word};
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ pub fn fill(statement: &Statement, parameters: &Parameters) -> Result<Option<Sta
         return Ok(None);
     }
     let text = statement.text.as_str();
-    let tokens = tokenize(text).map_err(|error| Error::syntax_error(format!("Syntax error: {error}")))?;
+    let tokens = tokenize(text).map_err(wrong)?;
     let mut offsets = Offsets::new(text);
     let (mut filled, mut done) = (String::with_capacity(text.len()), 0);
     let mut rest = tokens.into_iter();

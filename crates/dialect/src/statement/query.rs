@@ -88,12 +88,18 @@ fn check_numbers(tokens: &[TokenWithSpan]) -> Result<()> {
 }
 
 fn check_end(parser: &Parser<'_>) -> Result<()> {
-    match parser.peek_token().token {
+    let TokenWithSpan { token, span } = parser.peek_token();
+    match token {
         Token::EOF => Ok(()),
-        token => Err(Error::syntax_error(format!("Syntax error: unexpected {token}"))),
+        token => Err(wrong(format_args!("unexpected {token}{}", span.start))),
     }
 }
 
-fn wrong(error: impl Display) -> Error {
-    Error::syntax_error(format!("Syntax error: {error}"))
+/// The error of a text that is no SQL, in the words of one sentence, whoever found it.
+pub(super) fn wrong(error: impl Display) -> Error {
+    let text = error.to_string();
+    let text = text.strip_prefix("sql parser error: ").unwrap_or(&text);
+    let text = text.replacen("Expected: ", "expected ", 1).replacen(", found: EOF", ", found the end", 1);
+    let text = text.replacen(", found: ", ", found ", 1).replacen(" at Line: ", " at line ", 1);
+    Error::syntax_error(format!("Syntax error: {}", text.replacen(", Column: ", ", column ", 1)))
 }

@@ -32,6 +32,11 @@ const UNKNOWN: &[(&[&str], &str)] = &[
         "SHOW knows DATABASES, TABLES, DICTIONARIES and CREATE here; columns are in system.columns (or DESCRIBE), settings \
          in system.settings",
     ),
+    (
+        &["SYSTEM"],
+        "SYSTEM knows RELOAD, UNLOAD, REFRESH .. KEYS and INVALIDATE [.. KEYS] DICTIONARY name, RELOAD DICTIONARIES and \
+         UNLOAD DICTIONARIES here",
+    ),
     (&["KILL"], "No query is killed here: one ends with its connection, and by max_execution_time"),
     (&["DELETE"], "Rows are not deleted here: TRUNCATE TABLE empties a table"),
     (&["UPDATE"], "Rows are not updated here: a table is emptied by TRUNCATE TABLE, and filled anew"),

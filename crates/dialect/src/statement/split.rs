@@ -4,6 +4,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 use granary_dict::tokenize;
 
 use super::data::{Piece, Scanner, insert_with_data, into_insert_with_data};
+use super::query::wrong;
 use super::size::{check_bytes, check_statement, token_bytes};
 use super::spelled::spelled;
 use crate::error::{Error, Result};
@@ -91,7 +92,7 @@ pub fn split(text: &str) -> Result<Vec<Statement>> {
         (Ok(tokens), _) => tokens,
         // Rows that are no SQL.
         (Err(_), Some(insert)) => return Ok(vec![insert]),
-        (Err(error), None) => return Err(Error::syntax_error(format!("Syntax error: {error}"))),
+        (Err(error), None) => return Err(wrong(error)),
     };
     let mut offsets = Offsets::new(text);
     let mut statements = Vec::new();
