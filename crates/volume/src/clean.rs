@@ -3,8 +3,7 @@
 use crate::checkpoint;
 use crate::framing::{blocks_in_segment, content_hash, live_to_clean_max, live_to_fit_max};
 use crate::limits::{
-    BLOCKS_LOCKED_MAX, CHECKPOINT_SEGMENTS_DIVISOR, CLEANER_SLEEP, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN,
-    UNSYNCED_BYTES_MAX,
+    CHECKPOINT_SEGMENTS_DIVISOR, CLEANER_SLEEP, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN, UNSYNCED_BYTES_MAX,
 };
 use crate::map::Place;
 use crate::policy::{self, Candidate, Policy};
@@ -166,11 +165,12 @@ impl Running {
             self.set_aside(slot, "some of its blocks cannot be read");
             return Ok(());
         }
+        let locked_max = policy::blocks_locked(self.log.free_slots(), RESERVED_SEGMENTS, live.len());
         let mut moved = live.iter().filter_map(|live| Some((live, live.content.as_ref()?))).peekable();
         while moved.peek().is_some() {
             let mut writer = self.log.writer().for_moving();
             let mut is_full = false;
-            for _ in 0..BLOCKS_LOCKED_MAX {
+            for _ in 0..locked_max {
                 let Some((Live { lba, stored, .. }, (hash, bytes))) = moved.peek() else { break };
                 // What was written meanwhile lies behind this in the log, and must not come before it.
                 let is_there = self.log.sequence_of(stored.place.block().into()) == stored.sequence;

@@ -69,7 +69,7 @@ const _: () = assert!(0 < TRIM_SEGMENTS_KEPT && TRIM_SEGMENTS_KEPT < RESERVED_SE
 /// Segments beyond those that a full volume needs: for segments being filled, written and emptied.
 pub const SEGMENTS_SPARE: u64 = 8;
 
-/// Blocks that are written under one hold of the log's writer lock.
+/// Blocks that are written, or moved while the reserve is whole, under one hold of the log's writer lock.
 pub const BLOCKS_LOCKED_MAX: usize = 32;
 
 /// Blocks that are made zero under one hold of the log's writer lock.
