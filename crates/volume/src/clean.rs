@@ -282,15 +282,21 @@ impl Running {
         self.checkpointing.try_lock().is_err()
     }
 
-    /// Makes everything durable and writes the map down, unless it is as it was written down: then nothing is to be made
-    /// durable either.
+    /// Makes everything durable, whether the map can be written down or not, and writes it down, unless it is as it was
+    /// written down: then nothing is to be made durable either.
     pub fn write_last_checkpoint(&self) -> io::Result<()> {
         if self.is_untouched() && self.since_checkpoint() == 0 {
             return Ok(());
         }
         // The segment that is being filled, too, is in the map then, and no start has to read it.
         self.log.flush()?;
-        self.write_checkpoint()
+        self.write_checkpoint().or_else(|error| {
+            // The next start finds in the log what the map lacks, as long as that is durable.
+            self.commit()?;
+            let text =
+                format!("the map cannot be written down, but all that was written is durable: {error}");
+            Err(io::Error::new(error.kind(), text))
+        })
     }
 
     /// Writes the map down, so that a recovery need not read older summaries.
