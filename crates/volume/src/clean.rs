@@ -45,7 +45,7 @@ impl Running {
 
     /// One step; `false`: there is nothing to do.
     fn clean_once(&self, io: &mut Io) -> io::Result<bool> {
-        self.check_folder()?;
+        self.check_files()?;
         self.ready_to_append()?;
         let waiting = self.collect_emptied();
         let segments = self.log.geometry().segments();
@@ -250,9 +250,9 @@ impl Running {
     /// Writes the map down where nothing may be appended before.
     ///
     /// # Errors
-    /// It cannot be written now, or another folder is in the place of the volume's: nothing can be appended.
+    /// It cannot be written now, or the volume's files were removed or replaced: nothing can be appended.
     pub fn ready_to_append(&self) -> io::Result<()> {
-        self.check_folder_again()?;
+        self.check_files_again()?;
         if self.checkpoint_first.load(Ordering::Acquire) { self.write_first_checkpoint() } else { Ok(()) }
     }
 
@@ -313,11 +313,11 @@ impl Running {
             sequence: sequence.saturating_sub(1),
             position: 0,
         };
-        self.check_folder()?;
+        self.check_files()?;
         let prepared = checkpoint::prepare(&self.files.checkpoint(), &header, &*self.map, &mut |_| {})?;
         // A place that the map got meanwhile is durable before the file says so.
         self.commit()?;
-        self.check_folder()?;
+        self.check_files()?;
         prepared.publish()?;
         self.checkpointed.store(sequence, Ordering::Release);
         self.replayed.store(0, Ordering::Release);

@@ -128,6 +128,14 @@ impl Error {
     }
 }
 
+/// Whether there is a file at a path.
+///
+/// # Errors
+/// The operating system does not let it be seen.
+pub(crate) fn is_there(path: &Path) -> Result<bool, Error> {
+    path.try_exists().map_err(Error::io("look at", path))
+}
+
 /// The names of a volume's files.
 #[derive(Clone, Debug)]
 pub struct Files {

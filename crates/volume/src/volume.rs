@@ -197,6 +197,7 @@ impl Volume {
         let newest =
             header.map(|header| NewestKnown { instance: header.instance, sequence: header.sequence });
         let (log, recovered) = open(framing.clone(), newest)?;
+        hold.note_open(&config)?;
         check_recovered(&log, &recovered.segments, header, &files, &config, &framing)?;
         framing.entries_from.store(0, Ordering::Release);
         let slots = log.geometry().segments();
@@ -363,7 +364,7 @@ impl Volume {
     ///
     /// # Errors
     /// The device refuses a write, or a sync now or earlier: a failed sync is never followed by a successful one. Or
-    /// the volume's folder was replaced.
+    /// the volume's files were removed or replaced.
     pub fn commit(&self) -> io::Result<()> {
         self.shared.commit()
     }
