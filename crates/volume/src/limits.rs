@@ -97,6 +97,9 @@ pub const RETRY_MAX: Duration = Duration::from_secs(1);
 /// How often a read looks up a block again that was moved meanwhile.
 pub const READ_TRIES_MAX: usize = 1000;
 
+/// The least time between two log lines about damaged blocks that were read.
+pub const DAMAGE_TOLD: Duration = Duration::from_secs(1);
+
 /// Default bytes of cached checksums: those of 64 GiB in blocks of 4 KiB.
 pub const CHECKSUM_BYTES: u64 = 64 << 20;
 

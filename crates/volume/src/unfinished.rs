@@ -1,6 +1,6 @@
 //! What was begun with a closed volume and not done, finished by whoever comes next.
 
-use crate::config::{Config, Error, Files};
+use crate::config::{Config, Error, Files, is_there};
 use crate::raw_device::is_block_device;
 use granary_log::{CrashPolicy, sync_folder};
 use rustix::process::{Resource, getrlimit};
@@ -72,7 +72,7 @@ fn lengthen(path: &Path, bytes: u64) -> io::Result<()> {
 
 /// Removes what is left of a volume that has no shape any more.
 pub(crate) fn finish_deletion(files: &Files) -> Result<(), Error> {
-    if !files.deleted().exists() {
+    if !is_there(&files.deleted())? {
         return Ok(());
     }
     let config = Config::read_damaged(files.deleted())?;
@@ -87,9 +87,8 @@ pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
     let mut needed = vec![files.state_file(), log.clone()];
     needed.extend(config.formatted.then(|| files.checkpoint()));
     for path in needed {
-        if let Err(source) = std::fs::metadata(&path) {
-            let reason = format!("{source}; put it back, or delete the volume");
-            return Err(Error::Damaged { path, reason });
+        if !is_there(&path)? {
+            return Err(Error::Missing { path });
         }
     }
     if config.device.is_some() && !is_block_device(&log) {
