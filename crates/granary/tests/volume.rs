@@ -223,6 +223,63 @@ fn what_is_wrong_with_a_path_or_a_name_is_told() {
     assert!(errors.contains("\"a b\""), "{errors}");
 }
 
+/// Writes until the volume takes no more, and reads what it took.
+const WRITE_UNTIL_REFUSED: &str = r#"
+import errno, nbd, sys
+h = nbd.NBD()
+h.connect_uri(sys.argv[1])
+flushed = 0
+try:
+    for offset in range(0, 12 << 20, 1 << 20):
+        h.pwrite(b"x" * (1 << 20), offset)
+        h.flush()
+        flushed = offset + (1 << 20)
+    print("all is written")
+except nbd.Error as error:
+    assert error.errnum == errno.ENOSPC, error
+    assert flushed > 0 and h.pread(flushed, 0) == b"x" * flushed
+    print("refused")
+"#;
+
+/// A limit of the length of files (`ulimit -f`) is as a full file system: writes and flushes fail, reads go on, and what
+/// is made or made larger is refused, and nothing of it stays.
+#[test]
+fn a_file_that_may_not_grow_is_an_error_of_writes() {
+    let folder = with_volume();
+    let limited = |kib: u64| {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("ulimit -f {kib}; exec \"$0\" \"$@\""), GRANARY]);
+        command
+    };
+    let write = || {
+        let arguments = ["-c", WRITE_UNTIL_REFUSED, "nbd+unix:///scratch?socket=nbd"];
+        run(folder.path(), "/usr/bin/python3", &arguments)
+    };
+    let mut server = Server::start_by(folder.path(), limited(4096));
+    assert_eq!(write(), "refused\n");
+    assert!(server.process.try_wait().unwrap().is_none(), "it goes on: {}", server.said());
+    drop(server);
+    let server = Server::start(folder.path());
+    assert_eq!(write(), "all is written\n");
+    drop(server);
+    let names = || {
+        let entries = std::fs::read_dir(folder.path().join("data/volumes")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names();
+    for command in ["volume create other --size 16MiB", "volume resize scratch --size 64MiB"] {
+        let mut limited = limited(8192);
+        let output =
+            limited.args(command.split(' ')).args(["--path", "data"]).current_dir(folder.path()).output();
+        let output = output.unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && errors.contains("File too large"), "{command}: {errors}");
+        assert_eq!(names(), before, "{command}");
+    }
+    let check = run(folder.path(), GRANARY, &["volume", "check", "scratch", "--path", "data"]);
+    assert!(check.contains("the log says the same"), "{check}");
+}
+
 /// A process that is no NBD client, and a volume that is open elsewhere.
 #[test]
 fn what_cannot_be_served_says_so() {

@@ -3,7 +3,6 @@
 use crate::config::{Config, Error, Files, is_there};
 use crate::raw_device::is_block_device;
 use granary_log::{CrashPolicy, sync_folder};
-use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,10 +60,6 @@ pub(crate) fn finish_resize(files: &Files) -> Result<Resize, Error> {
 fn lengthen(path: &Path, bytes: u64) -> io::Result<()> {
     let file = File::options().write(true).open(path)?;
     if file.metadata()?.len() < bytes {
-        // Beyond the process's limit the kernel sends a signal that ends it.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes > limit) {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
         file.set_len(bytes)?;
     }
     file.sync_all()
