@@ -21,7 +21,7 @@ pub enum Failure {
     Compression(#[from] granary_lab::compression::StudyError),
     #[error(transparent)]
     Store(#[from] granary_lab::store::StoreError),
-    #[error(transparent)]
+    #[error("{0}{hint}", hint = crate::volume::hint(.0))]
     Volume(#[from] granary_volume::Error),
     #[error(transparent)]
     Nbd(#[from] granary_nbd::ServerError),

@@ -19,6 +19,7 @@ mod study;
 mod volume;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 
@@ -52,8 +53,18 @@ enum Command {
     Study(study::Arguments),
 }
 
+/// Makes a write beyond the longest file that the process may have (`ulimit -f`, `LimitFSIZE=`) fail with EFBIG, as one
+/// on a full file system fails: the signal that comes with it would end the process. A handler, for programs that are
+/// started would inherit that it is ignored.
+fn survive_file_size_limits() {
+    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()) {
+        complain!("a file that is too long for the process's limit will end it: {error}");
+    }
+}
+
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
+    survive_file_size_limits();
     say::status(match command {
         Command::Local(arguments) => local::run(arguments),
         Command::Server(arguments) => server::run(*arguments),

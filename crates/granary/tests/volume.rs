@@ -102,8 +102,12 @@ struct Server {
 
 impl Server {
     fn start(folder: &Path) -> Self {
+        Self::start_by(folder, Command::new(GRANARY))
+    }
+
+    /// A server that `command` runs with the arguments it is given.
+    fn start_by(folder: &Path, mut command: Command) -> Self {
         let errors = folder.join("errors");
-        let mut command = Command::new(GRANARY);
         command.args(["server", "--path", "data", "--http", "127.0.0.1:0", "--nbd-socket", "nbd"]);
         command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(File::create(&errors).unwrap());
@@ -144,7 +148,7 @@ fn a_damaged_volume_keeps_no_other_from_being_served() {
     drop(server);
     std::fs::write(folder.path().join("data/volumes/default.volume"), "size = 1").unwrap();
     let (is_fine, listed, errors) = attempt(folder.path(), GRANARY, &["volume", "list", "--path", "data"]);
-    assert!(!is_fine && errors.contains("1 volumes cannot be read"), "{errors}");
+    assert!(!is_fine && errors.contains("1 volume cannot be read"), "{errors}");
     assert!(listed.contains("default.volume is damaged") && listed.contains("16.00 MiB"), "{listed}");
     let server = Server::start(folder.path());
     assert!(server.said().contains("the volume default is not served"), "{}", server.said());
@@ -180,6 +184,100 @@ fn a_scrub_says_which_blocks_are_damaged() {
     let lines =
         format!("scratch: bytes 409600 to 450560: {error}\nscratch: bytes 815104 to 819200: {error}\n");
     assert_eq!(damaged, lines);
+    // The log names the volume, and has a line a second.
+    let told: Vec<&str> = errors.lines().filter(|line| line.contains("a block is damaged")).collect();
+    assert!((1..11).contains(&told.len()) && told[0].contains("volume=\"scratch\""), "{errors}");
+}
+
+/// Names of any length, and volumes that cannot be read, leave the columns where they are.
+#[test]
+fn volumes_are_listed_in_columns() {
+    let folder = with_volume();
+    let long = "v".repeat(60);
+    run(folder.path(), GRANARY, &["volume", "create", &long, "--path", "data", "--size", "32MiB"]);
+    std::fs::write(folder.path().join("data/volumes/damaged.volume"), "size = 1").unwrap();
+    let (_, listed, _) = attempt(folder.path(), GRANARY, &["volume", "list", "--path", "data"]);
+    let lines: Vec<&str> = listed.lines().collect();
+    let end = |line: &str, of: &str| line.find(of).unwrap_or_else(|| panic!("{listed}")) + of.len();
+    let size = end(lines[0], "size");
+    assert_eq!(end(lines[1], " -"), size, "{listed}");
+    assert!(lines[1].starts_with("damaged ") && lines[1].contains("damaged.volume is damaged"), "{listed}");
+    assert_eq!(end(lines[2], "16.00 MiB"), size, "{listed}");
+    assert_eq!(end(lines[3], "32.00 MiB"), size, "{listed}");
+}
+
+/// A path that leads to no folder is an error, and a name that is none is told with its rule.
+#[test]
+fn what_is_wrong_with_a_path_or_a_name_is_told() {
+    let folder = with_volume();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    for command in ["list", "inspect v", "delete v", "serve v"] {
+        let arguments: Vec<&str> = ["volume"].into_iter().chain(command.split(' ')).collect();
+        let (is_fine, output, errors) =
+            attempt(folder.path(), GRANARY, &[&arguments[..], &["--path", "file"]].concat());
+        assert!(!is_fine && output.is_empty() && errors.contains("Not a directory"), "{command}: {errors}");
+    }
+    let (_, _, errors) = attempt(folder.path(), GRANARY, &["volume", "inspect", "none", "--path", "data"]);
+    assert!(errors.contains("`granary volume list --path data` shows those that are"), "{errors}");
+    let (_, _, errors) = attempt(folder.path(), GRANARY, &["volume", "inspect", "a b", "--path", "data"]);
+    assert!(errors.contains("\"a b\""), "{errors}");
+}
+
+/// Writes until the volume takes no more, and reads what it took.
+const WRITE_UNTIL_REFUSED: &str = r#"
+import errno, nbd, sys
+h = nbd.NBD()
+h.connect_uri(sys.argv[1])
+flushed = 0
+try:
+    for offset in range(0, 12 << 20, 1 << 20):
+        h.pwrite(b"x" * (1 << 20), offset)
+        h.flush()
+        flushed = offset + (1 << 20)
+    print("all is written")
+except nbd.Error as error:
+    assert error.errnum == errno.ENOSPC, error
+    assert flushed > 0 and h.pread(flushed, 0) == b"x" * flushed
+    print("refused")
+"#;
+
+/// A limit of the length of files (`ulimit -f`) is as a full file system: writes and flushes fail, reads go on, and what
+/// is made or made larger is refused, and nothing of it stays.
+#[test]
+fn a_file_that_may_not_grow_is_an_error_of_writes() {
+    let folder = with_volume();
+    let limited = |kib: u64| {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("ulimit -f {kib}; exec \"$0\" \"$@\""), GRANARY]);
+        command
+    };
+    let write = || {
+        let arguments = ["-c", WRITE_UNTIL_REFUSED, "nbd+unix:///scratch?socket=nbd"];
+        run(folder.path(), "/usr/bin/python3", &arguments)
+    };
+    let mut server = Server::start_by(folder.path(), limited(4096));
+    assert_eq!(write(), "refused\n");
+    assert!(server.process.try_wait().unwrap().is_none(), "it goes on: {}", server.said());
+    drop(server);
+    let server = Server::start(folder.path());
+    assert_eq!(write(), "all is written\n");
+    drop(server);
+    let names = || {
+        let entries = std::fs::read_dir(folder.path().join("data/volumes")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names();
+    for command in ["volume create other --size 16MiB", "volume resize scratch --size 64MiB"] {
+        let mut limited = limited(8192);
+        let output =
+            limited.args(command.split(' ')).args(["--path", "data"]).current_dir(folder.path()).output();
+        let output = output.unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && errors.contains("File too large"), "{command}: {errors}");
+        assert_eq!(names(), before, "{command}");
+    }
+    let check = run(folder.path(), GRANARY, &["volume", "check", "scratch", "--path", "data"]);
+    assert!(check.contains("the log says the same"), "{check}");
 }
 
 /// A process that is no NBD client, and a volume that is open elsewhere.

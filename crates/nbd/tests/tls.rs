@@ -2,11 +2,18 @@
 
 mod common;
 
+use common::bytes::*;
 use common::programs::{attempt, run};
 use common::serving::Serving;
-use granary_nbd::{MemoryExport, TlsError, tls_configuration};
+use granary_nbd::{MemoryExport, Options, TlsError, tls_configuration};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An authority, a server and a client signed by it, and an unsigned client.
 fn certificates(folder: &Path) {
@@ -45,6 +52,11 @@ fn certificates(folder: &Path) {
 }
 
 fn serving(requires_tls: bool, checks_clients: bool) -> Serving {
+    serving_with(requires_tls, checks_clients, |_| {})
+}
+
+/// A server whose options `change` adapts.
+fn serving_with(requires_tls: bool, checks_clients: bool, change: impl FnOnce(&mut Options)) -> Serving {
     Serving::with(Arc::new(MemoryExport::new("disk", 8 << 20)), |options, folder| {
         certificates(folder);
         let of = |name: &str| folder.join(name);
@@ -53,6 +65,7 @@ fn serving(requires_tls: bool, checks_clients: bool) -> Serving {
         options.tls =
             Some(tls_configuration(&of("server-cert.pem"), &of("server-key.pem"), authority).unwrap());
         options.requires_tls = requires_tls;
+        change(options);
     })
 }
 
@@ -133,4 +146,53 @@ fn files_that_are_no_certificates_are_told() {
     assert!(matches!(configuration("server-cert.pem", "client-key.pem"), Err(TlsError::Pair(_))));
     let authority = tls_configuration(&of("server-cert.pem"), &of("server-key.pem"), Some(&of("extensions")));
     assert!(matches!(authority, Err(TlsError::Authority(..))), "{authority:?}");
+}
+
+/// A client that speaks TLS, after its handshake.
+fn client(serving: &Serving) -> StreamOwned<ClientConnection, UnixStream> {
+    let mut roots = RootCertStore::empty();
+    let authority = serving.folder.path().join("ca-cert.pem");
+    roots.add(CertificateDer::from_pem_file(authority).unwrap()).unwrap();
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let mut socket = UnixStream::connect(serving.socket()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    socket.write_all(&[flags(FIXED_NEWSTYLE | NO_ZEROES), option(STARTTLS, &[])].concat()).unwrap();
+    socket.read_exact(&mut [0; GREETING.len() + 20]).unwrap();
+    let tls = ClientConnection::new(Arc::new(config), "localhost".try_into().unwrap()).unwrap();
+    let mut stream = StreamOwned::new(tls, socket);
+    stream.write_all(&option(GO, &info("disk", &[]))).unwrap();
+    stream.read_exact(&mut [0; (20 + 12) + 20]).unwrap();
+    stream
+}
+
+/// Asks for `count` replies of 4 KiB, and returns their bytes.
+fn ask(stream: &mut impl Write, count: u64) -> usize {
+    (0..count).for_each(|i| stream.write_all(&request(0, READ, i, 0, 4096)).unwrap());
+    count as usize * (16 + 4096)
+}
+
+/// The first bytes of replies are in the socket, the rest in TLS, and none of them in the conversation.
+#[test]
+fn clients_that_do_not_take_what_tls_holds_are_disconnected() {
+    const STALL: Duration = Duration::from_secs(1);
+    let serving = serving_with(true, false, |options| options.stall_timeout = STALL);
+    let clients: Vec<_> = (16..128)
+        .step_by(4)
+        .map(|count| {
+            let mut stream = client(&serving);
+            (ask(&mut stream, count), stream)
+        })
+        .collect();
+    std::thread::sleep(4 * STALL);
+    let mut held = 0;
+    for (asked, mut stream) in clients {
+        let in_socket = rustix::io::ioctl_fionread(&stream.sock).unwrap() as usize;
+        let Some(left) = asked.checked_sub(in_socket) else { continue };
+        held += usize::from(left < 48 << 10);
+        let mut found = Vec::new();
+        // Without TLS's goodbye.
+        let _ = Read::take(&mut stream, asked as u64).read_to_end(&mut found);
+        assert!(found.len() < asked, "{left} of {asked} bytes were kept for a client that took none");
+    }
+    assert!(held > 0, "TLS held nothing");
 }

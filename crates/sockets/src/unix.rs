@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -47,28 +47,41 @@ impl UnixSocket {
         }
         let listener = UnixListener::bind(&unfinished)?;
         std::fs::set_permissions(&unfinished, Permissions::from_mode(self.mode))?;
+        let identity = identity(&unfinished)?;
         std::fs::rename(&unfinished, path)?;
         listener.set_nonblocking(true)?;
-        Ok((SocketFile(path.clone()), listener))
+        Ok((SocketFile { path: path.clone(), identity }, listener))
     }
 }
 
-/// The file of a socket, removed on drop. Drop it before the listener: until the listener is closed no other server
-/// takes the path, so the file is still this one's.
+/// The file of a socket, removed on drop, unless another server's is there, which may be once this one's was removed.
+/// Drop it before the listener: as long as that is open no other file has this one's identity.
 #[derive(Debug)]
-pub struct SocketFile(PathBuf);
+pub struct SocketFile {
+    path: PathBuf,
+    identity: Identity,
+}
+
+/// Device number and inode number.
+type Identity = (u64, u64);
+
+fn identity(path: &Path) -> io::Result<Identity> {
+    path.symlink_metadata().map(|found| (found.dev(), found.ino()))
+}
 
 impl SocketFile {
     /// Path of the socket.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // A socket that is not served is harmless: the next server replaces it.
-        let _ = std::fs::remove_file(&self.0);
+        if identity(&self.path).is_ok_and(|there| there == self.identity) {
+            // A socket that is not served is harmless: the next server replaces it.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -136,6 +149,19 @@ mod tests {
         rustix::net::listen(&listener, 0).unwrap();
         let _waits = UnixStream::connect(&socket.path).unwrap();
         assert_eq!(socket.listen().unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn a_socket_that_another_server_has_made_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UnixSocket::new(folder.path().join("s"));
+        let (file, listener) = socket.listen().unwrap();
+        std::fs::remove_file(&socket.path).unwrap();
+        let (others, _listener) = socket.listen().unwrap();
+        drop((file, listener));
+        UnixStream::connect(&socket.path).unwrap();
+        drop(others);
+        assert!(!socket.path.exists());
     }
 
     /// A socket that refuses the question is told from one that is not served.

@@ -3,8 +3,7 @@
 use crate::checkpoint;
 use crate::framing::{blocks_in_segment, content_hash, live_to_clean_max, live_to_fit_max};
 use crate::limits::{
-    BLOCKS_LOCKED_MAX, CHECKPOINT_SEGMENTS_DIVISOR, CLEANER_SLEEP, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN,
-    UNSYNCED_BYTES_MAX,
+    CHECKPOINT_SEGMENTS_DIVISOR, CLEANER_SLEEP, RESERVED_SEGMENTS, ROOM_LOOK_AGAIN, UNSYNCED_BYTES_MAX,
 };
 use crate::map::Place;
 use crate::policy::{self, Candidate, Policy};
@@ -46,7 +45,7 @@ impl Running {
 
     /// One step; `false`: there is nothing to do.
     fn clean_once(&self, io: &mut Io) -> io::Result<bool> {
-        self.check_folder()?;
+        self.check_files()?;
         self.ready_to_append()?;
         let waiting = self.collect_emptied();
         let segments = self.log.geometry().segments();
@@ -166,11 +165,12 @@ impl Running {
             self.set_aside(slot, "some of its blocks cannot be read");
             return Ok(());
         }
+        let locked_max = policy::blocks_locked(self.log.free_slots(), RESERVED_SEGMENTS, live.len());
         let mut moved = live.iter().filter_map(|live| Some((live, live.content.as_ref()?))).peekable();
         while moved.peek().is_some() {
             let mut writer = self.log.writer().for_moving();
             let mut is_full = false;
-            for _ in 0..BLOCKS_LOCKED_MAX {
+            for _ in 0..locked_max {
                 let Some((Live { lba, stored, .. }, (hash, bytes))) = moved.peek() else { break };
                 // What was written meanwhile lies behind this in the log, and must not come before it.
                 let is_there = self.log.sequence_of(stored.place.block().into()) == stored.sequence;
@@ -250,9 +250,9 @@ impl Running {
     /// Writes the map down where nothing may be appended before.
     ///
     /// # Errors
-    /// It cannot be written now, or another folder is in the place of the volume's: nothing can be appended.
+    /// It cannot be written now, or the volume's files were removed or replaced: nothing can be appended.
     pub fn ready_to_append(&self) -> io::Result<()> {
-        self.check_folder_again()?;
+        self.check_files_again()?;
         if self.checkpoint_first.load(Ordering::Acquire) { self.write_first_checkpoint() } else { Ok(()) }
     }
 
@@ -282,15 +282,21 @@ impl Running {
         self.checkpointing.try_lock().is_err()
     }
 
-    /// Makes everything durable and writes the map down, unless it is as it was written down: then nothing is to be made
-    /// durable either.
+    /// Makes everything durable, whether the map can be written down or not, and writes it down, unless it is as it was
+    /// written down: then nothing is to be made durable either.
     pub fn write_last_checkpoint(&self) -> io::Result<()> {
         if self.is_untouched() && self.since_checkpoint() == 0 {
             return Ok(());
         }
         // The segment that is being filled, too, is in the map then, and no start has to read it.
         self.log.flush()?;
-        self.write_checkpoint()
+        self.write_checkpoint().or_else(|error| {
+            // The next start finds in the log what the map lacks, as long as that is durable.
+            self.commit()?;
+            let text =
+                format!("the map cannot be written down, but all that was written is durable: {error}");
+            Err(io::Error::new(error.kind(), text))
+        })
     }
 
     /// Writes the map down, so that a recovery need not read older summaries.
@@ -307,11 +313,11 @@ impl Running {
             sequence: sequence.saturating_sub(1),
             position: 0,
         };
-        self.check_folder()?;
+        self.check_files()?;
         let prepared = checkpoint::prepare(&self.files.checkpoint(), &header, &*self.map, &mut |_| {})?;
         // A place that the map got meanwhile is durable before the file says so.
         self.commit()?;
-        self.check_folder()?;
+        self.check_files()?;
         prepared.publish()?;
         self.checkpointed.store(sequence, Ordering::Release);
         self.replayed.store(0, Ordering::Release);

@@ -43,7 +43,7 @@ pub enum Error {
         reason: String,
     },
     /// There is no volume of this name.
-    #[error("there is no volume {name} in {}: `granary volume list` shows those that are", folder.display())]
+    #[error("there is no volume {name} in {}", folder.display())]
     NotFound {
         /// The name.
         name: String,
@@ -60,6 +60,12 @@ pub enum Error {
     #[error("{path} is there already, and belongs to no volume: move it away, or choose another name", path = path.display())]
     InTheWay {
         /// The file.
+        path: PathBuf,
+    },
+    /// A file of the volume is missing.
+    #[error("{path} is missing: put it back, or delete the volume", path = path.display())]
+    Missing {
+        /// The file, or the raw device.
         path: PathBuf,
     },
     /// A file of the volume is damaged.
@@ -123,9 +129,28 @@ impl Error {
         Self::NotFound { name: files.name.clone(), folder: files.folder.clone() }
     }
 
+    /// The error of opening the log of a volume that is there: its files are the volume's, whatever is in them.
+    pub(crate) fn of_existing(error: OpenError) -> Self {
+        let (path, what) = match error {
+            OpenError::Foreign { path } => (path, "it is no state file"),
+            OpenError::Damaged { path } => (path, "it is no state file, or that of a volume of another size"),
+            error => return error.into(),
+        };
+        let reason = format!("{what}: put the last copy of it back, or delete the volume");
+        Self::Damaged { path, reason }
+    }
+
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
+}
+
+/// Whether there is a file at a path.
+///
+/// # Errors
+/// The operating system does not let it be seen.
+pub(crate) fn is_there(path: &Path) -> Result<bool, Error> {
+    path.try_exists().map_err(Error::io("look at", path))
 }
 
 /// The names of a volume's files.
@@ -149,8 +174,11 @@ impl Files {
             || !name.chars().all(plain)
             || is_part
         {
-            let reason = "it has 1 to 200 letters, digits, dots, dashes and underscores, begins with neither a dot nor a dash, and does not end in .partition.N";
-            return Err(Error::Invalid { option: "name", reason: reason.into() });
+            let reason = format!(
+                "{name:?} is none for a volume: it has 1 to 200 letters, digits, dots, dashes and underscores, begins with \
+                 neither a dot nor a dash, and does not end in .partition.N"
+            );
+            return Err(Error::Invalid { option: "name", reason });
         }
         Ok(Self { folder: folder.to_owned(), name: name.to_owned() })
     }

@@ -1,40 +1,52 @@
 //! One process at a time works on a volume: from the first look at its files to the last change of them.
 
-use crate::config::{Error, Files};
+use crate::config::{Config, Error, Files, is_there};
 use crate::raw_device::claim;
 use granary_log::{Lock, folder_of, lock_file};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The exclusive hold of a volume, or of the name of a future one.
 pub(crate) struct Hold {
     files: Files,
     /// Locked as long as it is open.
-    file: File,
+    _lock: File,
     /// The volume's folder.
     folder: Identity,
+    /// The state file, and the log where that is a file, since they were opened.
+    parts: OnceLock<Vec<Part>>,
     claim: OnceLock<OwnedFd>,
+}
+
+/// A file that the log has open.
+struct Part {
+    path: PathBuf,
+    file: File,
 }
 
 impl Hold {
     /// Takes hold of a volume's name. Waits up to a second for its holder.
     ///
     /// # Errors
-    /// Another process has it, or the folder cannot be written.
+    /// Another process has it, or has the log open, or the folder cannot be written.
     pub fn take(files: &Files) -> Result<Self, Error> {
         let path = files.lock_path();
         loop {
             let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
-            let file = opened.map_err(Error::io("lock", &path))?;
-            match lock_file(&file).map_err(|errno| Error::io("lock", &path)(errno.into()))? {
+            let lock = opened.map_err(Error::io("lock", &path))?;
+            match lock_file(&lock).map_err(|errno| Error::io("lock", &path)(errno.into()))? {
                 Lock::InUse => return Err(Error::InUse { path: files.config() }),
-                Lock::Taken if is_at(&file, &path).map_err(Error::io("lock", &path))? => {
+                Lock::Taken if is_at(&lock, &path).map_err(Error::io("lock", &path))? => {
                     let folder = identity(folder_of(&path)).map_err(Error::io("look at", &path))?;
-                    return Ok(Self { files: files.clone(), file, folder, claim: OnceLock::new() });
+                    let (files, parts, claim) = (files.clone(), OnceLock::new(), OnceLock::new());
+                    let hold = Self { files, _lock: lock, folder, parts, claim };
+                    // The lock file may have been removed and made anew under a process that works on the volume.
+                    let is_open = is_log_open(&hold.files)?;
+                    return if is_open { Err(Error::InUse { path: hold.files.config() }) } else { Ok(hold) };
                 }
                 // The previous holder deleted the volume, and this file with it.
                 Lock::Taken => {}
@@ -47,7 +59,7 @@ impl Hold {
     /// # Errors
     /// There is none of this name; or those of [`take`](Self::take).
     pub fn take_existing(files: &Files) -> Result<Self, Error> {
-        if !files.config().exists() {
+        if !is_there(&files.config())? {
             return Err(Error::not_found(files));
         }
         Self::take(files)
@@ -65,25 +77,55 @@ impl Hold {
         Ok(())
     }
 
-    /// Checks that the volume's folder was not replaced by another one, with a copy of the volume that another process
-    /// uses. A folder that was moved away still has the volume's files.
+    /// Notes the files that the log has open, for [`check_files`](Self::check_files).
     ///
     /// # Errors
-    /// The folder, or the locked file, was replaced.
-    pub fn check_folder(&self) -> io::Result<()> {
-        let path = self.files.lock_path();
-        let is_own = match identity(&path) {
-            Ok(there) => self.file.metadata().map_or(true, |here| there == (here.dev(), here.ino())),
-            // There is no lock file at the path: compare the folder.
-            Err(_) => identity(folder_of(&path)).map_or(true, |there| there == self.folder),
-        };
-        if is_own {
+    /// The operating system refused.
+    pub fn note_open(&self, config: &Config) -> Result<(), Error> {
+        let log = config.device.is_none().then(|| self.files.data());
+        let mut parts = Vec::new();
+        for path in [Some(self.files.state_file()), log].into_iter().flatten() {
+            match File::open(&path) {
+                // The log is on a device that the caller gave.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => {
+                    let file = opened.map_err(Error::io("open", &path))?;
+                    parts.push(Part { path, file });
+                }
+            }
+        }
+        // Under one hold the log is opened once.
+        drop(self.parts.set(parts));
+        Ok(())
+    }
+
+    /// Checks that the log's files are where they were opened. Otherwise what is written there is lost for whoever opens
+    /// the volume next, and what another process has put in their place would be overwritten. A folder that was moved
+    /// away still has the volume's files.
+    ///
+    /// # Errors
+    /// A file was removed or replaced, or its folder was.
+    pub fn check_files(&self) -> io::Result<()> {
+        self.parts.get().into_iter().flatten().try_for_each(|part| self.check_part(part))
+    }
+
+    fn check_part(&self, Part { path, file }: &Part) -> io::Result<()> {
+        // What cannot be looked at says nothing.
+        let Ok(here) = file.metadata() else { return Ok(()) };
+        let there = identity(path);
+        if there.as_ref().is_ok_and(|there| *there == (here.dev(), here.ino())) {
             return Ok(());
         }
-        let text = format!(
-            "{} is not the file that this process has locked: another folder was put in the place of the volume's",
-            path.display()
-        );
+        let folder = identity(folder_of(path)).ok();
+        let is_gone = there.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let what = match folder {
+            Some(folder) if folder != self.folder => "another folder was put in the place of the volume's",
+            _ if there.is_ok() => "another file was put in the place of the volume's",
+            // Without the folder the file may have been moved with it.
+            _ if is_gone && (folder.is_some() || here.nlink() == 0) => "the file was removed",
+            _ => return Ok(()),
+        };
+        let text = format!("{} is not the file that this process has open: {what}", path.display());
         Err(io::Error::other(text))
     }
 
@@ -97,7 +139,8 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         let is_volume = [self.files.config(), self.files.deleted(), self.files.resized()];
-        if !is_volume.iter().any(|path| path.exists()) {
+        // What cannot be seen may be there.
+        if !is_volume.iter().any(|path| path.try_exists().unwrap_or(true)) {
             // A lock file that remains does no harm.
             drop(std::fs::remove_file(self.files.lock_path()));
         }
@@ -109,6 +152,20 @@ type Identity = (u64, u64);
 
 fn identity(path: &Path) -> io::Result<Identity> {
     std::fs::metadata(path).map(|there| (there.dev(), there.ino()))
+}
+
+/// Whether a log's state or data file is locked by another descriptor.
+fn is_log_open(files: &Files) -> Result<bool, Error> {
+    for path in [files.state_file(), files.data()] {
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened.map_err(Error::io("open", &path))?,
+        };
+        if lock_file(&file).map_err(|errno| Error::io("lock", &path)(errno.into()))? == Lock::InUse {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a path still leads to a file.

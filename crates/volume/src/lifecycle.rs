@@ -1,6 +1,6 @@
 //! A closed volume: made, made larger, deleted. Each is done whole, or as a whole by the next try.
 
-use crate::config::{Config, Error, Files};
+use crate::config::{Config, Error, Files, is_there};
 use crate::framing::Blocks;
 use crate::hold::Hold;
 use crate::raw_device::{check_unused, wipe};
@@ -47,13 +47,15 @@ impl Volume {
         }
         make_folder(folder).map_err(Error::io("make the folder", folder))?;
         let hold = Arc::new(Hold::take(&files)?);
-        if files.config().exists() {
+        if is_there(&files.config())? {
             return Err(Error::Exists { name: name.to_owned() });
         }
         finish_deletion(&files)?;
         let options = config.log_options(&files, CrashPolicy::StartEmpty)?;
-        if let Some(path) = parts(&files, Some(&config)).into_iter().find(|path| path.exists()) {
-            return Err(Error::InTheWay { path });
+        for path in parts(&files, Some(&config)) {
+            if is_there(&path)? {
+                return Err(Error::InTheWay { path });
+            }
         }
         if let Some(device) = &config.device {
             hold.keep(take_device(device, bytes)?);
@@ -92,7 +94,7 @@ impl Volume {
 
     fn delete_cut_short(files: &Files) -> Result<(), Error> {
         let _hold = Hold::take(files)?;
-        if files.config().exists() { Ok(()) } else { finish_deletion(files) }
+        if is_there(&files.config())? { Ok(()) } else { finish_deletion(files) }
     }
 
     /// Deletes a closed volume, or what a deletion that was cut short left of it. What is on a raw device stays there, and
@@ -102,12 +104,13 @@ impl Volume {
     /// There is none of this name, or another process has it open.
     pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
-        let is_there = || files.config().exists() || files.deleted().exists();
-        let _hold = if is_there() { Hold::take(&files)? } else { return Err(Error::not_found(&files)) };
-        if files.config().exists() {
+        let is_any_there =
+            || -> Result<bool, Error> { Ok(is_there(&files.config())? || is_there(&files.deleted())?) };
+        let _hold = if is_any_there()? { Hold::take(&files)? } else { return Err(Error::not_found(&files)) };
+        if is_there(&files.config())? {
             // Without its shape there is no volume. What that was need not be known.
             std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
-        } else if !is_there() {
+        } else if !is_any_there()? {
             // Who had it before deleted it.
             return Err(Error::not_found(&files));
         }

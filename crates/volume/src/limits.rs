@@ -69,7 +69,7 @@ const _: () = assert!(0 < TRIM_SEGMENTS_KEPT && TRIM_SEGMENTS_KEPT < RESERVED_SE
 /// Segments beyond those that a full volume needs: for segments being filled, written and emptied.
 pub const SEGMENTS_SPARE: u64 = 8;
 
-/// Blocks that are written under one hold of the log's writer lock.
+/// Blocks that are written, or moved while the reserve is whole, under one hold of the log's writer lock.
 pub const BLOCKS_LOCKED_MAX: usize = 32;
 
 /// Blocks that are made zero under one hold of the log's writer lock.
@@ -96,6 +96,9 @@ pub const RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// How often a read looks up a block again that was moved meanwhile.
 pub const READ_TRIES_MAX: usize = 1000;
+
+/// The least time between two log lines about damaged blocks that were read.
+pub const DAMAGE_TOLD: Duration = Duration::from_secs(1);
 
 /// Default bytes of cached checksums: those of 64 GiB in blocks of 4 KiB.
 pub const CHECKSUM_BYTES: u64 = 64 << 20;

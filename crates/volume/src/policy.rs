@@ -1,6 +1,6 @@
 //! Decides which segments are cleaned, and when: pure functions.
 
-use crate::limits::{CLEAN_DIVISOR, CLEAN_MAX, CLEAN_MIN};
+use crate::limits::{BLOCKS_LOCKED_MAX, CLEAN_DIVISOR, CLEAN_MAX, CLEAN_MIN};
 use std::cmp::Ordering;
 
 /// Which segment is the best victim.
@@ -92,13 +92,24 @@ pub fn is_checkpoint_cheaper(map_blocks: u64, waiting: u64, live: u64, blocks_pe
 ///
 /// A segment with fewer than `fits_below` live blocks fits into another one with all the footers that commits add
 /// meanwhile: its move takes one slot and gives one back. Others may take two. They are moved only as long as the reserve
-/// is whole, so that it lasts: a kill in the middle of a move costs a slot of it until both halves are moved.
+/// is whole, so that it lasts: a kill in the middle of a move costs a slot of it until both halves are moved
+/// ([`blocks_locked`]).
 pub fn live_to_clean(free: u64, reserved: u64, gains_below: u64, fits_below: u64) -> u64 {
     match free {
         0 => 0,
         free if free > reserved => gains_below,
         _ => gains_below.min(fits_below),
     }
+}
+
+/// The most blocks of the `live` ones of a segment that are moved under one hold of the log's writer lock, with `free`
+/// slots free, `reserved` of which are for moves.
+///
+/// Of a move that is committed in the middle, a kill leaves two halves, each in a slot. Once that has cost the reserve a
+/// slot, all of a segment is moved under one hold, before which no commit sees any of it: however many kills follow, they
+/// cost no second slot, and what is left is room to move both halves into.
+pub fn blocks_locked(free: u64, reserved: u64, live: usize) -> usize {
+    if free < reserved { live } else { BLOCKS_LOCKED_MAX }
 }
 
 /// The number of segments to free if `free` of `total` are free, `reserved` of which are for the blocks that cleaning

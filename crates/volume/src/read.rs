@@ -1,7 +1,7 @@
 //! Reading: where a block lies, and whether the bytes read are its content.
 
 use crate::framing::{checksum, content_hash};
-use crate::limits::READ_TRIES_MAX;
+use crate::limits::{DAMAGE_TOLD, READ_TRIES_MAX};
 use crate::map::{Place, mapped};
 use crate::running::{Running, damaged};
 use fixedbitset::FixedBitSet;
@@ -159,12 +159,25 @@ impl Running {
                 BlockCheck::Damaged => {
                     self.counters.damaged.fetch_add(1, Ordering::Relaxed);
                     result?;
-                    tracing::error!(lba, "a block is damaged on the device");
+                    self.tell_damage(lba);
                     return Err(damaged());
                 }
             }
         }
         Err(damaged())
+    }
+
+    /// Logs a read of a damaged block: one line in [`DAMAGE_TOLD`], with the number of such reads so far.
+    fn tell_damage(&self, lba: u64) {
+        // 0: none was told.
+        let (now, told) = (self.now().max(1), self.damage_told.load(Ordering::Relaxed));
+        let is_due = told == 0 || now >= told + DAMAGE_TOLD.as_millis() as u64;
+        let exchange =
+            |told| self.damage_told.compare_exchange(told, now, Ordering::Relaxed, Ordering::Relaxed);
+        if is_due && exchange(told).is_ok() {
+            let (volume, damaged) = (self.files.name(), self.counters.damaged.load(Ordering::Relaxed));
+            tracing::error!(volume, lba, damaged, "a block is damaged on the device");
+        }
     }
 
     /// See [`Volume::check_map`](crate::Volume::check_map).

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Running {
     pub files: Files,
     pub hold: Arc<Hold>,
-    /// The volume's folder was found replaced at the last check: nothing is appended while it is.
+    /// The volume's files were not where they belong at the last check: nothing is appended while they are not.
     pub is_replaced: AtomicBool,
     pub config: Config,
     pub log: Log<Blocks>,
@@ -43,6 +43,8 @@ pub(crate) struct Running {
     pub checkpointing: Mutex<Retry>,
     /// A write waited for room in vain, and no segment was freed since.
     pub no_room: AtomicBool,
+    /// When a damaged block was last logged, in milliseconds since the volume was opened; 0: never.
+    pub damage_told: AtomicU64,
     pub cleaner: Wake,
     pub opened: Instant,
     pub counters: Counters,
@@ -207,28 +209,28 @@ impl Running {
         self.log.head().saturating_sub(synced.max(self.head_at_open))
     }
 
-    /// Checks that the volume's folder was not replaced.
+    /// Checks that the volume's files are where they were opened.
     ///
     /// # Errors
-    /// The folder was replaced. Nothing is appended as long as it is.
-    pub fn check_folder(&self) -> io::Result<()> {
-        let checked = self.hold.check_folder();
+    /// One was removed or replaced, or the folder was. Nothing is appended as long as it is so.
+    pub fn check_files(&self) -> io::Result<()> {
+        let checked = self.hold.check_files();
         self.is_replaced.store(checked.is_err(), Ordering::Release);
         checked
     }
 
-    /// Like [`check_folder`](Self::check_folder), but only if the last check found it replaced.
+    /// Like [`check_files`](Self::check_files), but only if the last check failed.
     ///
     /// # Errors
-    /// The errors of [`check_folder`](Self::check_folder).
-    pub fn check_folder_again(&self) -> io::Result<()> {
-        if self.is_replaced.load(Ordering::Acquire) { self.check_folder() } else { Ok(()) }
+    /// The errors of [`check_files`](Self::check_files).
+    pub fn check_files_again(&self) -> io::Result<()> {
+        if self.is_replaced.load(Ordering::Acquire) { self.check_files() } else { Ok(()) }
     }
 
     /// Makes everything durable that was written before the call.
     ///
     /// # Errors
-    /// The device refuses a write or a sync, or the volume's folder was replaced.
+    /// The device refuses a write or a sync, or the volume's files were removed or replaced.
     pub fn commit(&self) -> io::Result<()> {
         let emptied = std::mem::take(&mut *self.emptied.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.
@@ -237,8 +239,8 @@ impl Running {
             self.emptied.lock().expect("no panic under the lock").extend(emptied);
             return Err(error);
         }
-        // Synced data is lost for a later open by path if the folder was replaced.
-        let checked = self.check_folder();
+        // Synced data is lost for a later open by path if the files were removed or replaced.
+        let checked = self.check_files();
         if checked.is_err() {
             self.emptied.lock().expect("no panic under the lock").extend(emptied);
             return checked;

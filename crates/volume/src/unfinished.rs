@@ -1,9 +1,8 @@
 //! What was begun with a closed volume and not done, finished by whoever comes next.
 
-use crate::config::{Config, Error, Files};
+use crate::config::{Config, Error, Files, is_there};
 use crate::raw_device::is_block_device;
 use granary_log::{CrashPolicy, sync_folder};
-use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,10 +60,6 @@ pub(crate) fn finish_resize(files: &Files) -> Result<Resize, Error> {
 fn lengthen(path: &Path, bytes: u64) -> io::Result<()> {
     let file = File::options().write(true).open(path)?;
     if file.metadata()?.len() < bytes {
-        // Beyond the process's limit the kernel sends a signal that ends it.
-        if getrlimit(Resource::Fsize).current.is_some_and(|limit| bytes > limit) {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
         file.set_len(bytes)?;
     }
     file.sync_all()
@@ -72,7 +67,7 @@ fn lengthen(path: &Path, bytes: u64) -> io::Result<()> {
 
 /// Removes what is left of a volume that has no shape any more.
 pub(crate) fn finish_deletion(files: &Files) -> Result<(), Error> {
-    if !files.deleted().exists() {
+    if !is_there(&files.deleted())? {
         return Ok(());
     }
     let config = Config::read_damaged(files.deleted())?;
@@ -87,9 +82,8 @@ pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
     let mut needed = vec![files.state_file(), log.clone()];
     needed.extend(config.formatted.then(|| files.checkpoint()));
     for path in needed {
-        if let Err(source) = std::fs::metadata(&path) {
-            let reason = format!("{source}; put it back, or delete the volume");
-            return Err(Error::Damaged { path, reason });
+        if !is_there(&path)? {
+            return Err(Error::Missing { path });
         }
     }
     if config.device.is_some() && !is_block_device(&log) {

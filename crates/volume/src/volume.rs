@@ -53,6 +53,15 @@ impl Consumer<Blocks> for Keeper {
     }
 }
 
+impl Running {
+    /// Writes full segments until the log ends.
+    fn flush_until_end(&self) {
+        // The log knows no volumes, and a server has many.
+        let _span = tracing::error_span!("volume", name = self.files.name()).entered();
+        self.log.serve(&Keeper);
+    }
+}
+
 /// Reads the checkpoint into the map. Returns its header; `None`: there is no checkpoint.
 ///
 /// # Errors
@@ -157,7 +166,7 @@ impl Volume {
         let options = config.log_options(&files, CrashPolicy::Keep(None))?;
         let open = |framing, newest| {
             Log::open(framing, &Options { crash_policy: CrashPolicy::Keep(newest), ..options })
-                .map_err(Error::from)
+                .map_err(Error::of_existing)
         };
         let is_formatted = config.formatted;
         let volume = Self::start(files.clone(), config, Arc::clone(hold), open, progress)?;
@@ -190,7 +199,8 @@ impl Volume {
             (config.log_options(&files, CrashPolicy::StartEmpty)?, files.state_file().exists());
         let open = |framing, newest| {
             let crash_policy = if is_there { CrashPolicy::Keep(newest) } else { CrashPolicy::StartEmpty };
-            Log::open_on(framing, device, &Options { crash_policy, ..options }).map_err(Error::from)
+            let error = if is_there { Error::of_existing } else { Error::from };
+            Log::open_on(framing, device, &Options { crash_policy, ..options }).map_err(error)
         };
         Self::start(files, config.clone(), hold, open, &mut |_, _| {})
     }
@@ -208,6 +218,7 @@ impl Volume {
         let newest =
             header.map(|header| NewestKnown { instance: header.instance, sequence: header.sequence });
         let (log, recovered) = open(framing.clone(), newest)?;
+        hold.note_open(&config)?;
         check_recovered(&log, &recovered.segments, header, &files, &config, &framing)?;
         framing.entries_from.store(0, Ordering::Release);
         let slots = log.geometry().segments();
@@ -228,6 +239,7 @@ impl Volume {
             slots: (0..slots).map(|_| Slot::default()).collect(),
             checksums: Checksums::new(CHECKSUM_BYTES),
             emptied: Mutex::default(),
+            damage_told: AtomicU64::new(0),
             cleaner: Wake::default(),
             opened: Instant::now(),
             counters: Counters::default(),
@@ -258,7 +270,7 @@ impl Volume {
         let committer = Committer::start(Arc::clone(&shared))?;
         let mut volume = Self { shared, committer, threads: Vec::new() };
         let started = volume
-            .start_thread("volume-flush", |shared| shared.log.serve(&Keeper))
+            .start_thread("volume-flush", Running::flush_until_end)
             .and_then(|()| volume.start_thread("volume-clean", Running::clean_until_end));
         match started {
             Ok(()) => Ok(volume),
@@ -367,7 +379,7 @@ impl Volume {
     ///
     /// # Errors
     /// The device refuses a write, or a sync now or earlier: a failed sync is never followed by a successful one. Or
-    /// the volume's folder was replaced.
+    /// the volume's files were removed or replaced.
     pub fn commit(&self) -> io::Result<()> {
         self.shared.commit()
     }

@@ -285,8 +285,8 @@ impl Running {
         loop {
             patience.check_waiting()?;
             self.cleaner.wake();
-            // Nothing is cleaned while the folder is replaced.
-            self.check_folder_again()?;
+            // Nothing is cleaned while files are removed or replaced.
+            self.check_files_again()?;
             if let Some(error) = self.log.write_failure() {
                 return Err(error);
             }

@@ -1,10 +1,14 @@
 //! No checkpoint can be written, as on a full file system: reads succeed, writes fail, and with room again everything
 //! goes on.
 
+#[path = "../../log/tests/common/golden.rs"]
+#[expect(dead_code, reason = "only the loss of power is used here")]
+mod golden;
 #[path = "common/wait.rs"]
 mod wait;
 
-use granary_volume::device::{Device, MemoryDevice};
+use golden::lose_power;
+use granary_volume::device::{Device, MemoryDevice, VolatileDevice};
 use granary_volume::{Config, Io, Patience, Volume};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -173,6 +177,31 @@ fn a_close_that_writes_no_map_is_an_error_if_anything_was_written() {
     let volume = open(folder.path());
     has(&volume, 5, 7);
     has(&volume, 6, 8);
+    volume.close().unwrap();
+}
+
+/// Nor does it lose what was written without a flush, whatever becomes of the machine then.
+#[test]
+fn a_close_that_writes_no_map_makes_durable_what_was_written() {
+    let (folder, config) = (tempfile::tempdir().unwrap(), Config::new(SIZE));
+    let device = Arc::new(VolatileDevice::new(config.geometry().unwrap().file_bytes(), BLOCK as usize));
+    let open = |device: &Arc<VolatileDevice>| {
+        Volume::open_on(folder.path(), "v", &config, Box::new(Arc::clone(device))).unwrap()
+    };
+    let volume = open(&device);
+    write(&volume, 5, 7).unwrap();
+    volume.close().unwrap();
+    let volume = open(&device);
+    (6..300).for_each(|lba| write(&volume, lba, 8).unwrap());
+    let full = Full::new(folder.path());
+    let error = volume.close().expect_err("the map cannot be written down").to_string();
+    assert!(error.contains("the map cannot be written down") && error.contains("is durable"), "{error}");
+    let device = Arc::new(device.after_power_cut(|_| false));
+    lose_power(&folder.path().join("v.state"));
+    let volume = open(&device);
+    has(&volume, 5, 7);
+    (6..300).for_each(|lba| has(&volume, lba, 8));
+    drop(full);
     volume.close().unwrap();
 }
 

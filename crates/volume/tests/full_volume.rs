@@ -10,8 +10,10 @@ use gated::GatedDevice;
 use granary_volume::device::{Device, MemoryDevice};
 use granary_volume::limits::RESERVED_SEGMENTS;
 use granary_volume::{Config, Io, Patience, Volume};
+use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 use wait::wait_until;
 
@@ -96,6 +98,99 @@ fn a_full_volume_goes_on_through_flushes_and_kills() {
     let mut found = vec![0; BLOCK as usize];
     for lba in 0..blocks {
         volume.read(&mut io, lba * BLOCK, &mut found).unwrap();
+        assert_eq!(found, content(lba), "block {lba}");
+    }
+    volume.close().unwrap();
+}
+
+/// A device on which nothing follows the write that brings its blocks to a number, as if the process was killed then.
+#[derive(Clone)]
+struct Killed {
+    inner: GatedDevice,
+    left: Arc<AtomicI64>,
+    /// The cleaner reads nothing before.
+    is_cleaned: Arc<AtomicBool>,
+}
+
+impl Device for Killed {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        while std::thread::current().name() == Some("volume-clean")
+            && !self.is_cleaned.load(Ordering::Acquire)
+        {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        self.inner.read_at(offset, bytes)
+    }
+
+    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> io::Result<()> {
+        self.inner.write_at(offset, buffers)?;
+        let bytes: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+        let blocks = bytes as i64 / BLOCK as i64;
+        if (1..=blocks).contains(&self.left.fetch_sub(blocks, Ordering::AcqRel)) {
+            self.inner.set_open(false);
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.inner.sync()
+    }
+}
+
+/// Each process is killed when so many blocks of its first move are on the device. The reserve is not used up, and in the
+/// end the volume takes writes.
+#[test]
+fn kills_in_the_middle_of_first_moves_do_not_use_up_the_reserve() {
+    // Segments of many holds of the writer's lock.
+    let config = Config { segment_bytes: 2 << 20, ..Config::new(48 << 20) };
+    let blocks = config.blocks();
+    let mut device = GatedDevice::new(config.geometry().unwrap().file_bytes());
+    let mut folder = tempfile::tempdir().unwrap();
+    let volume = open(folder.path(), &config, &device);
+    let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
+    let mut write = |volume: &Volume, patience: Patience<'_>| {
+        let lba = random.u64(..blocks);
+        volume.try_write(&mut io, lba * BLOCK, &content(lba), patience)
+    };
+    (0..blocks).for_each(|lba| volume.write(&mut Io::new(), lba * BLOCK, &content(lba)).unwrap());
+    (0..2 * blocks).for_each(|_| write(&volume, Patience::LONG).unwrap());
+    volume.commit().unwrap();
+    volume.abandon();
+    for moved in [200, 100, 50, 25].repeat(3) {
+        let (left, is_cleaned) = (Arc::new(AtomicI64::new(moved)), Arc::default());
+        let killed_at = Killed { inner: device.clone(), left, is_cleaned };
+        let volume = Volume::open_on(folder.path(), "v", &config, Box::new(killed_at.clone())).unwrap();
+        let ends = AtomicBool::new(false);
+        let (copy, other) = std::thread::scope(|scope| {
+            let flushing = scope.spawn(|| {
+                while !ends.load(Ordering::Acquire) {
+                    volume.commit().unwrap();
+                    killed_at.is_cleaned.store(true, Ordering::Release);
+                }
+            });
+            wait_until("the blocks are moved", || {
+                // Where there is nothing to move there is room for writes.
+                let _ = write(&volume, Patience::short(Duration::from_millis(1)));
+                killed_at.left.load(Ordering::Acquire) <= 0
+            });
+            let left = killed(folder.path(), &device);
+            device.set_open(true);
+            ends.store(true, Ordering::Release);
+            flushing.join().unwrap();
+            left
+        });
+        volume.abandon();
+        (folder, device) = (copy, other);
+    }
+    let volume = open(folder.path(), &config, &device);
+    (0..blocks / 4).for_each(|_| write(&volume, Patience::long(Duration::from_secs(10))).unwrap());
+    let mut found = vec![0; BLOCK as usize];
+    for lba in 0..blocks {
+        volume.read(&mut Io::new(), lba * BLOCK, &mut found).unwrap();
         assert_eq!(found, content(lba), "block {lba}");
     }
     volume.close().unwrap();

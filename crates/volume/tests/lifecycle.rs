@@ -4,7 +4,7 @@
 mod skip;
 
 use granary_volume::map::MapKind;
-use granary_volume::{Config, Io, Volume};
+use granary_volume::{Config, Error, Io, Volume};
 use skip::skipped;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,6 +67,27 @@ fn folders_that_are_not_there_are_made() {
     let below = folder.path().join("data/volumes");
     create(&below);
     assert_eq!(read(&open(&below), 0), [7; BLOCK as usize]);
+}
+
+/// A folder that cannot be looked into is not one without volumes.
+#[test]
+fn what_cannot_be_looked_for_is_not_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    let below = file.join("volumes");
+    let errors = [
+        Volume::open(&below, "v", &mut |_, _| {}).map(drop),
+        Volume::delete(&below, "v"),
+        Volume::resize(&below, "v", LARGE).map(drop),
+        Volume::list(&below).map(drop),
+    ];
+    for error in errors.map(Result::unwrap_err) {
+        assert!(
+            matches!(error, Error::Io { .. }) && error.to_string().contains("Not a directory"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -259,6 +259,79 @@ fn a_resize_that_is_refused_leaves_the_volume_as_it_is() {
     assert_eq!(volume.config().size, 4 * MIB);
 }
 
+/// The lock file was removed as stale: the log is locked as well. What is refused makes a new lock file, and the volume
+/// goes on beside it.
+#[test]
+fn what_is_open_is_left_alone_without_its_lock_file() {
+    let folder = tempfile::tempdir().unwrap();
+    create(folder.path());
+    let (volume, lock) = (open(folder.path()).unwrap(), folder.path().join("v.lock"));
+    let work = |byte: u8| {
+        volume.write(&mut Io::new(), 0, &[byte; BLOCK as usize]).unwrap();
+        volume.commit().unwrap();
+    };
+    // With the log alone, too.
+    let (state, elsewhere) = (folder.path().join("v.state"), folder.path().join("elsewhere"));
+    for without_state in [false, true] {
+        let attempts: [&dyn Fn() -> Result<(), Error>; 3] = [
+            &|| Volume::delete(folder.path(), "v"),
+            &|| Volume::resize(folder.path(), "v", 8 * MIB).map(drop),
+            &|| open(folder.path()).map(drop),
+        ];
+        for (i, attempt) in attempts.into_iter().enumerate() {
+            std::fs::remove_file(&lock).unwrap();
+            if without_state {
+                std::fs::rename(&state, &elsewhere).unwrap();
+            }
+            let error = attempt().expect_err("it is open");
+            assert!(matches!(error, Error::InUse { .. }), "attempt {i}: {error}");
+            if without_state {
+                std::fs::rename(&elsewhere, &state).unwrap();
+            }
+            assert!(lock.exists());
+            work(i as u8);
+        }
+    }
+    volume.close().unwrap();
+    Volume::delete(folder.path(), "v").unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// What is flushed to a file that no later start will find is lost.
+#[test]
+fn flushes_fail_once_a_file_is_removed_or_replaced() {
+    for name in ["v.state", "v.log"] {
+        let folder = tempfile::tempdir().unwrap();
+        create(folder.path());
+        let volume = open(folder.path()).unwrap();
+        let (path, elsewhere) = (folder.path().join(name), folder.path().join("elsewhere"));
+        let write = || volume.write(&mut Io::new(), 0, &[3; BLOCK as usize]);
+        let fails = |why: &str| {
+            let error = volume.commit().expect_err("a file is not where it was").to_string();
+            assert!(error.contains(name) && error.contains(why), "{error}");
+            let error = write().expect_err("a file is not where it was").to_string();
+            assert!(error.contains(name) && error.contains(why), "{error}");
+        };
+        std::fs::rename(&path, &elsewhere).unwrap();
+        fails("was removed");
+        std::fs::copy(&elsewhere, &path).unwrap();
+        fails("another file was put in the place");
+        // Put back, it is the volume's again.
+        std::fs::rename(&elsewhere, &path).unwrap();
+        write().unwrap();
+        volume.commit().unwrap();
+        // Removed from a folder that was moved away, too.
+        let moved = folder.path().with_extension("moved");
+        std::fs::rename(folder.path(), &moved).unwrap();
+        write().unwrap();
+        volume.commit().unwrap();
+        std::fs::remove_file(moved.join(name)).unwrap();
+        fails("was removed");
+        volume.close().expect_err("a file is not where it was");
+        std::fs::rename(&moved, folder.path()).unwrap();
+    }
+}
+
 #[test]
 fn the_lock_of_a_name_without_a_volume_is_removed() {
     let folder = tempfile::tempdir().unwrap();

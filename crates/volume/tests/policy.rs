@@ -1,9 +1,9 @@
 //! Victims, thresholds, and the cost of greedy cleaning.
 
 use fastrand::Rng;
-use granary_volume::limits::{CLEAN_MAX, CLEAN_MIN};
+use granary_volume::limits::{BLOCKS_LOCKED_MAX, CLEAN_MAX, CLEAN_MIN};
 use granary_volume::policy::{
-    Candidate, Policy, choose, greedy_write_amplification, live_to_clean, segments_to_free,
+    Candidate, Policy, blocks_locked, choose, greedy_write_amplification, live_to_clean, segments_to_free,
 };
 
 fn victim(candidates: &[(u32, u32, u64)], policy: Policy) -> Option<u32> {
@@ -67,6 +67,9 @@ fn segments_are_freed_until_there_are_enough_beside_the_reserve() {
 fn the_reserve_is_for_moves_that_give_it_back() {
     assert_eq!([0, 1, 4, 5, 100].map(|free| live_to_clean(free, 4, 1008, 987)), [0, 987, 987, 1008, 1008]);
     assert_eq!(live_to_clean(1, 4, 50, 60), 50, "all that is worth a move fits");
+    // Once a kill has cost a slot, no commit sees half a move.
+    let some = BLOCKS_LOCKED_MAX;
+    assert_eq!([0, 1, 3, 4, 5].map(|free| blocks_locked(free, 4, 600)), [600, 600, 600, some, some]);
 }
 
 /// A log of segments whose blocks are overwritten uniformly at random.

@@ -27,7 +27,7 @@ pub struct Opened {
 /// There are no volumes, or the folder cannot be read.
 pub fn open(folder: &Path) -> Result<Opened, Box<dyn Error>> {
     let folder = volume::folder(folder);
-    let names = if folder.exists() { Volume::list(&folder)? } else { Vec::new() };
+    let names = volume::volumes(&folder)?;
     if names.is_empty() {
         let text = format!(
             "there is no volume in {}: make one with {}",

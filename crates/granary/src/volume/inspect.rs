@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result, at};
 use crate::progress;
-use crate::volume::{create_command, open_with_progress};
+use crate::volume::{create_command, open_with_progress, volumes};
 use granary_volume::map::MapKind;
 use granary_volume::{Config, Files, Io, Volume};
 use indicatif::HumanBytes;
@@ -19,35 +19,35 @@ fn space(files: &Files) -> u64 {
 
 /// A line for each volume.
 pub fn list(folder: &Path) -> Result<()> {
-    let names = if folder.exists() { Volume::list(folder)? } else { Vec::new() };
+    let names = volumes(folder)?;
     if names.is_empty() {
         say!("no volumes in {}; {} makes one", folder.display(), create_command(folder));
         return Ok(());
     }
-    say!("{:<24} {:>12} {:>12} {:>10} {:>10}", "name", "size", "on disk", "block", "map");
+    let width = names.iter().map(|files| files.name().len()).fold(24, usize::max);
+    let row = |name: &str, [size, on_disk, block, map]: [&str; 4]| {
+        format!("{name:<width$} {size:>12} {on_disk:>12} {block:>10} {map:>10}")
+    };
+    say!("{}", row("name", ["size", "on disk", "block", "map"]));
     let mut failed = 0;
     for files in names {
         let config = match Config::read(&files) {
             Ok(config) => config,
             // It was deleted meanwhile.
-            Err(_) if !files.config().exists() => continue,
+            Err(granary_volume::Error::NotFound { .. }) => continue,
             Err(error) => {
                 failed += 1;
-                say!("{:<24} {error}", files.name());
+                say!("{}  {error}", row(files.name(), ["-"; 4]));
                 continue;
             }
         };
-        say!(
-            "{:<24} {:>12} {:>12} {:>10} {:>10}",
-            files.name(),
-            HumanBytes(config.size).to_string(),
-            HumanBytes(space(&files)).to_string(),
-            HumanBytes(config.block_size).to_string(),
-            config.map.name()
-        );
+        let [size, on_disk, block] =
+            [config.size, space(&files), config.block_size].map(|bytes| HumanBytes(bytes).to_string());
+        say!("{}", row(files.name(), [&size, &on_disk, &block, config.map.name()]));
     }
     if failed > 0 {
-        return Err(Failure::Argument(format!("{failed} volumes cannot be read")));
+        let volumes = if failed == 1 { "volume" } else { "volumes" };
+        return Err(Failure::Argument(format!("{failed} {volumes} cannot be read")));
     }
     Ok(())
 }

@@ -3,13 +3,13 @@
 mod inspect;
 mod serve;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, at};
 use crate::progress;
 use crate::server::logging;
 use crate::server::size::{self, Size};
 use clap::{Args, Subcommand};
 use granary_volume::map::MapKind;
-use granary_volume::{Config, Volume};
+use granary_volume::{Config, Files, Volume};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -123,11 +123,33 @@ pub fn folder(path: &Path) -> PathBuf {
 
 /// The command that makes a volume in this [folder](folder).
 pub fn create_command(folder: &Path) -> String {
-    let path = match folder.parent() {
+    format!("`granary volume create NAME{} --size 8GiB`", path_argument(folder))
+}
+
+/// The argument that names this [folder](folder), with a space in front.
+fn path_argument(folder: &Path) -> String {
+    match folder.parent() {
         Some(path) if path != Path::new("granary-data") => format!(" --path {}", path.display()),
         _ => String::new(),
-    };
-    format!("`granary volume create NAME{path} --size 8GiB`")
+    }
+}
+
+/// What helps with an error of a volume, to be shown behind it.
+pub fn hint(error: &granary_volume::Error) -> String {
+    match error {
+        granary_volume::Error::NotFound { folder, .. } => {
+            format!(": `granary volume list{}` shows those that are", path_argument(folder))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The volumes in this [folder](folder); none if it is not there.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn volumes(folder: &Path) -> Result<Vec<Files>> {
+    if folder.try_exists().map_err(at(folder))? { Ok(Volume::list(folder)?) } else { Ok(Vec::new()) }
 }
 
 /// Opens a volume, with a bar while that takes its time.

@@ -123,7 +123,7 @@ impl Connection {
             }
             let need = self.conversation.advance();
             let has_sent = self.send()?;
-            let is_sent = self.conversation.pending().is_empty() && !self.channel.has_unsent();
+            let is_sent = !self.has_output();
             match need {
                 Need::StartTls if is_sent => {
                     self.start_tls()?;
@@ -202,14 +202,25 @@ impl Connection {
         Ok(true)
     }
 
-    /// Sends pending bytes as far as the client takes them. Returns whether it took any.
+    /// Sends pending bytes as far as the client, or TLS, takes them. Returns whether any were taken.
     fn send(&mut self) -> io::Result<bool> {
+        let before = self.channel.bytes_sent();
+        let sent = self.send_pending();
+        // What TLS holds back was not taken by the client.
+        let moved = self.channel.bytes_sent() - before;
+        if moved > 0 {
+            self.note_moved(moved as usize);
+        }
+        sent
+    }
+
+    fn send_pending(&mut self) -> io::Result<bool> {
         let mut has_sent = false;
         loop {
-            let pending = self.conversation.pending();
-            if pending.is_empty() && !self.channel.has_unsent() {
+            if !self.has_output() {
                 return Ok(has_sent);
             }
+            let pending = self.conversation.pending();
             let written = match pending.is_empty() {
                 true => self.channel.send().map(|()| 0),
                 false => self.channel.write(pending),
@@ -218,7 +229,6 @@ impl Connection {
                 Ok(0) if !pending.is_empty() => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(len) => {
                     self.conversation.sent(len);
-                    self.note_moved(len);
                     has_sent = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(has_sent),
@@ -226,6 +236,11 @@ impl Connection {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether the client has yet to take bytes, among them those that TLS holds back.
+    fn has_output(&self) -> bool {
+        !self.conversation.pending().is_empty() || self.channel.has_unsent()
     }
 
     /// Notes that bytes were received or sent. If the connection holds memory that others may wait for, only enough
@@ -241,9 +256,7 @@ impl Connection {
 
     /// Notes whether the client is waited for.
     fn note_turn(&mut self, need: Need, now: Instant) {
-        let conversation = &self.conversation;
-        let is_awaited =
-            !conversation.pending().is_empty() || need == Need::Input && conversation.is_partial();
+        let is_awaited = self.has_output() || need == Need::Input && self.conversation.is_partial();
         if !is_awaited {
             self.stall = None;
         } else if self.stall.is_none() {
@@ -259,7 +272,7 @@ impl Connection {
             Ok(deadline) => deadline,
             Err(end) => return Ok(Wake::Over(end)),
         };
-        let has_output = !self.conversation.pending().is_empty() || self.channel.has_unsent();
+        let has_output = self.has_output();
         let event = self.conversation.event().filter(|_| self.conversation.in_flight() > 0);
         let (wire, stop) = (&self.channel.stream, self.context.stop.event());
         // poll() needs a descriptor in each place: a missing one is replaced by one without events.
@@ -341,7 +354,7 @@ impl Connection {
     /// Whether all begun commands are completed, and their replies sent.
     fn is_idle(&self) -> bool {
         let conversation = &self.conversation;
-        conversation.in_flight() == 0 && conversation.pending().is_empty() && !conversation.is_within_write()
+        conversation.in_flight() == 0 && !self.has_output() && !conversation.is_within_write()
     }
 
     /// How long a stopping server serves the client.
