@@ -9,7 +9,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use granary_dialect::statement::{self, Command, Effect, Statement};
 use granary_dialect::{Error, FullName, Result};
-use granary_dict::{Dictionary, XmlDictionary, parse_xml_each};
+use granary_dict::{Code, DictError, Dictionary, XmlDictionary, parse_xml_each};
 
 use crate::asker::Asker;
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, FolderLock};
@@ -304,6 +304,15 @@ impl Session {
     /// MEMORY_LIMIT_EXCEEDED.
     pub fn check_memory(&self, more: usize) -> Result<()> {
         Ok(self.memory().check(more)?)
+    }
+
+    /// The same for rows that are being read, for [`RowReader::within_memory`](granary_dict::RowReader::within_memory).
+    pub fn memory_check(&self) -> impl Fn(usize) -> Result<(), DictError> + Send + 'static {
+        let memory = Arc::clone(self.memory());
+        move |more| {
+            let checked = memory.check(more).map_err(Error::from);
+            checked.map_err(|error| DictError::new(Code::MemoryLimitExceeded, error.message))
+        }
     }
 
     /// All dictionaries as `database.name`; `None`: it is not open.

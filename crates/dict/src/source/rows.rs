@@ -2,13 +2,19 @@
 
 use super::Take;
 use crate::definition::Structure;
-use crate::error::{Code, DictError};
+use crate::error::{Code, DictError, shown};
 use crate::limits;
 use crate::row::Column;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use std::sync::Arc;
+
+/// Names of columns that an error lists.
+const NAMES_SHOWN: usize = 100;
+
+/// Returns an error unless so many further bytes of RAM may be taken.
+pub(crate) type MemoryCheck = dyn Fn(usize) -> Result<(), DictError> + Send;
 
 /// Columns of equal lengths, which the callers ensure.
 pub(crate) struct Rows {
@@ -26,6 +32,10 @@ pub(crate) struct Rows {
     passes_over: bool,
     /// Maximum bytes at once.
     bytes_max: u64,
+    /// Asked while rows are read; `None`: `bytes_max` alone bounds them.
+    memory: Option<Box<MemoryCheck>>,
+    /// Bytes that `memory` was asked for.
+    allowed: usize,
 }
 
 impl Rows {
@@ -59,6 +69,8 @@ impl Rows {
             ended: 0,
             passes_over: false,
             bytes_max: limits::ANSWER_BYTES_MAX,
+            memory: None,
+            allowed: 0,
         }
     }
 
@@ -93,11 +105,12 @@ impl Rows {
     }
 
     /// The error of rows that lack a column of the key; `names` are the columns that they have.
-    pub fn missing_key<N: AsRef<str>>(&self, column: usize, names: impl Iterator<Item = N>) -> DictError {
-        let names: Vec<N> = names.collect();
-        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    pub fn missing_key<N: AsRef<str>>(&self, column: usize, mut names: impl Iterator<Item = N>) -> DictError {
+        let first: Vec<N> = names.by_ref().take(NAMES_SHOWN).collect();
+        let mut listed: Vec<&str> = first.iter().map(|name| shown(name.as_ref())).collect();
+        listed.extend(names.next().map(|_| ".."));
         let key = self.name(column);
-        DictError::parse_text(format!("Column {key} of the key is missing; there are {}", names.join(", ")))
+        DictError::parse_text(format!("Column {key} of the key is missing; there are {}", listed.join(", ")))
     }
 
     pub fn len(&self) -> usize {
@@ -157,10 +170,13 @@ impl Rows {
     ) -> Result<(), DictError> {
         match text {
             None => self.columns[column].push_null(),
-            Some(text) => match push(&mut self.columns[column], text) {
-                Err(_) if self.passes_over => self.columns[column].push_null(),
-                pushed => pushed.map_err(|e| self.within(column, e))?,
-            },
+            Some(text) => {
+                self.check_long(column, text)?;
+                match push(&mut self.columns[column], text) {
+                    Err(_) if self.passes_over => self.columns[column].push_null(),
+                    pushed => pushed.map_err(|e| self.within(column, e))?,
+                }
+            }
         }
         Ok(())
     }
@@ -200,6 +216,11 @@ impl Rows {
         Rows { bytes_max, ..self }
     }
 
+    /// Allows any number of bytes for which there is memory.
+    pub fn within_memory(self, check: Box<MemoryCheck>) -> Rows {
+        Rows { memory: Some(check), bytes_max: u64::MAX, ..self }
+    }
+
     /// The bytes of all values.
     pub fn bytes(&self) -> usize {
         self.columns.iter().map(Column::bytes).sum()
@@ -236,9 +257,37 @@ impl Rows {
         }
     }
 
-    /// Counts a row as read.
-    pub fn end_row(&mut self) {
+    /// Counts a row as read. Now and then the bytes are checked: what is absent from a row may take more than the row.
+    ///
+    /// # Errors
+    /// The errors of [`check_growth`](Self::check_growth).
+    #[inline]
+    pub fn end_row(&mut self) -> Result<(), DictError> {
         self.ended += 1;
+        match self.ended.is_multiple_of(limits::DECODED_ROWS) {
+            true => self.check_growth(),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks the bytes of all values, and whether there is memory for those that came since the last check.
+    ///
+    /// # Errors
+    /// `LIMIT_EXCEEDED`, or the error of the check of memory.
+    pub fn check_growth(&mut self) -> Result<(), DictError> {
+        self.check_bytes()?;
+        let bytes = self.bytes();
+        let grown = bytes.saturating_sub(std::mem::replace(&mut self.allowed, bytes));
+        self.memory.as_ref().map_or(Ok(()), |check| check(grown))
+    }
+
+    /// Checks whether there is memory for a value whose text is long: the items of an array take more than their texts.
+    fn check_long(&mut self, column: usize, text: &str) -> Result<(), DictError> {
+        if text.len() < limits::LONG_TEXT_BYTES || !self.types[column].is_composite() {
+            return Ok(());
+        }
+        self.check_growth()?;
+        self.memory.as_ref().map_or(Ok(()), |check| check(limits::ITEM_BYTES_PER_BYTE * text.len()))
     }
 
     /// Rows that were read to their ends.
@@ -248,6 +297,7 @@ impl Rows {
 
     /// The arrays of all columns so far; the next rows go into new ones.
     pub fn take(&mut self) -> Result<Vec<ArrayRef>, DictError> {
+        self.allowed = 0;
         let new = self.types.iter().map(|data_type| Column::new(&nullable(data_type.clone()))).collect();
         std::mem::replace(&mut self.columns, new).into_iter().map(Column::finish).collect()
     }
