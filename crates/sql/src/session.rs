@@ -180,13 +180,12 @@ impl Session {
     /// SET. A name that begins with `param_` is a query parameter: `{x:UInt64}` in a query is the value of `param_x`.
     ///
     /// # Errors
-    /// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, and errors of
-    /// [`check_bounds`](Self::check_bounds).
+    /// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, LIMIT_EXCEEDED for more parameters or
+    /// longer values than a session keeps, and errors of [`check_bounds`](Self::check_bounds).
     pub fn set(&self, settings: Settings) -> Result<()> {
         let said = SessionSettings::of(settings);
         self.check_settings(&said.settings)?;
-        self.session_settings_mut().take(said);
-        Ok(())
+        self.session_settings_mut().keep(said)
     }
 
     /// Refuses what [`set`](Self::set) would refuse to a user with full rights, before there is a session.
