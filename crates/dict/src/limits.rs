@@ -84,10 +84,9 @@ pub const YAML_NESTING_MAX: usize = 128;
 /// Rows of an answer that are decoded into all their columns before the next ones, so that they stay in the processor's
 /// nearest cache meanwhile.
 pub const DECODED_ROWS: usize = 256;
-/// Length from which the text of an array, a map or a tuple is checked for the memory that it will take,
-pub const LONG_TEXT_BYTES: usize = 64 << 10;
-/// and what that is for each of its bytes at most: an item of 32 bytes is written in two, and copied once.
-pub const ITEM_BYTES_PER_BYTE: usize = 32;
+/// Length from which a row of RowBinary, or the text of an array, a map or a tuple, is checked for the memory that it
+/// will take.
+pub const LONG_ROW_BYTES: usize = 64 << 10;
 /// Members or items of one row of JSON.
 pub const JSON_MEMBERS_MAX: usize = 1 << 16;
 /// Values of one array in Arrow for which no byte of its own has come: those of the type Null, and runs.

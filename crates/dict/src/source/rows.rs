@@ -5,13 +5,16 @@ use crate::definition::Structure;
 use crate::error::{Code, DictError, shown};
 use crate::limits;
 use crate::row::Column;
-use crate::types::DataType;
+use crate::types::{DataType, Shape};
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use std::sync::Arc;
 
 /// Names of columns that an error lists.
 const NAMES_SHOWN: usize = 100;
+
+/// Bytes of an item that is a text or an array, beside its content.
+const ITEM_BYTES_MIN: usize = 8;
 
 /// Returns an error unless so many further bytes of RAM may be taken.
 pub(crate) type MemoryCheck = dyn Fn(usize) -> Result<(), DictError> + Send;
@@ -171,7 +174,11 @@ impl Rows {
         match text {
             None => self.columns[column].push_null(),
             Some(text) => {
-                self.check_long(column, text)?;
+                if text.len() >= limits::LONG_ROW_BYTES
+                    && let Some(bytes_for_one) = bytes_for_one(&self.types[column])
+                {
+                    self.check_long(text.len(), bytes_for_one)?;
+                }
                 match push(&mut self.columns[column], text) {
                     Err(_) if self.passes_over => self.columns[column].push_null(),
                     pushed => pushed.map_err(|e| self.within(column, e))?,
@@ -281,13 +288,18 @@ impl Rows {
         self.memory.as_ref().map_or(Ok(()), |check| check(grown))
     }
 
-    /// Checks whether there is memory for a value whose text is long: the items of an array take more than their texts.
-    fn check_long(&mut self, column: usize, text: &str) -> Result<(), DictError> {
-        if text.len() < limits::LONG_TEXT_BYTES || !self.types[column].is_composite() {
+    /// Checks whether there is memory for a row or a value that comes in `bytes` bytes, if these are many, where each of
+    /// them may take [`bytes_for_one`].
+    ///
+    /// # Errors
+    /// The errors of [`check_growth`](Self::check_growth).
+    #[inline]
+    pub fn check_long(&mut self, bytes: usize, bytes_for_one: usize) -> Result<(), DictError> {
+        if bytes < limits::LONG_ROW_BYTES {
             return Ok(());
         }
         self.check_growth()?;
-        self.memory.as_ref().map_or(Ok(()), |check| check(limits::ITEM_BYTES_PER_BYTE * text.len()))
+        self.memory.as_ref().map_or(Ok(()), |check| check(bytes_for_one.saturating_mul(bytes)))
     }
 
     /// Rows that were read to their ends.
@@ -348,6 +360,21 @@ pub(super) fn batch(arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, D
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
         .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))
+}
+
+/// Bytes that an array, a map or a tuple may take for each byte that it comes in; `None`: it is none of these. An item
+/// that is NULL comes in one; in a text, an item comes in two, and is copied once.
+pub(super) fn bytes_for_one(data_type: &DataType) -> Option<usize> {
+    fn widest(data_type: &DataType) -> usize {
+        match data_type.shape() {
+            Shape::Fixed(width) => width,
+            Shape::Bit => 1,
+            Shape::Text => ITEM_BYTES_MIN,
+            Shape::List => widest(data_type.item()).max(ITEM_BYTES_MIN),
+            Shape::Tuple => data_type.elements().iter().map(|it| widest(&it.data_type)).max().unwrap_or(0),
+        }
+    }
+    data_type.is_composite().then(|| widest(data_type))
 }
 
 fn attributes(structure: &Structure) -> impl Iterator<Item = (String, DataType)> {

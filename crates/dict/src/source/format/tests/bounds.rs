@@ -9,6 +9,12 @@ use arrow::datatypes::{DataType as Arrow, Field, Int8Type, Int64Type, Schema};
 use arrow::ipc::writer::StreamWriter;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+fn varint(number: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    crate::row::put_varint(&mut out, number);
+    out
+}
+
 /// A stream of one batch of these columns.
 fn stream(columns: &[(&str, ArrayRef)]) -> Vec<u8> {
     let field = |(name, array): &(&str, ArrayRef)| Field::new(*name, array.data_type().clone(), true);
@@ -126,32 +132,30 @@ fn absent_columns_are_checked_while_rows_are_read() {
     }
 }
 
-/// An item of 32 bytes is written in two.
+/// An item of 32 bytes is written in two, and one that is NULL in one.
 #[test]
 fn a_long_array_is_checked_before_it_is_read() {
     let check = |bytes| match bytes > 1 << 20 {
         true => Err(DictError::new(Code::MemoryLimitExceeded, "no more")),
         false => Ok(()),
     };
-    let all = columns(&[("a", "Array(Decimal(76, 0))")]);
-    let read = |items: usize| {
-        let row = format!("[{}1]\n", "1,".repeat(items - 1));
-        let format = Format::named("TabSeparated").unwrap();
-        RowReader::of_columns(format, &all).within_memory(check).read_all(row.as_bytes())
+    let all = columns(&[("a", "Array(Nullable(Decimal(76, 0)))")]);
+    let read = |format: &str, row: &[u8]| {
+        let format = Format::named(format).unwrap();
+        RowReader::of_columns(format, &all).within_memory(check).read_all(row)
     };
-    assert!(read(10_000).is_ok());
-    assert_eq!(read(100_000).unwrap_err().name(), "MEMORY_LIMIT_EXCEEDED");
+    let texts = |items: usize| format!("[{}1]\n", "1,".repeat(items - 1)).into_bytes();
+    assert!(read("TabSeparated", &texts(10_000)).is_ok());
+    assert_eq!(read("TabSeparated", &texts(100_000)).unwrap_err().name(), "MEMORY_LIMIT_EXCEEDED");
+    let nulls = |items: usize| [varint(items), vec![1; items]].concat();
+    assert!(read("RowBinary", &nulls(10_000)).is_ok());
+    assert_eq!(read("RowBinary", &nulls(100_000)).unwrap_err().name(), "MEMORY_LIMIT_EXCEEDED");
 }
 
 /// Types are trees of many times their texts.
 #[test]
 fn a_head_has_so_many_bytes() {
     let columns = columns(&[("a", "UInt8")]);
-    let varint = |number: usize| {
-        let mut out = Vec::new();
-        crate::row::put_varint(&mut out, number);
-        out
-    };
     let text = |text: &str| [varint(text.len()), text.as_bytes().to_vec()].concat();
     let elements: Vec<String> = (0..200_000).map(|i| format!("element{i} UInt8")).collect();
     let (long, name) = (format!("Tuple({})", elements.join(",")), "n".repeat(1 << 20));
