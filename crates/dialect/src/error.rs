@@ -110,6 +110,7 @@ constructors! {
     too_many_queries = 202 "TOO_MANY_SIMULTANEOUS_QUERIES";
     too_slow = 160 "TOO_SLOW";
     memory_limit_exceeded = 241 "MEMORY_LIMIT_EXCEEDED";
+    limit_exceeded = 290 "LIMIT_EXCEEDED";
     parameter_out_of_bound = 12 "PARAMETER_OUT_OF_BOUND";
     cannot_parse_uuid = 376 "CANNOT_PARSE_UUID";
     cannot_parse_ipv4 = 675 "CANNOT_PARSE_IPV4";

@@ -54,6 +54,8 @@ pub enum Code {
     TimeoutExceeded = 159,
     /// `NETWORK_ERROR`
     NetworkError = 210,
+    /// `MEMORY_LIMIT_EXCEEDED`
+    MemoryLimitExceeded = 241,
     /// `ALL_CONNECTION_TRIES_FAILED`
     AllConnectionTriesFailed = 279,
     /// `LIMIT_EXCEEDED`
@@ -159,6 +161,7 @@ impl Code {
             Code::UnknownElementInConfig => "UNKNOWN_ELEMENT_IN_CONFIG",
             Code::TimeoutExceeded => "TIMEOUT_EXCEEDED",
             Code::NetworkError => "NETWORK_ERROR",
+            Code::MemoryLimitExceeded => "MEMORY_LIMIT_EXCEEDED",
             Code::AllConnectionTriesFailed => "ALL_CONNECTION_TRIES_FAILED",
             Code::LimitExceeded => "LIMIT_EXCEEDED",
             Code::MongodbCannotAuthenticate => "MONGODB_CANNOT_AUTHENTICATE",
@@ -187,6 +190,14 @@ impl Code {
             Code::StdException => "STD_EXCEPTION",
         }
     }
+}
+
+/// Letters of a text from outside that an error repeats.
+const SHOWN_LETTERS: usize = 128;
+
+/// The beginning of a text from outside, for an error.
+pub(crate) fn shown(text: &str) -> &str {
+    text.char_indices().nth(SHOWN_LETTERS).map_or(text, |(end, _)| &text[..end])
 }
 
 /// An error as ClickHouse words it: `Code: 36. DB::Exception: <message>. (BAD_ARGUMENTS)`.

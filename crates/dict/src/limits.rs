@@ -84,6 +84,15 @@ pub const YAML_NESTING_MAX: usize = 128;
 /// Rows of an answer that are decoded into all their columns before the next ones, so that they stay in the processor's
 /// nearest cache meanwhile.
 pub const DECODED_ROWS: usize = 256;
+/// Length from which a row of RowBinary, or the text of an array, a map or a tuple, is checked for the memory that it
+/// will take.
+pub const LONG_ROW_BYTES: usize = 64 << 10;
+/// Members or items of one row of JSON.
+pub const JSON_MEMBERS_MAX: usize = 1 << 16;
+/// Values of one array in Arrow for which no byte of its own has come: those of the type Null, and runs.
+pub const ARROW_VALUES_MAX: usize = 1 << 20;
+/// Bytes of the names and types of columns in the head of a block, or of a stream.
+pub const HEAD_BYTES_MAX: usize = 4 << 20;
 /// Smallest and largest BLOCK_SIZE, in bytes.
 pub const BLOCK_BYTES_MIN: u64 = 512;
 /// See `BLOCK_BYTES_MIN`.

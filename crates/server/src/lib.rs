@@ -9,7 +9,6 @@ mod figures;
 mod http;
 pub mod limits;
 mod listener;
-mod throttle;
 mod tls;
 
 use std::net::SocketAddr;

@@ -61,11 +61,16 @@ pub const ROWS_PER_WRITE: usize = 1 << 13;
 pub const KEY_BYTES_PER_LOOKUP: usize = 8 << 20;
 
 /// Bytes of keys buffered while those before them are looked up and answered. A client that reads no answer before it
-/// has sent all its keys can send at most this much; ClickHouse is one, and sends half a megabyte.
+/// has sent all its keys can send at most this much, in which each piece that it sends counts 256 bytes more;
+/// ClickHouse is one, and sends half a megabyte.
 pub const KEY_BYTES_AHEAD: u32 = 16 << 20;
 
 /// Bytes of keys that must have arrived, or all of them, before a thread looks them up.
 pub const KEY_BYTES_AT_FIRST: usize = 512 << 10;
+
+/// Bytes that one piece of a body counts of [`KEY_BYTES_AHEAD`], however long it is: less than [`KEY_BYTES_AT_FIRST`]
+/// are in its way before a thread takes them.
+pub const PIECE_BYTES_MAX: u32 = KEY_BYTES_AHEAD - KEY_BYTES_AT_FIRST as u32;
 
 /// Threads that wait for further keys at once. Further requests with that many keys wait for one of them.
 pub const LONG_BODIES_MAX: usize = 256;

@@ -36,6 +36,15 @@ pub const TEXT_SPLIT_BYTES: u64 = 8 * TEXT_CHUNK_BYTES as u64;
 /// How far up a hierarchy is followed, as in ClickHouse.
 pub const HIERARCHY_DEPTH_MAX: usize = 1000;
 
+/// Keys that are passed on the way down a hierarchy for one block: those before the level that is asked for are no part
+/// of the answer, whose bytes are bounded.
+pub const HIERARCHY_STEPS_MAX: usize = 1 << 25;
+
+/// Query parameters that SET gives one session,
+pub const SESSION_PARAMETERS_MAX: usize = 1000;
+/// and bytes of these and of its settings, names included: each statement copies them.
+pub const SESSION_SETTINGS_BYTES_MAX: usize = 1 << 20;
+
 /// Maximum nesting of views in views.
 pub const VIEWS_DEEP_MAX: usize = 32;
 

@@ -9,7 +9,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use granary_dialect::statement::{self, Command, Effect, Statement};
 use granary_dialect::{Error, FullName, Result};
-use granary_dict::{Dictionary, XmlDictionary, parse_xml_each};
+use granary_dict::{Code, DictError, Dictionary, XmlDictionary, parse_xml_each};
 
 use crate::asker::Asker;
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, FolderLock};
@@ -180,13 +180,12 @@ impl Session {
     /// SET. A name that begins with `param_` is a query parameter: `{x:UInt64}` in a query is the value of `param_x`.
     ///
     /// # Errors
-    /// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, and errors of
-    /// [`check_bounds`](Self::check_bounds).
+    /// UNKNOWN_SETTING, BAD_ARGUMENTS for a value that a setting cannot have, LIMIT_EXCEEDED for more parameters or
+    /// longer values than a session keeps, and errors of [`check_bounds`](Self::check_bounds).
     pub fn set(&self, settings: Settings) -> Result<()> {
         let said = SessionSettings::of(settings);
         self.check_settings(&said.settings)?;
-        self.session_settings_mut().take(said);
-        Ok(())
+        self.session_settings_mut().keep(said)
     }
 
     /// Refuses what [`set`](Self::set) would refuse to a user with full rights, before there is a session.
@@ -304,6 +303,15 @@ impl Session {
     /// MEMORY_LIMIT_EXCEEDED.
     pub fn check_memory(&self, more: usize) -> Result<()> {
         Ok(self.memory().check(more)?)
+    }
+
+    /// The same for rows that are being read, for [`RowReader::within_memory`](granary_dict::RowReader::within_memory).
+    pub fn memory_check(&self) -> impl Fn(usize) -> Result<(), DictError> + Send + 'static {
+        let memory = Arc::clone(self.memory());
+        move |more| {
+            let checked = memory.check(more).map_err(Error::from);
+            checked.map_err(|error| DictError::new(Code::MemoryLimitExceeded, error.message))
+        }
     }
 
     /// All dictionaries as `database.name`; `None`: it is not open.

@@ -1,7 +1,9 @@
 //! The database, settings and parameters that statements run with.
 
 use granary_dialect::statement::Parameters;
+use granary_dialect::{Error, Result};
 
+use crate::limits::{SESSION_PARAMETERS_MAX, SESSION_SETTINGS_BYTES_MAX};
 use crate::settings::Settings;
 
 /// Prefix by which SET tells a query parameter from a setting.
@@ -38,6 +40,34 @@ impl SessionSettings {
         for (name, value) in later.settings {
             self.set(name, value);
         }
+    }
+
+    /// Merges what a session is to keep in, unless it keeps too much then.
+    ///
+    /// # Errors
+    /// LIMIT_EXCEEDED; nothing has changed then.
+    pub fn keep(&mut self, later: SessionSettings) -> Result<()> {
+        let mut chosen = self.clone();
+        chosen.take(later);
+        if chosen.parameters.len() > SESSION_PARAMETERS_MAX {
+            let text = format!("A session keeps at most {SESSION_PARAMETERS_MAX} query parameters");
+            return Err(Error::limit_exceeded(text));
+        }
+        if chosen.bytes() > SESSION_SETTINGS_BYTES_MAX {
+            let text = format!(
+                "A session keeps at most {SESSION_SETTINGS_BYTES_MAX} bytes of query parameters and settings, their \
+                 names included"
+            );
+            return Err(Error::limit_exceeded(text));
+        }
+        *self = chosen;
+        Ok(())
+    }
+
+    /// Bytes of all names and values.
+    fn bytes(&self) -> usize {
+        let settings = self.settings.iter().map(|(name, value)| (name, value));
+        settings.chain(&self.parameters).map(|(name, value)| name.len() + value.len()).sum()
     }
 
     fn set(&mut self, name: String, value: String) {

@@ -2,13 +2,22 @@
 
 use super::Take;
 use crate::definition::Structure;
-use crate::error::{Code, DictError};
+use crate::error::{Code, DictError, shown};
 use crate::limits;
 use crate::row::Column;
-use crate::types::DataType;
+use crate::types::{DataType, Shape};
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema};
 use std::sync::Arc;
+
+/// Names of columns that an error lists.
+const NAMES_SHOWN: usize = 100;
+
+/// Bytes of an item that is a text or an array, beside its content.
+const ITEM_BYTES_MIN: usize = 8;
+
+/// Returns an error unless so many further bytes of RAM may be taken.
+pub(crate) type MemoryCheck = dyn Fn(usize) -> Result<(), DictError> + Send;
 
 /// Columns of equal lengths, which the callers ensure.
 pub(crate) struct Rows {
@@ -26,6 +35,10 @@ pub(crate) struct Rows {
     passes_over: bool,
     /// Maximum bytes at once.
     bytes_max: u64,
+    /// Asked while rows are read; `None`: `bytes_max` alone bounds them.
+    memory: Option<Box<MemoryCheck>>,
+    /// Bytes that `memory` was asked for.
+    allowed: usize,
 }
 
 impl Rows {
@@ -59,6 +72,8 @@ impl Rows {
             ended: 0,
             passes_over: false,
             bytes_max: limits::ANSWER_BYTES_MAX,
+            memory: None,
+            allowed: 0,
         }
     }
 
@@ -93,11 +108,12 @@ impl Rows {
     }
 
     /// The error of rows that lack a column of the key; `names` are the columns that they have.
-    pub fn missing_key<N: AsRef<str>>(&self, column: usize, names: impl Iterator<Item = N>) -> DictError {
-        let names: Vec<N> = names.collect();
-        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    pub fn missing_key<N: AsRef<str>>(&self, column: usize, mut names: impl Iterator<Item = N>) -> DictError {
+        let first: Vec<N> = names.by_ref().take(NAMES_SHOWN).collect();
+        let mut listed: Vec<&str> = first.iter().map(|name| shown(name.as_ref())).collect();
+        listed.extend(names.next().map(|_| ".."));
         let key = self.name(column);
-        DictError::parse_text(format!("Column {key} of the key is missing; there are {}", names.join(", ")))
+        DictError::parse_text(format!("Column {key} of the key is missing; there are {}", listed.join(", ")))
     }
 
     pub fn len(&self) -> usize {
@@ -157,10 +173,17 @@ impl Rows {
     ) -> Result<(), DictError> {
         match text {
             None => self.columns[column].push_null(),
-            Some(text) => match push(&mut self.columns[column], text) {
-                Err(_) if self.passes_over => self.columns[column].push_null(),
-                pushed => pushed.map_err(|e| self.within(column, e))?,
-            },
+            Some(text) => {
+                if text.len() >= limits::LONG_ROW_BYTES
+                    && let Some(bytes_for_one) = bytes_for_one(&self.types[column])
+                {
+                    self.check_long(text.len(), bytes_for_one)?;
+                }
+                match push(&mut self.columns[column], text) {
+                    Err(_) if self.passes_over => self.columns[column].push_null(),
+                    pushed => pushed.map_err(|e| self.within(column, e))?,
+                }
+            }
         }
         Ok(())
     }
@@ -200,6 +223,11 @@ impl Rows {
         Rows { bytes_max, ..self }
     }
 
+    /// Allows any number of bytes for which there is memory.
+    pub fn within_memory(self, check: Box<MemoryCheck>) -> Rows {
+        Rows { memory: Some(check), bytes_max: u64::MAX, ..self }
+    }
+
     /// The bytes of all values.
     pub fn bytes(&self) -> usize {
         self.columns.iter().map(Column::bytes).sum()
@@ -236,9 +264,42 @@ impl Rows {
         }
     }
 
-    /// Counts a row as read.
-    pub fn end_row(&mut self) {
+    /// Counts a row as read. Now and then the bytes are checked: what is absent from a row may take more than the row.
+    ///
+    /// # Errors
+    /// The errors of [`check_growth`](Self::check_growth).
+    #[inline]
+    pub fn end_row(&mut self) -> Result<(), DictError> {
         self.ended += 1;
+        match self.ended.is_multiple_of(limits::DECODED_ROWS) {
+            true => self.check_growth(),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks the bytes of all values, and whether there is memory for those that came since the last check.
+    ///
+    /// # Errors
+    /// `LIMIT_EXCEEDED`, or the error of the check of memory.
+    pub fn check_growth(&mut self) -> Result<(), DictError> {
+        self.check_bytes()?;
+        let bytes = self.bytes();
+        let grown = bytes.saturating_sub(std::mem::replace(&mut self.allowed, bytes));
+        self.memory.as_ref().map_or(Ok(()), |check| check(grown))
+    }
+
+    /// Checks whether there is memory for a row or a value that comes in `bytes` bytes, if these are many, where each of
+    /// them may take [`bytes_for_one`].
+    ///
+    /// # Errors
+    /// The errors of [`check_growth`](Self::check_growth).
+    #[inline]
+    pub fn check_long(&mut self, bytes: usize, bytes_for_one: usize) -> Result<(), DictError> {
+        if bytes < limits::LONG_ROW_BYTES {
+            return Ok(());
+        }
+        self.check_growth()?;
+        self.memory.as_ref().map_or(Ok(()), |check| check(bytes_for_one.saturating_mul(bytes)))
     }
 
     /// Rows that were read to their ends.
@@ -248,6 +309,7 @@ impl Rows {
 
     /// The arrays of all columns so far; the next rows go into new ones.
     pub fn take(&mut self) -> Result<Vec<ArrayRef>, DictError> {
+        self.allowed = 0;
         let new = self.types.iter().map(|data_type| Column::new(&nullable(data_type.clone()))).collect();
         std::mem::replace(&mut self.columns, new).into_iter().map(Column::finish).collect()
     }
@@ -298,6 +360,21 @@ pub(super) fn batch(arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, D
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
         .map_err(|e| DictError::new(Code::IncorrectData, e.to_string()))
+}
+
+/// Bytes that an array, a map or a tuple may take for each byte that it comes in; `None`: it is none of these. An item
+/// that is NULL comes in one; in a text, an item comes in two, and is copied once.
+pub(super) fn bytes_for_one(data_type: &DataType) -> Option<usize> {
+    fn widest(data_type: &DataType) -> usize {
+        match data_type.shape() {
+            Shape::Fixed(width) => width,
+            Shape::Bit => 1,
+            Shape::Text => ITEM_BYTES_MIN,
+            Shape::List => widest(data_type.item()).max(ITEM_BYTES_MIN),
+            Shape::Tuple => data_type.elements().iter().map(|it| widest(&it.data_type)).max().unwrap_or(0),
+        }
+    }
+    data_type.is_composite().then(|| widest(data_type))
 }
 
 fn attributes(structure: &Structure) -> impl Iterator<Item = (String, DataType)> {

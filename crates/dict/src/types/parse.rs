@@ -2,8 +2,9 @@
 
 use super::refusal::refused;
 use super::{DECIMAL_DIGITS_MAX, DataType, Element, elements, zone};
-use crate::error::{Code, DictError};
+use crate::error::{Code, DictError, shown};
 use crate::limits::NESTING_MAX;
+use std::collections::HashSet;
 
 /// The default digits of DateTime64, as in ClickHouse.
 const USUAL_PRECISION: &str = "3";
@@ -18,9 +19,9 @@ pub(super) fn parse(text: &str) -> Result<DataType, DictError> {
 /// Like [`parse`], for a column of a table, which may be a tuple.
 pub(super) fn parse_column(text: &str) -> Result<DataType, DictError> {
     if text.contains("LowCardinality(") {
-        let shown: String = text.chars().take(128).collect();
         let text = format!(
-            "Tables here have no LowCardinality: {shown}. Write the type inside it, such as String for LowCardinality(String)"
+            "Tables here have no LowCardinality: {}. Write the type inside it, such as String for LowCardinality(String)",
+            shown(text)
         );
         return Err(DictError::new(Code::UnknownType, text));
     }
@@ -44,7 +45,7 @@ fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
         None | Some("") => Ok(data_type),
         Some(_) => Err(DictError::new(
             Code::DataTypeCannotHaveArguments,
-            format!("Data type {name} cannot have arguments"),
+            format!("Data type {} cannot have arguments", shown(name)),
         )),
     };
     // The display width or maximum length that other databases give is dropped.
@@ -99,7 +100,8 @@ fn nested(text: &str, depth: usize) -> Result<DataType, DictError> {
         "Tuple" => Ok(DataType::Tuple(tuple(text, arguments.unwrap_or(""), depth - 1)?)),
         "Nullable" => match nested(one("Nullable has one argument, a type", text, arguments)?, depth - 1)? {
             inner if inner.is_nullable() || inner.is_composite() => {
-                let message = format!("Nested type {inner} cannot be inside Nullable type");
+                let message =
+                    format!("Nested type {} cannot be inside Nullable type", shown(&inner.to_string()));
                 Err(DictError::new(Code::IllegalTypeOfArgument, message))
             }
             inner => Ok(DataType::Nullable(Box::new(inner))),
@@ -148,8 +150,7 @@ fn unknown(text: &str) -> DictError {
 }
 
 fn wrong_count(what: &str, text: &str) -> DictError {
-    let shown: String = text.chars().take(128).collect();
-    DictError::new(Code::NumberOfArgumentsDoesntMatch, format!("{what}: {shown}"))
+    DictError::new(Code::NumberOfArgumentsDoesntMatch, format!("{what}: {}", shown(text)))
 }
 
 /// The one argument of a type that has one.
@@ -174,7 +175,8 @@ fn map(text: &str, arguments: &str, depth: usize) -> Result<DataType, DictError>
     };
     match (nested(key, depth)?, nested(value, depth)?) {
         (key @ DataType::Nullable(_), _) => {
-            Err(DictError::bad_arguments(format!("Map cannot have a key of type {key}")))
+            let key = key.to_string();
+            Err(DictError::bad_arguments(format!("Map cannot have a key of type {}", shown(&key))))
         }
         (key, value) => Ok(DataType::map(key, value)),
     }
@@ -182,18 +184,18 @@ fn map(text: &str, arguments: &str, depth: usize) -> Result<DataType, DictError>
 
 /// The elements of a tuple or a Nested: all of them have names, or none has one.
 fn tuple(text: &str, arguments: &str, depth: usize) -> Result<Vec<Element>, DictError> {
-    let mut all: Vec<Element> = Vec::new();
+    let (mut all, mut names): (Vec<Element>, _) = (Vec::new(), HashSet::new());
     for argument in elements::split(arguments) {
         let (name, data_type) = match elements::named(argument) {
             Some((name, data_type)) => (Some(name), data_type),
             None => (None, argument),
         };
         if all.first().is_some_and(|first| first.name.is_some() != name.is_some()) {
-            let message = format!("Names are specified not for all elements of {text}");
+            let message = format!("Names are specified not for all elements of {}", shown(text));
             return Err(DictError::bad_arguments(message));
         }
-        if name.is_some() && all.iter().any(|other| other.name == name) {
-            let message = format!("Names of tuple elements must be unique: {text}");
+        if name.as_ref().is_some_and(|name| !names.insert(name.clone())) {
+            let message = format!("Names of tuple elements must be unique: {}", shown(text));
             return Err(DictError::new(Code::DuplicateColumn, message));
         }
         all.push(Element { name, data_type: nested(data_type, depth)? });
@@ -202,14 +204,15 @@ fn tuple(text: &str, arguments: &str, depth: usize) -> Result<Vec<Element>, Dict
 }
 
 fn datetime64(text: &str, arguments: &str) -> Result<DataType, DictError> {
+    let shown = shown(text);
     let (precision, tz) = match arguments.split_once(',') {
         None => (arguments, None),
         Some((precision, tz)) => (precision.trim_end(), Some(time_zone(text, tz.trim_start())?)),
     };
     match precision.parse::<u64>() {
         Ok(precision @ 0..=9) => Ok(DataType::DateTime64 { precision: precision as u8, tz }),
-        Ok(_) => Err(out_of_bound(format!("{text}: a DateTime64 has 9 digits behind the point at most"))),
-        Err(_) => Err(illegal(format!("{text}: the first argument of DateTime64 is a number, its digits"))),
+        Ok(_) => Err(out_of_bound(format!("{shown}: a DateTime64 has 9 digits behind the point at most"))),
+        Err(_) => Err(illegal(format!("{shown}: the first argument of DateTime64 is a number, its digits"))),
     }
 }
 
@@ -218,13 +221,14 @@ fn time_zone(text: &str, argument: &str) -> Result<String, DictError> {
         Some(name) if zone::exists(name) => Ok(name.to_string()),
         Some(name) => Err(DictError::new(
             Code::BadArguments,
-            format!("{text}: there is no time zone {name} in the IANA database"),
+            format!("{}: there is no time zone {} in the IANA database", shown(text), shown(name)),
         )),
         None => Err(unknown(text)),
     }
 }
 
 fn decimal(text: &str, arguments: &str) -> Result<DataType, DictError> {
+    let shown = shown(text);
     // ClickHouse: Decimal is Decimal(10, 0), Decimal(P) is Decimal(P, 0).
     let (precision, scale) = match elements::split(arguments)[..] {
         [] => ("10", "0"),
@@ -234,10 +238,10 @@ fn decimal(text: &str, arguments: &str) -> Result<DataType, DictError> {
     };
     let digits: u64 = precision
         .parse()
-        .map_err(|_| illegal(format!("{text}: the first argument of Decimal is a number")))?;
+        .map_err(|_| illegal(format!("{shown}: the first argument of Decimal is a number")))?;
     match u8::try_from(digits) {
         Ok(digits @ 1..=DECIMAL_DIGITS_MAX) => build_decimal(text, digits, scale),
-        _ => Err(out_of_bound(format!("{text}: a Decimal has from 1 to {DECIMAL_DIGITS_MAX} digits"))),
+        _ => Err(out_of_bound(format!("{shown}: a Decimal has from 1 to {DECIMAL_DIGITS_MAX} digits"))),
     }
 }
 
@@ -246,17 +250,19 @@ fn sized_decimal(text: &str, precision: u8, arguments: Option<&str>) -> Result<D
 }
 
 fn build_decimal(text: &str, precision: u8, scale: &str) -> Result<DataType, DictError> {
+    let shown = shown(text);
     let scale: i64 =
-        scale.parse().map_err(|_| illegal(format!("{text}: the scale of a Decimal is a number")))?;
+        scale.parse().map_err(|_| illegal(format!("{shown}: the scale of a Decimal is a number")))?;
     match u8::try_from(scale) {
         Ok(scale) if scale <= precision => Ok(DataType::Decimal { precision, scale }),
-        _ => Err(out_of_bound(format!("{text}: the scale of this Decimal is from 0 to {precision}"))),
+        _ => Err(out_of_bound(format!("{shown}: the scale of this Decimal is from 0 to {precision}"))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn prints_what_it_reads() {
@@ -313,6 +319,20 @@ mod tests {
             assert_eq!(parse(text).unwrap().to_string(), name);
         }
         assert_eq!(parse(" Decimal( 9 ) ").unwrap().to_string(), "Decimal(9, 0)");
+    }
+
+    #[test]
+    fn a_long_tuple_takes_no_longer_than_its_text_and_an_error_repeats_little_of_it() {
+        let elements: Vec<String> = (0..100_000).map(|i| format!("e{i} UInt8")).collect();
+        let (list, started) = (elements.join(", "), Instant::now());
+        assert_eq!(parse(&format!("Array(Tuple({list}))")).unwrap().item().elements().len(), 100_000);
+        for text in
+            [format!("Array(Tuple({list}, e7 UInt8))"), format!("Tuple({list})"), format!("Map({list})")]
+        {
+            let error = parse(&text).unwrap_err();
+            assert!(error.message().len() < 1000, "{} letters", error.message().len());
+        }
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Messages for types that a dictionary here does not have.
 
+use crate::error::shown;
+
 const ALLOWED: &str = "UInt8, UInt16, UInt32, UInt64, UInt128, Int8, Int16, Int32, Int64, Int128, Int256, Float32, \
      Float64, String, Date, Date32, DateTime, DateTime('time zone'), DateTime64(P), DateTime64(P, 'time zone'), UUID, \
      IPv4, IPv6, Bool, Decimal(P, S) to 76 digits, Nullable of these, Array(T), Map(K, V) and Nested(name T, ..) of all \
@@ -29,7 +31,7 @@ const NOWHERE: [&str; 18] = [
 
 /// The message.
 pub(super) fn refused(text: &str) -> String {
-    let shown: String = text.chars().take(128).collect();
+    let shown = shown(text);
     let name = text.split('(').next().unwrap_or_default().trim_end();
     let why = match name {
         "UInt256" => "Type UInt256 is not supported, for Arrow has no number as wide; Int256 and String are",

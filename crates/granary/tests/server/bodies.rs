@@ -67,6 +67,24 @@ fn bodies_are_of_the_memory_of_queries() {
     assert_eq!(served.sql("SELECT 1"), "1\n");
 }
 
+/// A row that says nothing takes the width of all columns.
+#[test]
+fn rows_of_a_body_are_of_the_memory_of_queries() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &["--query-memory", "96MiB"]);
+    let columns: Vec<String> = (0..100).map(|i| format!("a{i} Decimal(76, 0)")).collect();
+    served.sql(&format!("CREATE TABLE wide ({}) ENGINE = Memory", columns.join(", ")));
+    let before = served.memory_peak();
+    let path = "/?query=INSERT+INTO+wide+FORMAT+JSONEachRow";
+    let answer = served.post_as(path, "{}\n".repeat(500_000).as_bytes(), &[]);
+    assert_eq!(answer.header("x-clickhouse-exception-code"), "241", "{}", answer.text());
+    let grown = (served.memory_peak() - before) as usize;
+    assert!(grown < 300 * MIB, "{} MiB", grown / MIB);
+    assert_eq!(served.sql("SELECT count() FROM wide"), "0\n");
+    assert_eq!(served.post(path, b"{}\n{}\n").text(), "");
+    assert_eq!(served.sql("SELECT count() FROM wide"), "2\n");
+}
+
 #[test]
 fn a_body_that_does_not_come_holds_no_thread() {
     let (_folder, served) = with_cached_users(&[]);

@@ -163,9 +163,8 @@ fn post_all_then_read(served: &Served, path: &str, chunks: impl Iterator<Item = 
     );
     connection.write_all(head.as_bytes()).unwrap();
     for chunk in chunks {
-        connection.write_all(format!("{:x}\r\n", chunk.len()).as_bytes()).unwrap();
-        connection.write_all(&chunk).unwrap();
-        connection.write_all(b"\r\n").unwrap();
+        let length = format!("{:x}\r\n", chunk.len());
+        connection.write_all(&[length.as_bytes(), &chunk, b"\r\n"].concat()).unwrap();
     }
     connection.write_all(b"0\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -185,6 +184,17 @@ fn a_client_may_send_all_its_keys_before_it_reads() {
     assert!(answer.len() > 14 << 20, "{}", answer.len());
     let asked = served.sql("SELECT source_requests, keys_requested FROM system.dictionaries");
     assert_eq!(asked, "1\t1048576\n");
+}
+
+/// Each piece takes more than its eight bytes of the room for those that wait, which they fill before there are enough
+/// keys for a lookup.
+#[test]
+fn keys_may_come_in_pieces_of_a_few_bytes() {
+    let (_folder, served) = with_users();
+    let keys = (0..70_000u64).map(|i| (i % 100 + 1).to_le_bytes().to_vec());
+    let answer = post_all_then_read(&served, "/dictionary/users?format=RowBinary", keys);
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..100]));
+    assert!(answer.ends_with(b"\r\n0\r\n\r\n"), "the answer is whole");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::clock::unix_time;
 use crate::engine::{Engine, Peer, Session};
 use crate::limits::{READ_BYTES, STOP_MILLISECONDS, WRITE_STALL_POLL_MILLISECONDS};
 use crate::protocol::Ending;
-use granary_sockets::Channel;
+use granary_sockets::{Channel, Throttle};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustls::ServerConfig;
@@ -59,6 +59,8 @@ pub(super) struct Worker {
     swept_at: u32,
     /// Whether the last sync of changes failed.
     loses_changes: bool,
+    /// The log lines of clients that speak the binary protocol.
+    binary: Throttle,
 }
 
 impl Worker {
@@ -82,6 +84,7 @@ impl Worker {
             buffer: vec![0; READ_BYTES],
             swept_at: 0,
             loses_changes: false,
+            binary: Throttle::default(),
         }
     }
 
@@ -239,8 +242,13 @@ impl Worker {
 
     fn close(&mut self, slot: usize) {
         let Some(mut connection) = self.connections[slot].take() else { return };
-        if connection.session.as_ref().is_some_and(|session| session.ending() == Some(Ending::Binary)) {
-            tracing::warn!("a client speaks memcached's binary protocol, which is not served: it is let go");
+        if connection.session.as_ref().is_some_and(|session| session.ending() == Some(Ending::Binary))
+            && let Some(untold) = self.binary.take()
+        {
+            tracing::warn!(
+                untold,
+                "a client speaks memcached's binary protocol, which is not served: it is let go"
+            );
         }
         if let Some(session) = &connection.session {
             self.engine.forget(session);

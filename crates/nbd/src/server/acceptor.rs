@@ -67,7 +67,10 @@ impl Acceptor {
         let counters = &self.counters;
         if counters.connections.load(Ordering::Relaxed) >= self.connections_max as u64 {
             counters.refused.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(limit = self.connections_max, "a connection was refused: there are too many");
+            if let Some(untold) = counters.refusals.take() {
+                let limit = self.connections_max;
+                tracing::warn!(limit, untold, "a connection was refused: there are too many");
+            }
             return Ok(());
         }
         counters.accepted.fetch_add(1, Ordering::Relaxed);
@@ -95,7 +98,9 @@ impl ConnectionPermit {
         match end {
             End::Protocol(Ending::Violation(reason)) | End::Slow(reason) => {
                 self.0.disconnected.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(reason, "a client was disconnected");
+                if let Some(untold) = self.0.disconnections.take() {
+                    tracing::warn!(reason, untold, "a client was disconnected");
+                }
             }
             end => tracing::debug!(?end, "a connection has ended"),
         }

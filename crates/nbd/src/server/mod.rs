@@ -14,7 +14,7 @@ use crate::limits::{
 use crate::protocol::{Budget, Ending, TlsPolicy};
 use acceptor::Acceptor;
 use connection::{Connection, Context, End};
-use granary_sockets::UnixSocket;
+use granary_sockets::{Throttle, UnixSocket};
 use listener::Listener;
 pub use listener::is_activated;
 use rustls::ServerConfig;
@@ -141,13 +141,15 @@ pub enum ServerError {
     Connection(io::Error),
 }
 
-/// Counters of connections.
+/// Counters of connections, and their log lines.
 #[derive(Debug, Default)]
 struct Counters {
     connections: AtomicU64,
     accepted: AtomicU64,
     refused: AtomicU64,
     disconnected: AtomicU64,
+    refusals: Throttle,
+    disconnections: Throttle,
 }
 
 /// Figures of a server.
@@ -215,7 +217,7 @@ impl Server {
     /// Its figures at present.
     pub fn figures(&self) -> Figures {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counters { connections, accepted, refused, disconnected } = &*self.counters;
+        let Counters { connections, accepted, refused, disconnected, .. } = &*self.counters;
         Figures {
             connections: of(connections),
             accepted: of(accepted),

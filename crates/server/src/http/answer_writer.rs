@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
+use granary_sockets::Throttle;
 use granary_sql::Error;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
@@ -140,6 +141,9 @@ impl Drop for StalledAnswer {
     }
 }
 
+/// The log lines of answers that are broken off.
+static BROKEN_OFF: Throttle = Throttle::new();
+
 /// How often a waiting answer checks whether too many are waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -230,7 +234,12 @@ impl Chunks {
             match tokio::time::timeout(LOOK_AGAIN, self.chunks.reserve()).await {
                 Ok(permit) => return permit.ok(),
                 Err(_) if began.elapsed() >= HURRIED_PATIENCE && waiting.are_too_many() => {
-                    tracing::warn!("an answer is broken off: its client is slow, and too many are");
+                    if let Some(untold) = BROKEN_OFF.take() {
+                        tracing::warn!(
+                            untold,
+                            "an answer is broken off: its client is slow, and too many are"
+                        );
+                    }
                     self.given_up.0.store(true, Ordering::Release);
                     return None;
                 }

@@ -75,7 +75,7 @@ pub async fn look_up(
         dictionary.definition().require_keys()?;
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
-        let mut keys = dictionary.key_reader(form.keys);
+        let mut keys = dictionary.key_reader(form.keys).within_memory(session.memory_check());
         let mut gathered = 0;
         let mut ended = false;
         while !ended {
@@ -143,7 +143,8 @@ pub async fn refresh(
     let session = caller.session();
     may_wait(Work::Lookup, move || {
         let dictionary = session.dictionary_to_renew(&name)?;
-        Ok(dictionary.refresh(&dictionary.key_reader(form.keys).read_all(&body)?)?)
+        let keys = dictionary.key_reader(form.keys).within_memory(session.memory_check());
+        Ok(dictionary.refresh(&keys.read_all(&body)?)?)
     })
     .await?;
     Ok("Ok.\n".into_response())
@@ -160,10 +161,11 @@ pub async fn invalidate(
     let session = caller.session();
     may_wait(Work::Lookup, move || {
         let dictionary = session.dictionary_to_renew(&name)?;
-        match body.is_empty() {
-            true => Ok(dictionary.reload()?),
-            false => Ok(dictionary.invalidate(&dictionary.key_reader(form.keys).read_all(&body)?)?),
+        if body.is_empty() {
+            return Ok(dictionary.reload()?);
         }
+        let keys = dictionary.key_reader(form.keys).within_memory(session.memory_check());
+        Ok(dictionary.invalidate(&keys.read_all(&body)?)?)
     })
     .await?;
     Ok("Ok.\n".into_response())

@@ -30,13 +30,13 @@ use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::middleware::{from_fn, from_fn_with_state, map_request, map_response};
 use axum::response::Response;
 use axum::routing::{get, post};
+use granary_sockets::Throttle;
 use granary_sql::Session;
 use tokio::runtime::Handle;
 use tower_http::compression::CompressionLayer;
 
 use crate::access::Users;
 use crate::figures::Neighbours;
-use crate::throttle::Throttle;
 use dashboard::History;
 use metrics::Metrics;
 use sessions::Sessions;

@@ -13,9 +13,9 @@ use super::App;
 use super::body::{check_room, unread};
 use super::unread::read_off;
 use super::waiting::without_a_turn;
-use crate::limits::{KEY_BYTES_AHEAD, KEY_BYTES_AT_FIRST, LONG_BODIES_MAX};
+use crate::limits::{KEY_BYTES_AHEAD, KEY_BYTES_AT_FIRST, LONG_BODIES_MAX, PIECE_BYTES_MAX};
 
-/// Bytes counted for a piece beside its content.
+/// Bytes counted for a piece beside its content: a body may come in pieces of a few bytes.
 const PIECE: usize = 256;
 
 /// Threads that may wait for the rest of a body.
@@ -44,7 +44,8 @@ impl Pieces {
         let (mut begun, mut bytes) = (VecDeque::new(), 0);
         let mut long = None;
         while let Some(piece) = received.recv().await {
-            bytes += piece.0.as_ref().map_or(KEY_BYTES_AT_FIRST, Bytes::len);
+            // As the room counts them: it has space for the next piece for as long as these are too few.
+            bytes += piece.1.num_permits();
             begun.push_back(piece);
             if bytes >= KEY_BYTES_AT_FIRST {
                 long = Arc::clone(&LONG_BODIES).acquire_owned().await.ok();
@@ -67,8 +68,7 @@ impl Pieces {
                 });
                 let is_last = piece.is_err();
                 let bytes = piece.as_ref().map_or(0, Bytes::len) + PIECE;
-                // A piece larger than the whole room waits for all of it.
-                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(KEY_BYTES_AHEAD);
+                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(PIECE_BYTES_MAX);
                 let Ok(permit) = Arc::clone(&room).acquire_many_owned(bytes).await else { return };
                 if send.send((piece, permit)).is_err() || is_last {
                     break;

@@ -5,7 +5,6 @@
 //! Nor does a dictionary find entries of another one: files in the same place lose their names before new ones are
 //! made, and the new ones have no entries before the statement is written.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use granary_dict::{Code, CreateDictionary, CreateMode, Definition, Dictionary, L
 
 use super::moves::{lock_all, opening_locks};
 use super::store::Step;
-use super::{Catalogue, Dictionaries, Entry, Failure, already_exists, open_entry, unknown_database};
+use super::{Catalogue, Entry, Failure, already_exists, open_entry, unknown_database};
 
 /// How the files of a new dictionary relate to those of the one it replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +53,15 @@ impl Catalogue {
         full_name: &FullName,
     ) -> Result<Option<Entry>> {
         let FullName { database, name } = full_name;
-        let databases = self.lock_names_when_idle(|known| known == (database, name));
-        let Some(dictionaries) = databases.get(database) else { return Err(unknown_database(database)) };
-        if !self.is_to_be_made(dictionaries.get(name).map(Entry::noun), mode, full_name)? {
+        self.check_database_of_names(database)?;
+        let there = self.entry(database, name).map(|entry| entry.noun());
+        if !self.is_to_be_made(there, mode, full_name)? {
             return Ok(None);
         }
         definition.clone().completed(&self.environment.collections)?;
-        self.check_path(&databases, &definition, database, name)?;
+        self.check_path(&definition, full_name)?;
+        let databases = self.lock_names_when_idle(|known| known == (database, name));
+        let Some(dictionaries) = databases.get(database) else { return Err(unknown_database(database)) };
         let mut old = dictionaries.get(name).cloned();
         // Queries that need an old dictionary that is not open wait for the new one.
         let opening_locks = opening_locks(&old);
@@ -261,20 +262,12 @@ impl Catalogue {
     }
 
     /// Refuses a PATH that another dictionary writes to, or will when it is attached again: each would overwrite the
-    /// other's entries.
-    pub(super) fn check_path(
-        &self,
-        databases: &BTreeMap<String, Dictionaries>,
-        definition: &Definition,
-        database: &str,
-        name: &str,
-    ) -> Result<()> {
+    /// other's entries. The caller holds `changing`, and not the names.
+    pub(super) fn check_path(&self, definition: &Definition, full_name: &FullName) -> Result<()> {
         let Some(file) = self.data_file(definition) else { return Ok(()) };
-        let owners = self.owners(databases, &file)?;
-        let is_other = |owner: &&FullName| (owner.database.as_str(), owner.name.as_str()) != (database, name);
-        let Some(other) = owners.iter().find(is_other) else { return Ok(()) };
-        let entries = databases.get(&other.database);
-        let is_attached = entries.is_some_and(|entries| entries.contains_key(&other.name));
+        let owners = self.owners(&file)?;
+        let Some(other) = owners.iter().find(|owner| *owner != full_name) else { return Ok(()) };
+        let is_attached = self.entry(&other.database, &other.name).is_some();
         let detached = if is_attached { "" } else { " (detached)" };
         let file = file.display();
         Err(Error::bad_arguments(format!(

@@ -13,7 +13,7 @@ use granary_dict::{Definition, Dictionary, Environment, LayoutKind};
 
 use super::moves::{lock_all, opening_locks};
 use super::store::Note;
-use super::{Catalogue, Dictionaries, Entry, unknown_database};
+use super::{Catalogue, Entry, unknown_database};
 
 impl Catalogue {
     /// DROP DICTIONARY.
@@ -97,39 +97,38 @@ impl Catalogue {
 
     fn remove_unowned(&self, definition: &Definition) -> Result<()> {
         match self.data_file(definition) {
-            Some(file) if self.owners(&self.read(), &file)?.iter().any(|owner| self.store.has(owner)) => {
-                Ok(())
-            }
+            Some(file) if self.owners(&file)?.iter().any(|owner| self.store.has(owner)) => Ok(()),
             _ => Ok(Dictionary::remove_files_of(definition, &self.environment)?),
         }
     }
 
-    /// The dictionaries, attached or detached, whose data lie in `file`.
-    pub(super) fn owners(
-        &self,
-        databases: &BTreeMap<String, Dictionaries>,
-        file: &Path,
-    ) -> Result<Vec<FullName>> {
-        let is_known = |database: &str, name: &str| {
-            databases.get(database).is_some_and(|entries| entries.contains_key(name))
+    /// The dictionaries, attached or detached, whose data lie in `file`. The caller holds `changing`, so that names and
+    /// definitions stay as they are while the disk is looked at, and not the names: a slow disk must not hold these.
+    pub(super) fn owners(&self, file: &Path) -> Result<Vec<FullName>> {
+        let attached = self.paths();
+        let is_known = |database: &str, name: &str| attached.contains_key(&FullName::new(database, name));
+        let mut detached = self.store.detached(is_known)?;
+        detached.retain(|(_, definition)| self.data_file(definition).as_deref() == Some(file));
+        let has = |path: &Option<String>| {
+            path.as_ref().and_then(|path| self.environment.resolve(path).ok()).as_deref() == Some(file)
         };
-        let has = |definition: &Definition| self.data_file(definition).as_deref() == Some(file);
+        let attached = attached.iter().filter(|(_, path)| has(path)).map(|(name, _)| name.clone());
+        Ok(attached.chain(detached.into_iter().map(|(name, _)| name)).collect())
+    }
+
+    /// All names, each with the PATH of its SSD_CACHE if it has one.
+    fn paths(&self) -> BTreeMap<FullName, Option<String>> {
+        let databases = self.read();
         let entries = databases
             .iter()
             .flat_map(|(database, entries)| entries.iter().map(move |(name, entry)| (database, name, entry)));
-        let attached = entries
-            .filter(|(_, _, entry)| entry.definition().is_some_and(has))
-            .map(|(database, name, _)| FullName::new(database, name));
-        let detached = self.store.detached(is_known)?.into_iter();
-        Ok(attached.chain(detached.filter(|(_, definition)| has(definition)).map(|(name, _)| name)).collect())
+        let path = |entry: &Entry| entry.definition().and_then(path_of).map(str::to_owned);
+        entries.map(|(database, name, entry)| (FullName::new(database, name), path(entry))).collect()
     }
 
     /// Where a dictionary's data lie, if they lie in a file.
     pub(super) fn data_file(&self, definition: &Definition) -> Option<PathBuf> {
-        match &definition.layout.kind {
-            LayoutKind::Ssd(ssd) => self.environment.resolve(&ssd.path).ok(),
-            _ => None,
-        }
+        self.environment.resolve(path_of(definition)?).ok()
     }
 
     /// Closes a dictionary that has left the catalogue. Its source may delay that, which must not delay others: the
@@ -139,6 +138,14 @@ impl Catalogue {
             dictionary.close();
             drop(dictionary);
         });
+    }
+}
+
+/// The PATH of an SSD_CACHE.
+fn path_of(definition: &Definition) -> Option<&str> {
+    match &definition.layout.kind {
+        LayoutKind::Ssd(ssd) => Some(&ssd.path),
+        _ => None,
     }
 }
 

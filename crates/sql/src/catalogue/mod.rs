@@ -107,7 +107,8 @@ pub struct Catalogue {
     /// The dictionaries that configuration files describe.
     origins: Origins,
     /// Held by each operation that adds or removes a name, which may take several steps. Lock order: this, `databases`.
-    /// Under the latter, which every query takes, nothing is opened or written to disk.
+    /// Under the latter, which every query takes, nothing is looked at, read or written on disk: that is done before
+    /// or after, while this keeps names and definitions as they are.
     changing: Mutex<()>,
 }
 
@@ -174,6 +175,14 @@ impl Catalogue {
     /// Returns an error if there is no such database.
     pub fn check_database(&self, database: &str) -> Result<()> {
         match database == SYSTEM_DATABASE || self.read().contains_key(database) {
+            true => Ok(()),
+            false => Err(unknown_database(database)),
+        }
+    }
+
+    /// Like [`check_database`](Self::check_database), for one that names can be put into.
+    fn check_database_of_names(&self, database: &str) -> Result<()> {
+        match self.read().contains_key(database) {
             true => Ok(()),
             false => Err(unknown_database(database)),
         }
@@ -302,7 +311,7 @@ impl Catalogue {
         else {
             return Ok(());
         };
-        self.check_path(&self.read(), &definition, database, name)?;
+        self.check_path(&definition, &FullName::new(database, name))?;
         let entry = open_entry(&definition, &self.environment);
         let error = if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
         self.put_back(database, name, entry)?;

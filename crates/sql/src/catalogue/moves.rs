@@ -20,13 +20,13 @@ impl Catalogue {
     /// RENAME.
     pub fn rename(&self, noun: Noun, from: &FullName, to: &FullName) -> Result<()> {
         let _changing = self.changing();
-        let databases = self.lock_names_when_idle(|name| name == (&from.database, &from.name));
-        self.check_noun(databases.get(&from.database), noun, from)?;
-        let Some(target) = databases.get(&to.database) else { return Err(unknown_database(&to.database)) };
-        if target.contains_key(&to.name) {
+        self.check_noun(self.read().get(&from.database), noun, from)?;
+        self.check_database_of_names(&to.database)?;
+        if self.entry(&to.database, &to.name).is_some() {
             return Err(Error::table_already_exists(format!("{to} already exists")));
         }
         self.check_not_detached(to)?;
+        let databases = self.lock_names_when_idle(|name| name == (&from.database, &from.name));
         let known = databases.get(&from.database).and_then(|entries| entries.get(&from.name));
         let definition = known.and_then(Entry::definition).cloned();
         let opening_locks = opening_locks(known);
@@ -141,7 +141,7 @@ impl Catalogue {
             let message = format!("There is no {} in database {} to be attached", name.name, name.database);
             return Err(Error::cannot_get_create_query(message));
         };
-        self.check_path(&self.read(), &definition, &name.database, &name.name)?;
+        self.check_path(&definition, name)?;
         match open_entry(&definition, &self.environment) {
             Entry::Failed(failure) => Err(failure.error),
             entry => {
@@ -336,7 +336,8 @@ impl Catalogue {
         }
     }
 
-    /// Whether a dictionary was detached under this name, given that no entry has the name.
+    /// Whether a dictionary was detached under this name, given that no entry has the name: looks at the disk, under
+    /// `changing` and not under the lock of the names.
     pub(super) fn is_detached(&self, name: &FullName) -> bool {
         self.store.has(name)
     }

@@ -7,7 +7,7 @@ mod notes;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use granary_dialect::statement::{parse_collection, split};
@@ -121,8 +121,7 @@ impl StatementFolder {
             return Ok(());
         }
         self.create_database(&to.database)?;
-        fs::rename(&paths[0], &paths[1]).map_err(|e| failed("rename", &paths[0], &e))?;
-        sync_folders([&paths[0], &paths[1]])
+        rename(&paths[0], &paths[1])
     }
 
     /// Swaps two statements in one step. If one name has no statement (a table in RAM), the other's statement moves
@@ -134,9 +133,10 @@ impl StatementFolder {
         let paths = [self.path(&one.database, &one.name), self.path(&other.database, &other.name)];
         match [paths[0].exists(), paths[1].exists()] {
             [true, true] => {
-                renameat_with(CWD, &paths[0], CWD, &paths[1], RenameFlags::EXCHANGE)
-                    .map_err(|e| failed("exchange", &paths[0], &e.into()))?;
-                sync_folders([&paths[0], &paths[1]])
+                let exchange = |one: &Path, other: &Path| {
+                    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+                };
+                move_durably("exchange", [&paths[0], &paths[1]], exchange, sync_folders)
             }
             [true, false] => self.rename(one, other),
             [false, _] => self.rename(other, one),
@@ -164,20 +164,23 @@ impl StatementFolder {
     /// Forgets a named collection, if there is one.
     pub fn remove_collection(&self, name: &str) -> Result<()> {
         let path = self.collection_path(name);
+        let before = Before::of(&path);
         remove(&path)?;
         // A power loss must not bring its passwords back, either.
-        sync_folders([&path, &path])
+        sync_folders([&path, &path]).inspect_err(|_| before.restore(&path))
     }
 
     /// Keeps a dictionary's statement from being read at the next start, except by [`reattach`](Self::reattach).
+    ///
+    /// # Errors
+    /// The statement stays where it is, as in [`reattach`](Self::reattach).
     pub fn detach(&self, FullName { database, name }: &FullName) -> Result<()> {
         let path = self.path(database, name);
         if !path.exists() {
             // A dictionary that a configuration file describes, and that could not be made.
             return Ok(());
         }
-        fs::rename(&path, aside(&path)).map_err(|e| failed("rename", &path, &e))?;
-        sync_folders([&path, &path])
+        rename(&path, &aside(&path))
     }
 
     /// Whether there is a statement of a dictionary, set aside or not.
@@ -200,8 +203,7 @@ impl StatementFolder {
         if !aside.exists() {
             return Ok(());
         }
-        fs::rename(&aside, &path).map_err(|e| failed("rename", &aside, &e))?;
-        sync_folders([&path, &path])
+        rename(&aside, &path)
     }
 
     /// Refuses a name that is too long for its files: the statement's, or the note's when the dictionary is dropped.
@@ -224,7 +226,7 @@ impl StatementFolder {
         }
         check_length(&format!("{}{DROPPED}", escape(name)), || format!("database {name}"))?;
         fs::create_dir_all(&folder).map_err(|e| failed("create folder", &folder, &e))?;
-        sync_folders([&folder, &folder])
+        sync_folders([&folder, &folder]).inspect_err(|_| drop(fs::remove_dir(&folder)))
     }
 
     fn collection_path(&self, name: &str) -> PathBuf {
@@ -253,10 +255,71 @@ fn check_length(file_name: &str, noun: impl Fn() -> String) -> Result<()> {
 
 /// Writes a statement, which may contain a password, in one step.
 fn put(path: &Path, sql: &str) -> Result<()> {
-    let write = |file: &mut File| writeln!(file, "{sql}");
-    UnpublishedFile::write(beside(path, UNFINISHED), 0o600, write)
-        .and_then(|written| written.publish_as(path))
-        .map_err(|e| failed("write", path, &e))
+    let before = Before::of(path);
+    write(path, format!("{sql}\n").as_bytes()).map_err(|e| {
+        before.restore(path);
+        failed("write", path, &e)
+    })
+}
+
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let write = |file: &mut File| file.write_all(content);
+    UnpublishedFile::write(beside(path, UNFINISHED), 0o600, write)?.publish_as(path)
+}
+
+/// What a file held before a change that may fail when it is done but not synced. It is undone then: the next start has
+/// to find what this process goes on with.
+struct Before(io::Result<Option<Vec<u8>>>);
+
+impl Before {
+    fn of(path: &Path) -> Before {
+        Before(match fs::read(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        })
+    }
+
+    fn restore(self, path: &Path) {
+        let holds = |content: &Option<Vec<u8>>| matches!(&Before::of(path).0, Ok(now) if now == content);
+        let restored = self.0.and_then(|before| {
+            let undone = match &before {
+                before if holds(before) => return Ok(()),
+                Some(content) => write(path, content),
+                None => fs::remove_file(path),
+            };
+            // Whether that could be synced does not matter: nor could the change.
+            if holds(&before) { Ok(()) } else { undone }
+        });
+        if let Err(error) = restored {
+            let file = path.display();
+            tracing::error!(%file, %error, "a change that failed may be there after the next start");
+        }
+    }
+}
+
+/// Renames a file, durably.
+///
+/// # Errors
+/// The file keeps its name.
+fn rename(from: &Path, to: &Path) -> Result<()> {
+    move_durably("rename", [from, to], |from, to| fs::rename(from, to), sync_folders)
+}
+
+/// Moves a file, or exchanges two, and moves them back if that cannot be synced: the next start has to find what this
+/// process goes on with.
+fn move_durably(
+    what: &str,
+    [from, to]: [&Path; 2],
+    step: impl Fn(&Path, &Path) -> io::Result<()>,
+    sync: impl FnOnce([&Path; 2]) -> Result<()>,
+) -> Result<()> {
+    step(from, to).map_err(|e| failed(what, from, &e))?;
+    sync([from, to]).inspect_err(|_| {
+        if let Err(error) = step(to, from) {
+            let (from, to) = (from.display(), to.display());
+            tracing::error!(%from, %to, %error, "a statement was moved, and cannot be moved back");
+        }
+    })
 }
 
 /// Syncs the folders of these files, so that their names survive a power loss.
@@ -392,6 +455,40 @@ mod tests {
             assert_eq!(store.check_name(&FullName::new("d", name)).unwrap_err().code, 69);
             assert!(!store.folder(&database).exists());
         }
+    }
+
+    #[test]
+    fn what_cannot_be_synced_is_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+        let fails = |_: [&Path; 2]| Err(Error::cannot_open_file("Cannot sync"));
+        fs::write(&one, "1").unwrap();
+        move_durably("rename", [&one, &other], |from, to| fs::rename(from, to), fails).unwrap_err();
+        assert_eq!(fs::read_to_string(&one).unwrap(), "1");
+        assert!(!other.exists());
+        fs::write(&other, "2").unwrap();
+        let exchange =
+            |one: &Path, other: &Path| Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?);
+        move_durably("exchange", [&one, &other], exchange, fails).unwrap_err();
+        assert_eq!([&one, &other].map(|file| fs::read_to_string(file).unwrap()), ["1", "2"]);
+        // Of a file that was replaced, made or removed.
+        let before = Before::of(&one);
+        write(&one, b"3").unwrap();
+        before.restore(&one);
+        assert_eq!(fs::read_to_string(&one).unwrap(), "1");
+        let before = Before::of(&one);
+        fs::remove_file(&one).unwrap();
+        before.restore(&one);
+        assert_eq!(fs::read_to_string(&one).unwrap(), "1");
+        let made = folder.path().join("made");
+        let before = Before::of(&made);
+        write(&made, b"x").unwrap();
+        before.restore(&made);
+        assert!(!made.exists());
+        // Nothing had changed.
+        Before::of(&made).restore(&made);
+        Before::of(&one).restore(&one);
+        assert_eq!(fs::read_to_string(&one).unwrap(), "1");
     }
 
     /// Whether a kill comes before or after the step, the number of statements is the same, and each is whole.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use granary_dialect::statement::{Noun, OnConflict};
 use granary_dialect::{Error, FullName, Result};
 
-use super::{Catalogue, Entry, LocalTable, View, already_exists, unknown_database};
+use super::{Catalogue, Entry, LocalTable, View, already_exists};
 
 impl Catalogue {
     /// CREATE TABLE.
@@ -17,17 +17,15 @@ impl Catalogue {
         if_exists: OnConflict,
     ) -> Result<()> {
         let _changing = self.changing();
-        let mut databases = self.write();
-        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
+        self.check_database_of_names(database)?;
         let full_name = FullName::new(database, name);
-        match (entries.get(name), if_exists) {
+        match (self.entry(database, name), if_exists) {
             (Some(_), OnConflict::Ignore) => Ok(()),
             (Some(entry), OnConflict::Error) => Err(already_exists(entry.noun(), &full_name)),
             (None, OnConflict::Ignore) if self.is_detached(&full_name) => Ok(()),
             (None, _) => {
                 self.check_not_detached(&full_name)?;
-                entries.insert(name.to_owned(), Entry::Table(Arc::new(table)));
-                Ok(())
+                self.put_back(database, name, Entry::Table(Arc::new(table)))
             }
         }
     }
@@ -57,15 +55,13 @@ impl Catalogue {
     /// CREATE OR REPLACE VIEW; an entry that is no view stays.
     pub fn replace_view(&self, database: &str, name: &str, view: LocalTable) -> Result<()> {
         let _changing = self.changing();
-        let mut databases = self.write();
-        let Some(entries) = databases.get_mut(database) else { return Err(unknown_database(database)) };
-        match entries.get(name) {
+        self.check_database_of_names(database)?;
+        match self.entry(database, name) {
             Some(Entry::Table(table)) if table.view.is_some() => {}
             None => self.check_not_detached(&FullName::new(database, name))?,
             Some(_) => return Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
         }
-        entries.insert(name.to_owned(), Entry::Table(Arc::new(view)));
-        Ok(())
+        self.put_back(database, name, Entry::Table(Arc::new(view)))
     }
 
     /// DROP VIEW.

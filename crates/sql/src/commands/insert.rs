@@ -75,7 +75,8 @@ pub async fn data(
         Ok((name.clone(), DataType::parse_column(data_type)?))
     };
     let typed: Vec<(String, DataType)> = columns.iter().map(typed).collect::<Result<_>>()?;
-    let arrays = RowReader::of_columns(format, &typed).read_all(bytes)?;
+    let reader = RowReader::of_columns(format, &typed).within_memory(session.memory_check());
+    let arrays = reader.read_all(bytes)?;
     let fields = typed.iter().zip(&arrays).map(|((name, data_type), array)| {
         let metadata = [(CLICKHOUSE_TYPE.to_owned(), data_type.inner().to_string())].into();
         Field::new(name, array.data_type().clone(), true).with_metadata(metadata)

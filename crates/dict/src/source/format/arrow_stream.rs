@@ -1,7 +1,7 @@
 //! ArrowStream: Arrow's IPC stream. Columns are found by their names, and cast to our types: what writes such a
 //! stream has types of its own, ClickHouse too.
 
-use super::{Order, Rows};
+use super::{Order, Rows, backing};
 use crate::error::DictError;
 use crate::limits::ROW_BYTES_MAX;
 use crate::quiet::caught_quietly;
@@ -82,6 +82,15 @@ pub(in crate::source) fn push(batch: &RecordBatch, rows: &mut Rows) -> Result<()
     let schema = batch.schema();
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let order = Order::of_names(&names, rows)?;
+    let step = backing::rows_at_once(batch)?;
+    for first in (0..batch.num_rows()).step_by(step) {
+        push_rows(&batch.slice(first, step.min(batch.num_rows() - first)), &order, rows)?;
+        rows.check_growth()?;
+    }
+    Ok(())
+}
+
+fn push_rows(batch: &RecordBatch, order: &Order, rows: &mut Rows) -> Result<(), DictError> {
     for (place, array) in order.places.iter().zip(batch.columns()) {
         let Some(column) = *place else { continue };
         let data_type = rows.data_type(column).clone();

@@ -189,8 +189,7 @@ impl Stream {
                 Some(value) => push(self.values, column, value, rows)?,
             }
         }
-        rows.end_row();
-        Ok(())
+        rows.end_row()
     }
 
     fn take_array(&mut self, items: &[&RawValue], rows: &mut Rows) -> Result<(), DictError> {

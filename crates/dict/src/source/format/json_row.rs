@@ -1,7 +1,8 @@
 //! A row of JSON whose values keep their texts: a number its digits, an object the order of its members, and duplicate
 //! ones.
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use crate::limits::JSON_MEMBERS_MAX;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
@@ -29,6 +30,7 @@ impl<'de> Visitor<'de> for Any {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Row<'de>, A::Error> {
         let mut all = Vec::new();
         while let Some(item) = items.next_element()? {
+            check_count::<A::Error>(all.len())?;
             all.push(item);
         }
         Ok(Row::Array(all))
@@ -37,9 +39,18 @@ impl<'de> Visitor<'de> for Any {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Row<'de>, A::Error> {
         let mut all = Vec::new();
         while let Some(member) = members.next_entry()? {
+            check_count::<A::Error>(all.len())?;
             all.push(member);
         }
         Ok(Row::Object(all))
+    }
+}
+
+/// Refuses one more of so many members or items: a list of them takes many times what they take in the text.
+fn check_count<E: Error>(count: usize) -> Result<(), E> {
+    match count < JSON_MEMBERS_MAX {
+        true => Ok(()),
+        false => Err(E::custom(format_args!("a row of more than {JSON_MEMBERS_MAX} values"))),
     }
 }
 
@@ -66,6 +77,9 @@ mod tests {
         );
         let array = "[123456789012345678901234567890 , true,\"é\"]";
         assert_eq!(values(array).unwrap(), ["123456789012345678901234567890", "true", "\"é\""]);
+        let long = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
+        assert_eq!(values(&long(JSON_MEMBERS_MAX)).unwrap().len(), JSON_MEMBERS_MAX);
+        assert!(values(&long(JSON_MEMBERS_MAX + 1)).is_err());
         assert!(values("[]").unwrap().is_empty() && values("{}").unwrap().is_empty());
         for bad in ["{1:2}", "1", "[1.]", "[{1:2}]", "[01]", "[tru]", "[".repeat(100_000).as_str()] {
             assert!(values(bad).is_err(), "{}", &bad[..bad.len().min(8)]);

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod arrow_stream;
+mod backing;
 mod csv;
 mod fields;
 mod json;
@@ -205,8 +206,7 @@ impl FieldSink for Rows {
 
     fn end_row(&mut self, columns: usize) -> Result<(), DictError> {
         if columns == self.width() {
-            Rows::end_row(self);
-            return Ok(());
+            return Rows::end_row(self);
         }
         Err(DictError::parse_text(format!("Expected {} columns, got {columns}", self.width())))
     }

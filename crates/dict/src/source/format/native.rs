@@ -5,8 +5,8 @@ use super::arrays;
 use super::row_binary::put_text;
 use super::wire::{Wire, width, write_value};
 use super::{End, KeyCells, Order, Rows};
-use crate::error::DictError;
-use crate::limits::COLUMNS_MAX;
+use crate::error::{Code, DictError, shown};
+use crate::limits::{COLUMNS_MAX, HEAD_BYTES_MAX};
 use crate::row::{Raw, put_varint, text_span};
 use crate::types::DataType;
 use std::ops::Range;
@@ -70,11 +70,12 @@ impl Block {
             return Err(DictError::parse_text(format!("A block of {width} columns and {count} rows")));
         }
         let (mut names, mut types, mut columns) = (Vec::new(), Vec::new(), Vec::new());
+        let mut head = HEAD_BYTES_MAX;
         for _ in 0..width {
-            let Some((name, type_at)) = text(bytes, at)? else { return Ok(None) };
-            let Some((type_name, values_at)) = text(bytes, type_at)? else { return Ok(None) };
+            let Some((name, type_at)) = text(bytes, at, &mut head)? else { return Ok(None) };
+            let Some((type_name, values_at)) = text(bytes, type_at, &mut head)? else { return Ok(None) };
             let data_type =
-                DataType::parse(&type_name).map_err(|e| e.within(format_args!("Column {name}")))?;
+                DataType::parse(&type_name).map_err(|e| e.within(format_args!("Column {}", shown(&name))))?;
             at = values_at;
             let flags = match data_type.is_nullable() && count > 0 {
                 true => Some(at..at.saturating_add(count)).filter(|flags| flags.end <= bytes.len()),
@@ -102,6 +103,7 @@ impl Block {
     fn read(&self, bytes: &[u8], rows: &mut Rows) -> Result<(), DictError> {
         for (i, (flags, values)) in self.columns.iter().enumerate() {
             let Some(column) = self.order.places[i] else { continue };
+            rows.check_growth()?;
             let wire = Wire::of(&self.order.types[i]);
             if self.order.types[i].is_composite() {
                 let read = arrays::read(&self.order.types[i], bytes, *values, self.rows, rows.column(column));
@@ -139,8 +141,17 @@ pub(super) fn varint(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     Some((usize::MAX, at + 5))
 }
 
-/// A name or a type, and where it ends; `None`: cut off.
-pub(super) fn text(bytes: &[u8], at: usize) -> Result<Option<(String, usize)>, DictError> {
+/// A name or a type, and where it ends; `None`: cut off. `left` are the bytes that names and types may still have: they
+/// become lists and trees of many times their size.
+pub(super) fn text(bytes: &[u8], at: usize, left: &mut usize) -> Result<Option<(String, usize)>, DictError> {
+    match varint(bytes, at) {
+        Some((length, _)) if length > *left => {
+            let text = format!("Names and types of columns of more than {HEAD_BYTES_MAX} bytes");
+            return Err(DictError::new(Code::LimitExceeded, text));
+        }
+        Some((length, _)) => *left -= length,
+        None => {}
+    }
     let Some((start, end)) = text_span(bytes, at) else { return Ok(None) };
     let text = std::str::from_utf8(&bytes[start..end])
         .map_err(|_| DictError::parse_text("A name or a type is not UTF-8"))?;

@@ -1,7 +1,7 @@
 //! Maps the columns of a stream to ours.
 
 use super::Rows;
-use crate::error::{Code, DictError};
+use crate::error::{Code, DictError, shown};
 use crate::types::DataType;
 
 /// What each value of a stream's row is.
@@ -34,12 +34,16 @@ impl Order {
         for (i, name) in names.iter().enumerate() {
             let ours = order.places[i].map(|column| rows.data_type(column));
             let theirs = match types.get(i) {
-                Some(text) => DataType::parse(text).map_err(|e| e.within(format_args!("Column {name}")))?,
+                Some(text) => {
+                    DataType::parse(text).map_err(|e| e.within(format_args!("Column {}", shown(name))))?
+                }
                 None => ours.cloned().ok_or_else(|| unknown(name, rows))?,
             };
             if ours.is_some_and(|ours| !same(ours, &theirs)) {
                 let ours = ours.expect("it was just compared");
-                let text = format!("Column {name} comes as {theirs} and is {ours} in the dictionary");
+                let theirs = theirs.to_string();
+                let text =
+                    format!("Column {name} comes as {} and is {ours} in the dictionary", shown(&theirs));
                 return Err(DictError::new(Code::TypeMismatch, text));
             }
             order.types.push(theirs);
@@ -52,11 +56,12 @@ impl Order {
         let ours: Vec<&str> = (0..rows.width()).map(|column| rows.name(column)).collect();
         let places = names.iter().map(|name| rows.column_called(name));
         let places: Vec<Option<usize>> = places.collect::<Result<_, DictError>>()?;
-        let there = |column: usize| places.iter().filter(|place| **place == Some(column)).count();
-        if let Some(twice) = (0..ours.len()).find(|&column| there(column) > 1) {
+        let mut there = vec![0; ours.len()];
+        places.iter().flatten().for_each(|&column| there[column] += 1);
+        if let Some(twice) = there.iter().position(|&count| count > 1) {
             return Err(DictError::parse_text(format!("Column {} comes twice", ours[twice])));
         }
-        let absent: Vec<usize> = (0..ours.len()).filter(|&column| there(column) == 0).collect();
+        let absent: Vec<usize> = (0..ours.len()).filter(|&column| there[column] == 0).collect();
         if let Some(&key) = absent.iter().find(|&&column| column < rows.key_width()) {
             return Err(rows.missing_key(key, names.iter()));
         }
@@ -69,14 +74,13 @@ impl Order {
         for &column in &self.absent {
             rows.push_parsed(column, None)?;
         }
-        rows.end_row();
-        Ok(())
+        rows.end_row()
     }
 }
 
 fn unknown(name: &str, rows: &Rows) -> DictError {
     let known: Vec<&str> = (0..rows.width()).map(|column| rows.name(column)).collect();
-    DictError::parse_text(format!("Unknown column {name}; known are {}", known.join(", ")))
+    DictError::parse_text(format!("Unknown column {}; known are {}", shown(name), known.join(", ")))
 }
 
 /// Whether values of these types are written alike, except for NULL. Time zones matter only in texts.

@@ -4,7 +4,7 @@ use super::names::{Format, JsonFormat};
 use super::{Field, FieldSink, Order, Rows, arrow_stream, csv, json, native, read_text, row_binary};
 use super::{tab_separated, whole_rows};
 use crate::error::DictError;
-use crate::limits::COLUMNS_MAX;
+use crate::limits::{COLUMNS_MAX, HEAD_BYTES_MAX};
 use crate::source::text::TextFormat;
 
 /// Whether more will come.
@@ -244,10 +244,11 @@ fn read_head(head: Head, bytes: &[u8]) -> Result<Option<(Texts, Texts, usize)>, 
     if count > COLUMNS_MAX {
         return Err(DictError::parse_text(format!("A row of {count} columns")));
     }
+    let mut left = HEAD_BYTES_MAX;
     let mut texts = |count: usize| -> Result<Option<Texts>, DictError> {
         let mut texts = Vec::new();
         for _ in 0..count {
-            let Some((text, next)) = native::text(bytes, at)? else { return Ok(None) };
+            let Some((text, next)) = native::text(bytes, at, &mut left)? else { return Ok(None) };
             at = next;
             texts.push(text);
         }

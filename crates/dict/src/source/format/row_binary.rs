@@ -4,6 +4,7 @@ use super::wire::{Wire, cut_off, write_value};
 use super::{End, KeyCells, Order, Rows};
 use crate::error::DictError;
 use crate::row::{Raw, put_varint};
+use crate::source::rows::bytes_for_one;
 
 pub(super) fn write_row(keys: &[KeyCells<'_>], row: usize, out: &mut Vec<u8>) {
     for key in keys {
@@ -48,6 +49,7 @@ pub(super) fn read(bytes: &[u8], order: &Order, end: End, rows: &mut Rows) -> Re
         wire: Wire::of(data_type),
     });
     let columns: Vec<Values<'_>> = columns.collect();
+    let bytes_for_one = order.types.iter().filter_map(bytes_for_one).max();
     let mut at = 0;
     // Rows of one column whose values all have one width are one piece.
     if let [Values { column: Some(column), nullable: false, wire }] = columns.as_slice()
@@ -61,6 +63,9 @@ pub(super) fn read(bytes: &[u8], order: &Order, end: End, rows: &mut Rows) -> Re
         // A row without columns has no end.
         if next == at {
             break;
+        }
+        if let Some(bytes_for_one) = bytes_for_one {
+            rows.check_long(next - at, bytes_for_one)?;
         }
         for values in &columns {
             at = values.read(bytes, at, rows)?;

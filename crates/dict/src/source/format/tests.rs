@@ -1,3 +1,5 @@
+mod bounds;
+
 use super::*;
 use crate::definition::{Attribute, Key, KeyColumn, Structure};
 use arrow::array::{

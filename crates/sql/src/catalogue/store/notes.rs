@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, parse_create};
 
-use super::{StatementFolder, UNFINISHED, beside, failed, put, remove, sorted, sync_folders};
+use super::{StatementFolder, UNFINISHED, beside, failed, put, remove, rename, sorted};
 use crate::catalogue::DEFAULT_DATABASE;
 
 /// Suffix of the folder of a dropped database: all files in it are notes.
@@ -57,8 +57,7 @@ impl StatementFolder {
         if !path.exists() {
             return Ok(());
         }
-        fs::rename(&path, beside(&path, DROPPED)).map_err(|e| failed("rename", &path, &e))?;
-        sync_folders([&path, &path])
+        rename(&path, &beside(&path, DROPPED))
     }
 
     /// Makes the statements of a database notes, in one step: it is dropped.
@@ -77,8 +76,7 @@ impl StatementFolder {
                 other.display()
             )));
         }
-        fs::rename(&folder, beside(&folder, DROPPED)).map_err(|e| failed("rename", &folder, &e))?;
-        sync_folders([&folder, &folder])
+        rename(&folder, &beside(&folder, DROPPED))
     }
 
     /// The notes of a dictionary.

@@ -1,13 +1,15 @@
 //! The way down, in a layout that holds all rows.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use datafusion::arrow::array::UInt64Array;
 use datafusion::common::Result;
+use granary_dialect::Error;
 use granary_dialect::functions::check_bytes;
 use granary_dict::Children;
 
-use crate::limits::HIERARCHY_DEPTH_MAX;
+use crate::limits::{HIERARCHY_DEPTH_MAX, HIERARCHY_STEPS_MAX};
 
 /// Which of a key's descendants are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,17 +32,22 @@ impl Below {
     /// Descendants in ClickHouse's order. Repeated keys are walked once.
     ///
     /// # Errors
-    /// MEMORY_LIMIT_EXCEEDED if the descendants are too many for one block.
+    /// MEMORY_LIMIT_EXCEEDED if the descendants are too many for one block, LIMIT_EXCEEDED if the keys before them are.
     pub fn find(children: &Children, keys: &UInt64Array, level: Level) -> Result<Below> {
         let mut known: HashMap<u64, usize> = HashMap::new();
         let (mut below, mut items) = (Below::default(), 0);
+        let mut steps = Steps { left: HIERARCHY_STEPS_MAX };
         for key in keys {
-            let walk = key.map(|key| {
-                *known.entry(key).or_insert_with(|| {
-                    below.walks.push(walk(children, key, level));
-                    below.walks.len() - 1
-                })
-            });
+            let walk = match key {
+                None => None,
+                Some(key) => Some(match known.entry(key) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(new) => {
+                        below.walks.push(walk(children, key, level, &mut steps)?);
+                        *new.insert(below.walks.len() - 1)
+                    }
+                }),
+            };
             items += walk.map_or(0, |walk| below.walks[walk].len() as u64);
             check_bytes(items * size_of::<u64>() as u64)?;
             below.asked.push(walk);
@@ -54,12 +61,30 @@ impl Below {
     }
 }
 
+/// How many further keys may be passed.
+struct Steps {
+    left: usize,
+}
+
+impl Steps {
+    fn take(&mut self) -> Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| {
+            Error::limit_exceeded(format!(
+                "More than {HIERARCHY_STEPS_MAX} keys are passed on the way down for one block: ask for fewer keys, for \
+                 a level that is nearer, or with a smaller max_block_size"
+            ))
+        })?;
+        Ok(())
+    }
+}
+
 /// Descendants of a key. A key seen before ends the walk: no key is its own ancestor.
-fn walk(children: &Children, key: u64, level: Level) -> Vec<u64> {
+fn walk(children: &Children, key: u64, level: Level, steps: &mut Steps) -> Result<Vec<u64>> {
     let mut found = Vec::new();
     let mut passed = HashSet::new();
     let mut next = vec![(key, 0)];
     while let Some((key, depth)) = next.pop() {
+        steps.take()?;
         let below = children.of(key);
         if !passed.insert(key) {
             break;
@@ -75,5 +100,5 @@ fn walk(children: &Children, key: u64, level: Level) -> Vec<u64> {
             _ => {}
         }
     }
-    found
+    Ok(found)
 }

@@ -11,6 +11,9 @@ use granary_dict::{Attribute, Dictionary, Literal};
 
 use crate::limits::HIERARCHY_DEPTH_MAX;
 
+/// Keys of a way that are looked through one by one.
+const SHORT_WAY: usize = 32;
+
 /// The parents of some keys and of their ancestors.
 pub struct Ways {
     /// The parent, by key that the dictionary has; `None`: the key is at the top.
@@ -59,12 +62,19 @@ impl Ways {
     /// A key and its ancestors, up to one at the top, one that the dictionary lacks, or the one before a key seen
     /// already. Empty if the dictionary lacks the key itself.
     pub fn up(&self, key: Option<u64>) -> Vec<u64> {
-        let mut way = Vec::new();
+        // Most ways are short. A long one is not looked through for each of its keys.
+        let (mut way, mut passed) = (Vec::new(), HashSet::new());
         let mut next = key.filter(|key| self.parents.contains_key(key));
         while let Some(key) = next
             && way.len() < HIERARCHY_DEPTH_MAX
-            && !way.contains(&key)
         {
+            if way.len() == SHORT_WAY {
+                passed.extend(way.iter().copied());
+            }
+            let is_passed = if way.len() < SHORT_WAY { way.contains(&key) } else { !passed.insert(key) };
+            if is_passed {
+                break;
+            }
             way.push(key);
             next = self.parents.get(&key).copied().flatten();
         }

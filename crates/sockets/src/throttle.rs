@@ -5,16 +5,28 @@ use std::time::{Duration, Instant};
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-#[derive(Default)]
+/// The state of one kind of log line.
+#[derive(Debug)]
 pub struct Throttle(Mutex<State>);
 
-#[derive(Default)]
+#[derive(Debug)]
 struct State {
     told: Option<Instant>,
     untold: u64,
 }
 
+impl Default for Throttle {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Throttle {
+    /// None was told of yet.
+    pub const fn new() -> Self {
+        Self(Mutex::new(State { told: None, untold: 0 }))
+    }
+
     /// Whether the log is to tell of one more event now: how many it did not tell of before, or `None`.
     pub fn take(&self) -> Option<u64> {
         self.take_at(Instant::now())
