@@ -142,7 +142,7 @@ fn reads_that_were_begun_are_finished_or_given_up() {
 fn wait_for(flights: &Flights) {
     use rustix::event::{PollFd, PollFlags, poll};
     let event = flights.event().expect("there are descriptors");
-    let timeout = rustix::event::Timespec { tv_sec: 20, tv_nsec: 0 };
+    let timeout = rustix::event::Timespec { tv_sec: 60, tv_nsec: 0 };
     let rung = poll(&mut [PollFd::from_borrowed_fd(event, PollFlags::IN)], Some(&timeout)).unwrap();
     assert!(rung > 0, "an event comes");
     // An edge-triggered watcher need not read it.
@@ -357,9 +357,21 @@ fn a_file_has_the_size_asked_for_and_its_space_is_reserved() {
         assert_eq!(device.size(), size);
         let metadata = std::fs::metadata(&path).unwrap();
         assert_eq!(metadata.len(), size);
-        assert_eq!(metadata.mode() & 0o777, 0o600, "nobody else reads the cache");
         assert!(metadata.blocks() * 512 >= size, "{} bytes are reserved", metadata.blocks() * 512);
     }
+}
+
+#[test]
+fn nobody_else_reads_a_file_of_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = common::open(&common::options(folder.path(), Geometry::new(SIZE, 64 << 10, 4096).unwrap()));
+    drop(log.unwrap());
+    let mut seen = 0;
+    for file in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600, "{}", file.path().display());
+        seen += 1;
+    }
+    assert_eq!(seen, 4, "the data, its state, two journals");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Served {
 
     fn client(&self) -> UnixStream {
         let mut stream = UnixStream::connect(self.serving.socket()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(&handshake("disk", false)).unwrap();
         stream.read_exact(&mut [0; 18 + (20 + 12) + 20]).unwrap();
         stream
