@@ -15,6 +15,8 @@ run: ## A dictionary of a million users on SSD, filled from SQLite, answers SQL
 CACHE_FEATURES := granary-cache/async,granary-cache/serde
 # Of the whole workspace, also where few tests are named: what they need is then built as for all others.
 TEST := $(CARGO) test $(RELEASE) --workspace
+# Formats and answers are compared with their files, never written there.
+unexport GRANARY_GOLDEN
 # What a machine lacks keeps some tests from their work: they say so in this file.
 SKIPPED := $(CURDIR)/target/skipped-tests
 

@@ -1,6 +1,7 @@
 //! Values are the same whatever they were compressed with, and a value that cannot be decompressed is a miss.
 
 use granary_cache::{Applications, Cache, Compression, Entry, FlashOptions, Io, Key, Options, Outcome};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -199,7 +200,8 @@ fn a_cache_that_compresses_from_now_on_keeps_what_it_has() {
         let cache = open(Compression::Zstd);
         assert!(check(&cache, 0) >= KEYS * 99 / 100);
         cache.close().unwrap();
-        assert!(path.exists());
+        // What it was trained on shines through: nobody else may read it, either.
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
     }
 }
 

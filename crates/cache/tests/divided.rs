@@ -37,7 +37,7 @@ fn filled(folder: &Path, memory_division: MemoryDivision) -> Cache {
             .iter()
             .map(|(key, value)| Entry { key: cache.key(key), value: Some(value), expires_at: 0 })
             .collect();
-        cache.put_many_waiting(&entries, Duration::from_secs(30), |_, why| panic!("{why:?}"));
+        cache.put_many_waiting(&entries, Duration::from_secs(60), |_, why| panic!("{why:?}"));
     }
     cache.flush().unwrap();
     cache

@@ -3,11 +3,14 @@
 
 #[path = "../../log/tests/common/golden.rs"]
 mod golden;
+#[path = "common/room.rs"]
+mod room;
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
 
-use golden::{compare, fix_boot_id, fix_instance, lose_power, read, without_boot_id};
-use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, Options, Outcome};
+use golden::{INSTANCE, change_state, compare, fix_boot_id, fix_instance, lose_power, read, without_boot_id};
+use granary_cache::admission::Admission;
+use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, Options, Outcome, PowerLoss};
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
@@ -246,5 +249,93 @@ fn what_cannot_be_trusted_is_not_served() {
         let cache = Cache::open(options).unwrap();
         assert_eq!(cache.stats().entries, 0, "change {i}");
         assert_eq!(get(&cache, b"apple"), None, "change {i}");
+    }
+}
+
+/// A cache whose fingerprint were another one after an upgrade would start empty.
+#[test]
+fn fingerprints_are_what_was_agreed() {
+    let fingerprints = |partitions, admission, power_loss| {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut options = options(temporary.path(), "short");
+        let flash = options.flash.as_mut().unwrap();
+        (flash.partitions, flash.admission, flash.power_loss) = (partitions, admission, power_loss);
+        drop(Cache::open(options).unwrap());
+        let names = ["c.state", "c.partition.1.state"].into_iter().take(partitions as usize);
+        let of = |name| {
+            u64::from_le_bytes(
+                std::fs::read(temporary.path().join(name)).unwrap()[48..56].try_into().unwrap(),
+            )
+        };
+        names.map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(fingerprints(1, Admission::All, PowerLoss::StartEmpty), [0xC0FF_EE14]);
+    assert_eq!(fingerprints(1, Admission::All, PowerLoss::ServeOlder), [0x8000_0000_C0FF_EE14]);
+    assert_eq!(
+        fingerprints(2, Admission::Reuse, PowerLoss::ServeOlder),
+        [0x8000_0001_C0FF_EE55, 0x8000_0001_C0FF_EE56]
+    );
+}
+
+/// Changes the header of a RAM tier's file and makes its checksum fit again.
+fn change_memory(path: &Path, change: impl FnOnce(&mut [u8])) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    let sum = XxHash3_64::oneshot(&bytes[16..96]);
+    bytes[8..16].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// The RAM tier's file, with entries that are on no device yet: in write buffers, too, or in RAM only.
+#[test]
+fn a_ram_tier_that_outlives_its_process_is_what_was_agreed() {
+    for admission in [Admission::All, Admission::Reuse] {
+        if !room::has_room(1 << 20) {
+            return skip::skipped("no room in /dev/shm: RAM tiers die with their processes");
+        }
+        let (memory, temporary) = (tempfile::tempdir_in("/dev/shm").unwrap(), tempfile::tempdir().unwrap());
+        let mut options = options(temporary.path(), "summaries");
+        options.memory_bytes = 64 << 10;
+        let flash = options.flash.as_mut().unwrap();
+        (flash.admission, flash.memory_folder) = (admission.clone(), Some(memory.path().into()));
+        let path = flash.path.clone();
+        let (state, name) = (path.with_extension("state"), format!("ram-{admission}"));
+        drop(Cache::open(options.clone()).unwrap());
+        fix_instance(&state);
+        Cache::open(options.clone()).unwrap().abandon();
+        let file = std::fs::read_dir(memory.path()).unwrap().next().unwrap().unwrap().path();
+        // The seed of the entries' checksums.
+        change_memory(&file, |bytes| bytes[32..40].copy_from_slice(&INSTANCE.to_le_bytes()));
+        let cache = Cache::open(options.clone()).unwrap();
+        put(&cache, &first());
+        get(&cache, b"pear");
+        cache.delete_many(&[cache.key(b"plum")]);
+        cache.abandon();
+        // What differs from start to start: the number of the memory, the boot id, and the path of the cache.
+        let id = INSTANCE.to_le_bytes();
+        change_state(&state, |bytes| bytes[56..64].copy_from_slice(&id));
+        change_memory(&file, |bytes| {
+            bytes[16..24].copy_from_slice(&id);
+            bytes[40..56].fill(0);
+            bytes[96..4096].fill(0);
+        });
+        for suffix in SUFFIXES {
+            let path = path.with_extension(suffix);
+            let bytes =
+                if suffix == "state" { without_boot_id(&path) } else { std::fs::read(&path).unwrap() };
+            compare(&folder(), &format!("{name}.{suffix}.txt"), &bytes);
+        }
+        compare(&folder(), &format!("{name}.ram.txt"), &std::fs::read(&file).unwrap());
+        let boot_id = std::fs::read(&state).unwrap()[64..80].to_vec();
+        change_memory(&file, |bytes| bytes[40..56].copy_from_slice(&boot_id));
+        let cache = Cache::open(options).unwrap();
+        let mut expected = first();
+        expected.retain(|(key, value, _)| *key != b"plum" && value.as_deref() != Some(b"red"));
+        for (key, value, expires_at) in &expected {
+            let key_text = String::from_utf8_lossy(key);
+            assert_eq!(get(&cache, key), Some((value.clone(), *expires_at)), "{name}: {key_text}");
+        }
+        assert_eq!((get(&cache, b"plum"), cache.stats().entries), (None, expected.len() as u64), "{name}");
+        cache.validate();
     }
 }

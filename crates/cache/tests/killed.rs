@@ -112,7 +112,7 @@ fn carry_out(cache: &Cache, seed: u64, n: u64) {
         let entries: Vec<Entry<'_>> = changes
             .map(|(name, value)| Entry { key: cache.key(name), value: Some(value), expires_at: 0 })
             .collect();
-        cache.put_many_waiting(&entries, Duration::from_secs(20), |_, _| {});
+        cache.put_many_waiting(&entries, Duration::from_secs(60), |_, _| {});
     } else {
         cache.delete_many(&names.iter().map(|name| cache.key(name)).collect::<Vec<_>>());
     }

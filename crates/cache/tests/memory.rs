@@ -174,7 +174,7 @@ fn entries_and_blocks_take_what_is_said() {
             .iter()
             .map(|key| Entry { key: cache.key(key), value: Some(&[7; 80]), expires_at: 0 })
             .collect();
-        cache.put_many_waiting(&entries, Duration::from_secs(30), |_, why| panic!("{why:?}"));
+        cache.put_many_waiting(&entries, Duration::from_secs(60), |_, why| panic!("{why:?}"));
         drop(entries);
         cache.flush().unwrap();
         let mut io = Io::new();

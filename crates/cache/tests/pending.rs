@@ -171,7 +171,7 @@ impl Model {
 
     /// Calls `go_on` while `too_many` holds for the number of waiting lookups.
     fn go_on_while(&mut self, too_many: impl Fn(usize) -> bool) {
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while too_many(self.pending.len()) {
             self.go_on();
             assert!(std::time::Instant::now() < deadline, "all that was begun ends");

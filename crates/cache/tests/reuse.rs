@@ -47,9 +47,9 @@ fn a_lone_segment_has_room_for_who_waits() {
             let name = key.to_le_bytes();
             let entry = Entry { key: cache.key(&name), value: Some(&[round; 1_000]), expires_at: 0 };
             let mut refused = 0;
-            cache.put_many_waiting(&[entry], Duration::from_secs(20), |_, _| refused += 1);
+            cache.put_many_waiting(&[entry], Duration::from_secs(60), |_, _| refused += 1);
             if refused > 0 {
-                cache.put_many_waiting(&[entry], Duration::from_secs(20), |_, why| {
+                cache.put_many_waiting(&[entry], Duration::from_secs(60), |_, why| {
                     panic!("{round}, {key}: {why}")
                 });
             }
@@ -71,7 +71,7 @@ fn a_lone_segment_has_room_for_who_waits() {
         let cache = open();
         let name = 39u64.to_le_bytes();
         let entry = Entry { key: cache.key(&name), value: Some(&[round; 1_000]), expires_at: 0 };
-        cache.put_many_waiting(&[entry], Duration::from_secs(20), |_, why| panic!("{round}: {why}"));
+        cache.put_many_waiting(&[entry], Duration::from_secs(60), |_, why| panic!("{round}: {why}"));
         cache.close().unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Dictionaries for compression that are trained while something else happens.
 
-use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, Key, Options, Outcome};
+use granary_cache::admission::Admission;
+use granary_cache::{Cache, Compression, Entry, FlashOptions, Io, Key, Options, Outcome, Stats};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -10,11 +11,14 @@ fn options(folder: &Path, compression: Compression) -> Options {
     Options { flash: Some(flash), memory_bytes: 0, compression, ..Options::default() }
 }
 
+/// Keys that no test looks up.
+const FEW: std::ops::Range<u64> = 2_000_000..2_001_000;
+
 fn random(key: u64, i: u64) -> u64 {
     (key * 31 + 7).wrapping_add(i).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
 }
 
-/// Values of two kinds that have nothing in common.
+/// Values of kinds that have nothing in common. The last one is mostly random.
 fn value(key: u64, kind: u64) -> Vec<u8> {
     let r = |i| random(key, i);
     match kind {
@@ -26,11 +30,15 @@ fn value(key: u64, kind: u64) -> Vec<u8> {
             r(1), r(2) % 1000, r(3) % 5, r(4) % 9 + 1, r(5) % 9, r(6) % 100, r(7) % 100,
         )
         .into_bytes(),
-        _ => format!(
+        1 => format!(
             "<tr><td>{:x}</td><td>{:x}{:x}{:x}</td><td class='amount'>{}</td><td>{:x}{:x}{:x}</td></tr>",
             r(1), r(2), r(3), r(4), r(5) % 100_000, r(6), r(7), r(8),
         )
         .into_bytes(),
+        _ => {
+            let noise = (0..50).flat_map(|i| r(i).to_le_bytes().into_iter().take(5));
+            b"a picture of 16 by 16 points, taken with a camera: ".iter().copied().chain(noise).collect()
+        }
     }
 }
 
@@ -61,6 +69,15 @@ fn wait_for_trainings(cache: &Cache, count: u64) {
     while cache.stats().codec_trainings < count {
         assert!(Instant::now() < deadline, "{:?}", cache.stats());
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Puts values of a kind into the same few keys until `is_enough`.
+fn put_until(cache: &Cache, kind: u64, is_enough: impl Fn(&Stats) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_enough(&cache.stats()) {
+        assert!(Instant::now() < deadline, "{:?}", cache.stats());
+        put(cache, FEW, kind);
     }
 }
 
@@ -122,6 +139,12 @@ fn close_while_training(compression: Compression, closes: bool) {
     let cache = open();
     let after = found(&cache, first.clone(), 0);
     assert_eq!((after, cache.stats().values_undecodable), (before, 0), "{:?}", cache.stats().codec_versions);
+    // Nor does the next training after the start take them away.
+    assert_eq!(cache.stats().codec_versions, 3, "the newest one is for values of the second kind");
+    put_until(&cache, 1, |stats| stats.value_bytes_raw > 20 << 20);
+    put_until(&cache, 2, |stats| stats.codec_trainings > 0);
+    let after = found(&cache, first, 0);
+    assert_eq!((after, cache.stats().values_undecodable), (before, 0), "{:?}", cache.stats().codec_versions);
 }
 
 #[test]
@@ -132,6 +155,28 @@ fn a_cache_that_is_closed_after_a_training_keeps_what_older_dictionaries_compres
 #[test]
 fn a_cache_that_is_closed_while_a_dictionary_is_trained_keeps_what_older_ones_compressed() {
     close_while_training(Compression::Zstd, true);
+}
+
+/// Values that are in RAM alone need their dictionaries as those on flash do.
+#[test]
+fn values_in_ram_keep_their_dictionary_while_others_are_trained() {
+    let folder = tempfile::tempdir().unwrap();
+    for with_flash in [false, true] {
+        let mut options = Options { memory_bytes: 64 << 20, ..options(folder.path(), Compression::Zstd) };
+        match &mut options.flash {
+            Some(flash) if with_flash => flash.admission = Admission::Reuse,
+            flash => *flash = None,
+        }
+        let cache = Cache::open(options).unwrap();
+        put_until(&cache, 0, |stats| stats.codec_trainings >= 1);
+        put(&cache, 0..200, 0);
+        put_until(&cache, 0, |stats| stats.codec_trainings >= 2);
+        let raw = cache.stats().value_bytes_raw;
+        put_until(&cache, 0, |stats| stats.value_bytes_raw > raw + (20 << 20));
+        put_until(&cache, 1, |stats| stats.codec_trainings >= 3);
+        assert_eq!(cache.stats().segments_written, 0, "they are in RAM");
+        assert_eq!((found(&cache, 0..200, 0), cache.stats().values_undecodable), (200, 0));
+    }
 }
 
 /// Values without bytes are no samples: a set of keys takes no RAM for them.

@@ -161,7 +161,7 @@ fn a_lookup_of_many_requests_waits_for_room_once() {
     fake.close_gate();
     let started = Instant::now();
     assert_eq!(get(&dictionary, 1..=100), Err(510));
-    assert!(started.elapsed() < Duration::from_secs(30), "and not a second for each of 98 requests");
+    assert!(started.elapsed() < Duration::from_secs(60), "and not a second for each of 98 requests");
     fake.open_gate();
 }
 

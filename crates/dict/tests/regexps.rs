@@ -102,7 +102,7 @@ fn a_load_of_a_wrong_expression_is_a_failure_and_is_not_tried_again_at_once() {
     let loaded = dictionary.status();
     write("x(");
     let wait_for = |errors| {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while dictionary.status().error_count != errors {
             assert!(Instant::now() < deadline, "{:?}", dictionary.status());
             std::thread::sleep(Duration::from_millis(5));

@@ -43,7 +43,7 @@ fn set(connection: &Connection, id: u64, v: u64, at: &str) {
 }
 
 fn wait_for(dictionary: &Dictionary, said: &str) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !dictionary.status().last_exception.contains(said) {
         assert!(Instant::now() < deadline, "{}", dictionary.status().last_exception);
         std::thread::sleep(Duration::from_millis(5));

@@ -1,14 +1,20 @@
 //! Faults of reads by the ring and by the pool: each read hands over the right bytes, or an error. Faults of syncs.
 
 mod common;
+#[path = "common/gated.rs"]
+mod gated;
 
 use common::random::Random;
 use common::skip::skipped;
 use common::{Unframed, engines, options};
-use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice};
+use gated::GatedDevice;
+use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice, VolatileDevice};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH};
-use granary_log::{AlignedBuffer, Durability, Engine, Extent, Flights, Geometry, Io, Log};
+use granary_log::{
+    AlignedBuffer, Consumer, Durability, Engine, Extent, Flights, Geometry, Io, Log, OnWriteError,
+};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -245,4 +251,58 @@ fn a_failed_sync_is_never_followed_by_one_that_succeeds() {
     device.set_faults(Faults::default());
     assert!(sync(0).is_err() && sync(1).is_err());
     assert_eq!(device.syncs_failed(), 1);
+}
+
+/// A log whose segments hold nothing alive.
+struct Nobody;
+
+impl Consumer<Unframed> for Nobody {
+    fn reclaim(&self, _: &(u64, u64)) {}
+    fn reclaim_unread(&self, _: Range<u64>) {}
+    fn on_write_error(&self, _: &(u64, u64), error: &io::Error) -> OnWriteError {
+        panic!("{error}")
+    }
+}
+
+/// Appends a block of these bytes; returns its place.
+fn append(log: &Log<Unframed>, byte: u8) -> u64 {
+    let appended = log.writer().fill(|id, used, blocks| {
+        let at = (*used < id.geometry.blocks_per_segment() as usize).then_some(*used)?;
+        blocks[at * BLOCK..(at + 1) * BLOCK].fill(byte);
+        *used += 1;
+        Some(id.geometry.offset(id.first_block + at as u64))
+    });
+    appended.expect("there is room")
+}
+
+/// What is appended while another commit syncs is not covered by that sync.
+#[test]
+fn a_commit_that_comes_during_a_sync_has_a_sync_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), Geometry::new(SIZE, 16 << 10, BLOCK as u64).unwrap());
+    let device = GatedDevice::over(VolatileDevice::new(SIZE, BLOCK));
+    let (log, _) = Log::open_on(Unframed, Box::new(device.clone()), &options).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| log.serve(&Nobody));
+        let mut places = vec![append(&log, 1)];
+        let before = device.syncs();
+        let held = device.hold_syncs();
+        let first = scope.spawn(|| log.commit(Durability::Synced));
+        held.wait_for_sync();
+        places.push(append(&log, 2));
+        let second = scope.spawn(|| log.commit(Durability::Synced));
+        // Time for the second one to ask.
+        std::thread::sleep(Duration::from_millis(50));
+        drop(held);
+        let committed = [first, second].map(|commit| commit.join().unwrap());
+        let left = device.inner().after_power_cut(|_| false);
+        log.abandon();
+        committed.into_iter().for_each(Result::unwrap);
+        assert_eq!(device.syncs(), before + 2);
+        for (byte, place) in (1..).zip(places) {
+            let mut found = [0; BLOCK];
+            left.read_at(place, &mut found).unwrap();
+            assert_eq!(found, [byte; BLOCK]);
+        }
+    });
 }

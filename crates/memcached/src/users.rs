@@ -51,4 +51,12 @@ mod tests {
         }
         assert!(Users::parse(b"").is_none() && Users::parse(b"ann\n").is_none());
     }
+
+    #[test]
+    fn the_first_eight_users_count() {
+        let lines: String = (1..=9).map(|i| format!("user{i}:{i}\n")).collect();
+        let users = Users::parse(lines.as_bytes()).unwrap();
+        let known = |i: &u32| users.know(format!("user{i}").as_bytes(), i.to_string().as_bytes());
+        assert_eq!((1..=9).filter(known).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
 }

@@ -71,7 +71,7 @@ fn change(
     // The server may be gone before the client connects.
     let Ok(stream) = TcpStream::connect(address) else { return 0 };
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut answers = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     let mut acknowledged = 0;
@@ -130,7 +130,7 @@ fn change(
 /// Reads every key; returns how many items ought to be there, and how many are.
 fn check(address: SocketAddr, model: &mut Model, what: &str) -> (u64, u64) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut answers = BufReader::new(stream.try_clone().unwrap());
     let (mut expected, mut found) = (0, 0);
     let keys: Vec<u64> = model.keys().copied().collect();

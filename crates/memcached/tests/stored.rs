@@ -131,7 +131,7 @@ fn unsure(stats: &HashMap<String, u64>) -> u64 {
 
 /// The statistics once every stored item is there or was counted when it left, and the counts no longer change.
 fn at_rest(client: &mut Client, stored: u64, case: &str) -> HashMap<String, u64> {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     let mut stats = statistics(client);
     loop {
         std::thread::sleep(Duration::from_millis(100));

@@ -212,7 +212,7 @@ fn what_systemd_passes_must_listen_and_be_for_this_process() {
         let mut command = Command::new("sh");
         let command = command.args(["-c", &script, &serve()]).stdin(socket).stderr(Stdio::piped());
         let mut server = command.spawn().unwrap();
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         while server.try_wait().unwrap().is_none() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }

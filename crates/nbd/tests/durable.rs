@@ -3,6 +3,7 @@
 mod common;
 
 use common::bytes::*;
+use common::gated::GatedDevice;
 use common::golden::lose_power;
 use common::random::Random;
 use common::serving::Serving;
@@ -12,7 +13,7 @@ use granary_volume::{Config, Io, Volume};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 const BLOCK: u64 = 512;
@@ -46,7 +47,7 @@ impl Served {
 
     fn client(&self) -> UnixStream {
         let mut stream = UnixStream::connect(self.serving.socket()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(&handshake("disk", false)).unwrap();
         stream.read_exact(&mut [0; 18 + (20 + 12) + 20]).unwrap();
         stream
@@ -191,90 +192,19 @@ fn what_is_answered_as_durable_survives_a_power_cut() {
     println!("{cuts} power cuts");
 }
 
-/// The operations that a device does not delay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Takes {
-    #[default]
-    Everything,
-    Writes,
-    Nothing,
-}
-
-/// A device whose writes and syncs wait for a while.
-#[derive(Clone)]
-struct Gated(Arc<Gate>);
-
-struct Gate {
-    inner: Arc<VolatileDevice>,
-    /// (The operations it takes, the number of waiting syncs).
-    state: Mutex<(Takes, usize)>,
-    changed: Condvar,
-}
-
-impl Gated {
-    fn new(inner: Arc<VolatileDevice>) -> Self {
-        Self(Arc::new(Gate { inner, state: Mutex::default(), changed: Condvar::new() }))
-    }
-
-    fn take(&self, takes: Takes) {
-        self.0.state.lock().unwrap().0 = takes;
-        self.0.changed.notify_all();
-    }
-
-    fn wait_for_sync(&self) {
-        let (state, patience) = (self.0.state.lock().unwrap(), Duration::from_secs(20));
-        let waited = self.0.changed.wait_timeout_while(state, patience, |(_, syncs)| *syncs == 0).unwrap();
-        let is_late = waited.1.timed_out();
-        drop(waited);
-        assert!(!is_late, "what is forced is synced");
-    }
-}
-
-impl Drop for Gated {
-    /// Otherwise a failing test would wait for its volume.
-    fn drop(&mut self) {
-        self.take(Takes::Everything);
-    }
-}
-
-impl Device for Gated {
-    fn size(&self) -> u64 {
-        self.0.inner.size()
-    }
-
-    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
-        self.0.inner.read_at(offset, bytes)
-    }
-
-    fn write_at(&self, offset: u64, buffers: &[&[u8]]) -> std::io::Result<()> {
-        let state = self.0.state.lock().unwrap();
-        drop(self.0.changed.wait_while(state, |(takes, _)| *takes == Takes::Nothing).unwrap());
-        self.0.inner.write_at(offset, buffers)
-    }
-
-    fn sync(&self) -> std::io::Result<()> {
-        let mut state = self.0.state.lock().unwrap();
-        state.1 += 1;
-        self.0.changed.notify_all();
-        state = self.0.changed.wait_while(state, |(takes, _)| *takes != Takes::Everything).unwrap();
-        state.1 -= 1;
-        self.0.inner.sync()
-    }
-}
-
 /// A write or flush during a sync waits for the next sync.
 #[test]
 fn no_flush_is_answered_by_a_sync_that_began_before_its_write() {
     for forced in [false, true] {
         let (folder, device) = (tempfile::tempdir().unwrap(), device());
-        let gated = Gated::new(Arc::clone(&device));
+        let gated = GatedDevice::over(Arc::clone(&device));
         let served = Served::new(folder.path(), gated.clone());
         device.record();
         let mut streams = [0; 2].map(|_| served.client());
         let [first, second] = &mut streams;
-        gated.take(Takes::Writes);
+        let held = gated.hold_syncs();
         first.write_all(&write(FUA, 0, 0, &[1; BLOCK as usize])).unwrap();
-        gated.wait_for_sync();
+        held.wait_for_sync();
         if forced {
             second.write_all(&write(FUA, 0, BLOCK, &[2; BLOCK as usize])).unwrap();
         } else {
@@ -284,7 +214,7 @@ fn no_flush_is_answered_by_a_sync_that_began_before_its_write() {
         }
         // It was requested by now.
         std::thread::sleep(Duration::from_millis(100));
-        gated.take(Takes::Everything);
+        drop(held);
         is_done(first);
         is_done(second);
         let left = device.after_power_cut(|_| false);
@@ -301,10 +231,10 @@ fn no_flush_is_answered_by_a_sync_that_began_before_its_write() {
 #[test]
 fn what_waited_for_room_is_durable_when_it_is_answered() {
     let (folder, device) = (tempfile::tempdir().unwrap(), device());
-    let gated = Gated::new(Arc::clone(&device));
+    let gated = GatedDevice::over(Arc::clone(&device));
     let served = Served::new(folder.path(), gated.clone());
     let mut stream = served.client();
-    gated.take(Takes::Nothing);
+    gated.set_open(false);
     let (mut writes, data) = (0, [1; 64 * BLOCK as usize]);
     while served.volume.stats().waits == 0 {
         stream.write_all(&write(0, 0, writes * data.len() as u64 % (BLOCKS * BLOCK), &data)).unwrap();
@@ -315,7 +245,7 @@ fn what_waited_for_room_is_durable_when_it_is_answered() {
     for lba in 0..forced {
         stream.write_all(&write(FUA, 0, lba * BLOCK, &[2; BLOCK as usize])).unwrap();
     }
-    gated.take(Takes::Everything);
+    gated.set_open(true);
     (0..writes).for_each(|_| is_done(&mut stream));
     let cuts: Vec<_> = (0..forced)
         .map(|_| {

@@ -48,7 +48,7 @@ impl Full {
 
     fn client(&self) -> UnixStream {
         let mut stream = UnixStream::connect(self.serving.socket()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(&handshake("disk", false)).unwrap();
         let mut heard = vec![0; GREETING.len() + (20 + 12) + 20];
         stream.read_exact(&mut heard).unwrap();
@@ -62,7 +62,7 @@ impl Full {
         for i in 0..count {
             stream.write_all(&write(0, i, i * PIECE % SIZE, &[i as u8; PIECE as usize])).unwrap();
         }
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         while self.volume.stats().waits == 0 {
             assert!(Instant::now() < until, "{:?}", self.volume.stats());
             std::thread::sleep(Duration::from_millis(5));
@@ -136,7 +136,7 @@ fn others_are_served_while_writes_wait_for_room() {
     drop(writer);
     full.device.set_open(true);
     assert_eq!(answer(&mut other), 1);
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     while full.serving.server.figures().connections > 1 {
         assert!(Instant::now() < until, "{writes} writes end");
         std::thread::sleep(Duration::from_millis(5));
@@ -152,7 +152,7 @@ fn what_waits_of_a_client_that_has_gone_is_given_up() {
     let writes = full.fill(&mut gone);
     let last = (writes - 1) * PIECE % SIZE;
     drop(gone);
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(60);
     while full.serving.server.figures().connections > 0 {
         assert!(Instant::now() < until, "its connection ends though there is no room");
         std::thread::sleep(Duration::from_millis(5));
@@ -196,7 +196,7 @@ fn what_comes_before_a_goodbye_is_done() {
     let most = COMMANDS_IN_FLIGHT_MAX as u64;
     let writes = most + 30;
     for i in 0..writes {
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         while i == most && full.volume.stats().writes < most {
             assert!(Instant::now() < until, "{:?}", full.volume.stats());
             std::thread::sleep(Duration::from_millis(5));
@@ -240,7 +240,7 @@ fn fast_zeroes_do_not_wait() {
     let (began, trimmed) = (Instant::now(), full.volume.stats().blocks_trimmed);
     assert_eq!(zero(0, 1 << 20), (ENOTSUP, 1), "there is no room");
     // A change waits a minute for room.
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(began.elapsed() < Duration::from_secs(50));
     assert_eq!(full.volume.stats().blocks_trimmed, trimmed, "what is refused changes nothing");
 }
 

@@ -36,7 +36,7 @@ fn open(folder: &Path) -> Arc<Volume> {
 fn alone(serving: Serving, volume: Arc<Volume>) -> Volume {
     serving.server.stop();
     let mut volume = volume;
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         match Arc::try_unwrap(volume) {
             Ok(volume) => return volume,

@@ -21,7 +21,7 @@ const DEPTH: u64 = 32;
 
 fn client(serving: &Serving) -> UnixStream {
     let mut stream = UnixStream::connect(serving.socket()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(&handshake("disk", false)).unwrap();
     stream.read_exact(&mut [0; 18 + (20 + 12) + 20]).unwrap();
     stream

@@ -41,7 +41,7 @@ fn export(volume: &Arc<Volume>) -> Arc<dyn Export> {
 fn close(serving: Serving, volume: Arc<Volume>) {
     serving.server.stop();
     let mut volume = volume;
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         match Arc::try_unwrap(volume) {
             Ok(volume) => return volume.close().unwrap(),

@@ -145,7 +145,8 @@ mod tests {
     fn a_server_that_has_no_time_keeps_its_socket() {
         let folder = tempfile::tempdir().unwrap();
         let socket = UnixSocket::new(folder.path().join("s"));
-        let (_file, listener) = socket.listen().unwrap();
+        let (file, listener) = socket.listen().unwrap();
+        assert_eq!(file.path().metadata().unwrap().permissions().mode() & 0o777, 0o700, "for its user only");
         rustix::net::listen(&listener, 0).unwrap();
         let _waits = UnixStream::connect(&socket.path).unwrap();
         assert_eq!(socket.listen().unwrap_err().kind(), io::ErrorKind::AddrInUse);

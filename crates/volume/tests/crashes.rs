@@ -1,15 +1,20 @@
 //! Power cuts at every write of the device, with every subset of the unsynced writes lost: the content afterwards is
 //! what a disk may show.
 
+#[path = "../../log/tests/common/gated.rs"]
+mod gated;
 #[path = "../../log/tests/common/golden.rs"]
 #[expect(dead_code, reason = "only the loss of power is used here")]
 mod golden;
 
+use gated::GatedDevice;
 use golden::lose_power;
-use granary_log::device::VolatileDevice;
-use granary_volume::{Config, Io, Volume};
+use granary_log::device::{Device, VolatileDevice};
+use granary_volume::limits::{CLEANER_SLEEP, RESERVED_SEGMENTS};
+use granary_volume::{Config, Io, Patience, Volume};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const BLOCK: u64 = 512;
 const BLOCKS: u64 = 8;
@@ -210,4 +215,68 @@ fn what_a_start_shows_the_next_one_shows() {
             crash_everywhere(&[*one, *other], 2);
         }
     }
+}
+
+/// Changes during the sync of a commit: it neither frees the slots of segments that they empty, nor counts their own
+/// segments as synced.
+#[test]
+fn a_commit_vouches_for_nothing_that_came_during_its_sync() {
+    const BLOCKS: u64 = 256;
+    let config = Config { size: BLOCKS * BLOCK, ..config() };
+    let device = VolatileDevice::new(config.geometry().unwrap().file_bytes(), BLOCK as usize);
+    let (folder, device, mut io) = (folder(), GatedDevice::over(device), Io::new());
+    let open = |folder: &Path, device: Box<dyn Device>| {
+        Volume::open_on(folder, "v", &config, device).unwrap_or_else(|error| panic!("{error}"))
+    };
+    // All segments are in the map: their slots may be used again once they are empty.
+    let volume = open(folder.path(), Box::new(device.clone()));
+    volume.write(&mut io, 0, &[1; (BLOCKS * BLOCK) as usize]).unwrap();
+    volume.close().unwrap();
+    let volume = open(folder.path(), Box::new(device.clone()));
+    std::thread::scope(|scope| {
+        let held = device.hold_syncs();
+        volume.write(&mut io, 0, &[2; BLOCK as usize]).unwrap();
+        let commit = scope.spawn(|| volume.commit());
+        held.wait_for_sync();
+        volume.trim(BLOCK, (BLOCKS - 1) * BLOCK).unwrap();
+        // A part of the free slots.
+        let mut blocks = (1..BLOCKS).cycle();
+        let mut write = |version: u8| {
+            let (offset, patience) =
+                (blocks.next().unwrap() * BLOCK, Patience::short(Duration::from_millis(5)));
+            volume.try_write(&mut io, offset, &[version; BLOCK as usize], patience)
+        };
+        while volume.stats().segments_free > RESERVED_SEGMENTS + 3 {
+            write(3).unwrap();
+        }
+        // The cleaner finds the empty segments.
+        std::thread::sleep(CLEANER_SLEEP + Duration::from_millis(50));
+        held.end_sync();
+        commit.join().unwrap().unwrap();
+        let during = device.inner().recent();
+        // Until there is no room; more than there is room for if slots were freed.
+        let refused = (0..BLOCKS).find_map(|_| write(4).err());
+        assert!(refused.is_some(), "no slot is free before the next sync");
+        let mut random = fastrand::Rng::with_seed(1);
+        for cut in 0..20 {
+            let left = device.inner().after_power_cut(|unit| match cut {
+                0 => false,
+                1 => unit >= during,
+                _ => random.bool(),
+            });
+            let copy = copy_of(folder.path());
+            lose_power(&copy.path().join("v.state"));
+            let volume = open(copy.path(), Box::new(left));
+            let mut found = [0; (BLOCKS * BLOCK) as usize];
+            volume.read(&mut Io::new(), 0, &mut found).unwrap_or_else(|error| panic!("cut {cut}: {error}"));
+            let (first, others) = found.split_at(BLOCK as usize);
+            assert!(first.iter().all(|byte| *byte == 2), "cut {cut}: it was committed");
+            for (lba, block) in (1..).zip(others.chunks_exact(BLOCK as usize)) {
+                let is_one = [1, 0, 3, 4].iter().any(|version| block.iter().all(|byte| byte == version));
+                assert!(is_one, "cut {cut}: block {lba} is {:?}", &block[..16]);
+            }
+            volume.abandon();
+        }
+    });
+    volume.abandon();
 }

@@ -72,7 +72,7 @@ fn a_full_volume_goes_on_through_flushes_and_kills() {
             });
             let (volume, ends, mut targets) = (&volume, &ends, fastrand::Rng::with_seed(round));
             scope.spawn(move || {
-                let (mut io, patience) = (Io::new(), Patience::long(Duration::from_secs(20)));
+                let (mut io, patience) = (Io::new(), Patience::long(Duration::from_secs(60)));
                 while !ends.load(Ordering::Acquire) {
                     // The first blocks are hot: most segments are full of others.
                     let is_hot = targets.u8(..10) > 0;

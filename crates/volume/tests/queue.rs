@@ -61,7 +61,7 @@ fn short() -> Patience<'static> {
 }
 
 fn ended(outcome: &Receiver<io::Result<()>>) -> io::Result<()> {
-    outcome.recv_timeout(Duration::from_secs(20)).expect("it ends")
+    outcome.recv_timeout(Duration::from_secs(60)).expect("it ends")
 }
 
 /// Changes that free space need a place in the queue, too.

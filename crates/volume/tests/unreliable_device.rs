@@ -258,16 +258,15 @@ fn cleaning_ends_where_it_gains_nothing() {
     };
     let volume = open(folder.path(), &config, &device(&config), refused).unwrap();
     let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
-    let mut write = |lba: u64| {
-        volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], Patience::short(Duration::from_secs(1)))
-    };
-    (0..BLOCKS).for_each(|lba| write(lba).unwrap());
+    let mut write =
+        |lba: u64, patience| volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], patience);
+    (0..BLOCKS).for_each(|lba| write(lba, Patience::LONG).unwrap());
     volume.commit().unwrap();
     refuses.store(true, Ordering::Release);
     // Each of those segments keeps its third block: 13 blocks of content lie from position 1 on.
     let mut overwrite = |_| match random.u64(..BLOCKS) {
         lba if lba % 13 == 2 && lba < 13 * 12 => Ok(()),
-        lba => write(lba),
+        lba => write(lba, Patience::short(Duration::from_secs(1))),
     };
     let written = (0..20 * BLOCKS).map_while(|number| overwrite(number).ok()).count();
     let stats = volume.stats();

@@ -368,6 +368,17 @@ impl Options {
 mod tests {
     use super::*;
 
+    #[test]
+    fn partitions_share_the_budgets() {
+        let flash =
+            FlashOptions { partitions: 4, bytes_per_day: Some(1000), ..FlashOptions::new("c", 1 << 20) };
+        let (memory_bytes, memory_entries) = (4000, Some(402));
+        let options = Options { flash: Some(flash), memory_bytes, memory_entries, ..Options::default() };
+        let one = options.of_partition();
+        assert_eq!((one.memory_bytes, one.memory_entries), (1000, Some(101)));
+        assert_eq!(one.flash.unwrap().bytes_per_day, Some(250));
+    }
+
     /// A removal syncs the current folder for files with bare names.
     #[test]
     fn a_bare_name_lies_in_the_current_folder() {

@@ -132,6 +132,6 @@ async fn client(port: u16) -> Client {
     credential.password = Some(PASSWORD.into());
     credential.mechanism = Some(mongodb::options::AuthMechanism::Plain);
     options.credential = Some(credential);
-    options.server_selection_timeout = Some(std::time::Duration::from_secs(10));
+    options.server_selection_timeout = Some(std::time::Duration::from_secs(60));
     Client::with_options(options).unwrap()
 }

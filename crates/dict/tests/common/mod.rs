@@ -215,7 +215,7 @@ impl Fake {
     /// Waits until `count` requests wait at the gate.
     pub fn await_waiting(&self, count: usize) {
         let gate = self.gate.lock().unwrap();
-        let limit = Duration::from_secs(30);
+        let limit = Duration::from_secs(60);
         let (gate, _) = self.changed.wait_timeout_while(gate, limit, |gate| gate.waiting < count).unwrap();
         assert!(gate.waiting >= count, "only {} requests came", gate.waiting);
     }

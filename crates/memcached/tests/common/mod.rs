@@ -72,7 +72,7 @@ impl OtherServer {
         command.stdin(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("it is installed: scripts/install-test-servers.sh");
         let mut server = OtherServer { child, address };
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while server.child.try_wait().unwrap().is_none() && Instant::now() < deadline {
             if server.is_itself() {
                 return Some(server);
@@ -123,7 +123,7 @@ impl Client {
     pub fn new(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Client { address, stream }
     }
 

@@ -29,7 +29,7 @@ impl Fuse {
         let mut nbdfuse = Command::new("nbdfuse");
         let nbdfuse = nbdfuse.arg(&file).arg(uri).stdin(Stdio::null()).spawn().ok()?;
         let mut fuse = Self { nbdfuse: Running(nbdfuse), file };
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while std::fs::metadata(&fuse.file).map_or(0, |found| found.len()) == 0 {
             // It ends if it cannot mount.
             if fuse.nbdfuse.0.try_wait().unwrap().is_some() {
@@ -60,7 +60,7 @@ impl Drop for Fuse {
 
 /// Waits until `is_there` is true.
 pub fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !is_there() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(10));

@@ -47,7 +47,7 @@ impl LoggedDisk {
             .stdin(Stdio::null());
         let daemon = Running(daemon.spawn().ok()?);
         let mut this = Self { daemon: Some(daemon), folder: folder.to_owned() };
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while std::fs::metadata(this.path()).unwrap().len() != bytes {
             // It ends if it cannot mount.
             if this.daemon.as_mut().is_some_and(|daemon| daemon.0.try_wait().unwrap().is_some()) {

@@ -46,7 +46,7 @@ fn rows_are_counted_while_a_dictionary_waits_for_its_source() {
         let (progress, started) = (output.progress(), Instant::now());
         let mut first = pin!(output.next());
         // The table is read ahead of the answer's reader.
-        while progress.rows_read() == 0 && started.elapsed() < Duration::from_secs(30) {
+        while progress.rows_read() == 0 && started.elapsed() < Duration::from_secs(60) {
             assert!(poll!(first.as_mut()).is_pending(), "the source has not answered yet");
             tokio::task::yield_now().await;
         }
