@@ -2,7 +2,7 @@
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,7 +23,9 @@ pub enum Lock {
 
 /// Whether another descriptor holds the lock of a file.
 pub(crate) fn is_locked(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| lock(&file) == Ok(Lock::InUse))
+    // Over NFS a lock wants a descriptor that may write.
+    let file = OpenOptions::new().read(true).write(true).open(path);
+    file.is_ok_and(|file| lock(&file) == Ok(Lock::InUse))
 }
 
 /// Takes the lock for as long as the descriptor is open. Waits up to a second for its holder.

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 pub(crate) struct Hold {
     files: Files,
     /// Locked as long as it is open.
-    _lock: File,
+    lock: File,
     /// The volume's folder.
     folder: Identity,
     /// The state file, and the log where that is a file, since they were opened.
@@ -43,9 +43,9 @@ impl Hold {
                 Lock::Taken if is_at(&lock, &path).map_err(Error::io("lock", &path))? => {
                     let folder = identity(folder_of(&path)).map_err(Error::io("look at", &path))?;
                     let (files, parts, claim) = (files.clone(), OnceLock::new(), OnceLock::new());
-                    let hold = Self { files, _lock: lock, folder, parts, claim };
+                    let hold = Self { files, lock, folder, parts, claim };
                     // The lock file may have been removed and made anew under a process that works on the volume.
-                    let is_open = is_log_open(&hold.files)?;
+                    let is_open = is_log_open(&hold.files);
                     return if is_open { Err(Error::InUse { path: hold.files.config() }) } else { Ok(hold) };
                 }
                 // The previous holder deleted the volume, and this file with it.
@@ -140,9 +140,12 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let is_volume = [self.files.config(), self.files.deleted(), self.files.resized()];
         // What cannot be seen may be there.
-        if !is_volume.iter().any(|path| path.try_exists().unwrap_or(true)) {
+        let path = self.files.lock_path();
+        if !is_volume.iter().any(|path| path.try_exists().unwrap_or(true))
+            && is_at(&self.lock, &path).unwrap_or(false)
+        {
             // A lock file that remains does no harm.
-            drop(std::fs::remove_file(self.files.lock_path()));
+            drop(std::fs::remove_file(path));
         }
     }
 }
@@ -154,18 +157,14 @@ fn identity(path: &Path) -> io::Result<Identity> {
     std::fs::metadata(path).map(|there| (there.dev(), there.ino()))
 }
 
-/// Whether a log's state or data file is locked by another descriptor.
-fn is_log_open(files: &Files) -> Result<bool, Error> {
-    for path in [files.state_file(), files.data()] {
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            opened => opened.map_err(Error::io("open", &path))?,
-        };
-        if lock_file(&file).map_err(|errno| Error::io("lock", &path)(errno.into()))? == Lock::InUse {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// Whether a log's state or data file is locked by another descriptor. Of a file that cannot be opened or locked this cannot
+/// be told.
+fn is_log_open(files: &Files) -> bool {
+    [files.state_file(), files.data()].iter().any(|path| {
+        // Over NFS a lock wants a descriptor that may write.
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        file.is_ok_and(|file| lock_file(&file) == Ok(Lock::InUse))
+    })
 }
 
 /// Whether a path still leads to a file.

@@ -31,6 +31,7 @@ pub fn make(path: &Path, users: u64, events: u64) -> Result<Made> {
         return Ok(Made::Before);
     }
     let unfinished = path.with_extension("unfinished");
+    std::fs::write(&note, "").map_err(at(&note))?;
     write(&unfinished, users, events)?;
     std::fs::rename(&unfinished, path).map_err(at(path))?;
     std::fs::write(&note, made_from).map_err(at(&note))?;

@@ -109,19 +109,20 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// The folder has other files: the demo replaces `users.db`, `events.parquet` and the dictionary `users`.
 fn claim(path: &Path, events: &Path) -> Result<()> {
     let note = events::note(events);
-    let is_empty = || Ok(!path.exists() || std::fs::read_dir(path)?.next().is_none());
     if note.exists() {
         return Ok(());
     }
-    if !is_empty().map_err(at(path))? {
+    let folder = path.join(USER_FILES);
+    std::fs::create_dir_all(&folder).map_err(at(&folder))?;
+    let holds = |folder: &Path, most: usize| Ok(std::fs::read_dir(folder)?.count() > most);
+    // Nothing but the folder of files, which is empty.
+    if holds(path, 1).map_err(at(path))? || holds(&folder, 0).map_err(at(&folder))? {
         return Err(Failure::Argument(format!(
             "{} has files that are not of a demo, which replaces the database and the dictionary called users: \
              give `granary demo --path` a new folder",
             path.display()
         )));
     }
-    let folder = path.join(USER_FILES);
-    std::fs::create_dir_all(&folder).map_err(at(&folder))?;
     std::fs::write(&note, "").map_err(at(&note))
 }
 

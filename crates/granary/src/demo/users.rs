@@ -40,7 +40,8 @@ pub fn make(path: &Path, users: u64) -> Result<Made> {
 fn users_in(path: &Path) -> Option<u64> {
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
     let id: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0)).ok()?;
-    if id != APPLICATION_ID {
+    // Earlier versions wrote none.
+    if ![0, APPLICATION_ID].contains(&id) {
         return None;
     }
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).ok()?;

@@ -25,6 +25,11 @@ pub fn parse(text: &str) -> Result<Size, String> {
         "m" | "mib" => 20,
         "g" | "gib" => 30,
         "t" | "tib" => 40,
+        _ if number.is_empty() || !unit.chars().all(char::is_alphabetic) => {
+            return Err(
+                "a size is a whole number of bytes, or one with a unit right behind it, as in 64MiB".into()
+            );
+        }
         _ => {
             return Err(format!(
                 "{unit} is no unit of sizes; these are KiB, MiB, GiB and TiB (or K, M, G, T), powers of 1024"
@@ -50,8 +55,18 @@ mod tests {
         {
             assert_eq!(parse(text), Ok(Size(bytes)), "{text}");
         }
-        for text in ["", "MiB", "1MB", "1.5GiB", "-1", "99999999999TiB"] {
-            assert!(parse(text).is_err(), "{text}");
+        let whole = "a size is a whole number";
+        for (text, why) in [
+            ("", "a size begins with"),
+            ("MiB", "a size begins with"),
+            ("64 MiB", whole),
+            ("1.5GiB", whole),
+            ("-1", whole),
+            ("1MB", "MB is no unit of sizes"),
+            ("99999999999TiB", "99999999999TiB is larger than any disk"),
+            ("99999999999999999999", "larger than any disk"),
+        ] {
+            assert!(parse(text).unwrap_err().contains(why), "{text}: {:?}", parse(text));
         }
     }
 }
