@@ -82,24 +82,30 @@ pub(in crate::source) fn push(batch: &RecordBatch, rows: &mut Rows) -> Result<()
     let schema = batch.schema();
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let order = Order::of_names(&names, rows)?;
-    let step = backing::rows_at_once(batch)?;
-    for first in (0..batch.num_rows()).step_by(step) {
-        push_rows(&batch.slice(first, step.min(batch.num_rows() - first)), &order, rows)?;
+    let wanted: Vec<(usize, &ArrayRef)> = order
+        .places
+        .iter()
+        .zip(batch.columns())
+        .filter_map(|(place, array)| place.map(|column| (column, array)))
+        .collect();
+    let arrays: Vec<&ArrayRef> = wanted.iter().map(|(_, array)| *array).collect();
+    for part in backing::parts(&arrays, batch.num_rows())? {
+        for (column, array) in &wanted {
+            push_values(*column, &array.slice(part.start, part.len()), rows)?;
+        }
+        part.into_iter().try_for_each(|_| order.end_row(rows))?;
         rows.check_growth()?;
     }
     Ok(())
 }
 
-fn push_rows(batch: &RecordBatch, order: &Order, rows: &mut Rows) -> Result<(), DictError> {
-    for (place, array) in order.places.iter().zip(batch.columns()) {
-        let Some(column) = *place else { continue };
-        let data_type = rows.data_type(column).clone();
-        let adopted = data_type.adopt(array).and_then(|array| data_type.check_range(&array).map(|()| array));
-        let array = adopted.map_err(|e| rows.within(column, e))?;
-        let cells = Cells::new(data_type.inner(), &array)?;
-        for row in 0..array.len() {
-            rows.column(column).push(cells.get(row));
-        }
+fn push_values(column: usize, array: &ArrayRef, rows: &mut Rows) -> Result<(), DictError> {
+    let data_type = rows.data_type(column).clone();
+    let adopted = data_type.adopt(array).and_then(|array| data_type.check_range(&array).map(|()| array));
+    let array = adopted.map_err(|e| rows.within(column, e))?;
+    let cells = Cells::new(data_type.inner(), &array)?;
+    for row in 0..array.len() {
+        rows.column(column).push(cells.get(row));
     }
-    (0..batch.num_rows()).try_for_each(|_| order.end_row(rows))
+    Ok(())
 }
