@@ -156,9 +156,20 @@ fn integers_may_be_texts() {
     connection
         .execute_batch(
             "CREATE TABLE hashes (id TEXT, other TEXT, v INTEGER);
-             INSERT INTO hashes VALUES ('5', '1', 1), ('18446744073709551615', '2', 2)",
+             INSERT INTO hashes VALUES ('5', '1', 1), ('18446744073709551615', '2', 2);
+             CREATE TABLE numbers (id INTEGER, v INTEGER);
+             INSERT INTO numbers VALUES (5, 1), (18446744073709551615, 2), (6.0, 3);
+             CREATE TABLE reals (id REAL, v INTEGER);
+             INSERT INTO reals VALUES (5, 1), (18446744073709551615, 2), (6.0, 3)",
         )
         .unwrap();
+    // Of the float that is nearest nobody knows which integer it was.
+    for table in ["numbers", "reals"] {
+        let source = format!("TABLE '{table}'");
+        let dictionary = open(folder.path(), "id UInt64, v Int32", "id", &source, "CACHE(SIZE_IN_CELLS 100)");
+        let answer = dictionary.get(&[0], &u64s([5, 6, u64::MAX, u64::MAX - 1])).unwrap();
+        assert_eq!(answer.columns[0].as_primitive::<Int32Type>().values(), &[1, 3, 0, 0], "{table}");
+    }
     let keys = u64s([5, 6, u64::MAX, u64::MAX - 1]);
     let simple =
         open(folder.path(), "id UInt64, v Int32", "id", "TABLE 'hashes'", "CACHE(SIZE_IN_CELLS 100)");

@@ -1,6 +1,6 @@
 //! Dictionaries from ClickHouse's XML files, read at the start and again whenever a file changes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,8 +37,16 @@ impl Configured {
     /// as they are.
     pub fn read(&mut self) {
         let is_first = !std::mem::replace(&mut self.was_read, true);
+        for path in self.files(is_first) {
+            self.read_file(path);
+        }
+    }
+
+    /// The files of all patterns in the order of their paths, each once, however many paths lead to it: of several files
+    /// that describe one dictionary the first counts.
+    fn files(&self, is_first: bool) -> Vec<PathBuf> {
+        let mut files = BTreeMap::new();
         for pattern in &self.patterns {
-            let mut files = 0;
             let paths = match glob::glob(pattern) {
                 Ok(paths) => paths.flatten(),
                 Err(error) => {
@@ -46,36 +54,43 @@ impl Configured {
                     continue;
                 }
             };
+            let mut is_any = false;
             for path in paths {
-                files += 1;
-                let Some(version) = look(&path) else { continue };
-                let before = self.seen.get(&path).filter(|seen| seen.version == version);
-                if before.is_some_and(|seen| seen.wrong.is_empty()) {
-                    continue;
-                }
-                let read = caught(|| match before {
-                    Some(before) if before.was_read => self.session.add_failed_dictionaries(&path),
-                    _ => self.session.add_dictionaries(&path),
-                });
-                let was_read = read.is_ok();
-                let wrong = read.unwrap_or_else(|error| vec![error]);
-                let texts: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-                let is_told = before.is_some_and(|before| before.wrong == texts);
-                self.seen.insert(path.clone(), Seen { version, was_read, wrong: texts });
-                if is_told {
-                    continue;
-                }
-                if wrong.is_empty() {
-                    tracing::info!(path = %path.display(), "dictionaries are as the file says");
-                }
-                for error in wrong {
-                    tracing::error!(%error, "a dictionary of a file is not available");
-                }
+                is_any = true;
+                let file = path.canonicalize().unwrap_or_else(|_| path.clone());
+                let shown = files.entry(file).or_insert_with(|| path.clone());
+                *shown = path.min(shown.clone());
             }
-            if is_first && files == 0 {
+            if is_first && !is_any {
                 tracing::warn!(%pattern, "no file of dictionaries is of this pattern");
             }
         }
+        let mut paths: Vec<PathBuf> = files.into_values().collect();
+        paths.sort_unstable();
+        paths
+    }
+
+    fn read_file(&mut self, path: PathBuf) {
+        let Some(version) = look(&path) else { return };
+        let before = self.seen.get(&path).filter(|seen| seen.version == version);
+        if before.is_some_and(|seen| seen.wrong.is_empty()) {
+            return;
+        }
+        let read = caught(|| match before {
+            Some(before) if before.was_read => self.session.add_failed_dictionaries(&path),
+            _ => self.session.add_dictionaries(&path),
+        });
+        let was_read = read.is_ok();
+        let wrong = read.unwrap_or_else(|error| vec![error]);
+        let texts: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+        let is_told = before.is_some_and(|before| before.wrong == texts);
+        if !is_told && wrong.is_empty() {
+            tracing::info!(path = %path.display(), "dictionaries are as the file says");
+        }
+        for error in wrong.iter().filter(|_| !is_told) {
+            tracing::error!(%error, "a dictionary of a file is not available");
+        }
+        self.seen.insert(path, Seen { version, was_read, wrong: texts });
     }
 
     /// Reads the files periodically, for ever.

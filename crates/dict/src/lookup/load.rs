@@ -383,7 +383,7 @@ impl Loader {
         let slots: Vec<u32> = (0..flight.keys.len() as u32).filter(known).collect();
         let entry = |&slot: &u32| {
             let key = flight.keys.get(slot as usize);
-            let expires_at = self.expiry(loaded.asked_at, key);
+            let expires_at = self.expiry(loaded.asked_at(slot), key);
             Entry { key: store.cache().key(key), value: loaded.row(slot), expires_at }
         };
         let entries: Vec<Entry<'_>> = slots.iter().map(entry).collect();

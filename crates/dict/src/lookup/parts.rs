@@ -65,11 +65,10 @@ impl Loader {
             let asked_at = self.clock.now();
             match self.ask_for_keys(source, |source| source.load(&keys)) {
                 Ok(batches) => {
-                    if !std::mem::replace(&mut parts.has_answer, true) {
-                        loaded.asked_at = asked_at;
-                    }
+                    parts.has_answer = true;
                     self.count_rows(&batches);
                     self.encode(&flight.keys, part.start, &batches, &mut loaded)?;
+                    loaded.asked_at.push((part, asked_at));
                 }
                 // DIRECT shares no flights: no other lookup waits for it.
                 Err(error) if !error.is_of_request() || self.storage.store().is_none() => return Err(error),

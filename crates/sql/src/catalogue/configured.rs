@@ -52,10 +52,11 @@ impl Origins {
         self.lock().insert(name, origin);
     }
 
-    /// The other file that describes the dictionary, if it is still there.
+    /// The other file that describes the dictionary, if it counts: its path is before this one, and it is still there.
     fn other(&self, name: &FullName, path: &Path) -> Option<String> {
         let other = self.lock().get(name).filter(|origin| origin.is_described)?.path.clone();
-        (Path::new(&other) != path && Path::new(&other).exists()).then_some(other)
+        let counts = Path::new(&other) < path && Path::new(&other).try_exists().unwrap_or(true);
+        counts.then_some(other)
     }
 
     /// Notes which of its dictionaries a file describes no longer: another file may describe them now.

@@ -86,6 +86,12 @@ impl Sqlite {
                 (condition, Some(format!("INSERT INTO temp.granary_keys VALUES ({holes})")))
             }
         };
+        // A column of integers has those beyond 64 bits as floats: these are no keys.
+        let whole = keys.iter().filter(|key| key.data_type.inner().is_integer()).map(|key| {
+            let name = Dialect::Sqlite.name(&key.name);
+            format!(" AND (typeof({name}) <> 'real' OR {name} = CAST({name} AS INTEGER))")
+        });
+        let condition = condition + &whole.collect::<String>();
         Ok(Sqlite {
             select_keys: sql::statement(Dialect::Sqlite, select, None, &list, Some(&condition)),
             select_all: sql::statement(Dialect::Sqlite, select, None, &list, None),
