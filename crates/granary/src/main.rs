@@ -80,7 +80,12 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
     use clap::CommandFactory;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// Whether there is such a command with such arguments.
+    pub fn is_understood(command: &str) -> bool {
+        Arguments::try_parse_from(command.split(' ')).is_ok()
+    }
 
     /// Two arguments with the same id would be one: clap's release build does not report that.
     #[test]
@@ -93,5 +98,30 @@ mod tests {
             command.get_subcommands().for_each(check);
         }
         check(&Arguments::command());
+    }
+
+    /// The page has each argument of memcached with its variable and its default, and no other.
+    #[test]
+    fn the_arguments_of_memcached_are_those_of_its_page() {
+        let page = include_str!("../../../docs/memcached.md");
+        let mut rows = BTreeMap::new();
+        for row in page.lines().filter_map(|line| line.strip_prefix("| `--")) {
+            let (name, rest) = row.split_once([' ', '`']).expect("a name ends");
+            rows.insert(name, rest.replace(' ', ""));
+        }
+        let command = Arguments::command();
+        let server = command.find_subcommand("server").expect("there is a server");
+        let named = server.get_arguments().filter_map(|argument| Some((argument.get_long()?, argument)));
+        for (name, argument) in named.filter(|(name, _)| name.starts_with("memcached")) {
+            let row = rows.remove(name).unwrap_or_else(|| panic!("--{name} is not on the page"));
+            let variable = argument.get_env().and_then(|name| name.to_str()).expect("it has a variable");
+            assert!(row.contains(&format!("|`{variable}`|")), "--{name}: {variable}");
+            let help = argument.get_help().expect("it has a help").to_string();
+            if let Some((_, default)) = help.split_once("[default: ") {
+                let default = default.trim_end_matches(']').replace(' ', "");
+                assert!(row.contains(&default), "--{name}: {default}");
+            }
+        }
+        assert!(rows.is_empty(), "there are no such arguments: {rows:?}");
     }
 }

@@ -6,12 +6,20 @@
 //!
 //! GRANARY_KILLS: number of kills (20). GRANARY_SEED: another sequence of events.
 
+#[path = "server/program.rs"]
+mod program;
+#[path = "../../cache/tests/common/room.rs"]
+mod room;
+#[path = "../../log/tests/common/skip.rs"]
+mod skip;
 #[path = "server/unlocked.rs"]
 mod unlocked;
 
+use program::granary;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -103,13 +111,15 @@ impl World {
 struct Life {
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
+    /// Without it, it is killed before its lifetime is over.
+    keeper: Sender<()>,
     end: JoinHandle<()>,
 }
 
 impl Life {
     fn start(folder: &Path, lifetime: Option<Duration>) -> Life {
         unlocked::await_unlocked(&folder.join("data"));
-        let mut child: Child = Command::new(env!("CARGO_BIN_EXE_granary"))
+        let mut child: Child = granary()
             .args(["local", "--allow-executable", "--path"])
             .arg(folder.join("data"))
             .stdin(Stdio::piped())
@@ -118,16 +128,17 @@ impl Life {
             .unwrap();
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (keeper, kept) = channel();
         let end = std::thread::spawn(move || match lifetime {
             Some(lifetime) => {
-                std::thread::sleep(lifetime);
+                let _ = kept.recv_timeout(lifetime);
                 child.kill().unwrap();
                 let status = child.wait().unwrap();
                 assert!(status.code().is_none(), "it was killed, and did not end by itself: {status}");
             }
             None => assert!(child.wait().unwrap().success()),
         });
-        Life { input, output, end }
+        Life { input, output, keeper, end }
     }
 
     /// Runs a statement and returns its rows; `None` if the program died before it answered.
@@ -151,11 +162,11 @@ impl Life {
         Some(())
     }
 
-    /// Looks up everything that was not rewritten lately; returns how many keys needed no source.
-    fn look_up_all(&mut self, world: &mut World) -> Option<u64> {
+    /// Looks up the first `keys` keys; returns how many needed no source.
+    fn look_up_all(&mut self, world: &mut World, keys: u64) -> Option<u64> {
         let counter = "SELECT keys_hit FROM system.dictionaries;";
         let before: u64 = self.ask(counter)?[0].parse().unwrap();
-        self.look_up(world, 0, KEYS)?;
+        self.look_up(world, 0, keys)?;
         Some(self.ask(counter)?[0].parse::<u64>().unwrap() - before)
     }
 
@@ -210,7 +221,7 @@ fn kills_bring_nothing_back_and_lose_little() {
         let mut life = Life::start(folder.path(), Some(lifetime));
         // Some lives begin by looking everything up, others directly with a change.
         if random.below(2) == 0
-            && let Some(warm) = life.look_up_all(&mut world)
+            && let Some(warm) = life.look_up_all(&mut world, KEYS)
         {
             warm_lives += u64::from(warm > 0);
             hits += warm;
@@ -220,8 +231,8 @@ fn kills_bring_nothing_back_and_lose_little() {
     }
 
     let mut life = Life::start(folder.path(), None);
-    hits += life.look_up_all(&mut world).expect("it lives");
-    let warm = life.look_up_all(&mut world).expect("it lives");
+    hits += life.look_up_all(&mut world, KEYS).expect("it lives");
+    let warm = life.look_up_all(&mut world, KEYS).expect("it lives");
     let corrupt = life.ask("SELECT flash_blocks_corrupt, rows_bad FROM system.dictionaries;").unwrap();
     drop(life.input);
     life.end.join().unwrap();
@@ -234,4 +245,24 @@ fn kills_bring_nothing_back_and_lose_little() {
     );
     assert_eq!(corrupt, ["0\t0"]);
     assert!(warm > 0 && hits > 0, "sealed segments are served without the source: {hits}, then {warm}");
+}
+
+/// Rows that are in RAM and in write buffers only, none of which was full, are there after a kill.
+#[test]
+fn a_kill_leaves_what_is_in_ram_only() {
+    if !room::has_room(64 << 20) {
+        return skip::skipped("no room in /dev/shm: what is in RAM alone does not outlive a kill");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::new(folder.path());
+    let create = world.create().replace("WRITE_BUFFER_SIZE 65536", "WRITE_BUFFER_SIZE 1048576");
+    let mut life = Life::start(folder.path(), Some(Duration::from_secs(60)));
+    life.ask(&create.replace("LIFETIME(MIN 1 MAX 60)", "LIFETIME(0)")).expect("it lives");
+    life.look_up(&mut world, 0, 2000).expect("it lives");
+    drop(life.keeper);
+    life.end.join().unwrap();
+    let mut life = Life::start(folder.path(), None);
+    assert_eq!(life.look_up_all(&mut world, 2000), Some(2000));
+    drop(life.input);
+    life.end.join().unwrap();
 }

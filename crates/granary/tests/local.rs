@@ -1,5 +1,8 @@
 //! `granary local`, run as by a person or a script.
 
+#[path = "../../cache/tests/common/room.rs"]
+mod room;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -523,5 +526,28 @@ fn packed_files_are_read_by_their_names() {
         let packed = format!("{}.gz", path.display());
         let query = format!("SELECT name FROM users WHERE id = 2; SELECT count() FROM '{packed}'");
         assert_eq!(answer(run(&["-q", &query, &packed])), "bob\n2\n");
+    }
+}
+
+/// Without a folder nothing is there at the next start: RAM tiers are the process's own, and a kill leaves none behind.
+#[test]
+fn without_a_folder_no_file_holds_what_is_in_ram() {
+    let folder = tempfile::tempdir().unwrap();
+    for (keeps, arguments) in [(false, &[][..]), (true, &["--path", folder.path().to_str().unwrap()])] {
+        let mut child = granary(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let made = "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id LIFETIME(10)
+                    SOURCE(CLICKHOUSE(QUERY 'SELECT 1 AS id, ''one'' AS v'))
+                    LAYOUT(SSD_CACHE(PATH 'd' FILE_SIZE 1048576));";
+        writeln!(input, "{made}\nSELECT dictHas('d', toUInt64(1));").unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "1\n");
+        let mapped = std::fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap();
+        if room::has_room(64 << 20) || !keeps {
+            assert_eq!(mapped.contains("/dev/shm/granary-"), keeps, "{arguments:?}");
+        }
+        drop(input);
+        assert!(child.wait().unwrap().success());
     }
 }

@@ -1,5 +1,9 @@
 //! `granary server --memcached`: the whole program, stopped and killed.
 
+#[path = "server/program.rs"]
+mod program;
+
+use program::granary;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -28,7 +32,7 @@ impl Process {
     /// `None`: the server has ended.
     fn try_start(folder: &Path) -> Option<Process> {
         let (http, memcached) = (free(), free());
-        let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
+        let mut child = granary()
             .args(["server", "--memcached-memory", "16MiB", "--memcached-flash", "64MiB", "--path"])
             .arg(folder)
             .args(["--http", &http.to_string(), "--memcached", &memcached.to_string()])
@@ -98,7 +102,7 @@ fn memcached_and_http_in_one_program_warm_after_a_stop() {
 fn sizes_that_do_not_fit_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_granary"))
+        let output = granary()
             .args(["server", "--http", "127.0.0.1:0", "--memcached", "127.0.0.1:0", "--path"])
             .arg(folder.path())
             .args(arguments)
@@ -155,12 +159,7 @@ fn what_is_resident_is_accounted_for() {
 
 /// Runs a server that refuses to start, and returns its error.
 fn refused(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_granary"))
-        .arg("server")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = granary().arg("server").args(arguments).stdin(Stdio::null()).output().unwrap();
     assert!(!output.status.success());
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -169,7 +168,7 @@ fn refused(arguments: &[&str]) -> String {
 fn a_start_in_a_folder_that_is_in_use_changes_nothing_there() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
-    let mut first = Command::new(env!("CARGO_BIN_EXE_granary"))
+    let mut first = granary()
         .args(["server", "--http", "127.0.0.1:0", "--path", path])
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
@@ -194,7 +193,7 @@ fn memcached_alone_is_served_without_http() {
     let path = folder.path().to_str().unwrap();
     let alone = ["--http", "none", "--path", path];
     assert!(refused(&alone).contains("nothing is served"));
-    let mut server = Command::new(env!("CARGO_BIN_EXE_granary"))
+    let mut server = granary()
         .args(["server", "--memcached", "127.0.0.1:0", "--memcached-flash", "64MiB"])
         .args(alone)
         .stdin(Stdio::null())

@@ -66,7 +66,7 @@ fn a_volume_is_closed_when_the_client_that_had_it_served_is_killed() {
     let status =
         Command::new("/usr/bin/python3").args(arguments).current_dir(folder.path()).status().unwrap();
     assert_eq!(status.signal(), Some(9));
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(60);
     let check = ["volume", "check", "scratch", "--path", "data"];
     while !Command::new(GRANARY).args(check).current_dir(folder.path()).status().unwrap().success() {
         assert!(Instant::now() < until, "the volume is in use still");
@@ -112,7 +112,7 @@ impl Server {
         command.current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null());
         command.stderr(File::create(&errors).unwrap());
         let server = Self { process: command.spawn().unwrap(), errors };
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while !server.said().contains("Granary serves the volumes") {
             assert!(Instant::now() < deadline, "it does not start: {}", server.said());
             std::thread::sleep(Duration::from_millis(10));

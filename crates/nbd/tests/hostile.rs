@@ -85,7 +85,8 @@ fn is_served(mut stream: TcpStream) {
 }
 
 fn waits_for(serving: &Serving, what: impl Fn(Figures) -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
+    // Less than the 30 s after which the server ends connections by itself.
+    let until = Instant::now() + Duration::from_secs(25);
     while !what(serving.server.figures()) {
         assert!(Instant::now() < until, "{:?}", serving.server.figures());
         std::thread::sleep(Duration::from_millis(2));

@@ -36,7 +36,8 @@ fn open(folder: &Path) -> Arc<Volume> {
 fn alone(serving: Serving, volume: Arc<Volume>) -> Volume {
     serving.server.stop();
     let mut volume = volume;
-    let deadline = Instant::now() + Duration::from_secs(60);
+    // Less than the 30 s after which the server ends connections by itself.
+    let deadline = Instant::now() + Duration::from_secs(25);
     loop {
         match Arc::try_unwrap(volume) {
             Ok(volume) => return volume,

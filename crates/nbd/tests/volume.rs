@@ -41,7 +41,8 @@ fn export(volume: &Arc<Volume>) -> Arc<dyn Export> {
 fn close(serving: Serving, volume: Arc<Volume>) {
     serving.server.stop();
     let mut volume = volume;
-    let deadline = Instant::now() + Duration::from_secs(60);
+    // Less than the 30 s after which the server ends connections by itself.
+    let deadline = Instant::now() + Duration::from_secs(25);
     loop {
         match Arc::try_unwrap(volume) {
             Ok(volume) => return volume.close().unwrap(),

@@ -284,7 +284,9 @@ impl Rows {
     pub fn check_growth(&mut self) -> Result<(), DictError> {
         self.check_bytes()?;
         let bytes = self.bytes();
+        // They are taken already, though memory that was looked at a moment ago may not have them yet.
         let grown = bytes.saturating_sub(std::mem::replace(&mut self.allowed, bytes));
+        let grown = grown.min(limits::ROW_BYTES_MAX);
         self.memory.as_ref().map_or(Ok(()), |check| check(grown))
     }
 

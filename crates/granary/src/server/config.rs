@@ -183,6 +183,33 @@ mod tests {
         assert!(config.users().unwrap().is_none());
     }
 
+    /// The lines that are offered there are understood, too.
+    #[test]
+    fn the_packaged_configuration_offers_what_there_is() {
+        let is_setting = |line: &&str| line.starts_with('[') || line.contains(" = ");
+        let offered = |line: &str| line.strip_prefix("# ").filter(is_setting).map(str::to_owned);
+        let packaged = include_str!("../../../../packaging/granary.toml").lines();
+        let lines: Vec<String> = packaged.map(|line| offered(line).unwrap_or(line.to_owned())).collect();
+        let config = read(&lines.join("\n")).unwrap();
+        assert!(config.https.is_some());
+        assert!(config.memcached.unwrap().has_address() && config.nbd.unwrap().has_address());
+    }
+
+    #[test]
+    fn the_packaged_service_starts_a_server_over_its_own_folder() {
+        let unit = include_str!("../../../../packaging/granary.service");
+        let value = |name: &str| {
+            let line = unit.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            line.unwrap_or_else(|| panic!("no {name}"))
+        };
+        assert!(crate::tests::is_understood(value("ExecStart")));
+        assert!(value("ExecStart").ends_with(" server --config /etc/granary/granary.toml"));
+        // StateDirectory=granary is this folder.
+        assert_eq!((value("StateDirectory"), value("User")), ("granary", "granary"));
+        // Otherwise what was in RAM goes with the user's last process.
+        assert!(!unit.lines().any(|line| line.starts_with("RemoveIPC")));
+    }
+
     #[test]
     fn block_devices_are_what_a_build_may_have() {
         let read = read("ublk = true");

@@ -196,35 +196,7 @@ impl Arguments {
         if !self.has_address() {
             return Ok(None);
         }
-        let memory_bytes = self.memory.unwrap_or(MEMORY).0;
-        if memory_bytes < MEMORY_MIN.0 {
-            // memcached's -m counts in megabytes.
-            let reason = format!(
-                "{memory_bytes} bytes of RAM are too few for items: give a unit, such as 64MiB, and 1MiB at least"
-            );
-            return Err(OpenError::Sizes(reason).into());
-        }
-        let ram = memory::ram();
-        if memory_bytes > ram {
-            let [wanted, there] = [memory_bytes, ram].map(HumanBytes);
-            let reason = format!(
-                "{wanted} of RAM are wanted for items, and this machine, or the control group, has {there}"
-            );
-            return Err(OpenError::Sizes(reason).into());
-        }
-        let mut store =
-            StoreOptions::new(folder.join("memcached"), memory_bytes, self.flash.unwrap_or(FLASH).0);
-        store.item_bytes_max =
-            usize::try_from(self.max_item_size.unwrap_or(ITEM_MAX).0).unwrap_or(usize::MAX);
-        store.block_size = self.block_size.map(|size| size.0);
-        if let Some(folder) = self.memory_folder {
-            store.memory_folder = Some(folder).filter(|folder| folder != Path::new("none"));
-        }
-        store.sync_changes = self.sync_changes == Some(true);
-        store.admission = self.admission.unwrap_or(store.admission);
-        store.compression = self.compression.unwrap_or_default();
-        store.applications = Applications::new(self.applications.into_iter().map(String::into_bytes));
-        store.bytes_per_day = self.write_budget.map(|size| size.0);
+        let store = self.store(folder)?;
         if let (Some(address), None) = (self.address, &self.auth_file)
             && !address.ip().is_loopback()
         {
@@ -246,5 +218,88 @@ impl Arguments {
             allocator: Some(memory::allocator_sizes),
         };
         Server::start(&options).map(Some)
+    }
+
+    /// The options of the items' store, whose data lie in `folder`.
+    fn store(&self, folder: &Path) -> Result<StoreOptions, OpenError> {
+        let memory_bytes = self.memory.unwrap_or(MEMORY).0;
+        if memory_bytes < MEMORY_MIN.0 {
+            // memcached's -m counts in megabytes.
+            let reason = format!(
+                "{memory_bytes} bytes of RAM are too few for items: give a unit, such as 64MiB, and 1MiB at least"
+            );
+            return Err(OpenError::Sizes(reason));
+        }
+        let ram = memory::ram();
+        if memory_bytes > ram {
+            let [wanted, there] = [memory_bytes, ram].map(HumanBytes);
+            let reason = format!(
+                "{wanted} of RAM are wanted for items, and this machine, or the control group, has {there}"
+            );
+            return Err(OpenError::Sizes(reason));
+        }
+        let mut store =
+            StoreOptions::new(folder.join("memcached"), memory_bytes, self.flash.unwrap_or(FLASH).0);
+        store.item_bytes_max =
+            usize::try_from(self.max_item_size.unwrap_or(ITEM_MAX).0).unwrap_or(usize::MAX);
+        store.block_size = self.block_size.map(|size| size.0);
+        if let Some(folder) = self.memory_folder.clone() {
+            store.memory_folder = Some(folder).filter(|folder| folder != Path::new("none"));
+        }
+        store.sync_changes = self.sync_changes == Some(true);
+        store.admission = self.admission.clone().unwrap_or(store.admission);
+        store.compression = self.compression.unwrap_or_default();
+        store.applications =
+            Applications::new(self.applications.iter().map(|prefix| prefix.clone().into_bytes()));
+        store.bytes_per_day = self.write_budget.map(|size| size.0);
+        Ok(store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Arguments {
+        Arguments {
+            address: Some(SocketAddr::from(([127, 0, 0, 1], 11211))),
+            socket: Some("socket".into()),
+            socket_mode: Some(Mode(0o660)),
+            memory: Some(Size(1 << 20)),
+            flash: Some(Size(2)),
+            max_item_size: Some(Size(3)),
+            block_size: Some(Size(4)),
+            memory_folder: Some("memory".into()),
+            sync_changes: Some(true),
+            admission: Some(Admission::RejectFirst),
+            compression: Some(Compression::Lz4),
+            write_budget: Some(Size(5)),
+            applications: vec!["a:".into()],
+            connections: NonZeroUsize::new(6),
+            threads: NonZeroUsize::new(7),
+            no_flush: Some(true),
+            idle_timeout: Some(8),
+            tls: Some(true),
+            auth_file: Some("users".into()),
+        }
+    }
+
+    #[test]
+    fn an_argument_that_is_not_given_is_that_of_the_configuration() {
+        assert_eq!(Arguments::default().or(all()), all());
+        assert_eq!(all().or(Arguments::default()), all());
+    }
+
+    #[test]
+    fn the_store_is_as_the_arguments_say() {
+        let store = all().store(Path::new("d")).unwrap();
+        assert_eq!(store.path, Path::new("d/memcached"));
+        assert_eq!((store.memory_bytes, store.flash_bytes, store.item_bytes_max), (1 << 20, 2, 3));
+        assert_eq!((store.block_size, store.memory_folder), (Some(4), Some("memory".into())));
+        assert_eq!((store.sync_changes, store.bytes_per_day), (true, Some(5)));
+        assert_eq!((store.admission, store.compression), (Admission::RejectFirst, Compression::Lz4));
+        assert_eq!(store.applications, Applications::new([b"a:".to_vec()]));
+        let none = Arguments { memory_folder: Some("none".into()), ..Arguments::default() };
+        assert_eq!(none.store(Path::new("d")).unwrap().memory_folder, None);
     }
 }

@@ -91,3 +91,20 @@ impl Arguments {
         Server::start(options).map(Some)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_that_is_not_given_is_that_of_the_configuration() {
+        let all = || Arguments {
+            address: Some(SocketAddr::from(([127, 0, 0, 1], 10809))),
+            socket: Some("socket".into()),
+            tls: Some(true),
+            connections: NonZeroUsize::new(6),
+        };
+        assert_eq!(Arguments::default().or(all()), all());
+        assert_eq!(all().or(Arguments::default()), all());
+    }
+}

@@ -1,6 +1,6 @@
 //! Prometheus' exporter for memcached reads Granary's figures.
 
-use super::{repository, say};
+use super::{program::granary, repository, say};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -52,7 +52,7 @@ fn start(command: impl Fn(SocketAddr) -> Command) -> (Process, SocketAddr) {
 }
 
 fn server(folder: &Path, address: SocketAddr) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_granary"));
+    let mut command = granary();
     command
         .args(["server", "--memcached-memory", "8MiB", "--memcached-flash", "64MiB", "--memcached-admission"])
         .args(["probability:1", "--http", "127.0.0.1:0", "--log", "error", "--path"])

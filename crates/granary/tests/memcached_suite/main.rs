@@ -2,6 +2,8 @@
 //! repository. Tests of features that Granary does not have are listed in `suite.txt`, with the reason.
 
 mod exporter;
+#[path = "../server/program.rs"]
+mod program;
 #[path = "../../../log/tests/common/skip.rs"]
 mod skip;
 
@@ -109,7 +111,7 @@ fn run(folder: &Path, name: &str, shape: Shape) -> Output {
     let mut child = Command::new("perl")
         .arg(format!("t/{name}"))
         .current_dir(folder)
-        .env("GRANARY", env!("CARGO_BIN_EXE_granary"))
+        .env("GRANARY", program::GRANARY)
         .env("GRANARY_FOLDER", folder.join("data"))
         .env("GRANARY_FLASH", shape.flash)
         .env("GRANARY_ADMISSION", shape.admission)

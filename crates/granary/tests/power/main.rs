@@ -19,6 +19,8 @@ mod items;
 mod logged;
 mod nbd;
 mod process;
+#[path = "../server/program.rs"]
+mod program;
 #[path = "../../../nbd/tests/common/programs.rs"]
 mod programs;
 #[path = "../../../log/tests/common/skip.rs"]

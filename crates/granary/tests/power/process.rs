@@ -1,14 +1,13 @@
 //! The real program on the file system, and requests to it.
 
 use crate::fuse::Running;
+use crate::program::{GRANARY, granary, unset};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-
-pub const GRANARY: &str = env!("CARGO_BIN_EXE_granary");
 
 /// Has the rest of its arguments run on a machine that came up again: with another boot id, that of the first one. File
 /// systems of other tests, which are not to stay for as long as this runs, it leaves: all but the second one.
@@ -29,9 +28,9 @@ impl Process {
     /// Starts the server; `rebooted`: a file with the id of another start of the machine, and where the file system is mounted.
     pub fn start(path: &Path, rebooted: Option<(&Path, &Path)>, memory: &Path, arguments: &[&str]) -> Self {
         let mut command = match rebooted {
-            None => Command::new(GRANARY),
+            None => granary(),
             Some((boot_id, mount)) => {
-                let mut command = Command::new("unshare");
+                let mut command = unset("unshare");
                 command.args(["-m", "sh", "-c", REBOOTED, "sh"]).args([boot_id, mount]).arg(GRANARY);
                 command
             }

@@ -28,7 +28,7 @@ pub struct Watched {
 /// The table; what it commits survives a loss of power.
 fn table(path: &Path) -> Connection {
     let table = Connection::open(path.join("user_files/watched.db")).unwrap();
-    table.busy_timeout(Duration::from_secs(10)).unwrap();
+    table.busy_timeout(Duration::from_secs(60)).unwrap();
     table.execute_batch("PRAGMA synchronous = EXTRA").unwrap();
     table
 }
@@ -121,7 +121,7 @@ fn some(random: &mut Rng) -> Vec<u32> {
 fn wait(table: &Connection, process: &Process) {
     let mut rows = table.prepare("SELECT value FROM t ORDER BY id").unwrap();
     let expected: Vec<String> = rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let deadline = Instant::now() + Duration::from_secs(15);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let found = process.sql(&format!("SELECT dictGet('watched', 'value', number) FROM numbers({ROWS})"));
         let differs = found.lines().zip(&expected).find(|(found, expected)| found != expected);

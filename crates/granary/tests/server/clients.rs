@@ -1,6 +1,7 @@
 //! The clients that people use: clickhouse-connect (Python), the `clickhouse` crate, and a browser.
 
 use crate::dictionary::users;
+use crate::program::granary;
 use crate::served::Served;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -99,7 +100,7 @@ fn a_browser_shows_the_dashboard() {
     users(folder.path());
     let create =
         ["volume", "create", "scratch", "--size", "16MiB", "--path", folder.path().to_str().unwrap()];
-    assert!(Command::new(env!("CARGO_BIN_EXE_granary")).args(create).status().unwrap().success());
+    assert!(granary().args(create).status().unwrap().success());
     let flags = [
         "--memcached",
         "127.0.0.1:0",

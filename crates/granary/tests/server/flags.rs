@@ -1,6 +1,7 @@
 //! Flags of memcached and of volumes, each tested by its effect on a client.
 
 use crate::access::certificate;
+use crate::program::granary;
 use crate::served::Served;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,7 +24,7 @@ fn with_memcached(flags: &[&str]) -> (tempfile::TempDir, Served, PathBuf) {
 /// A connection with a timeout for reads.
 fn connect(socket: &Path) -> UnixStream {
     let stream = UnixStream::connect(socket).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream
 }
 
@@ -48,6 +49,24 @@ fn memcached_socket_mode() {
     let (_folder, _served, socket) = with_memcached(&["--memcached-socket-mode", "660"]);
     assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o660);
     assert!(say(&socket, "version\r\n").starts_with("VERSION "));
+}
+
+#[test]
+fn memcached_in_a_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, users] = ["granary.toml", "users"].map(|name| folder.path().join(name));
+    std::fs::write(&users, "ann:secret\n").unwrap();
+    std::fs::write(&file, format!("[memcached]\nauth-file = '{}'\nno-flush = true", users.display()))
+        .unwrap();
+    let (_folder, _served, socket) = with_memcached(&["--config", file.to_str().unwrap()]);
+    assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let mut stranger = connect(&socket);
+    stranger.write_all(b"get a\r\n").unwrap();
+    let mut heard = [0; 30];
+    stranger.read_exact(&mut heard).unwrap();
+    assert_eq!(&heard, b"CLIENT_ERROR unauthenticated\r\n");
+    let heard = say(&socket, "set user 0 0 10\r\nann secret\r\nflush_all\r\n");
+    assert_eq!(heard, "STORED\r\nCLIENT_ERROR flush_all not allowed\r\n");
 }
 
 #[test]
@@ -105,7 +124,7 @@ fn memcached_tls() {
     let output = Command::new("sh").args(["-c", ask, &certificate, &address]).output().unwrap();
     assert!(output.stdout.starts_with(b"VERSION "), "{output:?}");
     let mut plain = TcpStream::connect(&address).unwrap();
-    plain.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    plain.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     plain.write_all(b"version\r\n").unwrap();
     let heard = rest(&mut plain);
     assert!(!heard.contains("VERSION"), "{heard}");
@@ -115,7 +134,7 @@ fn memcached_tls() {
 fn with_volume(flags: &[&str], configuration: &str) -> (tempfile::TempDir, Served) {
     let folder = tempfile::tempdir().unwrap();
     let create = ["volume", "create", "scratch", "--size", "16MiB", "--path"];
-    let created = Command::new(env!("CARGO_BIN_EXE_granary")).args(create).arg(folder.path()).output();
+    let created = granary().args(create).arg(folder.path()).output();
     assert!(created.as_ref().is_ok_and(|output| output.status.success()), "{created:?}");
     let file = folder.path().join("granary.toml");
     let socket = folder.path().join("nbd.sock");
@@ -147,6 +166,7 @@ fn listed(stream: &mut UnixStream) -> u32 {
 fn nbd_connections_and_socket_of_a_configuration() {
     let (folder, _served) = with_volume(&[], "[nbd]\nsocket = 'SOCKET'\nconnections = 1");
     let socket = folder.path().join("nbd.sock");
+    assert_eq!(socket.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     let mut first = greeted(&socket);
     assert_eq!(listed(&mut first), 2, "NBD_REP_SERVER");
     assert_eq!(rest(&mut connect(&socket)), "", "a second one is turned away");

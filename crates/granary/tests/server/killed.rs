@@ -6,7 +6,9 @@
 //!
 //! GRANARY_KILLS: number of kills (12). GRANARY_SEED: another sequence of events.
 
+use crate::room::has_room;
 use crate::served::Served;
+use crate::skip::skipped;
 use crate::unlocked::await_unlocked;
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -228,4 +230,36 @@ fn statements_of_the_catalogue_are_whole_or_not_at_all_after_kills() {
         check(&served, &catalogue, &tables, folder.path());
     }
     println!("{kills} kills, {statements} statements before them; of those under way {done} were done");
+}
+
+/// Rows that are in RAM and in write buffers only, none of which was full, are there after a kill, unless no folder is
+/// to hold them.
+#[test]
+fn rows_that_are_in_ram_only_are_there_after_a_kill() {
+    if !has_room(64 << 20) {
+        return skipped("no room in /dev/shm: what is in RAM alone does not outlive a kill");
+    }
+    for (arguments, missed) in [(&[][..], "0\n"), (&["--dictionary-memory-folder", "none"], "1000\n")] {
+        let folder = tempfile::tempdir().unwrap();
+        let tables = Tables::new(folder.path());
+        let mut served = Served::start(folder.path(), arguments);
+        let made = Made { table: "red", path: "p", version: tables.version };
+        served.sql(&format!("CREATE {}", made.sql(("default", "d"))));
+        let missed_by_all = |served: &Served| {
+            let named = "SELECT countIf(dictGet('d', 'name', number) != '') FROM numbers(1000)";
+            assert_eq!(served.sql(named), format!("{KEYS}\n"));
+            served.sql("SELECT keys_missed FROM system.dictionaries")
+        };
+        assert_eq!(missed_by_all(&served), "1000\n");
+        assert_eq!(
+            served.sql("SELECT flash_bytes_written FROM system.dictionaries"),
+            "0\n",
+            "no buffer was full"
+        );
+        served.signal("KILL");
+        served.wait();
+        await_unlocked(folder.path());
+        served = Served::start(folder.path(), arguments);
+        assert_eq!(missed_by_all(&served), missed, "{arguments:?}");
+    }
 }

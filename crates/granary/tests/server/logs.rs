@@ -1,5 +1,6 @@
 //! Standard error that nobody reads: a pipe whose reader has gone, or stalls.
 
+use crate::program::granary;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -15,7 +16,7 @@ struct Logging {
 impl Logging {
     /// A server, and the pipe with its log behind the lines that say where it listens.
     fn start(path: &Path) -> (Self, BufReader<ChildStderr>) {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
+        let mut child = granary()
             .args(["server", "--http", "127.0.0.1:0", "--memcached", "127.0.0.1:0"])
             .args(["--memcached-flash", "0", "--log", "debug", "--path"])
             .arg(path)
@@ -67,7 +68,7 @@ impl Logging {
     fn stop(mut self) -> Option<i32> {
         let kill = format!("kill -TERM {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
@@ -81,7 +82,7 @@ impl Logging {
 
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream
 }
 

@@ -1,5 +1,6 @@
 //! A real `granary server` on a free port, and requests to it.
 
+use crate::program::granary;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -34,7 +35,7 @@ impl Served {
 
     /// Starts a server that listens at `http`.
     pub fn start_at(http: &str, path: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Served {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_granary"))
+        let mut child = granary()
             .args(["server", "--http", http, "--log", "info", "--path"])
             .arg(path)
             .args(arguments)
@@ -202,7 +203,7 @@ impl Answer {
 }
 
 fn agent() -> ureq::Agent {
-    ureq::Agent::config_builder().http_status_as_error(false).build().into()
+    ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into()
 }
 
 fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Answer {

@@ -1,6 +1,7 @@
 //! A source that accepts requests and answers none.
 
 use crate::dictionary::with_cached_users;
+use granary_server::limits::{TURNS_MAX, TURNS_MIN, TURNS_PER_CORE};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -75,16 +76,15 @@ fn who_waits_for_a_source_keeps_nobody_else_from_being_answered() {
     assert_eq!(refused, REQUESTS - MAY_WAIT);
 }
 
-/// More queries than run at once.
-const ABANDONED: usize = 40;
-
 #[test]
 fn queries_whose_clients_have_gone_away_end() {
     let (_folder, served) = with_cached_users(&[]);
     let query = "SELECT count() FROM numbers(1000000000000)";
     let request =
         format!("POST / HTTP/1.1\r\nHost: granary\r\nContent-Length: {}\r\n\r\n{query}", query.len());
-    let asked: Vec<TcpStream> = (0..ABANDONED)
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = (cores * TURNS_PER_CORE).clamp(TURNS_MIN, TURNS_MAX);
+    let asked: Vec<TcpStream> = (0..at_once + 8)
         .map(|_| {
             let mut client = TcpStream::connect(served.host()).unwrap();
             client.write_all(request.as_bytes()).unwrap();

@@ -3,6 +3,7 @@
 use super::wire::{Wire, cut_off, write_value};
 use super::{End, KeyCells, Order, Rows};
 use crate::error::DictError;
+use crate::limits::LONG_ROW_BYTES;
 use crate::row::{Raw, put_varint};
 use crate::source::rows::bytes_for_one;
 
@@ -38,6 +39,8 @@ struct Values<'a> {
     column: Option<usize>,
     nullable: bool,
     wire: Wire<'a>,
+    /// See [`bytes_for_one`].
+    bytes_for_one: Option<usize>,
 }
 
 /// Reads whole rows of columns in this order, and returns where they end. A cut-off row is left for the next call, or
@@ -47,12 +50,12 @@ pub(super) fn read(bytes: &[u8], order: &Order, end: End, rows: &mut Rows) -> Re
         column,
         nullable: data_type.is_nullable(),
         wire: Wire::of(data_type),
+        bytes_for_one: bytes_for_one(data_type),
     });
     let columns: Vec<Values<'_>> = columns.collect();
-    let bytes_for_one = order.types.iter().filter_map(bytes_for_one).max();
     let mut at = 0;
     // Rows of one column whose values all have one width are one piece.
-    if let [Values { column: Some(column), nullable: false, wire }] = columns.as_slice()
+    if let [Values { column: Some(column), nullable: false, wire, .. }] = columns.as_slice()
         && let Some(width) = wire.width()
     {
         let count = bytes.len() / width;
@@ -64,10 +67,13 @@ pub(super) fn read(bytes: &[u8], order: &Order, end: End, rows: &mut Rows) -> Re
         if next == at {
             break;
         }
-        if let Some(bytes_for_one) = bytes_for_one {
-            rows.check_long(next - at, bytes_for_one)?;
-        }
         for values in &columns {
+            if let Some(bytes_for_one) = values.bytes_for_one
+                && next - at >= LONG_ROW_BYTES
+            {
+                let end = values.end(bytes, at).ok_or_else(cut_off)?;
+                rows.check_long(end - at, bytes_for_one)?;
+            }
             at = values.read(bytes, at, rows)?;
         }
         order.end_row(rows)?;
