@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result, at};
 use crate::progress;
 use crate::volume::{create_command, open_with_progress, volumes};
 use granary_volume::map::MapKind;
-use granary_volume::{Config, Files, Io, Volume};
+use granary_volume::{Config, Files, Io};
 use indicatif::HumanBytes;
 use std::io::Write;
 use std::ops::Range;
