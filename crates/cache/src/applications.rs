@@ -26,7 +26,7 @@ impl Applications {
 
     /// The index of a key's application, below [`count`](Self::count).
     #[inline]
-    pub fn of(&self, key: &[u8]) -> usize {
+    pub fn index_of(&self, key: &[u8]) -> usize {
         self.prefixes.iter().position(|(prefix, _)| key.starts_with(prefix)).unwrap_or(self.prefixes.len())
     }
 
@@ -46,9 +46,9 @@ mod tests {
         let applications = Applications::new([b"user:".to_vec(), b"us".to_vec()]);
         assert_eq!(applications.count(), 3);
         for (key, place) in [("user:1", 0), ("usher", 1), ("u", 2), ("", 2), ("1user:", 2)] {
-            assert_eq!(applications.of(key.as_bytes()), place, "{key}");
+            assert_eq!(applications.index_of(key.as_bytes()), place, "{key}");
         }
-        assert_eq!(Applications::default().of(b"user:1"), 0);
+        assert_eq!(Applications::default().index_of(b"user:1"), 0);
         let others = Applications::new([b"us".to_vec()]);
         assert_eq!(others.number(0), applications.number(1), "its place among others does not matter");
         assert_ne!(applications.number(0), applications.number(1));

@@ -54,11 +54,11 @@ impl ByShard {
 
     /// The shards that have keys, with their keys.
     pub fn shards(&self) -> impl Iterator<Item = (usize, &[KeyInBatch])> {
-        (0..SHARDS).map(|shard| (shard, self.of(shard))).filter(|(_, asked)| !asked.is_empty())
+        (0..SHARDS).map(|shard| (shard, self.keys_of(shard))).filter(|(_, asked)| !asked.is_empty())
     }
 
     /// The keys of a shard.
-    pub fn of(&self, shard: usize) -> &[KeyInBatch] {
+    pub fn keys_of(&self, shard: usize) -> &[KeyInBatch] {
         let start = if shard == 0 { 0 } else { self.ends[shard - 1] };
         &self.keys[start..self.ends[shard]]
     }
@@ -78,7 +78,7 @@ mod tests {
             dealt.deal(hashes.iter().copied(), 7);
             let mut all = 0;
             for shard in 0..SHARDS {
-                let part = dealt.of(shard);
+                let part = dealt.keys_of(shard);
                 assert!(part.is_sorted_by_key(|asked| asked.key));
                 assert!(part.iter().all(|a| a.hash.shard() == shard && a.hash == hashes[a.key as usize - 7]));
                 all += part.len();

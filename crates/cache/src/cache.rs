@@ -9,14 +9,14 @@ use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
 use crate::framing::{Log, Records, block};
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::{PATIENCE_MAX, PUT_CHUNK};
+use crate::limits::{PUT_CHUNK, TIMEOUT_MAX};
 use crate::lookup::Outcome;
-use crate::making::MakingFlights;
 use crate::opening::Opening;
 use crate::options::{Builder, Options};
 use crate::partition::Partition;
 use crate::record::HEADER_SIZE_MAX;
 use crate::scan::Scan;
+use crate::single_flight::SingleFlight;
 use crate::stats::Stats;
 use granary_log::device::Device;
 use granary_log::sync::Arc;
@@ -34,9 +34,9 @@ pub struct Cache {
     codecs: OwnCodecs,
     /// Their number is a power of two.
     pub(crate) partitions: Vec<Partition>,
-    pub(crate) flights: MakingFlights,
+    pub(crate) single_flight: SingleFlight,
     /// Entries refused by the device that a failed flush has reported.
-    refused_told: AtomicU64,
+    reported_refused: AtomicU64,
     /// The path of the cache, for errors; empty: it is in RAM only.
     path: PathBuf,
 }
@@ -93,8 +93,8 @@ impl Cache {
     }
 
     fn of(partitions: Vec<Partition>, codecs: OwnCodecs, path: PathBuf) -> Self {
-        let flights = MakingFlights::default();
-        Self { partitions, codecs, flights, refused_told: AtomicU64::new(0), path }
+        let single_flight = SingleFlight::default();
+        Self { partitions, codecs, single_flight, reported_refused: AtomicU64::new(0), path }
     }
 
     /// Hashes keys for this cache.
@@ -124,8 +124,10 @@ impl Cache {
         now: u32,
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
-            drive::get_many(&partition.shared, io, keys, now, |i, outcome| sink(rows.of(i), outcome));
+        self.for_each_partition(keys, Key::hash, |partition, keys, positions| {
+            drive::get_many(&partition.shared, io, keys, now, |i, outcome| {
+                sink(positions.position(i), outcome)
+            });
         });
     }
 
@@ -138,8 +140,8 @@ impl Cache {
         now: u32,
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
-            let sink = |i, outcome: Outcome<'_>| sink(rows.of(i), outcome);
+        self.for_each_partition(keys, Key::hash, |partition, keys, positions| {
+            let sink = |i, outcome: Outcome<'_>| sink(positions.position(i), outcome);
             drive::get_many_in_memory(&partition.shared, io, keys, now, sink);
         });
     }
@@ -160,14 +162,15 @@ impl Cache {
         now: u32,
         mut sinks: [S; 2],
     ) {
-        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
-            let sinks = sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
+        self.for_each_partition(keys, Key::hash, |partition, keys, positions| {
+            let sinks =
+                sinks.each_mut().map(|sink| |i, outcome: Outcome<'_>| sink(positions.position(i), outcome));
             drive::get_many_parallel(&partition.shared, io, keys, now, sinks);
         });
     }
 
     /// Looks up a batch as [`get_many`](Self::get_many) does, but never waits: keys that need no read go to
-    /// `sink(i, outcome)` at once; for the others `ticket(i)` is called, and [`go_on`](Self::go_on) delivers their
+    /// `sink(i, outcome)` at once; for the others `ticket(i)` is called, and [`poll`](Self::poll) delivers their
     /// outcomes with the tickets. Each outcome was true at some moment since the call.
     pub fn begin_many(
         &self,
@@ -177,9 +180,11 @@ impl Cache {
         mut ticket: impl FnMut(usize) -> u64,
         mut sink: impl FnMut(usize, Outcome<'_>),
     ) {
-        self.for_each_partition(keys, Key::hash, |partition, keys, rows| {
-            let (ticket, sink) =
-                (|i| ticket(rows.of(i)), |i, outcome: Outcome<'_>| sink(rows.of(i), outcome));
+        self.for_each_partition(keys, Key::hash, |partition, keys, positions| {
+            let (ticket, sink) = (
+                |i| ticket(positions.position(i)),
+                |i, outcome: Outcome<'_>| sink(positions.position(i), outcome),
+            );
             drive::begin_many(&partition.shared, pending, keys, now, ticket, sink);
         });
     }
@@ -187,8 +192,8 @@ impl Cache {
     /// Submits reads and delivers completed lookups: `sink(ticket, outcome)`. Call it after
     /// [`begin_many`](Self::begin_many), and whenever [`Pending::event`] is readable. It waits for the device in two
     /// cases: for values longer than 128 KiB, and, for up to 100 ms, after a read that failed.
-    pub fn go_on(&self, pending: &mut Pending, now: u32, sink: impl FnMut(u64, Outcome<'_>)) {
-        drive::go_on(|partition| &*self.partitions[partition].shared, pending, now, sink);
+    pub fn poll(&self, pending: &mut Pending, now: u32, sink: impl FnMut(u64, Outcome<'_>)) {
+        drive::poll(|partition| &*self.partitions[partition].shared, pending, now, sink);
     }
 
     /// Sets the current time, in seconds of Unix time, as each lookup does: expired entries leave before others of
@@ -202,24 +207,24 @@ impl Cache {
     /// the entries that were not stored, by their places in the batch, in any order; the result may be ignored.
     pub fn put_many(&self, entries: &[Entry<'_>]) -> Vec<(usize, Refusal)> {
         let mut refused = Vec::new();
-        self.try_put_many(entries, |i, why| refused.push((i, why)));
+        self.put_many_with(entries, |i, why| refused.push((i, why)));
         refused
     }
 
     /// Like [`put_many`](Self::put_many); `refused(i, why)` is called for each entry that was not stored.
-    pub fn try_put_many(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
+    pub fn put_many_with(&self, entries: &[Entry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         self.encode(entries, |stored| {
             for (chunk, stored) in stored.chunks(PUT_CHUNK).enumerate() {
                 let first = chunk * PUT_CHUNK;
                 let mut refusals = Vec::new();
-                let mut deleted = self.flights.change(
+                let mut deleted = self.single_flight.change(
                     stored,
                     |entry| entry.key,
                     |stored| self.put_stored(stored, &mut |i, why| refusals.push((i, why))),
                     |keys| self.delete_stored(keys),
                 );
                 deleted.retain(|i| refusals.iter().all(|(refused, _)| refused != i));
-                refusals.extend(deleted.into_iter().map(|i| (i, Refusal::Overtaken)));
+                refusals.extend(deleted.into_iter().map(|i| (i, Refusal::Superseded)));
                 refusals.into_iter().for_each(|(i, why)| refused(first + i, why));
             }
         });
@@ -228,9 +233,9 @@ impl Cache {
     /// Stores a value that was made for its key. Unlike other puts it does not cancel the making of that key's value,
     /// for the caller is the one that makes it.
     pub(crate) fn put_made(&self, entry: Entry<'_>) {
-        self.flights.note_stored(entry.key.hash());
+        self.single_flight.begin_store(entry.key.hash());
         self.encode(&[entry], |stored| self.put_stored(stored, &mut |_, _| ()));
-        self.flights.note_end_of_store();
+        self.single_flight.end_store();
     }
 
     /// Calls `put` with the entries in their stored form, compressed or not.
@@ -267,33 +272,35 @@ impl Cache {
         self.for_each_partition(
             entries,
             |entry| entry.key.hash(),
-            |partition, entries, rows| partition.shared.put_many(entries, |i, why| refused(rows.of(i), why)),
+            |partition, entries, positions| {
+                partition.shared.put_many(entries, |i, why| refused(positions.position(i), why))
+            },
         );
     }
 
-    /// Like [`try_put_many`](Self::try_put_many), but waits for a device that is behind, for `patience` in all, so that
+    /// Like [`put_many_with`](Self::put_many_with), but waits for a device that is behind, for `timeout` in all, so that
     /// a burst longer than the write buffers is stored completely.
     pub fn put_many_waiting(
         &self,
         entries: &[Entry<'_>],
-        patience: Duration,
+        timeout: Duration,
         mut refused: impl FnMut(usize, Refusal),
     ) {
-        for batch in self.batches_with_room(entries, patience) {
+        for batch in self.batches_with_room(entries, timeout) {
             let first = batch.start;
-            self.try_put_many(&entries[batch], |i, why| refused(first + i, why));
+            self.put_many_with(&entries[batch], |i, why| refused(first + i, why));
         }
     }
 
     /// Divides entries into batches that each find room if no other thread puts: the iterator yields a batch as soon as
-    /// the cache is no longer [behind](Self::is_behind), or once `patience`, which is for all batches, has run out.
+    /// the cache is no longer [behind](Self::is_behind), or once `timeout`, which is for all batches, has run out.
     pub fn batches_with_room(
         &self,
         entries: &[Entry<'_>],
-        patience: Duration,
+        timeout: Duration,
     ) -> impl Iterator<Item = Range<usize>> {
         let now = Instant::now();
-        let deadline = now.checked_add(patience).unwrap_or(now + PATIENCE_MAX);
+        let deadline = now.checked_add(timeout).unwrap_or(now + TIMEOUT_MAX);
         let mut first = 0;
         std::iter::from_fn(move || {
             let rest = &entries[first..];
@@ -333,7 +340,7 @@ impl Cache {
     /// [`sync_changes`](Self::sync_changes). A removal is never refused: if the log has no room, it waits in the
     /// journal; if that cannot be written, a kill leaves the cache empty.
     pub fn delete_many(&self, keys: &[Key<'_>]) {
-        self.flights.change(
+        self.single_flight.change(
             keys,
             |key| *key,
             |keys| self.delete_stored(keys),
@@ -390,7 +397,7 @@ impl Cache {
     pub fn flush(&self) -> Result<(), Error> {
         self.in_all(Partition::flush).map_err(|source| {
             let refused: u64 = self.partitions.iter().map(Partition::refused_entries).sum();
-            let told = self.refused_told.fetch_max(refused, Ordering::Relaxed);
+            let told = self.reported_refused.fetch_max(refused, Ordering::Relaxed);
             Error::Flush { path: self.path.clone(), lost: refused.saturating_sub(told), source }
         })
     }
@@ -400,7 +407,7 @@ impl Cache {
     /// # Errors
     /// The operating system refuses: readers find nothing, but after a crash some of it may be there again.
     pub fn clear(&self) -> Result<(), Error> {
-        let cleared = self.flights.change_all(|| self.in_all(Partition::clear));
+        let cleared = self.single_flight.change_all(|| self.in_all(Partition::clear));
         cleared.map_err(|source| Error::Clear { path: self.path.clone(), source })
     }
 
@@ -451,22 +458,22 @@ impl Cache {
         &self,
         batch: &[T],
         hash: impl Fn(&T) -> KeyHash,
-        mut each: impl FnMut(&Partition, &[T], Rows<'_>),
+        mut each: impl FnMut(&Partition, &[T], BatchPositions<'_>),
     ) {
         if let [only] = &self.partitions[..] {
-            return each(only, batch, Rows::All);
+            return each(only, batch, BatchPositions::All);
         }
         let of = |item: &T| hash(item).partition(self.partitions.len());
         if let [one] = batch {
-            return each(&self.partitions[of(one)], batch, Rows::All);
+            return each(&self.partitions[of(one)], batch, BatchPositions::All);
         }
-        let mut rows: Vec<u32> = (0..batch.len() as u32).collect();
-        rows.sort_by_key(|row| of(&batch[*row as usize]));
+        let mut positions: Vec<u32> = (0..batch.len() as u32).collect();
+        positions.sort_by_key(|row| of(&batch[*row as usize]));
         let mut items = Vec::new();
-        for rows in rows.chunk_by(|a, b| of(&batch[*a as usize]) == of(&batch[*b as usize])) {
+        for positions in positions.chunk_by(|a, b| of(&batch[*a as usize]) == of(&batch[*b as usize])) {
             items.clear();
-            items.extend(rows.iter().map(|row| batch[*row as usize]));
-            each(&self.partitions[of(&items[0])], &items, Rows::Some(rows));
+            items.extend(positions.iter().map(|row| batch[*row as usize]));
+            each(&self.partitions[of(&items[0])], &items, BatchPositions::Some(positions));
         }
     }
 }
@@ -516,18 +523,18 @@ fn stored_as<'a>(
 
 /// The places in the batch of a partition's items.
 #[derive(Clone, Copy)]
-enum Rows<'a> {
+enum BatchPositions<'a> {
     All,
     Some(&'a [u32]),
 }
 
-impl Rows<'_> {
+impl BatchPositions<'_> {
     /// The place in the batch of the partition's `i`-th item.
     #[inline]
-    fn of(self, i: usize) -> usize {
+    fn position(self, i: usize) -> usize {
         match self {
             Self::All => i,
-            Self::Some(rows) => rows[i] as usize,
+            Self::Some(positions) => positions[i] as usize,
         }
     }
 }

@@ -43,7 +43,7 @@ pub enum Refusal {
     TooLong,
     /// A value that was made for the key at the same time may have been stored after the entry: the key was deleted.
     #[error("a value made for the key at the same time may have replaced the entry: the key is deleted")]
-    Overtaken,
+    Superseded,
 }
 
 /// Called for each entry that is not kept, with its place in the batch.

@@ -1,6 +1,6 @@
 //! The part of a cache on flash.
 
-use crate::codec::{Codec, StoredValue, VersionUses};
+use crate::codec::{Codec, DictionaryUses, StoredValue};
 use crate::dram_first::DramFirst;
 use crate::framing::block::payload_size;
 use crate::framing::{Log, Placed, Records, append, record_bytes_max};
@@ -32,7 +32,7 @@ pub(crate) struct Flash {
     /// Entries of segments that the device refused.
     pub refused_entries: AtomicU64,
     /// The dictionaries that the segments need.
-    pub versions: VersionUses,
+    pub dictionaries: DictionaryUses,
     /// The thread that holds `tombstones` is waiting for the flusher, which therefore must not wait for `tombstones`.
     pub awaits_flusher: AtomicBool,
 }
@@ -48,7 +48,7 @@ impl Flash {
             dram_first,
             retries_writes: AtomicBool::new(false),
             refused_entries: AtomicU64::new(0),
-            versions: VersionUses::default(),
+            dictionaries: DictionaryUses::default(),
             awaits_flusher: AtomicBool::new(false),
         }
     }
@@ -71,7 +71,7 @@ impl Flash {
     ) -> Option<Placed> {
         let placed = append(writer, hash.summary_entry(RecordKind::Entry), parts)?;
         if let Some(value) = value.filter(|value| value.codec != Codec::None) {
-            self.versions.note(value.version(), placed.sequence);
+            self.dictionaries.note(value.dictionary(), placed.sequence);
         }
         Some(placed)
     }

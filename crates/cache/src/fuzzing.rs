@@ -4,7 +4,7 @@
 use crate::codec::{Codec, StoredValue};
 use crate::key::{KeyHasher, RecordKind, parse_summary_entry};
 use crate::lookup::{KeyDigest, Search};
-use crate::record::{HeaderBytes, Record, Records, find_last, parse, summary_entries_of};
+use crate::record::{HeaderBytes, Record, RecordIter, find_last, parse, summary_entries_of};
 
 /// A stored value: the first byte is the flags of its record.
 pub use crate::codec::fuzzing::stored as compressed;
@@ -17,7 +17,7 @@ pub fn records(data: &[u8]) {
     let seed = payload.len() as u64;
     let hasher = KeyHasher::with_seed(seed);
     summary_entries_of(seed, payload, count, &mut summary_entries);
-    let records: Vec<Record<'_>> = Records::new(payload, count).collect();
+    let records: Vec<Record<'_>> = RecordIter::new(payload, count).collect();
     assert!(records.len() <= usize::from(count) && summary_entries.len() == records.len());
     let mut search = Search::default();
     for (record, summary_entry) in records.iter().zip(summary_entries) {

@@ -1,14 +1,14 @@
 //! The free RAM of a DRAM-first cache.
 
 use crate::flash::Flash;
-use crate::limits::SPARE_MEMORY_PARTS;
+use crate::limits::SPARE_MEMORY_DIVISOR;
 use crate::memory::Pool;
 
 /// RAM that the evictor keeps free: room for a segment, or a quarter of a small tier, but at least
-/// 1/[`SPARE_MEMORY_PARTS`].
+/// 1/[`SPARE_MEMORY_DIVISOR`].
 pub(crate) fn spare_bytes(flash: &Flash, budget: u64) -> u64 {
     let segment = flash.log.geometry().segment_bytes();
-    (budget / SPARE_MEMORY_PARTS).max(segment.min(budget / 4))
+    (budget / SPARE_MEMORY_DIVISOR).max(segment.min(budget / 4))
 }
 
 /// How much RAM is free.
@@ -26,11 +26,11 @@ pub(crate) enum Headroom {
 impl Headroom {
     /// How much RAM is free.
     pub fn of(flash: &Flash, pool: &Pool) -> Self {
-        Self::beside(flash, pool, 0)
+        Self::with_entry(flash, pool, 0)
     }
 
     /// How much RAM would be free with another entry of `bytes` bytes.
-    pub fn beside(flash: &Flash, pool: &Pool, bytes: u64) -> Self {
+    pub fn with_entry(flash: &Flash, pool: &Pool, bytes: u64) -> Self {
         let wanted = spare_bytes(flash, pool.bytes());
         match pool.bytes().checked_sub(pool.used() + bytes) {
             None => Self::Exceeded,

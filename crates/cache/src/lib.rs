@@ -55,7 +55,6 @@ mod index;
 mod key;
 pub mod limits;
 mod lookup;
-mod making;
 mod memory;
 mod opening;
 mod options;
@@ -70,6 +69,7 @@ mod scan;
 mod shard;
 mod shard_index;
 mod single;
+mod single_flight;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 #[path = "../../log/tests/common/skip.rs"]
 mod skip;
@@ -89,7 +89,7 @@ pub use drive::{Helpers, Io, Pending, Team};
 pub use entry::{Entry, Refusal};
 pub use error::{CodecError, Error};
 pub use granary_log::device::{Device, MemoryDevice, OpenDeviceError};
-pub use granary_log::{Engine, Found, GeometryError, OpenError};
+pub use granary_log::{Engine, GeometryError, Occupant, OpenError};
 #[doc(hidden)]
 pub use granary_log::{UnpublishedFile, sync_folder};
 pub use key::{Key, KeyHash, KeyHasher};

@@ -147,26 +147,26 @@ pub const SHARED_MEMORY_RESERVE_BYTES: u64 = 1 << 20;
 /// is to be used again.
 pub const WRITE_BUFFERS_USUAL: u64 = 3;
 
-/// An entry that is only in RAM takes at most 1/`SHARED_MEMORY_ENTRY_PARTS` of the RAM tier.
-pub const SHARED_MEMORY_ENTRY_PARTS: u64 = 2;
+/// An entry that is only in RAM takes at most 1/`SHARED_MEMORY_ENTRY_DIVISOR` of the RAM tier.
+pub const SHARED_MEMORY_ENTRY_DIVISOR: u64 = 2;
 
-/// The RAM tier's turnover is counted in parts of 1/`FRESH_PARTS` of its size. An entry is fresh in the part in which
+/// The RAM tier's turnover is counted in parts of 1/`FRESH_DIVISOR` of its size. An entry is fresh in the part in which
 /// it was put and in the next one: it does not leave before older entries, even if all of these were read.
-pub const FRESH_PARTS: u64 = 8;
+pub const FRESH_DIVISOR: u64 = 8;
 
 /// Longest value, in bytes; a segment may bound it further.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// DRAM first: an entry larger than 1/`DRAM_FIRST_MEMORY_PARTS` of all RAM goes to flash at once. In a small RAM a
+/// DRAM first: an entry larger than 1/`DRAM_FIRST_MEMORY_DIVISOR` of all RAM goes to flash at once. In a small RAM a
 /// large entry drives out others, which costs hits; bypassing the policy costs even more in writes: with a 512th
 /// (docs/studies/replay.md has the workloads) a cache of web objects wrote twice as much and found less.
-pub const DRAM_FIRST_MEMORY_PARTS: u64 = 128;
+pub const DRAM_FIRST_MEMORY_DIVISOR: u64 = 128;
 
 /// DRAM first: the same for the RAM of a partition, if there are many.
-pub const DRAM_FIRST_PARTITION_PARTS: u64 = 8;
+pub const DRAM_FIRST_PARTITION_DIVISOR: u64 = 8;
 
-/// DRAM first: the evictor keeps 1/`SPARE_MEMORY_PARTS` of the RAM tier free.
-pub const SPARE_MEMORY_PARTS: u64 = 16;
+/// DRAM first: the evictor keeps 1/`SPARE_MEMORY_DIVISOR` of the RAM tier free.
+pub const SPARE_MEMORY_DIVISOR: u64 = 16;
 
 /// DRAM first: at most this share of the entries on flash counts as hot (Flashield's HDT).
 pub const HOT_PERCENT_MAX: usize = 70;
@@ -179,7 +179,7 @@ pub const TAKE_BACK_READ_BYTES_MAX: usize = 1 << 20;
 
 /// How long a cache that is closed waits for room to save what is in RAM only, before it says so and waits for the
 /// device to take all that it was given.
-pub const SAVE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+pub const SAVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Most passes in which a cache that is closed saves all shards' RAM: each may bring back at most [`HOT_PERCENT_MAX`]
 /// of what the one before wrote.
@@ -194,8 +194,8 @@ pub const RETURNING_FLASH_BYTES_PER_BIT: u64 = 128;
 /// Bits of that filter, at least.
 pub const RETURNING_BITS_MIN: u64 = 1 << 12;
 
-/// That filter remembers 1 to 2 times 1/`RETURNING_FLASH_PARTS` of an object's lifetime on flash.
-pub const RETURNING_FLASH_PARTS: u64 = 3;
+/// That filter remembers 1 to 2 times 1/`RETURNING_FLASH_DIVISOR` of an object's lifetime on flash.
+pub const RETURNING_FLASH_DIVISOR: u64 = 3;
 
 /// The share of objects without evidence for flash that are written nevertheless.
 pub const UNPROVEN_ADMITTED: f64 = 0.05;
@@ -257,8 +257,8 @@ const _: () = assert!(SUMMARY_ENTRY_MAX >> (8 * SUMMARY_ENTRY_BYTES) == 0);
 /// How long a failed read is repeated block by block.
 pub const READ_BY_BLOCK_MAX: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// The longest wait for room, whatever `patience` says.
-pub const PATIENCE_MAX: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
+/// The longest wait for room, whatever `timeout` says.
+pub const TIMEOUT_MAX: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Default bytes of RAM that opening a cache takes beside the index.
 pub const OPENING_BYTES_DEFAULT: u64 = 128 << 20;
@@ -287,8 +287,8 @@ pub const ZSTD_LEVEL: i32 = 3;
 /// Longest dictionary for compression, in bytes.
 pub const DICTIONARY_BYTES_MAX: usize = 112 << 10;
 
-/// A dictionary has 1/`DICTIONARY_PARTS` of the bytes that it is trained on.
-pub const DICTIONARY_PARTS: usize = 16;
+/// A dictionary has 1/`DICTIONARY_DIVISOR` of the bytes that it is trained on.
+pub const DICTIONARY_DIVISOR: usize = 16;
 
 /// Longest dictionary of LZ4, in bytes: LZ4 reads all of it for each value. It is part of the format: decompression
 /// needs the same length.
@@ -316,7 +316,7 @@ pub const RATIO_WINDOW_BYTES: u64 = 16 << 20;
 pub const TRAINING_WAIT_BITS_MAX: u32 = 6;
 
 /// Dictionaries of one application that are in use, at most.
-pub const CODEC_VERSIONS_MAX: usize = 16;
+pub const CODEC_DICTIONARIES_MAX: usize = 16;
 
 /// Idle compression contexts that are kept.
 pub const SPARE_ENCODERS_MAX: usize = 4;
@@ -333,20 +333,20 @@ pub const DECODED_BYTES_KEPT: usize = 256 << 10;
 /// Bytes of RAM of a ghost: an object that left RAM and is remembered, to learn what more RAM would save.
 pub const GHOST_BYTES: u64 = 2;
 
-/// A ghost is remembered while 1/`GHOST_WINDOW_PARTS` of the RAM tier's bytes leave.
-pub const GHOST_WINDOW_PARTS: u64 = 2;
+/// A ghost is remembered while 1/`GHOST_WINDOW_DIVISOR` of the RAM tier's bytes leave.
+pub const GHOST_WINDOW_DIVISOR: u64 = 2;
 
 /// Expected bytes of an entry of the RAM tier, to size the ghosts.
 pub const GHOST_ENTRY_BYTES: u64 = 64;
 
-/// Blocks have at least 1/`LEAST_BLOCKS_PARTS` of the RAM tier: lookups that go block by block need no more.
-pub const LEAST_BLOCKS_PARTS: u64 = 64;
+/// Blocks have at least 1/`LEAST_BLOCKS_DIVISOR` of the RAM tier: lookups that go block by block need no more.
+pub const LEAST_BLOCKS_DIVISOR: u64 = 64;
 
 /// Fewest blocks in this part.
 pub const LEAST_BLOCKS: u64 = 8;
 
-/// No blocks are kept if these would be more than 1/`MOST_OF_LEAST_BLOCKS_PARTS` of the RAM tier.
-pub const MOST_OF_LEAST_BLOCKS_PARTS: u64 = 8;
+/// No blocks are kept if these would be more than 1/`MOST_OF_LEAST_BLOCKS_DIVISOR` of the RAM tier.
+pub const MOST_OF_LEAST_BLOCKS_DIVISOR: u64 = 8;
 
 /// Fewest chunks of entries that each shard has room for beside blocks.
 pub const LEAST_ENTRY_CHUNKS: u64 = 4;
@@ -357,12 +357,12 @@ pub const SHARDS_ASKED_FOR_ROOM: usize = 8;
 /// Most parts, each with a lock of its own, that the blocks in RAM are cut into.
 pub const BLOCK_SHARDS_MAX: u64 = 16;
 
-/// The RAM tier is divided anew after 1/`DIVISION_WINDOW_PARTS` of its bytes were read from flash.
-pub const DIVISION_WINDOW_PARTS: u64 = 32;
+/// The RAM tier is divided anew after 1/`DIVISION_WINDOW_DIVISOR` of its bytes were read from flash.
+pub const DIVISION_WINDOW_DIVISOR: u64 = 32;
 
-/// Lookups in a block count as one visit, of a run of keys, until 1/`BLOCK_VISIT_PARTS` of the blocks of its shard have been
+/// Lookups in a block count as one visit, of a run of keys, until 1/`BLOCK_VISIT_DIVISOR` of the blocks of its shard have been
 /// replaced.
-pub const BLOCK_VISIT_PARTS: u64 = 16;
+pub const BLOCK_VISIT_DIVISOR: u64 = 16;
 
 /// The least number of blocks that have to be replaced before a lookup counts as another visit: other threads may read while
 /// a run goes on.

@@ -1,16 +1,16 @@
 //! The RAM tier: entries in chunks, used as a ring; an entry that was read since it came in goes round once more (CLOCK
 //! over a FIFO). It knows no lock.
 
+mod adopt;
 mod chunk;
 mod clock;
 pub(crate) mod entry;
 mod pool;
-mod recover;
 pub(crate) mod shared;
 
-pub(crate) use clock::{Eviction, EvictionCounts, ShrinkTarget, Spare, Victim};
+pub(crate) use adopt::{Adopted, FlashCopy};
+pub(crate) use clock::{Eviction, EvictionCounts, Protected, ShrinkTarget, Victim};
 pub(crate) use pool::Pool;
-pub(crate) use recover::{Elsewhere, TakenOver};
 
 use crate::admission::COUNT_MAX;
 use crate::codec::StoredValue;
@@ -26,7 +26,7 @@ use entry::{
 };
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
-use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, Untold};
+use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, UnreportedPuts};
 use shared::Arena;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -77,16 +77,16 @@ pub(crate) enum EntryState {
     /// It is in RAM only.
     Dirty,
     /// It is in RAM only, having been readmitted from a reused segment rather than put.
-    Returned,
+    Readmitted,
 }
 
 /// The tier's role in its cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The whole cache.
-    Whole,
+    Alone,
     /// The part in front of flash.
-    Tier,
+    InFrontOfFlash,
 }
 
 /// A selection of entries.
@@ -126,7 +126,7 @@ pub(crate) struct Memory {
     dirty: usize,
     spare: Option<Chunk>,
     counted_bytes: usize,
-    untold: Untold,
+    unreported: UnreportedPuts,
     /// The part of the turnover in which a walk found all entries fresh; none that is not fresh was added since.
     all_fresh_in: Option<u64>,
     evictions: EvictionCounts,
@@ -166,7 +166,7 @@ impl Memory {
             dirty: 0,
             spare: None,
             counted_bytes: 0,
-            untold: Untold::default(),
+            unreported: UnreportedPuts::default(),
             all_fresh_in: None,
             evictions: EvictionCounts::default(),
         }
@@ -357,24 +357,24 @@ impl Memory {
         key: Key<'_>,
         value: Option<StoredValue<'_>>,
         expires_at: u32,
-        kept: EntryState,
+        state: EntryState,
         now: u32,
     ) -> bool {
         let entry = StoredEntry { key, value, expires_at };
         let header = HeaderBytes::entry(key.bytes(), value, expires_at);
         let len = RECORD_AT + header.as_slice().len() + entry.bytes();
-        if len as u64 > self.entry_bytes_max(kept) || u32::try_from(len).is_err() {
+        if len as u64 > self.entry_bytes_max(state) || u32::try_from(len).is_err() {
             self.remove(key);
             return false;
         }
-        let stamp = match (kept, self.role) {
-            (EntryState::Dirty, _) | (EntryState::Clean, Role::Whole) => self.untold.put(&self.pool, len),
-            (EntryState::Returned, _) | (EntryState::Clean, Role::Tier) => 0,
+        let stamp = match (state, self.role) {
+            (EntryState::Dirty, _) | (EntryState::Clean, Role::Alone) => self.unreported.put(&self.pool, len),
+            (EntryState::Readmitted, _) | (EntryState::Clean, Role::InFrontOfFlash) => 0,
         };
         if stamp == 0 {
             self.all_fresh_in = None;
         }
-        if kept == EntryState::Clean {
+        if state == EntryState::Clean {
             self.make_room(key, len, now);
         } else if self.needs_chunk(len) && self.chunks.len() >= CHUNKS_MAX {
             // A shard may grow far beyond its share, past the range of chunk numbers.
@@ -384,10 +384,10 @@ impl Memory {
         let at = self.room_for(len);
         let older = self.index_entry(key, at);
         let counts = older.map(|older| self.counts_at(older));
-        let (flags, counts) = match (kept, counts) {
+        let (flags, counts) = match (state, counts) {
             (EntryState::Clean, _) => (0, 0),
-            (EntryState::Dirty | EntryState::Returned, None) => (DIRTY, 0),
-            (EntryState::Returned, Some(counts)) => (DIRTY, counts),
+            (EntryState::Dirty | EntryState::Readmitted, None) => (DIRTY, 0),
+            (EntryState::Readmitted, Some(counts)) => (DIRTY, counts),
             (EntryState::Dirty, Some(counts)) if counts / UPDATE < COUNT_MAX => (DIRTY, counts + UPDATE),
             (EntryState::Dirty, Some(counts)) => (DIRTY, counts),
         };
@@ -400,9 +400,9 @@ impl Memory {
         true
     }
 
-    fn entry_bytes_max(&self, kept: EntryState) -> u64 {
-        match (kept, self.role) {
-            (EntryState::Clean, Role::Tier) => self.pool.share(),
+    fn entry_bytes_max(&self, state: EntryState) -> u64 {
+        match (state, self.role) {
+            (EntryState::Clean, Role::InFrontOfFlash) => self.pool.share(),
             _ => self.pool.entry_bytes_max(),
         }
     }
@@ -415,9 +415,9 @@ impl Memory {
         }
         self.remove(key);
         // Clean entries leave without asking the policy.
-        self.evict_while(|this| this.lacks_room(len), Spare::Fresh, now, |_| Eviction::Keep);
+        self.evict_while(|this| this.lacks_room(len), Protected::Fresh, now, |_| Eviction::Keep);
         // If other shards have entries that are not fresh, the caller evicts those.
-        self.evict_while(Self::exceeds_own_bounds, Spare::Nothing, now, |_| Eviction::Keep);
+        self.evict_while(Self::exceeds_own_bounds, Protected::Nothing, now, |_| Eviction::Keep);
     }
 
     /// Whether another entry of `len` bytes would exceed the budget.
@@ -425,8 +425,8 @@ impl Memory {
         let more = if self.needs_chunk(len) { self.chunk_bytes().max(len) } else { 0 } as u64;
         let exceeds = self.bytes_allocated() as u64 + more > self.pool.share()
             && match self.role {
-                Role::Tier => true,
-                Role::Whole => {
+                Role::InFrontOfFlash => true,
+                Role::Alone => {
                     self.pool.used() - self.counted_bytes as u64 + self.bytes_allocated() as u64 + more
                         > self.pool.bytes()
                 }

@@ -1,7 +1,7 @@
 //! One partition of a cache: shards over one log.
 
 use crate::blocks::{Blocks, Plan};
-use crate::codec::{Codecs, StoredValue, VersionUser};
+use crate::codec::{Codecs, DictionaryUser, StoredValue};
 use crate::dram_first::DramFirst;
 use crate::flash::Flash;
 use crate::framing::{Log, Records};
@@ -41,7 +41,7 @@ impl Partition {
 
     /// A partition whose threads are not started.
     fn of(shared: Arc<PartitionState>) -> Self {
-        let user: Arc<dyn VersionUser> = Arc::<PartitionState>::clone(&shared);
+        let user: Arc<dyn DictionaryUser> = Arc::<PartitionState>::clone(&shared);
         shared.codecs.add_user(Arc::downgrade(&user));
         Self { shared, flusher: None, evictor: None }
     }
@@ -65,7 +65,7 @@ impl Partition {
             None => pool,
         });
         let blocks = plan.map(|plan| Blocks::new(plan, std::sync::Arc::clone(&pool), arena.clone()));
-        let role = if flash.is_some() { Role::Tier } else { Role::Whole };
+        let role = if flash.is_some() { Role::InFrontOfFlash } else { Role::Alone };
         let shard = |number| {
             let pool = std::sync::Arc::clone(&pool);
             let memory = Memory::new(pool, entries, role, hasher, number, arena.clone());
@@ -114,9 +114,9 @@ impl Partition {
         shared.recover(&mut recovered, opening_entries);
         if let Some(flash) = &shared.flash {
             // Recovered values may need any of the dictionaries.
-            shared.codecs.ids().into_iter().for_each(|id| flash.versions.note(id, flash.log.head()));
+            shared.codecs.ids().into_iter().for_each(|id| flash.dictionaries.note(id, flash.log.head()));
         }
-        shared.take_over_memory(chunks, under_way.as_ref());
+        shared.adopt_memory(chunks, under_way.as_ref());
         // Before the flusher starts: if two threads emptied the same slots, the slower one would empty a slot in use
         // again.
         if let Some(flash) = &shared.flash {
@@ -144,12 +144,12 @@ impl Partition {
 
     fn spawn_flusher(&self) -> io::Result<JoinHandle<()>> {
         let shared = Arc::clone(&self.shared);
-        let serve = move || {
+        let flush = move || {
             if let Some(flash) = &shared.flash {
-                flash.log.serve(&*shared);
+                flash.log.run_flusher(&*shared);
             }
         };
-        thread::Builder::new().name("granary-flush".into()).spawn(serve)
+        thread::Builder::new().name("granary-flush".into()).spawn(flush)
     }
 
     fn spawn_evictor(&self) -> io::Result<JoinHandle<()>> {

@@ -1,7 +1,7 @@
 //! The state that the threads of one partition share.
 
 use crate::blocks::Blocks;
-use crate::codec::{Codecs, StoredValue, VersionUser};
+use crate::codec::{Codecs, DictionaryUser, StoredValue};
 use crate::dram_first::DramFirst;
 use crate::drive::Helpers;
 use crate::flash::Flash;
@@ -10,7 +10,7 @@ use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{SHARDS, SHARDS_ASKED_FOR_ROOM};
 use crate::lookup::Probe;
 use crate::memory::shared::Arena;
-use crate::memory::{EntryFilter, EntryState, Eviction, Memory, Pool, ShrinkTarget, Spare};
+use crate::memory::{EntryFilter, EntryState, Eviction, Memory, Pool, Protected, ShrinkTarget};
 use crate::shard::Shard;
 use crate::stats::Counters;
 use granary_log::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -40,19 +40,19 @@ pub(crate) struct PartitionState {
     pub codecs: Arc<Codecs>,
 }
 
-impl VersionUser for PartitionState {
-    fn uses(&self, version: u32) -> bool {
+impl DictionaryUser for PartitionState {
+    fn uses(&self, dictionary: u32) -> bool {
         let on_flash = || {
             self.flash.as_ref().is_some_and(|flash| {
                 // After a kill the newest segments may be lost, and older ones be served again.
                 let oldest = flash.log.newest_safe().saturating_sub(flash.log.geometry().segments());
-                flash.versions.is_used_since(version, oldest)
+                flash.dictionaries.is_used_since(dictionary, oldest)
             })
         };
         let in_shard = |shard| {
             let mut is_used = false;
             self.lock_shard(shard).memory.for_each(EntryFilter::All, |entry| {
-                is_used |= entry.value().is_some_and(|value| value.version() == version);
+                is_used |= entry.value().is_some_and(|value| value.dictionary() == dictionary);
             });
             is_used
         };
@@ -84,7 +84,7 @@ impl PartitionState {
     /// entries leave that are in RAM only, so a copy enters only if there is room.
     pub fn has_room_for_copy(&self, flash: &Flash, bytes: u64) -> bool {
         let Some(dram_first) = &flash.dram_first else { return true };
-        let after = Headroom::beside(flash, &self.pool, bytes);
+        let after = Headroom::with_entry(flash, &self.pool, bytes);
         if after != Headroom::Enough {
             dram_first.wake();
         }
@@ -135,13 +135,13 @@ impl PartitionState {
     /// Evicts copies of entries from shards above their share until the blocks have room; returns whether they have.
     pub fn make_room_for_blocks(&self, blocks: &Blocks) -> bool {
         let fits = || self.pool.used() + blocks.bytes_allocated() <= self.pool.bytes();
-        for spare in [Spare::Fresh, Spare::Nothing] {
+        for protected in [Protected::Fresh, Protected::Nothing] {
             for _ in 0..SHARDS_ASKED_FOR_ROOM {
                 if fits() {
                     return true;
                 }
                 let shard = self.shard_in_turn.fetch_add(1, Ordering::Relaxed) % SHARDS;
-                let aim = ShrinkTarget { shard: self.pool.share(), pool: 0, spare };
+                let aim = ShrinkTarget { shard: self.pool.share(), pool: 0, protected };
                 let memory = &mut self.lock_shard(shard).memory;
                 memory.shrink(aim, self.time(), |_| Eviction::Keep);
                 memory.release_spare();

@@ -232,18 +232,18 @@ fn parse_header(bytes: &[u8]) -> Option<Header> {
 }
 
 /// Walks the records of a payload. The last one may reach into the blocks that follow.
-pub(crate) struct Records<'a> {
+pub(crate) struct RecordIter<'a> {
     payload: &'a [u8],
     left: u16,
 }
 
-impl<'a> Records<'a> {
+impl<'a> RecordIter<'a> {
     pub fn new(payload: &'a [u8], count: u16) -> Self {
         Self { payload, left: count }
     }
 }
 
-impl<'a> Iterator for Records<'a> {
+impl<'a> Iterator for RecordIter<'a> {
     type Item = Record<'a>;
 
     #[inline]
@@ -259,7 +259,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Walks the entries of a payload, like [`Records`], but yields only where each begins, and its key.
+/// Walks the entries of a payload, like [`RecordIter`], but yields only where each begins, and its key.
 pub(crate) struct Keys<'a> {
     payload: &'a [u8],
     at: usize,
@@ -321,7 +321,7 @@ pub(crate) fn find_last<'a>(payload: &'a [u8], count: u16, key: &[u8]) -> Option
 
 /// The entries of a payload, except those followed by one of the same key: these are the ones that the index refers to.
 pub(crate) fn newest_entries(payload: &[u8], count: u16) -> Vec<EntryRecord<'_>> {
-    let entries = Records::new(payload, count).filter_map(|record| match record {
+    let entries = RecordIter::new(payload, count).filter_map(|record| match record {
         Record::Entry(entry) => Some(entry),
         Record::Deletion(_) => None,
     });
@@ -346,5 +346,5 @@ pub(crate) fn same_bytes(a: &[u8], b: &[u8]) -> bool {
 /// Makes the summary entries of the records that begin in a block. The log's salt is the seed of hashes.
 pub(crate) fn summary_entries_of(salt: u64, payload: &[u8], count: u16, summary_entries: &mut Vec<u64>) {
     let hasher = KeyHasher::with_seed(salt);
-    summary_entries.extend(Records::new(payload, count).map(|record| record.summary_entry(hasher)));
+    summary_entries.extend(RecordIter::new(payload, count).map(|record| record.summary_entry(hasher)));
 }

@@ -7,7 +7,7 @@ use crate::framing::{block, records_in};
 use crate::limits::{SCAN_COPY_BYTES, SCAN_STEP_BYTES, SHARDS};
 use crate::memory::EntryFilter;
 use crate::partition_state::PartitionState;
-use crate::record::{self, Record, Records, newest_entries};
+use crate::record::{self, Record, RecordIter, newest_entries};
 use granary_log::{Extent, Location};
 use std::ops::Range;
 
@@ -224,7 +224,7 @@ impl PartitionState {
     ) -> Scanned {
         let size = flash.log.geometry().block_size();
         let first = &block::payload(&bytes[..size]);
-        if let Some(Record::Entry(entry)) = Records::new(first, count).next()
+        if let Some(Record::Entry(entry)) = RecordIter::new(first, count).next()
             && !entry.is_whole()
         {
             if bytes.len() == size {

@@ -4,7 +4,7 @@ use crate::flash::Flash;
 use crate::framing::Placed;
 use crate::key::Key;
 use crate::memory::{Memory, Stored};
-use crate::shard_index::{LookAlikes, Pointed, ShardIndex};
+use crate::shard_index::{InsertOutcome, LookAlikes, ShardIndex};
 use crate::stats::{Counters, add};
 use granary_log::sync::atomic::AtomicU64;
 
@@ -45,20 +45,20 @@ pub(crate) fn point(
     look_alikes: LookAlikes,
     counters: &Counters,
     taken_over: &AtomicU64,
-) -> Option<Pointed> {
+) -> Option<InsertOutcome> {
     // A chunk longer than a very small file overwrites its own beginning.
     if !flash.log.may_index(placed.sequence) {
         flash.note_unindexed();
         return None;
     }
-    let pointed = index.point(&flash.log, key, placed, look_alikes);
-    if pointed.evicted {
+    let inserted = index.point(&flash.log, key, placed, look_alikes);
+    if inserted.evicted {
         add(&counters.evicted_index, 1);
     }
-    if pointed.evicted || pointed.unsure > 0 {
+    if inserted.evicted || inserted.unsure > 0 {
         // DRAM first, a start would find displaced entries of other keys again.
         flash.note_unindexed();
     }
-    add(taken_over, pointed.unsure);
-    Some(pointed)
+    add(taken_over, inserted.unsure);
+    Some(inserted)
 }

@@ -14,15 +14,15 @@ pub(crate) struct ShardIndex {
     pub collisions: CollisionFilter,
 }
 
-/// The result of pointing a key at its block.
+/// The result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pointed {
+pub(crate) struct InsertOutcome {
     /// Another entry left the index for want of room.
     pub evicted: bool,
     /// Entries that were replaced although they may belong to other keys.
     pub unsure: u64,
     /// Look-alikes known to belong to other keys stay in the index beside it.
-    pub beside: bool,
+    pub has_look_alikes: bool,
 }
 
 /// Whose entries a key's look-alikes are, if that is not known of each.
@@ -89,10 +89,16 @@ impl ShardIndex {
     }
 
     /// Points a key at its new block only.
-    pub fn point(&mut self, log: &Log, key: Key<'_>, placed: Placed, look_alikes: LookAlikes) -> Pointed {
+    pub fn point(
+        &mut self,
+        log: &Log,
+        key: Key<'_>,
+        placed: Placed,
+        look_alikes: LookAlikes,
+    ) -> InsertOutcome {
         let bits = self.bits(key.hash());
         let (table, collisions) = (&mut self.table, &self.collisions);
-        let mut unsure = Unsure::default();
+        let mut unsure = DoubtfulBlocks::default();
         let same = |block| match (holds(log, collisions, key, block), look_alikes) {
             (Holds::Unknown, LookAlikes::Others) => false,
             (holds, _) => unsure.takes_over(block, holds),
@@ -100,14 +106,18 @@ impl ShardIndex {
         let blocks = log.geometry().blocks();
         let age = |block: u64| (placed.block + blocks - block) % blocks;
         let inserted = table.insert(bits, placed.block, same, age);
-        Pointed { evicted: inserted.evicted.is_some(), unsure: unsure.count(), beside: inserted.beside > 0 }
+        InsertOutcome {
+            evicted: inserted.evicted.is_some(),
+            unsure: unsure.count(),
+            has_look_alikes: inserted.look_alikes > 0,
+        }
     }
 
     /// Removes all entries that are or may be a key's; returns how many may be another key's.
     pub fn remove_key(&mut self, log: &Log, key: Key<'_>) -> u64 {
         let bits = self.bits(key.hash());
         let (table, collisions) = (&mut self.table, &self.collisions);
-        let mut unsure = Unsure::default();
+        let mut unsure = DoubtfulBlocks::default();
         table.remove_where(bits, |block| unsure.takes_over(block, holds(log, collisions, key, block)));
         unsure.count()
     }
@@ -142,9 +152,9 @@ impl ShardIndex {
 
 /// Blocks of replaced entries that may belong to other keys.
 #[derive(Default)]
-struct Unsure(Vec<u64>);
+struct DoubtfulBlocks(Vec<u64>);
 
-impl Unsure {
+impl DoubtfulBlocks {
     fn takes_over(&mut self, block: u64, holds: Holds) -> bool {
         if holds == Holds::Unknown && !self.0.contains(&block) {
             self.0.push(block);

@@ -4,7 +4,7 @@ use crate::cache::Cache;
 use crate::drive::Io;
 use crate::entry::{Entry, Refusal};
 use crate::lookup::Outcome;
-use crate::making::{Joined, Making};
+use crate::single_flight::{Flight, FlightRole};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -85,7 +85,7 @@ impl Cache {
 
     pub(crate) fn insert_until(&self, key: &[u8], value: &[u8], expires_at: u32) -> Result<(), Refusal> {
         let mut outcome = Ok(());
-        self.try_put_many(&[Entry { key: self.key(key), value: Some(value), expires_at }], |_, why| {
+        self.put_many_with(&[Entry { key: self.key(key), value: Some(value), expires_at }], |_, why| {
             outcome = Err(why);
         });
         outcome
@@ -166,14 +166,14 @@ impl Cache {
             if let Some(value) = self.look_up(key, &decode) {
                 return Ok(value);
             }
-            let flight = match self.flights.join(key) {
-                Joined::Mine(flight) => flight,
-                Joined::Others(flight) => match flight.wait().and_then(|value| decode(&value)) {
+            let flight = match self.single_flight.join(key) {
+                FlightRole::Leader(flight) => flight,
+                FlightRole::Waiter(flight) => match flight.wait().and_then(|value| decode(&value)) {
                     Some(value) => return Ok(value),
                     None => continue,
                 },
             };
-            let _end = flight.end_at_drop(&self.flights, key);
+            let _end = flight.finish_on_drop(&self.single_flight, key);
             // The value may have been stored before this thread became its maker.
             if let Some(value) = self.look_up(key, &decode) {
                 if let Some(bytes) = encode(&value) {
@@ -190,8 +190,8 @@ impl Cache {
     }
 
     /// Stores a made value, unless its key was changed meanwhile, and passes it to the waiting threads.
-    pub(crate) fn keep_made(&self, flight: &Making, key: &[u8], value: &[u8], expires_at: u32) {
-        flight.unless_overtaken(|| {
+    pub(crate) fn keep_made(&self, flight: &Flight, key: &[u8], value: &[u8], expires_at: u32) {
+        flight.unless_cancelled(|| {
             self.put_made(Entry { key: self.key(key), value: Some(value), expires_at });
         });
         flight.arrive(value);

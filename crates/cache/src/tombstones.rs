@@ -71,7 +71,7 @@ impl TombstoneQueue {
         let mut summary_entries = Vec::new();
         // A segment that is found voids the journal's entries for it. The journal has all waiting deletions for the
         // first segment, but some may go to later ones.
-        writer.hold();
+        writer.defer_flush();
         let mut segments = 0;
         while let Some(summary_entry) = self.summary_entries.first().copied() {
             let header = HeaderBytes::deletion(parse_summary_entry(summary_entry).0);
@@ -98,7 +98,7 @@ impl TombstoneQueue {
             let _ = writer.sync_journal();
         }
         self.have_waited = !self.summary_entries.is_empty();
-        writer.release();
+        writer.resume_flush();
         self.summary_entries.is_empty()
     }
 }

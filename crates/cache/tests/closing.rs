@@ -154,7 +154,7 @@ fn a_slow_device_is_waited_for() {
     put(&cache);
     let gate = device.clone();
     let opens = std::thread::spawn(move || {
-        std::thread::sleep(granary_cache::limits::SAVE_PATIENCE + Duration::from_millis(500));
+        std::thread::sleep(granary_cache::limits::SAVE_TIMEOUT + Duration::from_millis(500));
         gate.set_open(true);
     });
     cache.close().unwrap();

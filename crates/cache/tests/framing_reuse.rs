@@ -22,7 +22,7 @@ fn valid_blocks(device: &dyn Device, geometry: &Geometry, instance: u64) -> BTre
 /// depend on the flusher's speed.
 fn fill(log: &Log, keys: u64) {
     let mut writer = log.writer();
-    writer.hold();
+    writer.defer_flush();
     // The next start begins with a deletion for each lost key. With as many deletions here first, the keys lie in the
     // same blocks again.
     for key in keys..2 * keys {
@@ -133,7 +133,7 @@ fn a_place_is_kept_until_it_is_forgotten() {
         let memory = Box::new(MemoryDevice::new(geometry.file_bytes()));
         let (log, _) = Log::open_on(framing::framing(), memory, &options(folder.path(), geometry)).unwrap();
         let told = Told { log: &log, forgotten: Mutex::default() };
-        // From here on `serve` does pending work and returns.
+        // From here on `run_flusher` does pending work and returns.
         log.abandon();
         let append = |key| {
             let mut writer = log.writer();
@@ -141,7 +141,7 @@ fn a_place_is_kept_until_it_is_forgotten() {
                 append(&mut writer, summary_entry(key, false), &[&record(summary_entry(key, false), 1, 100)]);
             writer.seal();
             drop(writer);
-            log.serve(&told);
+            log.run_flusher(&told);
             placed
         };
         let mut all = Vec::new();

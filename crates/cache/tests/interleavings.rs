@@ -263,7 +263,7 @@ fn a_value_that_was_made_does_not_replace_one_that_is_put() {
         source.store(2, Ordering::SeqCst);
         let is_kept = match cache.insert(b"key", &new) {
             Ok(()) => true,
-            Err(Refusal::Overtaken) => false,
+            Err(Refusal::Superseded) => false,
             Err(other) => panic!("{other}"),
         };
         let is_new = || cache.get(b"key").map_or(!is_kept, |value| value == new);
@@ -286,7 +286,7 @@ fn a_put_is_done_once_while_others_make_a_value() {
         let maker = spawn(|cache| drop(cache.get_or_insert_with(b"key", || Ok::<_, ()>(b"made".to_vec()))));
         let putter = spawn(|cache| {
             let put = cache.insert(b"key", b"put");
-            assert!(matches!(put, Ok(()) | Err(Refusal::Overtaken)), "{put:?}");
+            assert!(matches!(put, Ok(()) | Err(Refusal::Superseded)), "{put:?}");
         });
         let was_put = cache.get(b"key").as_deref() == Some(b"put");
         cache.remove(b"key");

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{get, options, put};
-use granary_cache::{Cache, Engine, Entry, FlashOptions, Found, Io, Key, OpenError, Options, Outcome};
+use granary_cache::{Cache, Engine, Entry, FlashOptions, Io, Key, Occupant, OpenError, Options, Outcome};
 use std::path::Path;
 
 fn divided(folder: &Path, partitions: u64) -> Options {
@@ -83,8 +83,8 @@ fn another_number_of_partitions_starts_empty_and_leaves_nothing_behind() {
         let cache = open(folder.path(), first);
         (0..1_000).for_each(|key| put(&cache, key, 1));
         drop(cache);
-        assert_eq!(flash(folder.path(), first).found().unwrap(), Found::Fitting);
-        assert!(matches!(flash(folder.path(), second).found().unwrap(), Found::Another(_)));
+        assert_eq!(flash(folder.path(), first).occupant().unwrap(), Occupant::Fitting);
+        assert!(matches!(flash(folder.path(), second).occupant().unwrap(), Occupant::OtherLog(_)));
         let cache = open(folder.path(), second);
         assert_eq!(found(&cache, 0..1_000), 0, "{first} to {second}");
         put(&cache, 1, 2);
@@ -138,7 +138,7 @@ fn files_are_removed_whole_or_are_void() {
         std::fs::create_dir(&stays).unwrap();
         flash(folder.path(), 4).remove_files().unwrap_err();
         std::fs::remove_dir(&stays).unwrap();
-        assert_eq!(flash(folder.path(), 4).found().unwrap(), Found::Fitting, "{stays:?}");
+        assert_eq!(flash(folder.path(), 4).occupant().unwrap(), Occupant::Fitting, "{stays:?}");
         assert_eq!(found(&open(folder.path(), 4), 0..1_000), 0, "{stays:?}");
         flash(folder.path(), 4).remove_files().unwrap();
         assert_eq!(files(), 0);

@@ -150,9 +150,9 @@ impl Model {
         assert_eq!(self.pending.len(), self.asked.len());
     }
 
-    fn go_on(&mut self) {
+    fn poll(&mut self) {
         let Self { cache, pending, asked, found, .. } = self;
-        cache.go_on(pending, NOW, |ticket, outcome| {
+        cache.poll(pending, NOW, |ticket, outcome| {
             let asked = asked.remove(&ticket).expect("every key begun has one outcome");
             *found += u64::from(check(&asked, outcome));
         });
@@ -165,15 +165,15 @@ impl Model {
             0 => _ = self.cache.flush(),
             1..30 => self.change(),
             30..60 => self.begin(),
-            _ => self.go_on(),
+            _ => self.poll(),
         }
     }
 
-    /// Calls `go_on` while `too_many` holds for the number of waiting lookups.
+    /// Calls `poll` while `too_many` holds for the number of waiting lookups.
     fn go_on_while(&mut self, too_many: impl Fn(usize) -> bool) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while too_many(self.pending.len()) {
-            self.go_on();
+            self.poll();
             assert!(std::time::Instant::now() < deadline, "all that was begun ends");
             std::thread::yield_now();
         }
@@ -272,7 +272,7 @@ fn begin(cache: &Cache, pending: &mut Pending, key: u64) {
 
 fn end(cache: &Cache, pending: &mut Pending) -> Option<u64> {
     let mut found = None;
-    cache.go_on(pending, 1, |_, outcome| {
+    cache.poll(pending, 1, |_, outcome| {
         if let Outcome::Hit { value, .. } = outcome {
             found = Some(u64::from_le_bytes(value.try_into().unwrap()));
         }
@@ -317,7 +317,7 @@ fn what_moved_to_a_write_buffer_is_found_there() {
     put(&cache, 1, 2);
     let mut found = None;
     while !pending.is_empty() {
-        cache.go_on(&mut pending, 1, |_, outcome| {
+        cache.poll(&mut pending, 1, |_, outcome| {
             if let Outcome::Hit { value, .. } = outcome {
                 found = Some(u64::from_le_bytes(value.try_into().unwrap()));
             }
@@ -339,7 +339,7 @@ fn lookups_given_up_harm_nothing() {
                 cache.begin_many(&mut pending, &[cache.key(&key.to_le_bytes())], 1, |_| key, |_, _| ());
             }
             assert!(!pending.is_empty());
-            cache.go_on(&mut pending, 1, |_, _| ());
+            cache.poll(&mut pending, 1, |_, _| ());
             drop(pending);
         }
         drop(cache);
@@ -368,5 +368,5 @@ fn a_cache_in_ram_waits_for_nothing() {
     );
     seen.sort_unstable();
     assert_eq!(seen, [(0, true), (1, false)]);
-    cache.go_on(&mut pending, 1, |_, _| panic!("nothing was begun"));
+    cache.poll(&mut pending, 1, |_, _| panic!("nothing was begun"));
 }

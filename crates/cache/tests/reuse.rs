@@ -120,7 +120,7 @@ fn an_entry_behind_a_refused_one_of_its_key_is_there_after_a_kill() {
         let entry = |key| Entry { key: cache.key(key), value: Some(&value), expires_at: 0 };
         let batch: Vec<Entry<'_>> = keys.iter().flat_map(|key| [entry(key); TIMES]).collect();
         let mut refused = [false; KEYS as usize];
-        cache.try_put_many(&batch, |i, _| refused[i / TIMES] = true);
+        cache.put_many_with(&batch, |i, _| refused[i / TIMES] = true);
         cache.flush().unwrap();
         let found = keys_found(&cache, &keys);
         refused_and_placed +=

@@ -74,7 +74,7 @@ fn found_later(cache: &Cache, names: &[[u8; 8]]) -> u64 {
         },
     );
     while !pending.is_empty() {
-        cache.go_on(&mut pending, 1, |_, outcome| found += u64::from(matches!(outcome, Outcome::Hit { .. })));
+        cache.poll(&mut pending, 1, |_, outcome| found += u64::from(matches!(outcome, Outcome::Hit { .. })));
     }
     found
 }

@@ -6,7 +6,7 @@ use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::watermark::WatermarkFile;
-use granary_cache::{Cache, FlashOptions, Found, Io, Key, OpenError, Options, Outcome, PowerLoss, Scan};
+use granary_cache::{Cache, FlashOptions, Io, Key, Occupant, OpenError, Options, Outcome, PowerLoss, Scan};
 use std::cell::RefCell;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -87,11 +87,13 @@ impl CacheStore {
     /// `BAD_ARGUMENTS` that names the file, and those of [`open`](Self::open).
     pub fn check_place(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
         let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(()) };
-        let found = flash_options(ssd, definition, environment)?.found();
+        let found = flash_options(ssd, definition, environment)?.occupant();
         let (file, what, remedy) = match found.map_err(|error| unopened(definition, &error))? {
-            Found::Fitting => return Ok(()),
-            Found::Foreign(file) => (file, "is there already, and is no cache of Granary's", "Move it away"),
-            Found::Another(file) => {
+            Occupant::Fitting => return Ok(()),
+            Occupant::Foreign(file) => {
+                (file, "is there already, and is no cache of Granary's", "Move it away")
+            }
+            Occupant::OtherLog(file) => {
                 (file, "is the cache of another dictionary, or of this one as it was before", "Remove it")
             }
         };
@@ -177,9 +179,9 @@ impl CacheStore {
     pub fn remove_of(definition: &Definition, environment: &Environment) -> Result<(), DictError> {
         let LayoutKind::Ssd(ssd) = &definition.layout.kind else { return Ok(()) };
         let flash = flash_options(ssd, definition, environment)?;
-        match flash.found().map_err(|error| unopened(definition, &error))? {
-            Found::Foreign(_) => Ok(()),
-            Found::Fitting | Found::Another(_) => {
+        match flash.occupant().map_err(|error| unopened(definition, &error))? {
+            Occupant::Foreign(_) => Ok(()),
+            Occupant::Fitting | Occupant::OtherLog(_) => {
                 remove(&flash, watermark(&flash, definition).as_ref(), definition)
             }
         }

@@ -270,9 +270,9 @@ impl Definition {
 
     /// Puts the dictionary into `database`; a source on the same server that names no database then reads from this
     /// one.
-    pub fn settle(&mut self, database: &str) {
+    pub fn set_default_database(&mut self, database: &str) {
         self.database = Some(database.to_string());
-        self.source.settle(database);
+        self.source.set_default_database(database);
     }
 
     /// The definition under another name.

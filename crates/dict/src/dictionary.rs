@@ -11,7 +11,7 @@ use crate::definition::Definition;
 use crate::environment::Environment;
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::lookup::{Backoff, Batch, Connections, Loader, Pace, Pool, Remake};
+use crate::lookup::{Backoff, Batch, Connections, Pace, Pool, Remake, SourceAccess};
 use crate::lookup_key::LookupKey;
 use crate::resident::{Columns, Resident, Times};
 use crate::row::{KeyFormat, RowFormat};
@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// How long a closing dictionary waits for requests that are under way.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A cache dictionary. Dropping it is a clean stop: it is warm at the next open.
 pub struct Dictionary {
@@ -38,7 +38,7 @@ pub(crate) struct Core {
     pool: Pool,
     /// Full reads of the source run here, so that a slow consumer never blocks lookups, its own included.
     pub readers: Pool,
-    pub loader: Arc<Loader>,
+    pub access: Arc<SourceAccess>,
     opened_at: AtomicU64,
     /// Whether it was ever used.
     used: AtomicBool,
@@ -95,7 +95,7 @@ impl Dictionary {
         let row_format = RowFormat::new(&rows, definition.key_attribute().as_ref())?;
         let storage = Storage::open(&definition, environment, &row_format)?;
         let watermark = storage.store().and_then(CacheStore::load_watermark);
-        let loader = Loader {
+        let access = SourceAccess {
             name: RwLock::new(definition.full_name()),
             key_format: KeyFormat::new(&rows),
             lookup_format: KeyFormat::of_lookup(&definition),
@@ -122,7 +122,7 @@ impl Dictionary {
             readers: pool(),
             opened_at: AtomicU64::new(environment.clock.now()),
             used: AtomicBool::new(false),
-            loader: Arc::new(loader),
+            access: Arc::new(access),
             known: Mutex::new(updates::ChangesKnown::since(watermark)),
         };
         Ok(Dictionary { core: Arc::new(core), definition })
@@ -132,7 +132,7 @@ impl Dictionary {
     /// used; [`watch`](Self::watch) follows the one that it is called on.
     pub fn renamed(&self, database: Option<String>, name: String) -> Dictionary {
         let definition = self.definition.clone().moved(database, name);
-        *self.core.loader.name.write().unwrap_or_else(PoisonError::into_inner) = definition.full_name();
+        *self.core.access.name.write().unwrap_or_else(PoisonError::into_inner) = definition.full_name();
         Dictionary { core: Arc::clone(&self.core), definition }
     }
 
@@ -164,33 +164,33 @@ impl Dictionary {
     /// # Errors
     /// The errors of [`get`](Self::get): the returned rows need no source any more.
     pub fn get_rows(&self, attributes: &[usize], keys: &[ArrayRef]) -> Result<AnswerRows<'_>, DictError> {
-        let (loader, started) = (&*self.core.loader, Instant::now());
+        let (access, started) = (&*self.core.access, Instant::now());
         let known = self.definition.structure.attributes.len()
             + usize::from(self.definition.key_attribute().is_some());
         if let Some(wrong) = attributes.iter().find(|&&attribute| attribute >= known) {
             return Err(DictError::bad_arguments(format!("There is no attribute {wrong}")));
         }
         if let (Some(full_load), LookupKey::Text) =
-            (loader.storage.full_load(), self.definition.layout.lookup_key())
+            (access.storage.full_load(), self.definition.layout.lookup_key())
         {
             return full_load.read_texts(self, attributes, keys, started);
         }
-        let encoded = loader.lookup_format.encode(keys)?;
+        let encoded = access.lookup_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
             return Err(self.too_many_keys());
         }
         let rows = self.possible_rows(keys, encoded.len());
         self.core.note_use();
         // A key with NULL is never asked for.
-        loader.counters.keys_requested.add(rows.len());
-        let mut batch = Batch::new(loader, attributes, encoded);
-        match &loader.storage {
+        access.counters.keys_requested.add(rows.len());
+        let mut batch = Batch::new(access, attributes, encoded);
+        match &access.storage {
             Storage::Cached(store) => self.look_up(&mut batch, store, &rows, keys)?,
             Storage::FullLoad(full_load) => full_load.show(self, &mut batch, &rows)?,
             Storage::Nothing => self.look_up_directly(&mut batch, &rows, keys)?,
         }
         let rows = batch.finish();
-        loader.counters.lookups.add(started.elapsed());
+        access.counters.lookups.add(started.elapsed());
         Ok(rows)
     }
 
@@ -219,20 +219,20 @@ impl Dictionary {
     pub fn resident_with(&self, times: Times) -> Result<Resident, DictError> {
         self.definition.require_rows()?;
         let columns = Columns::new(&self.definition.rows(), times);
-        let (loader, update) = (&self.core.loader, &self.definition.layout.update);
+        let (access, update) = (&self.core.access, &self.definition.layout.update);
         self.core.note_use();
-        match &loader.storage {
-            Storage::Cached(_) => Ok(Resident::of_cache(loader, columns)),
+        match &access.storage {
+            Storage::Cached(_) => Ok(Resident::of_cache(access, columns)),
             Storage::FullLoad(full_load) => Ok(Resident::of_full_load(full_load.resident(self, columns)?)),
-            Storage::Nothing => Resident::of_source(&self.core.readers, loader, update, columns),
+            Storage::Nothing => Resident::of_source(&self.core.readers, access, update, columns),
         }
     }
 
     /// Its figures now.
     pub fn status(&self) -> Status {
-        Status::of(
+        Status::collect(
             &self.definition,
-            &self.core.loader,
+            &self.core.access,
             self.core.pool.figures(),
             self.core.opened_at.load(Ordering::Relaxed),
             self.core.used.load(Ordering::Relaxed),
@@ -242,7 +242,7 @@ impl Dictionary {
     /// Bytes of RAM that its cache takes; 0: it has none. Layouts that hold all rows are in
     /// [`Totals::full_load_bytes`](crate::Totals::full_load_bytes).
     pub fn cache_bytes(&self) -> u64 {
-        self.core.loader.storage.store().map_or(0, |store| store.cache().stats().bytes_allocated())
+        self.core.access.storage.store().map_or(0, |store| store.cache().stats().bytes_allocated())
     }
 
     /// DROP DICTIONARY: files and threads go now; lookups that are running find what they can still find.
@@ -258,7 +258,7 @@ impl Dictionary {
     /// # Errors
     /// `CANNOT_OPEN_FILE`: a file that could not be removed.
     pub fn remove_files(&self) -> Result<(), DictError> {
-        match self.core.loader.storage.store() {
+        match self.core.access.storage.store() {
             Some(store) => store.remove(&self.definition),
             None => Ok(()),
         }
@@ -284,10 +284,10 @@ impl Dictionary {
 
     /// Whether it, another name of it, or its cache is held elsewhere, for instance by a request under way.
     pub fn is_shared(self: &Arc<Self>) -> bool {
-        let is_cached = self.core.loader.storage.store().is_some();
+        let is_cached = self.core.access.storage.store().is_some();
         Arc::strong_count(self) > 1
             || Arc::strong_count(&self.core) > 1
-            || is_cached && Arc::strong_count(&self.core.loader) > 1
+            || is_cached && Arc::strong_count(&self.core.access) > 1
     }
 
     /// Stops asking the source. Waits for requests under way, some seconds at most.
@@ -305,7 +305,7 @@ impl Dictionary {
 fn completed(definition: Definition, environment: &Environment) -> Result<Definition, DictError> {
     let mut definition = definition.completed(&environment.collections)?;
     let database = definition.database.clone();
-    definition.source.settle(database.as_deref().unwrap_or("default"));
+    definition.source.set_default_database(database.as_deref().unwrap_or("default"));
     Ok(definition)
 }
 
@@ -319,11 +319,11 @@ impl Core {
 
     fn close(&self) {
         // A second close does not wait again.
-        if self.loader.is_closing.swap(true, Ordering::SeqCst) {
+        if self.access.is_closing.swap(true, Ordering::SeqCst) {
             return;
         }
-        self.pool.close(CLOSE_PATIENCE);
-        self.readers.close(CLOSE_PATIENCE);
+        self.pool.close(CLOSE_TIMEOUT);
+        self.readers.close(CLOSE_TIMEOUT);
     }
 }
 

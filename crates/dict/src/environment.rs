@@ -4,7 +4,7 @@ use crate::config::Collections;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::Totals;
-use crate::source::Take;
+use crate::source::BatchSink;
 use arrow::array::ArrayRef;
 use granary_cache::Helpers;
 use std::fmt;
@@ -60,7 +60,7 @@ impl fmt::Debug for OwnTables {
 
 /// Hands over rows of a Parquet file, in columns with the file's names and types.
 pub type ReadParquet =
-    dyn Fn(&Path, &ParquetWanted<'_>, &mut Take<'_>) -> Result<(), DictError> + Send + Sync;
+    dyn Fn(&Path, &ParquetRequest<'_>, &mut BatchSink<'_>) -> Result<(), DictError> + Send + Sync;
 
 /// A reader of Parquet files.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ impl fmt::Debug for ParquetReader {
 
 /// What is wanted of a Parquet file.
 #[derive(Debug)]
-pub struct ParquetWanted<'a> {
+pub struct ParquetRequest<'a> {
     /// The columns, those of the key first. One that is not there is left out.
     pub columns: &'a [String],
     /// Values of the first column: rows with other values may be left out. `None`: all rows.
@@ -107,7 +107,7 @@ impl WaitLimit {
     }
 
     /// Waits in `places` places of their own, which take none from lookups.
-    pub fn beside(&self, places: usize) -> Self {
+    pub fn with_own_limit(&self, places: usize) -> Self {
         Self { places: Places::of(places), own: None, run: self.run }
     }
 
@@ -117,7 +117,7 @@ impl WaitLimit {
     }
 
     /// A place to wait at; `None`: too many are waiting already.
-    pub(crate) fn place(&self) -> Option<WaitPermit> {
+    pub(crate) fn wait_permit(&self) -> Option<WaitPermit> {
         let own = match &self.own {
             Some(own) => Some(own.take()?),
             None => None,
@@ -127,7 +127,7 @@ impl WaitLimit {
 
     /// The result of `wait`; `None`: too many are waiting already.
     pub fn wait<T>(&self, wait: impl FnOnce() -> T) -> Option<T> {
-        self.place()?.wait(wait)
+        self.wait_permit()?.wait(wait)
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) struct WaitPermit {
 
 impl WaitPermit {
     /// The place of a thread that serves nothing else: it takes none of the others.
-    pub fn of_own_thread() -> WaitPermit {
+    pub fn unlimited() -> WaitPermit {
         WaitPermit { taken: [None, None], run: |wait| wait() }
     }
 
@@ -311,13 +311,13 @@ mod tests {
         assert_eq!(nested(&waiting, most), Some(most));
         assert_eq!(nested(&waiting, most + 1), None);
         assert_eq!(waiting.wait(|| 5), Some(5), "places are given back");
-        let others = waiting.beside(1);
+        let others = waiting.with_own_limit(1);
         assert_eq!(others.wait(|| (others.wait(|| 5), waiting.wait(|| 6))), Some((None, Some(6))));
         let (one, another) = (waiting.of_one(), waiting.of_one());
         let share = limits::LOOKUPS_WAITING_OF_ONE_MAX;
-        let held: Vec<_> = (0..share).map(|_| one.place().unwrap()).collect();
-        assert!(one.clone().place().is_none());
-        let others = (0..most - share).map(|_| another.place().unwrap());
+        let held: Vec<_> = (0..share).map(|_| one.wait_permit().unwrap()).collect();
+        assert!(one.clone().wait_permit().is_none());
+        let others = (0..most - share).map(|_| another.wait_permit().unwrap());
         assert_eq!(others.collect::<Vec<_>>().len(), most - share);
         drop(held);
         assert_eq!(nested(&one, share), Some(share), "places are given back");

@@ -25,7 +25,7 @@ pub mod fuzzing;
 pub mod limits;
 mod lookup;
 mod lookup_key;
-mod quiet;
+mod quiet_panics;
 mod resident;
 mod row;
 mod source;
@@ -48,7 +48,7 @@ pub use definition::{
 };
 pub use dictionary::Dictionary;
 pub use environment::{
-    AnswerQuery, Clock, Environment, OwnTables, ParquetReader, ParquetWanted, ReadParquet, WaitLimit,
+    AnswerQuery, Clock, Environment, OwnTables, ParquetReader, ParquetRequest, ReadParquet, WaitLimit,
 };
 pub use error::{Code, DictError};
 #[cfg(feature = "full-load")]
@@ -59,10 +59,11 @@ pub use granary_cache::{Compression, Helpers, Team};
 pub use granary_metrics::Latency;
 pub use lookup::{Sums, Totals};
 pub use lookup_key::LookupKey;
-pub use quiet::caught_quietly;
+pub use quiet_panics::caught_quietly;
 pub use resident::{Resident, Times};
 pub use source::{
-    Changes, Field, FieldSink, Format, RowReader, Source, SourceConfig, SourceFactory, Tail, Take, TextFormat,
+    BatchSink, Changes, Field, FieldSink, Format, NewestChange, RowReader, Source, SourceConfig,
+    SourceFactory, TextFormat,
 };
 pub use status::{LoadState, Status};
 pub use tokens::tokenize;

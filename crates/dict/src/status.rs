@@ -3,7 +3,7 @@
 use crate::config::{KeyForm, LayoutKind};
 use crate::definition::{Definition, Key};
 use crate::full_load::FullLoad;
-use crate::lookup::{Loader, PoolFigures, lock};
+use crate::lookup::{PoolFigures, SourceAccess, lock};
 use granary_cache::Stats;
 use granary_metrics::Latency;
 
@@ -167,20 +167,20 @@ pub(crate) struct FullLoadFigures {
 }
 
 impl Status {
-    pub(crate) fn of(
+    pub(crate) fn collect(
         definition: &Definition,
-        loader: &Loader,
+        access: &SourceAccess,
         pool: PoolFigures,
         opened_at: u64,
         used: bool,
     ) -> Status {
-        let full_load = loader.storage.full_load().map(FullLoad::figures);
+        let full_load = access.storage.full_load().map(FullLoad::figures);
         let full_load = full_load.as_ref();
-        let cache = loader.storage.store().map(|store| store.cache().stats()).unwrap_or_default();
-        let entries_max = loader.storage.store().and_then(|store| store.entries_max()).unwrap_or(0);
-        let figures = Self::of_cache(&cache).with_counters(loader).with_pool(pool);
+        let cache = access.storage.store().map(|store| store.cache().stats()).unwrap_or_default();
+        let entries_max = access.storage.store().and_then(|store| store.entries_max()).unwrap_or(0);
+        let figures = Self::of_cache(&cache).with_counters(access).with_pool(pool);
         let (requested, hit) = (figures.keys_requested, figures.keys_hit);
-        let backoff = lock(&loader.backoff);
+        let backoff = lock(&access.backoff);
         Status {
             state: match full_load {
                 Some(full_load) => full_load.state,
@@ -213,7 +213,7 @@ impl Status {
             last_successful_update_time: backoff.last_success(),
             error_count: backoff.errors().into(),
             last_exception: match backoff.last_failure() {
-                "" => lock(&loader.update_failure).clone(),
+                "" => lock(&access.update_failure).clone(),
                 failure => failure.to_string(),
             },
             ..figures
@@ -250,8 +250,8 @@ impl Status {
     }
 
     /// Adds what lookups and requests to the source counted.
-    fn with_counters(self, loader: &Loader) -> Status {
-        let counters = &loader.counters;
+    fn with_counters(self, access: &SourceAccess) -> Status {
+        let counters = &access.counters;
         Status {
             keys_requested: counters.keys_requested.get(),
             keys_hit: counters.keys_hit.get(),

@@ -4,7 +4,7 @@ mod common;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use common::*;
-use granary_dict::{DictError, Dictionary, Source, SourceFactory, Take};
+use granary_dict::{BatchSink, DictError, Dictionary, Source, SourceFactory};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -32,7 +32,7 @@ impl Source for Alike {
         Ok(vec![batch(vec![u64s(ids).remove(0), texts])])
     }
 
-    fn load_all(&mut self, _: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, _: &mut BatchSink<'_>) -> Result<(), DictError> {
         unreachable!("nobody reads it whole")
     }
 }

@@ -419,20 +419,20 @@ fn shown_is_what_was_written() {
             "CREATE DICTIONARY d (id UInt64, v String) PRIMARY KEY id SOURCE({source}) LAYOUT({layout}) LIFETIME(5)"
         );
         let mut definition = parse(&sql);
-        definition.settle("here");
+        definition.set_default_database("here");
         for shown in [definition.to_sql(), definition.to_sql_with_secrets()] {
             assert!(shown.contains(&format!("SOURCE({source})")), "{shown}");
             assert!(shown.contains(&format!("LAYOUT({layout})")), "{shown}");
         }
         let mut again = parse(&definition.to_sql_with_secrets());
-        again.settle("here");
+        again.set_default_database("here");
         assert_eq!(again, definition);
     }
     // A source's database stays the same wherever the dictionary moves.
     let mut own = parse(
         "CREATE DICTIONARY d (id UInt64) PRIMARY KEY id SOURCE(CLICKHOUSE(TABLE 't')) LAYOUT(DIRECT())",
     );
-    own.settle("here");
+    own.set_default_database("here");
     let own = own.moved(Some("there".into()), "e".into());
     assert!(own.to_sql().contains("SOURCE(CLICKHOUSE(DB 'here' TABLE 't'))"), "{}", own.to_sql());
 }

@@ -256,9 +256,9 @@ fn a_process_that_ends_or_says_too_much_is_replaced() {
 fn requests_wait_for_a_process_of_the_pool() {
     let folder = tempfile::tempdir().unwrap();
     let command = program(folder.path(), "p", &lines("time.sleep(1); print(key, os.getpid(), sep=chr(9))"));
-    let run = |size: u32, patience: u32| {
+    let run = |size: u32, timeout: u32| {
         let source =
-            format!("COMMAND '{command}' FORMAT TSV POOL_SIZE {size} MAX_COMMAND_EXECUTION_TIME {patience}");
+            format!("COMMAND '{command}' FORMAT TSV POOL_SIZE {size} MAX_COMMAND_EXECUTION_TIME {timeout}");
         let dictionary = open(&source, "CACHE(SIZE_IN_CELLS 100 MAX_THREADS_FOR_UPDATES 6)");
         std::thread::scope(|scope| {
             let ask = |key| values(&dictionary.get(&[0], &u64s([key]))?.columns[0]).pop().map_or(Ok(0), Ok);

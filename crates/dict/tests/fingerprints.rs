@@ -59,12 +59,12 @@ fn a_dictionary_that_moves_to_another_database_reads_the_same_table() {
              LAYOUT(DIRECT())"
         );
         let mut definition = parse_create(&sql).unwrap().definition.completed(&collections).unwrap();
-        definition.settle("here");
+        definition.set_default_database("here");
         let moved = definition.moved(Some("there".into()), "d".into());
         let printed = moved.to_sql_with_secrets();
         assert_eq!(printed.contains("DB 'here'"), written, "{printed}");
         let mut again = parse_create(&printed).unwrap().definition.completed(&collections).unwrap();
-        again.settle("there");
+        again.set_default_database("there");
         assert_eq!(again.source.parameter("DB"), moved.source.parameter("DB"), "{printed}");
     }
 }
@@ -85,7 +85,7 @@ fn fingerprints_stay_what_they_were() {
         );
         let parsed = parse_create(&sql).unwrap_or_else(|e| panic!("{e}\n{source}")).definition;
         let mut definition = parsed.completed(&collections).unwrap_or_else(|e| panic!("{e}\n{source}"));
-        definition.settle("here");
+        definition.set_default_database("here");
         let fingerprint = definition.fingerprint();
         if fingerprint != *expected {
             wrong.push(format!("{source}: {fingerprint}"));

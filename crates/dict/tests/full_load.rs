@@ -4,7 +4,7 @@ mod common;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use common::*;
-use granary_dict::{Code, DictError, Dictionary, LoadState, Source, Take};
+use granary_dict::{BatchSink, Code, DictError, Dictionary, LoadState, Source};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -378,10 +378,10 @@ impl Source for Reading {
         panic!("nobody asks for keys")
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         let version = self.0.version.load(SeqCst);
         for id in 0..2 {
-            take(batch(vec![u64s([id]).remove(0), u64s([version]).remove(0)]))?;
+            sink(batch(vec![u64s([id]).remove(0), u64s([version]).remove(0)]))?;
             self.0.given.fetch_add(1, SeqCst);
             if self.0.breaks.load(SeqCst) {
                 return Err(DictError::new(Code::SqliteEngineError, "half of it is missing"));
@@ -400,9 +400,9 @@ impl Source for Endless {
         panic!("nobody asks for keys")
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         loop {
-            take(batch(vec![u64s([7]).remove(0), u64s([7]).remove(0)]))?;
+            sink(batch(vec![u64s([7]).remove(0), u64s([7]).remove(0)]))?;
             self.0.fetch_add(1, SeqCst);
         }
     }

@@ -5,7 +5,9 @@ mod common;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
 use arrow::datatypes::UInt64Type;
 use common::*;
-use granary_dict::{Changes, Code, DictError, Dictionary, Environment, Source, SourceFactory, Tail, Take};
+use granary_dict::{
+    BatchSink, Changes, Code, DictError, Dictionary, Environment, NewestChange, Source, SourceFactory,
+};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
@@ -120,21 +122,21 @@ impl Source for Reader {
         Ok(vec![batch(vec![Arc::new(UInt64Array::from(ids)), Arc::new(UInt64Array::from(values))])])
     }
 
-    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, _sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         unreachable!()
     }
 
-    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, watermark: Option<&str>) -> Result<NewestChange, DictError> {
         let rows = self.0.rows.lock().unwrap();
         let latest = rows.values().map(|row| row.1).max();
         let since = watermark.map_or(0, |watermark| watermark.parse().unwrap());
         let count = rows.values().filter(|row| row.1 >= since).count();
         let next = latest.map(|latest| (latest - self.0.lag).to_string());
-        Ok(Tail {
+        Ok(NewestChange {
             latest: latest.map(|l| l.to_string()),
             count: Some(count.to_string()),
             next,
-            ..Tail::default()
+            ..NewestChange::default()
         })
     }
 

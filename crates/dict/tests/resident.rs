@@ -5,7 +5,7 @@ mod common;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use common::*;
 use granary_dict::limits::{LOOKUPS_WAITING_MAX, RESIDENT_BATCH_BYTES, RESIDENT_BATCH_ROWS};
-use granary_dict::{Code, DictError, Dictionary, Source, Take, WaitLimit};
+use granary_dict::{BatchSink, Code, DictError, Dictionary, Source, WaitLimit};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
@@ -35,10 +35,10 @@ impl Source for Many {
         Ok(vec![rows(values(&keys[0]))])
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         for id in 0..self.batches {
             self.given.fetch_add(1, SeqCst);
-            take(rows(vec![id as u64]))?;
+            sink(rows(vec![id as u64]))?;
         }
         Err(DictError::new(Code::SqliteEngineError, "the last is missing"))
     }
@@ -109,11 +109,11 @@ impl Source for Slow {
         panic!("nobody asks for keys")
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         self.0.fetch_add(1, SeqCst);
         (0..5).try_for_each(|id| {
             std::thread::sleep(Duration::from_millis(30));
-            take(rows(vec![id]))
+            sink(rows(vec![id]))
         })
     }
 }

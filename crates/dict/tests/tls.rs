@@ -132,11 +132,11 @@ fn mongodb_as_its_options_say() {
     let server = ferretdb::Server::start_with(Some(Certificate::of(folder.path(), "server")));
     server.insert("t", [mongodb::bson::doc! { "id": 1, "v": "one" }]);
     let (plain, port) = (server.port, server.tls_port.unwrap());
-    let ask = |host: &str, port: u16, patience_ms: u32, options: &str| {
+    let ask = |host: &str, port: u16, timeout_ms: u32, options: &str| {
         let (user, password) = (ferretdb::USER, ferretdb::PASSWORD.replace('\'', "''"));
         value(&format!(
             "MONGODB(HOST '{host}' PORT {port} USER '{user}' PASSWORD '{password}' DB 'app' COLLECTION 't' \
-             OPTIONS '{}&serverSelectionTimeoutMS={patience_ms}&{options}')",
+             OPTIONS '{}&serverSelectionTimeoutMS={timeout_ms}&{options}')",
             ferretdb::OPTIONS
         ))
     };

@@ -5,7 +5,9 @@ mod common;
 use arrow::array::{ArrayRef, RecordBatch};
 use common::*;
 use granary_dict::limits::FIRST_WATERMARK_SECONDS;
-use granary_dict::{Changes, DictError, Dictionary, Environment, Source, SourceFactory, Tail, Take};
+use granary_dict::{
+    BatchSink, Changes, DictError, Dictionary, Environment, NewestChange, Source, SourceFactory,
+};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -26,14 +28,19 @@ impl Source for Connection {
         Ok(vec![batch(vec![keys[0].clone(), keys[0].clone()])])
     }
 
-    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, _sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         Ok(())
     }
 
-    fn tail(&mut self, _watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, _watermark: Option<&str>) -> Result<NewestChange, DictError> {
         self.0.asked.send(()).unwrap();
         self.0.may_answer.lock().unwrap().recv().unwrap();
-        Ok(Tail { latest: Some("5".into()), count: None, next: Some("3".into()), ..Tail::default() })
+        Ok(NewestChange {
+            latest: Some("5".into()),
+            count: None,
+            next: Some("3".into()),
+            ..NewestChange::default()
+        })
     }
 }
 
@@ -106,13 +113,18 @@ impl Source for ConnectionTo {
         Ok(vec![batch(vec![keys[0].clone(), u64s(values)[0].clone()])])
     }
 
-    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, _sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         Ok(())
     }
 
-    fn tail(&mut self, _watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, _watermark: Option<&str>) -> Result<NewestChange, DictError> {
         let version = Some(self.0.version.load(Ordering::SeqCst).to_string());
-        Ok(Tail { latest: version.clone(), count: Some("1".into()), next: version, ..Tail::default() })
+        Ok(NewestChange {
+            latest: version.clone(),
+            count: Some("1".into()),
+            next: version,
+            ..NewestChange::default()
+        })
     }
 
     fn changes(&mut self, _watermark: &str) -> Result<Changes, DictError> {

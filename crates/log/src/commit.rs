@@ -1,6 +1,6 @@
 //! Getting what was appended onto the device, and knowing that it is there.
 
-use crate::commits::{Covered, Durability, Failure};
+use crate::commit_state::{Covered, Durability, Failure};
 use crate::framing::Framing;
 use crate::log::Log;
 use crate::sync::Arc;
@@ -77,7 +77,7 @@ impl<F: Framing> Log<F> {
         drop(writer);
         let written = self.wait_until_written(sealed, errors);
         let lost = self.lost.load(Ordering::Acquire);
-        let is_told = self.commits.lost_told.fetch_max(lost, Ordering::AcqRel) >= lost;
+        let is_told = self.commits.reported_lost.fetch_max(lost, Ordering::AcqRel) >= lost;
         if is_told { written } else { written.and(Err(self.write_error())) }
     }
 

@@ -1,6 +1,6 @@
 //! The one thread off the request path: writes sealed segments, empties slots ahead of the writer.
 
-use crate::framing::{Framing, Sealed};
+use crate::framing::{Framing, SealedBlocks};
 use crate::limits::{TRANSFER_BUFFERS_MAX, TRANSFER_BYTES_MAX, WRITE_AGAIN_AFTER};
 use crate::log::{Consumer, FlushRequests, Log, OnWriteError};
 use crate::segment::Segment;
@@ -23,7 +23,7 @@ impl<F: Framing> Drop for AbandonAtPanic<'_, F> {
 
 impl<F: Framing> Log<F> {
     /// Writes and reclaims until [`Log::stop`]; run it on a thread of its own.
-    pub fn serve(&self, consumer: &dyn Consumer<F>) {
+    pub fn run_flusher(&self, consumer: &dyn Consumer<F>) {
         let _guard = AbandonAtPanic(self);
         loop {
             self.reclaim_ahead(consumer);
@@ -31,7 +31,7 @@ impl<F: Framing> Log<F> {
             if !batch.is_empty() {
                 let done = self.write(&batch, consumer);
                 let is_blocked = done < batch.len();
-                self.retire(batch, done);
+                self.release_written(batch, done);
                 if is_blocked && self.rest_while_blocked() {
                     return;
                 }
@@ -78,7 +78,7 @@ impl<F: Framing> Log<F> {
         if let Some(last) = batch.last() {
             self.sync_before(last.sequence());
         }
-        let sealed: Vec<Sealed> = batch.iter().map(|segment| segment.seal(&self.framing)).collect();
+        let sealed: Vec<SealedBlocks> = batch.iter().map(|segment| segment.seal(&self.framing)).collect();
         let whole = 0..self.geometry.blocks_per_segment() as usize;
         let is_tried_again = |segment: &Segment<F>, error: &io::Error| {
             self.refused(segment, error, consumer) == OnWriteError::Retry
@@ -94,7 +94,7 @@ impl<F: Framing> Log<F> {
             };
             return batch.iter().position(|segment| is_tried_again(segment, &error)).unwrap_or(batch.len());
         }
-        let again = batch.iter().zip(sealed).position(|(segment, Sealed { data, summary })| {
+        let again = batch.iter().zip(sealed).position(|(segment, SealedBlocks { data, summary })| {
             // The data first: a summary on the device vouches for its data.
             let data = self.write_part(segment, data);
             let written =
@@ -159,7 +159,7 @@ impl<F: Framing> Log<F> {
     }
 
     /// Takes the first `done` segments of the batch, the oldest in RAM, out of RAM.
-    fn retire(&self, mut batch: Vec<Arc<Segment<F>>>, done: usize) {
+    fn release_written(&self, mut batch: Vec<Arc<Segment<F>>>, done: usize) {
         batch.truncate(done);
         if batch.is_empty() {
             return;
@@ -170,7 +170,7 @@ impl<F: Framing> Log<F> {
         for _ in &batch {
             buffers.live.pop_front();
         }
-        self.progress.update(&buffers);
+        self.published.update(&buffers);
         drop(buffers);
         for segment in batch {
             // A reader may still hold it; then its memory is freed by that reader.
@@ -214,7 +214,7 @@ impl<F: Framing> Log<F> {
         (until > free).then_some((free + 1, until))
     }
 
-    /// Empties slots ahead of the writer, as [`serve`](Self::serve) does. Call it once before `serve` if the first
+    /// Empties slots ahead of the writer, as [`run_flusher`](Self::run_flusher) does. Call it once before `run_flusher` if the first
     /// append must not be refused.
     pub fn reclaim_ahead(&self, consumer: &dyn Consumer<F>) {
         let Some(fifo) = self.slots.fifo() else { return };
@@ -250,7 +250,7 @@ impl<F: Framing> Log<F> {
             return;
         }
         let slots = self.geometry.slot(sequences.start)..self.geometry.slot(sequences.end - 1) + 1;
-        let found = self.framing.read(&self.source(), slots);
+        let found = self.framing.read(&self.summary_source(), slots);
         for (sequence, summary) in sequences.zip(found) {
             let Some(old) = old(sequence) else { continue };
             match summary {

@@ -19,7 +19,7 @@ pub struct SegmentId {
 
 /// Which blocks of a full segment are written: two ranges, counted from the segment's first block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sealed {
+pub struct SealedBlocks {
     /// The data, written first.
     pub data: Range<usize>,
     /// The summary, which vouches for the data. It is empty where recovery reads the data itself.
@@ -28,7 +28,7 @@ pub struct Sealed {
 
 /// A log on its device, for reading summaries.
 #[derive(Clone, Copy)]
-pub struct Source<'a> {
+pub struct SummarySource<'a> {
     /// The shape of the log.
     pub geometry: &'a Geometry,
     /// Seeds the checksums.
@@ -53,7 +53,7 @@ pub trait Framing: Send + Sync + Sized + 'static {
     fn bytes_allocated(builder: &Self::Builder) -> usize;
 
     /// Completes `blocks`, the whole segment, for the device. Nothing is added afterwards.
-    fn seal(&self, id: &SegmentId, builder: &mut Self::Builder, blocks: &mut [u8]) -> Sealed;
+    fn seal(&self, id: &SegmentId, builder: &mut Self::Builder, blocks: &mut [u8]) -> SealedBlocks;
 
     /// Completes what was added so far. Returns the number of blocks, from the segment's beginning, that recovery needs
     /// to find it. More may be added behind them. `None`: the segment can only be sealed.
@@ -74,11 +74,11 @@ pub trait Framing: Send + Sync + Sized + 'static {
     fn position(summary: &Self::Summary) -> (u64, u64);
 
     /// The summaries of the segments in these neighbouring slots; `None` where there is no whole and valid one.
-    fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Self::Summary>>;
+    fn read(&self, source: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<Self::Summary>>;
 
     /// Like [`read`](Self::read), for recovery, which holds the summaries of all segments until the consumer takes
     /// them: an implementation may leave out what the consumer reads again then.
-    fn read_to_recover(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Self::Summary>> {
+    fn read_to_recover(&self, source: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<Self::Summary>> {
         self.read(source, slots)
     }
 
@@ -93,5 +93,5 @@ pub trait Framing: Send + Sync + Sized + 'static {
     }
 
     /// The sequence number that a valid block carries; `None` if it is not valid in its place or carries none.
-    fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64>;
+    fn sequence_of_block(&self, source: &SummarySource<'_>, block: u64, bytes: &[u8]) -> Option<u64>;
 }

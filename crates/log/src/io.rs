@@ -1,24 +1,24 @@
-//! Batches of reads, with as many in flight as the queue holds, and [`Flights`], reads that complete in the background.
+//! Batches of reads, with as many in flight as the queue holds, and [`ReadQueue`], reads that complete in the background.
 //! Both belong to one thread.
 
 mod arena;
 mod event;
 mod extent;
-mod flight;
-mod flights;
 mod frames;
 mod pool;
-mod pool_flights;
+mod pool_reads;
+mod read_in_flight;
+mod read_queue;
 mod ring;
 
 pub use extent::{Engine, Extent};
-pub use flights::Flights;
+pub use read_queue::ReadQueue;
 
 use crate::buffer::AlignedBuffer;
 use crate::device::Device;
 use crate::limits::{READ_BYTES_MAX, RINGS_MAX};
-use flight::ByDescriptor;
 use pool::PoolReader;
+use read_in_flight::ByDescriptor;
 use ring::{Refused, Ring};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -4,10 +4,12 @@
 //! what a segment's summary says is the [`Framing`] of its consumer; the [`Consumer`] decides what becomes of live
 //! records when a segment is reclaimed. It knows no key, no protocol and no async runtime.
 
+mod adopt_buffers;
 mod buffer;
 mod commit;
-mod commits;
+mod commit_state;
 pub mod device;
+mod durable_state;
 mod error;
 mod files;
 mod flusher;
@@ -20,7 +22,7 @@ mod journal;
 pub mod limits;
 mod lock;
 mod log;
-mod occupied;
+mod occupant;
 mod open;
 mod options;
 #[doc(hidden)]
@@ -37,20 +39,18 @@ mod start;
 mod state;
 #[doc(hidden)]
 pub mod sync;
-mod synced;
-mod taking_over;
 mod writer;
 
 pub use buffer::{ALIGNMENT, AlignedBuffer, BufferOwner};
-pub use commits::Durability;
+pub use commit_state::Durability;
 pub use error::OpenError;
 pub use files::{UnpublishedFile, folder_of, sync_folder, with_suffix};
-pub use framing::{Framing, Sealed, SegmentId, Source};
+pub use framing::{Framing, SealedBlocks, SegmentId, SummarySource};
 pub use geometry::{Geometry, GeometryError};
-pub use io::{Engine, Extent, Flights, Io, ReadAhead};
+pub use io::{Engine, Extent, Io, ReadAhead, ReadQueue};
 pub use lock::{Lock, lock as lock_file, patiently};
 pub use log::{Consumer, Location, Log, LogStats, OnWriteError};
-pub use occupied::Found;
+pub use occupant::Occupant;
 pub use open::set_geometry;
 pub use options::{CrashPolicy, NewestKnown, Options};
 pub use partitions::{invalidate, invalidate_closed, is_any_open, is_name_of_partition, state_files};

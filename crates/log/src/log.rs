@@ -1,9 +1,10 @@
 //! The running log: where a block is, and whether there is room.
 
 use crate::buffer::AlignedBuffer;
-use crate::commits::Commits;
+use crate::commit_state::Commits;
 use crate::device::Device;
-use crate::framing::{Framing, Source};
+use crate::durable_state::DurableState;
+use crate::framing::{Framing, SummarySource};
 use crate::geometry::Geometry;
 use crate::journal::Journal;
 use crate::limits::{RECLAIM_AHEAD_BYTES_MAX, WAIT_FOR_ROOM, WRITE_QUEUE_BYTES_MAX};
@@ -13,7 +14,6 @@ use crate::slots::{FifoSlots, Slots};
 use crate::state::{Identity, LastShutdown, StateFile};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, RwLock, RwLockReadGuard};
-use crate::synced::Synced;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
@@ -89,12 +89,12 @@ impl<F: Framing> Buffers<F> {
 }
 
 /// The sequence numbers of [`Buffers`], for readers without its lock. Written under its write lock.
-pub(crate) struct Progress {
+pub(crate) struct PublishedSequences {
     pub head: AtomicU64,
     pub newest_written: AtomicU64,
 }
 
-impl Progress {
+impl PublishedSequences {
     pub fn new(head: u64) -> Self {
         Self { head: AtomicU64::new(head), newest_written: AtomicU64::new(head) }
     }
@@ -127,7 +127,7 @@ pub(crate) struct Counters {
     pub reclaim_errors: AtomicU64,
 }
 
-/// The log. Shared by readers, one writer at a time, and one flusher thread that runs [`Log::serve`].
+/// The log. Shared by readers, one writer at a time, and one flusher thread that runs [`Log::run_flusher`].
 pub struct Log<F: Framing> {
     pub(crate) geometry: Geometry,
     pub(crate) instance: AtomicU64,
@@ -144,10 +144,10 @@ pub struct Log<F: Framing> {
     /// sealed segment while it is written, the lock of commits, and the lock of the device's syncs.
     pub(crate) writer: Mutex<WriterState<F>>,
     pub(crate) buffers: RwLock<Buffers<F>>,
-    pub(crate) progress: Progress,
+    pub(crate) published: PublishedSequences,
     pub(crate) slots: Slots,
     pub(crate) commits: Commits,
-    pub(crate) synced: Synced,
+    pub(crate) durable: DurableState,
     pub(crate) requests: Mutex<FlushRequests>,
     pub(crate) requested: Condvar,
     pub(crate) written: Condvar,
@@ -205,7 +205,7 @@ impl<F: Framing> Log<F> {
 
     /// Newest sequence number opened so far.
     pub fn head(&self) -> u64 {
-        self.progress.head.load(Ordering::Acquire)
+        self.published.head.load(Ordering::Acquire)
     }
 
     /// Slots of segments that were opened since the log was made or cleared.
@@ -215,7 +215,7 @@ impl<F: Framing> Log<F> {
 
     /// Newest sequence number that was written, as all before it were.
     pub fn newest_written(&self) -> u64 {
-        self.progress.newest_written.load(Ordering::Acquire)
+        self.published.newest_written.load(Ordering::Acquire)
     }
 
     pub(crate) fn read_buffers(&self) -> RwLockReadGuard<'_, Buffers<F>> {
@@ -253,10 +253,10 @@ impl<F: Framing> Log<F> {
         &self.framing
     }
 
-    /// The [`Source`] from which [`Framing::read`] reads summaries.
-    pub fn source(&self) -> Source<'_> {
+    /// The [`SummarySource`] from which [`Framing::read`] reads summaries.
+    pub fn summary_source(&self) -> SummarySource<'_> {
         let Self { geometry, device, salt, .. } = self;
-        Source { geometry, instance: self.instance(), salt: *salt, device: &**device }
+        SummarySource { geometry, instance: self.instance(), salt: *salt, device: &**device }
     }
 
     /// Frees a slot whose segment holds nothing alive, in RAM or on the device; it may be overwritten from here on.
@@ -395,7 +395,7 @@ impl<F: Framing> Log<F> {
         }
     }
 
-    /// Seals, writes and syncs everything, ends [`serve`](Self::serve), and marks the stop as clean.
+    /// Seals, writes and syncs everything, ends [`run_flusher`](Self::run_flusher), and marks the stop as clean.
     /// Nothing may be appended afterwards.
     pub fn stop(&self) -> io::Result<()> {
         let flushed = self.flush();
@@ -434,7 +434,7 @@ impl<F: Framing> Log<F> {
         }
     }
 
-    /// Ends [`serve`](Self::serve) as a kill would: nothing is sealed, and the stop is not marked as clean.
+    /// Ends [`run_flusher`](Self::run_flusher) as a kill would: nothing is sealed, and the stop is not marked as clean.
     pub fn abandon(&self) {
         self.requests.lock().expect("no panic under the lock").stop = true;
         self.requested.notify_all();

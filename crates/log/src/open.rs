@@ -6,7 +6,7 @@ use crate::framing::Framing;
 use crate::geometry::Geometry;
 use crate::lock::is_locked;
 use crate::log::Log;
-use crate::occupied::Found;
+use crate::occupant::Occupant;
 use crate::options::{CrashPolicy, Options};
 use crate::partitions::{Partition, state_files};
 use crate::recover::Opened;
@@ -63,9 +63,9 @@ impl<F: Framing> Log<F> {
     where
         F: Clone,
     {
-        let found = options.found(partitions);
-        let found = found.map_err(|source| OpenError::State { path: options.path.clone(), source })?;
-        if let Found::Foreign(path) = found {
+        let occupant = options.occupant(partitions);
+        let occupant = occupant.map_err(|source| OpenError::State { path: options.path.clone(), source })?;
+        if let Occupant::Foreign(path) = occupant {
             // It may be the open file of another cache, whose state lies elsewhere.
             let is_in_use = path == options.path && is_locked(&path);
             return Err(if is_in_use { OpenError::InUse { path } } else { OpenError::Foreign { path } });
@@ -99,7 +99,8 @@ impl<F: Framing> Log<F> {
         }
         // The locks are held until a failed open has removed the files that it created.
         let mut holds = Vec::with_capacity(partitions.len());
-        let held = partitions.iter().try_for_each(|partition| partition.hold().map(|hold| holds.push(hold)));
+        let held =
+            partitions.iter().try_for_each(|partition| partition.clone_lock().map(|hold| holds.push(hold)));
         let opened = held
             .and(device)
             .and_then(|device| Partition::start_all(framing, partitions, options, Box::new(device)));

@@ -46,8 +46,8 @@ impl Partition {
     }
 
     /// A second hold of the lock.
-    pub fn hold(&self) -> Result<File, OpenError> {
-        self.state.hold().map_err(|source| self.options.state_error(source))
+    pub fn clone_lock(&self) -> Result<File, OpenError> {
+        self.state.clone_lock().map_err(|source| self.options.state_error(source))
     }
 
     /// The salt of all partitions: the one in the options, or that of the first one with content.

@@ -1,10 +1,10 @@
 //! A log that is served after a loss of power: what is synced, and when.
 
+use crate::durable_state::{DurableState, unsynced_max};
 use crate::framing::Framing;
 use crate::log::Log;
 use crate::state::LastShutdown;
 use crate::sync::atomic::Ordering;
-use crate::synced::{Synced, unsynced_max};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ impl<F: Framing> Log<F> {
     /// The newest segment that is safe without the journal, with all before it: it is written and, if the log is served
     /// after a loss of power, synced.
     pub fn newest_safe(&self) -> u64 {
-        match self.synced.is_active() {
-            true => self.synced.durable_sequence.load(Ordering::Acquire),
+        match self.durable.is_active() {
+            true => self.durable.durable_sequence.load(Ordering::Acquire),
             false => self.read_buffers().newest_written(),
         }
     }
@@ -28,7 +28,7 @@ impl<F: Framing> Log<F> {
     /// Syncs what was written if a loss of power could otherwise take too many segments up to `sequence`. The flusher
     /// calls it.
     pub(crate) fn sync_before(&self, sequence: u64) {
-        let synced = &self.synced;
+        let synced = &self.durable;
         let until = synced.durable_sequence.load(Ordering::Acquire) + unsynced_max(&self.geometry);
         if !synced.is_active() || sequence <= until {
             return;
@@ -54,13 +54,13 @@ impl<F: Framing> Log<F> {
     /// # Errors
     /// The journal cannot be written and synced, nor can the state file be invalidated.
     pub fn sync_journal(&self) -> io::Result<()> {
-        if self.synced.must_invalidate.load(Ordering::Acquire) {
+        if self.durable.must_invalidate.load(Ordering::Acquire) {
             self.invalidate()?;
         }
-        if !self.synced.is_active() {
+        if !self.durable.is_active() {
             return Ok(());
         }
-        let Synced { appends, journal, appends_synced, .. } = &self.synced;
+        let DurableState { appends, journal, appends_synced, .. } = &self.durable;
         let wanted = appends.load(Ordering::Acquire);
         if appends_synced.load(Ordering::Acquire) >= wanted {
             return Ok(());
@@ -80,7 +80,7 @@ impl<F: Framing> Log<F> {
 
     /// Syncs files of the journal.
     pub(crate) fn sync_files(&self, files: &[Arc<File>]) -> io::Result<()> {
-        let synced = match self.synced.has_failed() {
+        let synced = match self.durable.has_failed() {
             // After a failed sync, later syncs of that file do not report what was lost.
             true => Err(earlier_failure()),
             false => files.iter().try_for_each(|file| file.sync_data()),
@@ -91,7 +91,7 @@ impl<F: Framing> Log<F> {
     /// Whether the entries that were journalled so far survive a loss of power.
     #[doc(hidden)]
     pub fn is_journal_synced(&self) -> bool {
-        let Synced { appends, appends_synced, .. } = &self.synced;
+        let DurableState { appends, appends_synced, .. } = &self.durable;
         appends_synced.load(Ordering::Acquire) >= appends.load(Ordering::Acquire)
     }
 
@@ -104,11 +104,11 @@ impl<F: Framing> Log<F> {
     /// Invalidates the state file. For a log that is served after a loss of power it stays so while the log is open.
     pub(crate) fn invalidate(&self) -> io::Result<()> {
         let state = self.state.lock().expect("no panic under the lock");
-        self.synced.has_failed.store(self.synced.serves_older, Ordering::Release);
+        self.durable.has_failed.store(self.durable.serves_older, Ordering::Release);
         let invalidated = state.invalidate();
-        let failed_before = self.synced.must_invalidate.swap(invalidated.is_err(), Ordering::AcqRel);
+        let failed_before = self.durable.must_invalidate.swap(invalidated.is_err(), Ordering::AcqRel);
         match &invalidated {
-            Ok(()) => self.synced.is_invalidated.store(self.synced.serves_older, Ordering::Release),
+            Ok(()) => self.durable.is_invalidated.store(self.durable.serves_older, Ordering::Release),
             Err(error) if !failed_before => tracing::error!(%error, "cannot even truncate the state file"),
             Err(_) => {}
         }

@@ -3,8 +3,8 @@
 use crate::device::{Device, MemoryDevice, Space};
 use crate::sync::Arc;
 use crate::{
-    AlignedBuffer, Consumer, CrashPolicy, Framing, Geometry, Log, OnWriteError, Options, Sealed, SegmentId,
-    SlotOrder, Source,
+    AlignedBuffer, Consumer, CrashPolicy, Framing, Geometry, Log, OnWriteError, Options, SealedBlocks,
+    SegmentId, SlotOrder, SummarySource,
 };
 use std::io;
 use std::ops::Range;
@@ -22,9 +22,9 @@ impl Framing for Bare {
     fn bytes_allocated((): &()) -> usize {
         0
     }
-    fn seal(&self, id: &SegmentId, (): &mut (), blocks: &mut [u8]) -> Sealed {
+    fn seal(&self, id: &SegmentId, (): &mut (), blocks: &mut [u8]) -> SealedBlocks {
         blocks[..8].copy_from_slice(&id.sequence.to_le_bytes());
-        Sealed { data: 0..1, summary: 0..0 }
+        SealedBlocks { data: 0..1, summary: 0..0 }
     }
     fn used(&self, _: &Geometry, (): &()) -> [Range<usize>; 2] {
         [0..1, 0..0]
@@ -35,7 +35,7 @@ impl Framing for Bare {
     fn position(summary: &(u64, u64)) -> (u64, u64) {
         *summary
     }
-    fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<(u64, u64)>> {
+    fn read(&self, source: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<(u64, u64)>> {
         let read = |slot| {
             let mut bytes = AlignedBuffer::zeroed(512);
             source.device.read_at(source.geometry.offset(slot), &mut bytes).ok()?;
@@ -44,7 +44,7 @@ impl Framing for Bare {
         };
         slots.map(read).collect()
     }
-    fn sequence_of_block(&self, _: &Source<'_>, _: u64, bytes: &[u8]) -> Option<u64> {
+    fn sequence_of_block(&self, _: &SummarySource<'_>, _: u64, bytes: &[u8]) -> Option<u64> {
         Some(u64::from_le_bytes(bytes[..8].try_into().ok()?)).filter(|sequence| *sequence > 0)
     }
 }
@@ -107,7 +107,7 @@ fn a_journal_that_lacks_words_is_not_trusted_again_at_the_next_sync() {
     let (log, _) = Log::open_on(Bare, device, &options).unwrap();
     let log = Arc::new(log);
     let served = Arc::clone(&log);
-    let flusher = std::thread::spawn(move || served.serve(&Nobody));
+    let flusher = std::thread::spawn(move || served.run_flusher(&Nobody));
     write_segments(&log, 2);
     log.writer.lock().unwrap().journal.fail(&options.state_path, true);
     log.writer().journal(3, &[6]);
@@ -158,7 +158,7 @@ fn with_killed(options: &Options, work: impl FnOnce(&Log<Bare>)) {
     let (log, _) = Log::<Bare>::open(Bare, options).unwrap();
     let log = Arc::new(log);
     let served = Arc::clone(&log);
-    let flusher = std::thread::spawn(move || served.serve(&Nobody));
+    let flusher = std::thread::spawn(move || served.run_flusher(&Nobody));
     work(&log);
     log.abandon();
     flusher.join().unwrap();
@@ -214,7 +214,7 @@ fn a_gap_is_filled() {
 struct Full(std::sync::atomic::AtomicU64);
 
 impl crate::SharedMemory for Full {
-    fn found(&self) -> u64 {
+    fn previous_id(&self) -> u64 {
         0
     }
     fn open(&self, _: u64, _: u64) -> Vec<(u64, AlignedBuffer)> {
@@ -246,7 +246,7 @@ fn a_start_that_was_killed_before_it_wrote_its_state_forgets_no_hole() {
     let (log, _) = Log::<Bare>::open(Bare, &options).unwrap();
     let log = Arc::new(log);
     let served = Arc::clone(&log);
-    let flusher = std::thread::spawn(move || served.serve(&Nobody));
+    let flusher = std::thread::spawn(move || served.run_flusher(&Nobody));
     write_segments(&log, 4);
     // The entry's durable mark says that four segments are there; its own segment is found.
     log.writer().journal(5, &[10]);

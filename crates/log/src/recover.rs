@@ -1,7 +1,7 @@
 //! Reading the summaries of all segments, and choosing the segments whose records count.
 
 use crate::buffer::AlignedBuffer;
-use crate::framing::{Framing, Sealed, SegmentId, Source};
+use crate::framing::{Framing, SealedBlocks, SegmentId, SummarySource};
 use crate::journal;
 use crate::limits::{
     READ_BY_THREAD_BYTES_MIN, SLOTS_READ_TOGETHER, TRANSFER_BYTES_MAX, WIPE_TRIES_MAX, WRITE_QUEUE_BYTES_MAX,
@@ -43,7 +43,7 @@ impl<F: Framing> Default for Recovered<F> {
 }
 
 /// The summaries of all slots, by sequence number, `step` slots at a time.
-fn read_all<F: Framing>(framing: &F, source: &Source<'_>, step: u64) -> BTreeMap<u64, F::Summary> {
+fn read_all<F: Framing>(framing: &F, source: &SummarySource<'_>, step: u64) -> BTreeMap<u64, F::Summary> {
     let found = Mutex::new(BTreeMap::new());
     let segments = source.geometry.segments();
     // For less than this a thread is not worth starting.
@@ -62,7 +62,11 @@ fn read_all<F: Framing>(framing: &F, source: &Source<'_>, step: u64) -> BTreeMap
 }
 
 /// All segments found, for a log whose slots are used in any order, and the newest sequence number.
-pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u64) -> (Recovered<F>, u64) {
+pub(crate) fn table<F: Framing>(
+    framing: &F,
+    source: &SummarySource<'_>,
+    known_head: u64,
+) -> (Recovered<F>, u64) {
     let found = read_all(framing, source, SLOTS_READ_TOGETHER);
     let head = found.last_key_value().map_or(0, |(sequence, _)| *sequence).max(known_head);
     (Recovered { segments: found.into_values().collect(), ..Recovered::default() }, head)
@@ -70,7 +74,7 @@ pub(crate) fn table<F: Framing>(framing: &F, source: &Source<'_>, known_head: u6
 
 /// The greatest sequence number in the first or the last block of any slot, whether the rest of its segment is there or
 /// not. It is that of the newest segment begun, or of an earlier one in that slot if a loss of power took the blocks.
-pub(crate) fn newest_begun<F: Framing>(framing: &F, source: &Source<'_>) -> u64 {
+pub(crate) fn newest_begun<F: Framing>(framing: &F, source: &SummarySource<'_>) -> u64 {
     let geometry = source.geometry;
     let mut bytes = AlignedBuffer::zeroed(geometry.block_size());
     let mut sequence_of = |block| match source.device.read_at(geometry.offset(block), &mut bytes) {
@@ -91,7 +95,7 @@ pub(crate) fn newest_begun<F: Framing>(framing: &F, source: &Source<'_>) -> u64 
 /// that were being written.
 pub(crate) fn wipe_behind_head<F: Framing>(
     framing: &F,
-    source: &Source<'_>,
+    source: &SummarySource<'_>,
     head: u64,
     lost: u64,
 ) -> io::Result<()> {
@@ -132,14 +136,14 @@ pub(crate) fn wipe_behind_head<F: Framing>(
 
 /// Writes empty segments in the places of `gaps`, whose former content is void already. Otherwise the next start would
 /// treat everything older as void.
-pub(crate) fn fill_gaps<F: Framing>(framing: &F, source: &Source<'_>, gaps: &[u64]) -> io::Result<()> {
+pub(crate) fn fill_gaps<F: Framing>(framing: &F, source: &SummarySource<'_>, gaps: &[u64]) -> io::Result<()> {
     let (geometry, instance) = (*source.geometry, source.instance);
     for sequence in gaps.iter().copied() {
         let first_block = geometry.first_block(sequence);
         let id = SegmentId { geometry, instance, sequence, first_block };
         let mut blocks = AlignedBuffer::zeroed(geometry.segment_bytes() as usize);
         let mut builder = framing.begin(&id);
-        let Sealed { data, summary } = framing.seal(&id, &mut builder, &mut blocks);
+        let SealedBlocks { data, summary } = framing.seal(&id, &mut builder, &mut blocks);
         for range in [data, summary].into_iter().filter(|range| !range.is_empty()) {
             let offset = geometry.offset(first_block + range.start as u64);
             let bytes = range.start * geometry.block_size()..range.end * geometry.block_size();
@@ -153,7 +157,7 @@ pub(crate) fn fill_gaps<F: Framing>(framing: &F, source: &Source<'_>, gaps: &[u6
 /// sequence number with them. See docs/format.md, "Recovery".
 pub(crate) fn fifo<F: Framing>(
     framing: &F,
-    source: &Source<'_>,
+    source: &SummarySource<'_>,
     journal: journal::Content,
     known_head: u64,
 ) -> (Recovered<F>, u64) {

@@ -1,7 +1,7 @@
 //! One segment in RAM: a write buffer that is filled, sealed once, and read all along.
 
 use crate::buffer::AlignedBuffer;
-use crate::framing::{Framing, Sealed, SegmentId};
+use crate::framing::{Framing, SealedBlocks, SegmentId};
 use crate::sync::{RwLock, RwLockReadGuard};
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ impl<F: Framing> Segment<F> {
     }
 
     /// Completes the segment. The returned data range omits the blocks that are on the device already.
-    pub(crate) fn seal(&self, framing: &F) -> Sealed {
+    pub(crate) fn seal(&self, framing: &F) -> SealedBlocks {
         let mut content = self.content.write().expect("no panic under the lock");
         let Content { memory, builder, written } = &mut *content;
         let mut sealed = framing.seal(&self.id, builder, memory);

@@ -7,7 +7,7 @@ use std::fmt;
 /// number. Write buffers may lie in it; the next start writes their content to the device.
 pub trait SharedMemory: Send + Sync + fmt::Debug {
     /// The number of the memory that the last process left; 0: there is none.
-    fn found(&self) -> u64;
+    fn previous_id(&self) -> u64;
 
     /// Binds the memory to the log's content `number`, with this salt. What was found under the same number is valid,
     /// anything else is discarded. Returns the valid write buffers, each with its segment's sequence number. The log

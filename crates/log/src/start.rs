@@ -1,14 +1,16 @@
 //! The start of a log whose device and state file are open: which of what the last process left may be served again.
 
+use crate::adopt_buffers;
 use crate::buffer::AlignedBuffer;
-use crate::commits::Commits;
+use crate::commit_state::Commits;
 use crate::device::Device;
+use crate::durable_state::{DurableState, unsynced_max};
 use crate::error::OpenError;
 use crate::files::sync_folder;
-use crate::framing::{Framing, Source};
+use crate::framing::{Framing, SummarySource};
 use crate::journal::{self, Journal};
 use crate::limits::SEQUENCES_SKIPPED;
-use crate::log::{Buffers, Counters, FlushRequests, Log, Progress, WriterState};
+use crate::log::{Buffers, Counters, FlushRequests, Log, PublishedSequences, WriterState};
 use crate::options::{CrashPolicy, Options};
 use crate::partitions::is_name_of_partition;
 use crate::recover::{self, Opened, Recovered};
@@ -19,8 +21,6 @@ use crate::state::{
 };
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sync::{Condvar, Mutex, RwLock};
-use crate::synced::{Synced, unsynced_max};
-use crate::taking_over;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -65,10 +65,10 @@ impl<F: Framing> Log<F> {
             state: Mutex::new(state),
             writer: Mutex::new(WriterState { journal, journal_fails: false, current: None }),
             buffers: RwLock::new(Buffers { head, live: VecDeque::new() }),
-            progress: Progress::new(head),
+            published: PublishedSequences::new(head),
             slots,
             commits: Commits::default(),
-            synced: Synced::new(options.crash_policy, head),
+            durable: DurableState::new(options.crash_policy, head),
             requests: Mutex::new(FlushRequests::default()),
             requested: Condvar::new(),
             written: Condvar::new(),
@@ -156,7 +156,7 @@ impl<'a, F: Framing> Start<'a, F> {
     ) -> Result<(Self, Vec<(u64, AlignedBuffer)>), OpenError> {
         let memory = options.shared_memory.first().cloned();
         // The shared memory is valid only with the content that it is bound to.
-        let found = memory.as_ref().map_or(0, |memory| memory.found());
+        let found = memory.as_ref().map_or(0, |memory| memory.previous_id());
         let is_its = found != 0
             && found == known.memory_id
             && known.shutdown == LastShutdown::Killed
@@ -178,9 +178,9 @@ impl<'a, F: Framing> Start<'a, F> {
         Ok((Self { framing, device, state, options, salt, memory, instance, memory_id }, buffers))
     }
 
-    fn source(&self) -> Source<'_> {
+    fn summary_source(&self) -> SummarySource<'_> {
         let Self { options, instance, salt, device, .. } = *self;
-        Source { geometry: &options.geometry, instance, salt, device: &**device }
+        SummarySource { geometry: &options.geometry, instance, salt, device: &**device }
     }
 
     fn serves_older(&self) -> bool {
@@ -215,8 +215,8 @@ impl<'a, F: Framing> Start<'a, F> {
             // All changes are on the device.
             journal.changes.clear();
         }
-        let source = self.source();
-        taking_over::write_buffers(self.framing, &source, buffers, &journal.changes, known.head);
+        let source = self.summary_source();
+        adopt_buffers::write_buffers(self.framing, &source, buffers, &journal.changes, known.head);
         let emptied = journal.emptied;
         let (recovered, head) = recover::fifo(self.framing, &source, journal, known.head);
         if let Err(error) = self.remove_unfinished(known.shutdown, head) {
@@ -230,7 +230,7 @@ impl<'a, F: Framing> Start<'a, F> {
 
     /// Wipes blocks behind the head that the last process left.
     fn remove_unfinished(&self, shutdown: LastShutdown, head: u64) -> io::Result<()> {
-        let wipe = |lost| recover::wipe_behind_head(self.framing, &self.source(), head, lost);
+        let wipe = |lost| recover::wipe_behind_head(self.framing, &self.summary_source(), head, lost);
         match shutdown {
             LastShutdown::Killed => wipe(0)?,
             LastShutdown::PowerLoss => wipe(unsynced_max(&self.options.geometry))?,
@@ -241,14 +241,15 @@ impl<'a, F: Framing> Start<'a, F> {
     }
 
     fn recover_table(&self, known: &StoredState) -> Result<Content<F>, OpenError> {
-        let (mut recovered, mut head) = recover::table(self.framing, &self.source(), known.head);
+        let (mut recovered, mut head) = recover::table(self.framing, &self.summary_source(), known.head);
         recovered.durable_sequence = known.head;
         // An earlier start that wrote no segment has skipped the same numbers as this one.
         let is_beyond = |newest| newest > head && newest != head + SEQUENCES_SKIPPED;
         // The newest segment that the consumer's files mention may be missing because it was freed, and a loss of power
         // took the segment written over it. Blocks of one of the two are there then.
-        let is_missed =
-            |newest| is_beyond(newest) && newest > recover::newest_begun(self.framing, &self.source());
+        let is_missed = |newest| {
+            is_beyond(newest) && newest > recover::newest_begun(self.framing, &self.summary_source())
+        };
         if self.newest_known().is_some_and(is_missed) {
             return Err(OpenError::Older { path: state_file_of(&self.options.state_path) });
         }
@@ -286,7 +287,7 @@ impl<'a, F: Framing> Start<'a, F> {
 
     /// Writes empty segments into the gaps, whose entries the journal lists by now.
     fn fill_gaps(&mut self, content: &mut Content<F>, journal: &mut Journal) -> Result<(), OpenError> {
-        let filled = recover::fill_gaps(self.framing, &self.source(), &content.gaps);
+        let filled = recover::fill_gaps(self.framing, &self.summary_source(), &content.gaps);
         let synced = filled.and_then(|()| if self.serves_older() { self.device.sync() } else { Ok(()) });
         if let Err(error) = synced {
             tracing::warn!(%error, "cannot fill the gaps that the last process left: starting empty");

@@ -166,7 +166,7 @@ impl StateFile {
     }
 
     /// A second hold of the lock, which is free once both are dropped.
-    pub fn hold(&self) -> io::Result<File> {
+    pub fn clone_lock(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 

@@ -15,15 +15,15 @@ pub struct Writer<'a, F: Framing> {
     log: &'a Log<F>,
     state: MutexGuard<'a, WriterState<F>>,
     purpose: Purpose,
-    /// Between `hold` and `release`: the newest segment that was sealed (0: none).
+    /// Between `defer_flush` and `resume_flush`: the newest segment that was sealed (0: none).
     held: Option<u64>,
-    /// Segments opened between `hold` and `release`, which a next process must not find yet.
+    /// Segments opened between `defer_flush` and `resume_flush`, which a next process must not find yet.
     hidden: Vec<Arc<Segment<F>>>,
 }
 
 impl<F: Framing> Drop for Writer<'_, F> {
     fn drop(&mut self) {
-        self.release();
+        self.resume_flush();
     }
 }
 
@@ -111,7 +111,7 @@ impl<'a, F: Framing> Writer<'a, F> {
     }
 
     fn write_journal(&mut self, append: impl FnOnce(&mut Journal) -> io::Result<()>) {
-        self.log.synced.note_append();
+        self.log.durable.note_append();
         let appended = append(&mut self.state.journal);
         let failed_before = std::mem::replace(&mut self.state.journal_fails, appended.is_err());
         match appended {
@@ -123,27 +123,27 @@ impl<'a, F: Framing> Writer<'a, F> {
             }
             _ => {}
         }
-        if self.state.journal_fails || self.log.synced.must_invalidate.load(Ordering::Acquire) {
+        if self.state.journal_fails || self.log.durable.must_invalidate.load(Ordering::Acquire) {
             // `invalidate` has logged its failure.
             let _ = self.log.invalidate();
         }
     }
 
-    /// Like [`Log::sync_journal`], before any segment sealed since [`hold`](Self::hold) is written.
+    /// Like [`Log::sync_journal`], before any segment sealed since [`defer_flush`](Self::defer_flush) is written.
     ///
     /// # Errors
     /// The errors of [`Log::sync_journal`].
     pub fn sync_journal(&mut self) -> io::Result<()> {
         let log = self.log;
-        if !log.synced.is_active() {
+        if !log.durable.is_active() {
             return Ok(());
         }
         // If another thread is syncing, it has taken files and will count their appends itself.
-        let alone = log.synced.journal.try_lock();
-        let appends = log.synced.appends.load(Ordering::Acquire);
+        let alone = log.durable.journal.try_lock();
+        let appends = log.durable.appends.load(Ordering::Acquire);
         log.sync_files(&self.take_unsynced())?;
         if alone.is_ok() {
-            log.synced.appends_synced.store(appends, Ordering::Release);
+            log.durable.appends_synced.store(appends, Ordering::Release);
         }
         Ok(())
     }
@@ -151,7 +151,7 @@ impl<'a, F: Framing> Writer<'a, F> {
     /// Gives up everything appended so far, for good: waits for the device, then starts another instance.
     pub fn clear(&mut self) -> io::Result<()> {
         self.seal();
-        self.release();
+        self.resume_flush();
         let log = self.log;
         let mut requests = log.requests.lock().expect("no panic under the lock");
         while !log.read_buffers().live.is_empty() && !requests.stop {
@@ -159,13 +159,13 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         drop(requests);
         // A loss of content that is given up needs no report.
-        log.commits.lost_told.fetch_max(log.lost.load(Ordering::Acquire), Ordering::AcqRel);
+        log.commits.reported_lost.fetch_max(log.lost.load(Ordering::Acquire), Ordering::AcqRel);
         if let Some(fifo) = log.slots.fifo() {
             fifo.forgotten.store(log.head(), Ordering::Release);
         }
         log.instance.store(random_number(), Ordering::Release);
         let state = log.state.lock().expect("no panic under the lock");
-        let written = match log.synced.has_failed() {
+        let written = match log.durable.has_failed() {
             true => state.invalidate(),
             false => state.write(&log.identity(), LastShutdown::Killed, log.head()),
         };
@@ -173,8 +173,8 @@ impl<'a, F: Framing> Writer<'a, F> {
         // If the state cannot be written, the next start must be empty rather than find what was given up. The journal
         // belongs to the new instance in either case: its state may be written later.
         let written = written.or_else(|error| log.invalidate().and(Err(error)));
-        if written.is_ok() && !log.synced.has_failed() {
-            log.synced.must_invalidate.store(false, Ordering::Release);
+        if written.is_ok() && !log.durable.has_failed() {
+            log.durable.must_invalidate.store(false, Ordering::Release);
         }
         // Likewise if the journal still has entries of the old instance: the next start finds nothing behind them.
         let cleared = self.state.journal.clear(log.instance());
@@ -188,7 +188,7 @@ impl<'a, F: Framing> Writer<'a, F> {
 
     /// See [`Journal::prepare_stop`].
     pub(crate) fn prepare_stop(&mut self) -> io::Result<()> {
-        let must_invalidate = self.log.synced.must_invalidate.load(Ordering::Acquire);
+        let must_invalidate = self.log.durable.must_invalidate.load(Ordering::Acquire);
         let is_void = self.state.journal_fails && !must_invalidate;
         self.state.journal.prepare_stop(is_void)
     }
@@ -216,33 +216,33 @@ impl<'a, F: Framing> Writer<'a, F> {
         if let Some(sequence) = ended {
             match &mut self.held {
                 Some(ended) => *ended = sequence,
-                None => self.order(sequence),
+                None => self.request_flush(sequence),
             }
         }
     }
 
-    fn order(&self, sealed: u64) {
+    fn request_flush(&self, sealed: u64) {
         self.log.requests.lock().expect("no panic under the lock").sealed = sealed;
         self.log.requested.notify_all();
     }
 
-    /// Keeps segments sealed from here on off the device until [`release`](Self::release), and hides those opened from
+    /// Keeps segments sealed from here on off the device until [`resume_flush`](Self::resume_flush), and hides those opened from
     /// a next process: records that span segments must be in the journal before the first of the segments can be found.
-    pub fn hold(&mut self) {
+    pub fn defer_flush(&mut self) {
         self.held.get_or_insert(0);
     }
 
-    /// Lets a next process find the segments that [`hold`](Self::hold) has hidden so far.
-    pub fn reveal(&mut self) {
+    /// Lets a next process find the segments that [`defer_flush`](Self::defer_flush) has hidden so far.
+    pub fn publish_deferred(&mut self) {
         self.hidden.drain(..).for_each(|segment| segment.begin());
     }
 
-    /// Hands the segments sealed since [`hold`](Self::hold) to the flusher.
-    pub fn release(&mut self) {
+    /// Hands the segments sealed since [`defer_flush`](Self::defer_flush) to the flusher.
+    pub fn resume_flush(&mut self) {
         // In ascending order: if a segment is found, all before it are.
         self.hidden.drain(..).for_each(|segment| segment.begin());
         if let Some(ended) = self.held.take().filter(|ended| *ended > 0) {
-            self.order(ended);
+            self.request_flush(ended);
         }
     }
 
@@ -271,7 +271,7 @@ impl<'a, F: Framing> Writer<'a, F> {
         }
         buffers.head = sequence;
         buffers.live.push_back(Arc::clone(&segment));
-        log.progress.update(&buffers);
+        log.published.update(&buffers);
         self.state.current = Some(Arc::clone(&segment));
         drop(buffers);
         if !log.may_open(sequence + 1) {

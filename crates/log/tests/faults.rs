@@ -11,7 +11,7 @@ use gated::GatedDevice;
 use granary_log::device::{Device, Fault, Faults, FaultyDevice, FileDevice, MemoryDevice, VolatileDevice};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH};
 use granary_log::{
-    AlignedBuffer, Consumer, Durability, Engine, Extent, Flights, Geometry, Io, Log, OnWriteError,
+    AlignedBuffer, Consumer, Durability, Engine, Extent, Geometry, Io, Log, OnWriteError, ReadQueue,
 };
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -77,7 +77,7 @@ fn read(
             io.read_ahead(device, &extents[..20]).read_many(extents, take);
         }
         Way::InFlight => {
-            let mut flights = Flights::new(engine, READ_BYTES_MAX);
+            let mut flights = ReadQueue::new(engine, READ_BYTES_MAX);
             (0..).zip(extents).for_each(|(ticket, extent)| flights.begin(*extent, ticket));
             let deadline = Instant::now() + Duration::from_secs(60);
             while !flights.is_empty() {
@@ -283,7 +283,7 @@ fn a_commit_that_comes_during_a_sync_has_a_sync_of_its_own() {
     let device = GatedDevice::over(VolatileDevice::new(SIZE, BLOCK));
     let (log, _) = Log::open_on(Unframed, Box::new(device.clone()), &options).unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| log.serve(&Nobody));
+        scope.spawn(|| log.run_flusher(&Nobody));
         let mut places = vec![append(&log, 1)];
         let before = device.syncs();
         let held = device.hold_syncs();

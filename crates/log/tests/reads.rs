@@ -8,7 +8,7 @@ use common::random::Random;
 use common::skip::skipped;
 use granary_log::device::{Access, Device, FileDevice, MemoryDevice, OpenDeviceError, Space};
 use granary_log::limits::{READ_BYTES_MAX, READ_DEPTH, SEGMENT_BYTES_MAX};
-use granary_log::{AlignedBuffer, CrashPolicy, Engine, Extent, Flights, Geometry, Io, OpenError, Options};
+use granary_log::{AlignedBuffer, CrashPolicy, Engine, Extent, Geometry, Io, OpenError, Options, ReadQueue};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
@@ -139,7 +139,7 @@ fn reads_that_were_begun_are_finished_or_given_up() {
 }
 
 /// Waits until something may have completed.
-fn wait_for(flights: &Flights) {
+fn wait_for(flights: &ReadQueue) {
     use rustix::event::{PollFd, PollFlags, poll};
     let event = flights.event().expect("there are descriptors");
     let timeout = rustix::event::Timespec { tv_sec: 60, tv_nsec: 0 };
@@ -163,7 +163,7 @@ fn reads_that_nobody_waits_for_land_once_each() {
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(SIZE - 4096).unwrap();
     for (device, end) in [(&file as &dyn Device, SIZE - 4096), (&memory, SIZE)] {
         for engine in engines() {
-            let mut flights = Flights::new(engine, READ_BYTES_MAX);
+            let mut flights = ReadQueue::new(engine, READ_BYTES_MAX);
             let mut random = Random(7);
             let mut asked: Vec<Extent> = Vec::new();
             let mut completed: Vec<bool> = Vec::new();
@@ -224,7 +224,7 @@ fn a_read_that_is_handed_over_makes_room_for_the_next() {
         for engine in engines() {
             // As many as are in flight at once, and more than there are buffers for.
             for depth in [1, 7, READ_DEPTH, 2 * READ_DEPTH] {
-                let mut flights = Flights::new(engine, READ_BYTES_MAX);
+                let mut flights = ReadQueue::new(engine, READ_BYTES_MAX);
                 let mut completed = vec![false; total];
                 let mut begun = depth;
                 extents[..depth].iter().zip(0..).for_each(|(extent, i)| flights.begin(*extent, i));
@@ -260,7 +260,7 @@ fn reads_given_up_in_flight_harm_nothing() {
         for engine in engines() {
             // The file's lock must be free again: nothing holds its descriptor.
             let file = FileDevice::open(&path, SIZE).unwrap();
-            let mut flights = Flights::new(engine, READ_BYTES_MAX);
+            let mut flights = ReadQueue::new(engine, READ_BYTES_MAX);
             for i in 0..100 {
                 flights.begin(Extent { offset: i * 8192, len: 8192 }, i);
             }

@@ -44,7 +44,7 @@ pub fn say(data: &[u8], piece: usize, taking: usize, policy: TlsPolicy) -> (Vec<
             // The rest would be TLS.
             Need::StartTls => return (answers, None),
             Need::Memory => unreachable!("one conversation has all the memory"),
-            Need::Room | Need::Turn => {}
+            Need::Room | Need::AnotherCall => {}
             Need::Input if rest.is_empty() => return (answers, None),
             Need::Input => {
                 let space = conversation.space();

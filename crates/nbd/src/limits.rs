@@ -93,10 +93,10 @@ pub const LOOK_MILLISECONDS: u64 = 2;
 
 /// Milliseconds that a connection's thread itself waits for room in a volume before it leaves the change to another
 /// thread.
-pub const ROOM_PATIENCE_MILLISECONDS: u64 = 5;
+pub const ROOM_WAIT_MILLISECONDS: u64 = 5;
 
 /// Most microseconds that a thread polls for the next request before it sleeps, while requests come that soon.
-pub const PATIENCE_MICROSECONDS_MAX: u64 = 20;
+pub const POLL_MICROSECONDS_MAX: u64 = 20;
 
 /// Milliseconds without requests after which a connection gives large buffers back.
 pub const IDLE_MILLISECONDS: u64 = 1000;

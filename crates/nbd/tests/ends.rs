@@ -133,6 +133,6 @@ fn a_goodbye_is_found_in_what_is_not_taken_yet() {
     ] {
         let mut spoken = Spoken::transmitting(Arc::new(MemoryExport::new("disk", 1 << 20)), false);
         spoken.ask(&taken);
-        assert_eq!(spoken.0.finds_goodbye(&behind), is_found, "{} bytes, {}", taken.len(), behind.len());
+        assert_eq!(spoken.0.has_disconnect(&behind), is_found, "{} bytes, {}", taken.len(), behind.len());
     }
 }

@@ -33,7 +33,7 @@ fn many_block_statuses_take_several_turns() {
     let space = spoken.0.space();
     space[..said.len()].copy_from_slice(&said);
     spoken.0.arrived(said.len());
-    assert_eq!(spoken.0.advance(), Need::Turn);
+    assert_eq!(spoken.0.advance(), Need::AnotherCall);
     let heard = [spoken.hear(), spoken.ask(&[])].concat();
     let mut heard = Heard(&heard);
     (0..100).for_each(|cookie| assert_eq!(heard.chunk().2, cookie));

@@ -38,7 +38,7 @@ pub struct User {
 pub struct Users {
     known: HashMap<String, User>,
     /// Whether users were configured; otherwise everybody may log in.
-    are_given: bool,
+    is_configured: bool,
     /// Hash compared for unknown users, so that timing does not reveal which users exist.
     nobody: Option<String>,
     /// Digests of passwords that were verified before: Argon2 is slow on purpose, and requests are many.
@@ -75,7 +75,7 @@ impl Users {
     pub fn new(users: Option<Vec<User>>) -> Self {
         let everybody =
             User { name: DEFAULT_USER.to_owned(), password: Password::None, rights: Rights::default() };
-        let are_given = users.is_some();
+        let is_configured = users.is_some();
         let known = users.unwrap_or_else(|| vec![everybody]);
         let hash = |user: &User| match &user.password {
             Password::Hashed(hash) => Some(hash.clone()),
@@ -83,17 +83,17 @@ impl Users {
         };
         let nobody = known.iter().filter_map(hash).max_by_key(|hash| cost(hash));
         let known = known.into_iter().map(|user| (user.name.clone(), user)).collect();
-        Self { known, are_given, nobody, verified: RwLock::default() }
+        Self { known, is_configured, nobody, verified: RwLock::default() }
     }
 
     /// Whether users were configured.
-    pub fn are_given(&self) -> bool {
-        self.are_given
+    pub fn is_configured(&self) -> bool {
+        self.is_configured
     }
 
     /// Whether a request must carry this name and password to be let in.
-    pub fn must_say(&self, name: &str, password: &str) -> bool {
-        self.are_given && (name, password) != (DEFAULT_USER, "")
+    pub fn requires_password(&self, name: &str, password: &str) -> bool {
+        self.is_configured && (name, password) != (DEFAULT_USER, "")
     }
 
     /// Whether the password can be verified or refused without running Argon2.

@@ -80,7 +80,7 @@ impl fmt::Debug for Volumes {
 
 /// Servers of this process that the dashboard shows beside dictionaries.
 #[derive(Clone, Debug, Default)]
-pub struct Neighbours {
+pub struct SideServers {
     /// The memcached server.
     pub memcached: Option<Memcached>,
     /// The volumes.

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
-mod configured;
+mod dictionary_files;
 mod figures;
 mod http;
 pub mod limits;
@@ -26,8 +26,8 @@ use tokio_rustls::TlsAcceptor;
 
 use access::Users;
 pub use access::{Password, User, hash_password, is_password_hash};
-use configured::Configured;
-pub use figures::{Figure, Kind, LatencyFigure, Memcached, Neighbours, VolumeFigures, Volumes};
+use dictionary_files::DictionaryFiles;
+pub use figures::{Figure, Kind, LatencyFigure, Memcached, SideServers, VolumeFigures, Volumes};
 use granary_sockets::TlsError;
 use http::{App, Scheme};
 use listener::Service;
@@ -51,7 +51,7 @@ pub struct Options {
     /// Maximum number of connections served at once.
     pub connections: usize,
     /// The process's other servers, for the dashboard and `/metrics`.
-    pub neighbours: Neighbours,
+    pub side_servers: SideServers,
 }
 
 /// The port of ClickHouse's HTTP interface, and so the default one.
@@ -136,7 +136,7 @@ impl Server {
         ready: impl FnOnce(Option<SocketAddr>, Option<SocketAddr>),
     ) -> Result<(), ServerError> {
         let Server { runtime, queries, signals, http, https } = self;
-        let waiting = Some(http::without_a_turn as fn(&mut dyn FnMut()));
+        let waiting = Some(http::run_without_permit as fn(&mut dyn FnMut()));
         let session = Arc::new(Session::open(granary_sql::Options { waiting, ..options.session.clone() })?);
         session.set(options.settings.clone())?;
         let handle = queries.handle().clone();
@@ -166,13 +166,13 @@ async fn serve(
     (http, https): (Option<TcpListener>, Option<(TcpListener, TlsAcceptor)>),
     ready: impl FnOnce(Option<SocketAddr>, Option<SocketAddr>),
 ) -> Result<(), ServerError> {
-    let mut configured = Configured::new(Arc::clone(&session), options.dictionaries);
+    let mut configured = DictionaryFiles::new(Arc::clone(&session), options.dictionaries);
     configured.read();
     let watching = tokio::spawn(configured.watch());
     let https_address = https.as_ref().map(|(listener, _)| listener.local_addr()).transpose()?;
     ready(http.as_ref().map(TcpListener::local_addr).transpose()?, https_address);
 
-    let app = App::new(session, queries, Users::new(options.users), options.neighbours);
+    let app = App::new(session, queries, Users::new(options.users), options.side_servers);
     let sampling = tokio::spawn(app.background());
     let router = http::router(app);
     let permits = Arc::new(Semaphore::new(options.connections.min(Semaphore::MAX_PERMITS)));

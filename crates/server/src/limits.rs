@@ -11,7 +11,7 @@ pub const LZ4_BLOCK_BYTES_ALL_MAX: usize = 16 * BODY_BYTES_MAX;
 /// Bytes of a body that are read or unpacked between two checks of memory.
 pub const BODY_STEP_BYTES: usize = 1 << 20;
 
-/// Bytes per second that a client must send of a body, after the first [`PATIENCE_SECONDS`].
+/// Bytes per second that a client must send of a body, after the first [`BODY_TIMEOUT_SECONDS`].
 pub const BODY_BYTES_PER_SECOND_MIN: f64 = 1024.0;
 
 /// Minimum bytes of an answer that are held back before it begins: an error before that replaces the answer. As in
@@ -89,11 +89,11 @@ pub const LOGINS_MIN: usize = 2;
 pub const LOGINS_MAX: usize = 8;
 
 /// Answers that may wait for slow clients without limit. While there are more, an answer whose client takes no chunk
-/// for [`HURRIED_PATIENCE`] is broken off.
+/// for [`HURRIED_TIMEOUT`] is broken off.
 pub const ANSWERS_WAITING_MAX: usize = 256;
 
 /// See [`ANSWERS_WAITING_MAX`].
-pub const HURRIED_PATIENCE: Duration = Duration::from_secs(5);
+pub const HURRIED_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum threads that look keys up, run queries and wait for sources and clients: they are started on demand. A query
 /// that waits for a source holds two, its own and the one that takes over the runtime's other tasks.
@@ -104,7 +104,7 @@ pub const HANDSHAKE_SECONDS: u64 = 10;
 
 /// Seconds that a client may take for the next bytes of a request's head or body, for the next request of a connection,
 /// or to take more of an answer.
-pub const PATIENCE_SECONDS: u64 = 60;
+pub const BODY_TIMEOUT_SECONDS: u64 = 60;
 
 /// Bytes read of a request's body after the request was answered with an error.
 pub const UNREAD_BYTES_MAX: usize = 64 << 20;

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::limits::{ACCEPT_PAUSE, HANDSHAKE_SECONDS, PATIENCE_SECONDS};
+use crate::limits::{ACCEPT_PAUSE, BODY_TIMEOUT_SECONDS, HANDSHAKE_SECONDS};
 
 /// How connections to one address are served.
 pub struct Service {
@@ -81,7 +81,7 @@ async fn serve(
     // A short answer must not wait for the client's acknowledgement of the head.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(Duration::from_secs(PATIENCE_SECONDS)));
+    stream.set_write_timeout(Some(Duration::from_secs(BODY_TIMEOUT_SECONDS)));
     let stream = Box::pin(stream);
     let Some(tls) = tls else { return answer(stream, router, watcher).await };
     let handshake = tokio::time::timeout(Duration::from_secs(HANDSHAKE_SECONDS), tls.accept(stream));
@@ -104,7 +104,7 @@ async fn answer(
 ) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_secs(PATIENCE_SECONDS))
+        .header_read_timeout(Duration::from_secs(BODY_TIMEOUT_SECONDS))
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection was given up");

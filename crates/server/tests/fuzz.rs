@@ -3,8 +3,8 @@
 #[allow(dead_code, reason = "the server uses more of it")]
 #[path = "../src/http/blocks.rs"]
 mod blocks;
-#[path = "../src/http/claim.rs"]
-mod claim;
+#[path = "../src/http/credentials.rs"]
+mod credentials;
 #[path = "../fuzz/fuzz_targets/head.rs"]
 mod head;
 #[path = "../../log/tests/common/mutations.rs"]
@@ -54,19 +54,21 @@ fn claims() {
     let (read, refused) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
     mutations::smoke(&corpus, 20_000, |bytes| {
         let Some((method, headers, uri)) = head::head(bytes) else { return };
-        let claimed = claim::claim(&method, &headers, &uri);
+        let claimed = credentials::read_credentials(&method, &headers, &uri);
         let count = if claimed.is_ok() { &read } else { &refused };
         count.set(count.get() + 1);
         // A program sends no headers about pages, and is not refused for one.
         let is_a_program = ["origin", "sec-fetch-site"].iter().all(|name| !headers.contains_key(*name));
-        assert!(!is_a_program || claimed != Err(claim::Wrong::OtherPage));
+        assert!(!is_a_program || claimed != Err(credentials::CredentialsError::OtherPage));
         // The URL does not override the user of a header.
-        let unreadable_key = Err(claim::Wrong::NotText("x-clickhouse-key"));
-        if claimed != Err(claim::Wrong::OtherPage) && claimed != unreadable_key {
+        let unreadable_key = Err(credentials::CredentialsError::NotText("x-clickhouse-key"));
+        if claimed != Err(credentials::CredentialsError::OtherPage) && claimed != unreadable_key {
             match headers.get("x-clickhouse-user").map(|user| std::str::from_utf8(user.as_bytes())) {
                 None | Some(Ok("")) => {}
                 Some(Ok(user)) => assert_eq!(claimed.unwrap().0.as_deref(), Some(user)),
-                Some(Err(_)) => assert_eq!(claimed, Err(claim::Wrong::NotText("x-clickhouse-user"))),
+                Some(Err(_)) => {
+                    assert_eq!(claimed, Err(credentials::CredentialsError::NotText("x-clickhouse-user")))
+                }
             }
         }
     });

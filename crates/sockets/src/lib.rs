@@ -3,12 +3,12 @@
 
 #![forbid(unsafe_code)]
 
-mod channel;
-mod throttle;
+mod log_throttle;
+mod maybe_tls_stream;
 mod tls;
 mod unix;
 
-pub use channel::Channel;
-pub use throttle::Throttle;
+pub use log_throttle::LogThrottle;
+pub use maybe_tls_stream::MaybeTlsStream;
 pub use tls::{TlsError, tls_configuration};
 pub use unix::{SocketFile, UnixSocket};

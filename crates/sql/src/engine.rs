@@ -19,17 +19,17 @@ use crate::catalogue::{Catalogue, Databases, FolderLock};
 use crate::functions::{self, LazyDefaults};
 use crate::limits::SPARE_STATES;
 use crate::memory::{QueryMemory, QueryPool};
-use crate::own_tables::{Later, OwnRuntime};
+use crate::own_tables::{EngineHandle, OwnRuntime};
 use crate::session::Options;
 use crate::settings::configuration;
-use crate::tables::given::SessionTables;
 use crate::tables::keyed_parquet;
 use crate::tables::numbers::NumbersFunction;
+use crate::tables::session_tables::SessionTables;
 
 /// State that all sessions share; dictionaries are open while it lives.
 pub struct Engine {
     pub catalogue: Arc<Catalogue>,
-    pub given: Arc<SessionTables>,
+    pub session_tables: Arc<SessionTables>,
     /// What every query begins with. DataFusion's state names hundreds of functions, and copying their names
     /// takes as long as planning a short query, so copies go from one query to the next.
     template: SessionState,
@@ -51,9 +51,9 @@ impl Engine {
                 (folder.path().to_owned(), Some(folder))
             }
         };
-        let later = Later::default();
+        let handle = EngineHandle::default();
         let environment = Environment {
-            own_tables: Some(later.tables()),
+            own_tables: Some(handle.tables()),
             parquet: Some(keyed_parquet::reader()),
             allow_executable: options.allow_executable,
             user_files: options.user_files,
@@ -66,13 +66,14 @@ impl Engine {
             None => FolderLock::take(&folder)?,
         };
         let catalogue = Arc::new(Catalogue::open(&folder, lock, environment)?);
-        let given = Arc::new(SessionTables::default());
-        let template = state(&catalogue, &given)?;
+        let session_tables = Arc::new(SessionTables::default());
+        let template = state(&catalogue, &session_tables)?;
         let (spare, own_runtime) = (Mutex::default(), OwnRuntime::default());
         let memory = QueryMemory::new(options.memory);
         memory.set_catalogue(&catalogue);
-        let engine = Arc::new(Engine { catalogue, given, template, spare, own_runtime, memory, temporary });
-        later.set(&engine);
+        let engine =
+            Arc::new(Engine { catalogue, session_tables, template, spare, own_runtime, memory, temporary });
+        handle.set(&engine);
         Ok(engine)
     }
 
@@ -91,9 +92,9 @@ impl Engine {
         }
     }
 
-    /// Closes dictionaries once no statement uses them, waiting at most `patience`; removes a temporary folder.
-    pub fn close(&self, patience: Duration) {
-        self.catalogue.close(patience);
+    /// Closes dictionaries once no statement uses them, waiting at most `timeout`; removes a temporary folder.
+    pub fn close(&self, timeout: Duration) {
+        self.catalogue.close(timeout);
         if let Some(folder) = &self.temporary {
             // Nobody can act on a failure here.
             let _ = std::fs::remove_dir_all(folder.path());
@@ -101,7 +102,7 @@ impl Engine {
     }
 }
 
-fn state(catalogue: &Arc<Catalogue>, given: &Arc<SessionTables>) -> Result<SessionState> {
+fn state(catalogue: &Arc<Catalogue>, session_tables: &Arc<SessionTables>) -> Result<SessionState> {
     // A query that exceeds its memory fails, as in ClickHouse, and never spills to disk.
     let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
     let state = SessionStateBuilder::new()
@@ -109,7 +110,10 @@ fn state(catalogue: &Arc<Catalogue>, given: &Arc<SessionTables>) -> Result<Sessi
         .with_runtime_env(RuntimeEnvBuilder::new().with_disk_manager_builder(disk).build_arc()?);
     let lazy = LazyDefaults { catalogue: Arc::clone(catalogue) };
     let context = SessionContext::new_with_state(planning(state, vec![Arc::new(lazy)]).build());
-    context.register_catalog("granary", Arc::new(Databases::new(Arc::clone(catalogue), Arc::clone(given))));
+    context.register_catalog(
+        "granary",
+        Arc::new(Databases::new(Arc::clone(catalogue), Arc::clone(session_tables))),
+    );
     context.register_udtf("numbers", Arc::new(NumbersFunction));
     granary_dialect::functions::register(&context, catalogue.waiting())?;
     functions::register(&context, catalogue);

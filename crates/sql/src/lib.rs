@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod asker;
 mod catalogue;
 mod commands;
 mod dictionary_joins;
@@ -19,6 +18,7 @@ mod own_tables;
 mod query;
 mod rights;
 mod session;
+mod session_scope;
 mod session_settings;
 mod settings;
 mod tables;

@@ -74,7 +74,7 @@ impl Limits {
         // A deadline too far away to be represented is none.
         let deadline = seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .and_then(|patience| Instant::now().checked_add(patience));
+            .and_then(|timeout| Instant::now().checked_add(timeout));
         let limit = |most: u64| Some(most).filter(|most| *most > 0);
         let (rows, bytes) = (limit(settings.max_result_rows), limit(settings.max_result_bytes));
         Limits { rows, bytes, seconds, deadline }

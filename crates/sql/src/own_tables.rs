@@ -15,9 +15,9 @@ use crate::settings::is_known;
 
 /// The engine, set once it exists: dictionaries are opened while it is made.
 #[derive(Clone, Default)]
-pub struct Later(Arc<OnceLock<Weak<Engine>>>);
+pub struct EngineHandle(Arc<OnceLock<Weak<Engine>>>);
 
-impl Later {
+impl EngineHandle {
     /// Sets the engine.
     pub fn set(&self, engine: &Arc<Engine>) {
         // Set once, by the thread that made it.

@@ -43,9 +43,9 @@ pub async fn run_behind(session: &Session, text: &str, head: usize) -> Result<Ou
 
 /// Runs a parsed query.
 pub async fn run_parsed(session: &Session, mut parsed: ParsedQuery) -> Result<Output> {
-    let settings = [session.settings(), parsed.tail.settings.clone()].concat();
+    let settings = [session.settings(), parsed.trailing.settings.clone()].concat();
     if is_on("asterisk_include_materialized_columns", &settings) {
-        name_behind_wildcards(&mut parsed.statement, &session.asker());
+        name_behind_wildcards(&mut parsed.statement, &session.scope());
     }
     let (format, query) = planned_of(session, parsed).await?;
     let limits = Limits::of(query.context.session_config());
@@ -60,14 +60,14 @@ pub async fn columns(session: &Session, text: &str, head: usize) -> Result<Schem
 type Planned = (Option<Format>, Query);
 
 async fn planned_of(session: &Session, parsed: ParsedQuery) -> Result<Planned> {
-    let ParsedQuery { mut statement, named, tail } = parsed;
+    let ParsedQuery { mut statement, named, trailing } = parsed;
     keep_aliases(&mut statement);
-    let mut extras = rewrite(&mut statement, named, &session.asker())?;
+    let mut extras = rewrite(&mut statement, named, &session.scope())?;
     views::expand(session, &mut statement, &mut extras)?;
     extras.named.iter().try_for_each(|name| check_read(session, name))?;
     extras.dictionaries.iter().try_for_each(|name| session.catalogue().check_dictionary(name))?;
-    extras.format = tail.format.or(extras.format);
-    extras.settings.extend(tail.settings);
+    extras.format = trailing.format.or(extras.format);
+    extras.settings.extend(trailing.settings);
     let format = extras.format.as_deref().map(str::parse).transpose()?;
     // The plan will hold the files; their names are needed only while it is made.
     let mut lent = Vec::with_capacity(extras.files.len());

@@ -11,18 +11,18 @@ use granary_dialect::statement::{self, Command, Effect, Statement};
 use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Code, DictError, Dictionary, XmlDictionary, parse_xml_each};
 
-use crate::asker::Asker;
 use crate::catalogue::{Catalogue, DEFAULT_DATABASE, FolderLock};
 use crate::engine::Engine;
 use crate::limits::STATEMENT_BYTES_FREE;
 use crate::memory::{MemoryOptions, QueryMemory};
 use crate::output::Output;
 use crate::rights::Rights;
+use crate::session_scope::SessionScope;
 use crate::session_settings::SessionSettings;
 use crate::settings::{Settings, apply, check_limits, configuration, is_on, value_of};
 use crate::tables::files::{self, InputFormat};
-use crate::tables::given::TableGuard;
 use crate::tables::piped::Piped;
+use crate::tables::session_tables::TableGuard;
 use crate::{commands, query};
 
 /// The user of sessions where there are no users.
@@ -144,8 +144,8 @@ impl Session {
     }
 
     /// The user and address of the asker, for the dialect.
-    pub(crate) fn asker(&self) -> Asker<'_> {
-        Asker {
+    pub(crate) fn scope(&self) -> SessionScope<'_> {
+        SessionScope {
             database: self.database(),
             user: &self.user,
             catalogue: self.catalogue(),
@@ -224,7 +224,7 @@ impl Session {
 
     /// The settings that hold for the next statement.
     pub(crate) fn settings(&self) -> Settings {
-        self.chosen().settings
+        self.effective_settings().settings
     }
 
     /// The value of a setting for the next statement; `None`: there is no such setting.
@@ -237,7 +237,7 @@ impl Session {
         is_on(name, &self.settings())
     }
 
-    fn chosen(&self) -> SessionSettings {
+    fn effective_settings(&self) -> SessionSettings {
         let mut chosen = self.session_settings().clone();
         chosen.take(self.query_settings.clone());
         chosen
@@ -321,9 +321,9 @@ impl Session {
     }
 
     /// Ends the session while others still hold it: dictionaries are closed once no statement uses them, waiting at
-    /// most `patience`, and a temporary folder is removed.
-    pub fn close(&self, patience: Duration) {
-        self.engine.close(patience);
+    /// most `timeout`, and a temporary folder is removed.
+    pub fn close(&self, timeout: Duration) {
+        self.engine.close(timeout);
     }
 
     /// Runs the one statement of a text; it may be an INSERT followed by rows of any format.
@@ -344,7 +344,7 @@ impl Session {
     /// # Errors
     /// The statement's errors, in ClickHouse's words; READONLY or ACCESS_DENIED if the user may not run it.
     pub async fn execute(&self, statement: &Statement) -> Result<Output> {
-        let filled = statement::fill(statement, &self.chosen().parameters)?;
+        let filled = statement::fill(statement, &self.effective_settings().parameters)?;
         let statement = filled.as_ref().unwrap_or(statement);
         match statement::parse(statement)? {
             (Command::Query, _) => query::run(self, &statement.text).await,
@@ -363,14 +363,14 @@ impl Session {
 
     /// Adds a file as a table. Without `format` the file's name tells it.
     pub async fn add_file(&self, table: &str, path: &Path, format: Option<InputFormat>) -> Result<()> {
-        self.engine.given.add(table.to_owned(), files::open(path, format).await?)?;
+        self.engine.session_tables.add(table.to_owned(), files::open(path, format).await?)?;
         Ok(())
     }
 
     /// Makes a table known by a [secret name](granary_dialect::rewrite::secret_name) until the returned guard is
     /// dropped.
     pub(crate) fn lend(&self, name: String, table: Arc<dyn TableProvider>) -> TableGuard {
-        self.engine.given.lend(name, table)
+        self.engine.session_tables.lend(name, table)
     }
 
     /// Creates the dictionaries of one of ClickHouse's XML files, as CREATE OR REPLACE does; unchanged ones stay, and
@@ -410,6 +410,6 @@ impl Session {
 
     /// Adds the piped input as a table. It is read when a query first names it.
     pub fn add_piped(&self, table: &str, input: impl Read + Send + 'static, format: InputFormat) {
-        self.engine.given.set_piped(table, Piped::new(Box::new(input), format));
+        self.engine.session_tables.set_piped(table, Piped::new(Box::new(input), format));
     }
 }

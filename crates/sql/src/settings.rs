@@ -19,28 +19,28 @@ pub struct Setting {
     /// As text; for a setting that depends on the machine, the value that 0 means.
     pub default: &'static str,
     pub description: &'static str,
-    effect: Effect,
+    effect: SettingEffect,
 }
 
 /// The effect of a setting here.
-enum Effect {
+enum SettingEffect {
     /// It sets an option of DataFusion.
     Option(&'static str),
     /// Read by statements that are not queries, or by the server.
-    Asked,
+    ReadElsewhere,
     /// None: clients send it, and what it stands for holds anyway or does not exist here.
     None,
     /// It would change answers, and only these values are accepted.
     Only(&'static [&'static str]),
     /// ClickHouse, too, accepts these values alone.
-    Frozen(&'static [&'static str]),
+    FixedByClickHouse(&'static [&'static str]),
 }
 
 const fn setting(
     name: &'static str,
     type_name: &'static str,
     default: &'static str,
-    effect: Effect,
+    effect: SettingEffect,
     description: &'static str,
 ) -> Setting {
     Setting { name, type_name, default, description, effect }
@@ -52,84 +52,84 @@ pub const KNOWN: &[Setting] = &[
         "max_threads",
         "MaxThreads",
         "0",
-        Effect::Option("datafusion.execution.target_partitions"),
+        SettingEffect::Option("datafusion.execution.target_partitions"),
         "Threads of one query; 0: one for each core.",
     ),
     setting(
         "max_block_size",
         "NonZeroUInt64",
         "65536",
-        Effect::Option("datafusion.execution.batch_size"),
+        SettingEffect::Option("datafusion.execution.batch_size"),
         "Rows that are worked on at once.",
     ),
     setting(
         "join_use_nulls",
         "Bool",
         "0",
-        Effect::Option("granary.join_use_nulls"),
+        SettingEffect::Option("granary.join_use_nulls"),
         "Rows without a partner in an outer join have NULLs, not defaults.",
     ),
     setting(
         "max_execution_time",
         "Seconds",
         "0",
-        Effect::Option("granary.max_execution_time"),
+        SettingEffect::Option("granary.max_execution_time"),
         "Seconds that a query may take; 0: as long as it wants.",
     ),
     setting(
         "max_result_rows",
         "UInt64",
         "0",
-        Effect::Option("granary.max_result_rows"),
+        SettingEffect::Option("granary.max_result_rows"),
         "Rows that a query may answer; 0: any number.",
     ),
     setting(
         "max_result_bytes",
         "UInt64",
         "0",
-        Effect::Option("granary.max_result_bytes"),
+        SettingEffect::Option("granary.max_result_bytes"),
         "Bytes that a query may answer, as they are in RAM; 0: any number.",
     ),
     setting(
         "max_memory_usage",
         "UInt64",
         "0",
-        Effect::Option("granary.max_memory_usage"),
+        SettingEffect::Option("granary.max_memory_usage"),
         "Bytes that sorting, grouping and joining may hold in one query; 0: any number.",
     ),
     setting(
         SLEEP,
         "UInt64",
         SLEEP_DEFAULT,
-        Effect::Option("granary.function_sleep_max_microseconds_per_block"),
+        SettingEffect::Option("granary.function_sleep_max_microseconds_per_block"),
         "Microseconds that sleep and sleepEachRow may take for one block; 0: any number.",
     ),
     setting(
         "asterisk_include_materialized_columns",
         "Bool",
         "0",
-        Effect::Asked,
+        SettingEffect::ReadElsewhere,
         "SELECT * FROM a dictionary has _updated_at, the time at which each entry was got from the source.",
     ),
     setting(
         "check_table_dependencies",
         "Bool",
         "1",
-        Effect::Asked,
+        SettingEffect::ReadElsewhere,
         "A table that a dictionary reads can neither be dropped nor renamed.",
     ),
     setting(
         "http_response_buffer_size",
         "UInt64",
         "0",
-        Effect::Asked,
+        SettingEffect::ReadElsewhere,
         "Bytes of an answer that are held back before it begins; at least 1 MiB. An error before that is the whole answer.",
     ),
     setting(
         "http_wait_end_of_query",
         "Bool",
         "0",
-        Effect::Asked,
+        SettingEffect::ReadElsewhere,
         "An answer begins when its end is known: an error is the whole answer.",
     ),
     nothing("add_http_cors_header", "Bool", "0"),
@@ -232,11 +232,17 @@ pub const KNOWN: &[Setting] = &[
 ];
 
 const fn nothing(name: &'static str, type_name: &'static str, default: &'static str) -> Setting {
-    setting(name, type_name, default, Effect::None, "Accepted; changes nothing.")
+    setting(name, type_name, default, SettingEffect::None, "Accepted; changes nothing.")
 }
 
 const fn only(name: &'static str, type_name: &'static str, values: &'static [&'static str]) -> Setting {
-    setting(name, type_name, values[0], Effect::Only(values), "Can have the value that it has, and no other.")
+    setting(
+        name,
+        type_name,
+        values[0],
+        SettingEffect::Only(values),
+        "Can have the value that it has, and no other.",
+    )
 }
 
 const fn frozen(name: &'static str, type_name: &'static str, values: &'static [&'static str]) -> Setting {
@@ -244,7 +250,7 @@ const fn frozen(name: &'static str, type_name: &'static str, values: &'static [&
         name,
         type_name,
         values[0],
-        Effect::Frozen(values),
+        SettingEffect::FixedByClickHouse(values),
         "Can have the value that it has, as in ClickHouse.",
     )
 }
@@ -294,23 +300,23 @@ pub fn apply(settings: &[(String, String)], config: &mut SessionConfig) -> Resul
             return Err(Error::unknown_setting(format!("Unknown setting '{name}': {hint}")));
         };
         match known.effect {
-            Effect::Option(option) => {
+            SettingEffect::Option(option) => {
                 let value = option_value(known, value)?;
                 config.options_mut().set(option, &value)?;
             }
-            Effect::Only(values) if !values.contains(&value.as_str()) => {
+            SettingEffect::Only(values) if !values.contains(&value.as_str()) => {
                 let allowed: Vec<String> = values.iter().map(|value| format!("'{value}'")).collect();
                 let allowed = allowed.join(", ");
                 let message = format!("Setting {name} = '{value}' is not implemented; it can be {allowed}");
                 return Err(Error::not_implemented(message));
             }
-            Effect::Frozen(values) if !values.contains(&value.as_str()) => {
+            SettingEffect::FixedByClickHouse(values) if !values.contains(&value.as_str()) => {
                 let message =
                     format!("Setting '{name}' cannot be {value}: it is {} in ClickHouse, too", values[0]);
                 return Err(Error::setting_constraint_violation(message));
             }
-            Effect::Asked => drop(option_value(known, value)?),
-            Effect::Only(_) | Effect::Frozen(_) | Effect::None => {}
+            SettingEffect::ReadElsewhere => drop(option_value(known, value)?),
+            SettingEffect::Only(_) | SettingEffect::FixedByClickHouse(_) | SettingEffect::None => {}
         }
     }
     Ok(())

@@ -9,10 +9,10 @@ use granary_dialect::rewrite::{Extras, Named, WITH_TIMES, rewrite};
 use granary_dialect::statement::{ParsedQuery, parse_query};
 use granary_dialect::{Error, FullName, Result};
 
-use crate::asker::Asker;
 use crate::catalogue::View;
 use crate::limits::VIEWS_DEEP_MAX;
 use crate::session::Session;
+use crate::session_scope::SessionScope;
 
 /// Replaces the names of views by their queries, in a rewritten statement.
 ///
@@ -115,8 +115,8 @@ impl Expander<'_> {
             return Err(Error::too_deep_recursion(message));
         }
         let ParsedQuery { mut statement, named, .. } = parse_query(&view.text, view.head)?;
-        let asker = Asker { database: view.database.clone(), ..self.session.asker() };
-        let extras = rewrite(&mut statement, named, &asker)?;
+        let scope = SessionScope { database: view.database.clone(), ..self.session.scope() };
+        let extras = rewrite(&mut statement, named, &scope)?;
         self.extras.files.extend(extras.files);
         self.extras.named.extend(extras.named);
         let inner = Expander {

@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use crate::map::Place;
 use crate::policy::{self, Candidate, Policy};
-use crate::read::{BlockCheck, Stored};
+use crate::read::{BlockCheck, DeviceBlock};
 use crate::running::{Running, SlotUse};
 use granary_log::Io;
 use std::io;
@@ -17,7 +17,7 @@ use std::time::Instant;
 /// A live block of a segment that is being cleaned.
 struct Live {
     lba: u64,
-    stored: Stored,
+    stored: DeviceBlock,
     /// The content hash and the bytes, as soon as they are read.
     content: Option<(u64, Box<[u8]>)>,
 }
@@ -50,7 +50,7 @@ impl Running {
         let waiting = self.collect_emptied();
         let segments = self.log.geometry().segments();
         let free = self.log.free_slots();
-        let emptied = self.emptied.lock().expect("no panic under the lock").len() as u64;
+        let emptied = self.awaiting_sync.lock().expect("no panic under the lock").len() as u64;
         let segment_bytes = self.log.geometry().segment_bytes();
         let to_free =
             |free: u64| policy::segments_to_free(free as u32, RESERVED_SEGMENTS as u32, segments as u32);
@@ -118,7 +118,7 @@ impl Running {
                 continue;
             }
             state.set_usage(SlotUse::Emptied);
-            self.emptied.lock().expect("no panic under the lock").push(slot);
+            self.awaiting_sync.lock().expect("no panic under the lock").push(slot);
         }
         waiting
     }
@@ -130,7 +130,7 @@ impl Running {
         let (head, now) = (self.log.head(), self.now());
         let candidates = written.filter_map(|(slot, sequence)| {
             let state = &self.slots[slot as usize];
-            let movable = !self.waits_for_checkpoint(sequence) && !state.is_set_aside(now);
+            let movable = !self.waits_for_checkpoint(sequence) && !state.is_deferred(now);
             let live = state.live.load(Ordering::Acquire);
             movable.then_some(Candidate { slot: slot as u32, live, age: head - sequence })
         });
@@ -144,25 +144,25 @@ impl Running {
     /// room back for what its blocks would take elsewhere.
     fn empty(&self, io: &mut Io, slot: u64) -> io::Result<()> {
         let Some(summary) = self.summary_of(slot) else {
-            self.set_aside(slot, "its summary cannot be read");
+            self.defer_cleaning(slot, "its summary cannot be read");
             return Ok(());
         };
         if summary.sequence != self.log.sequence_of_slot(slot) {
-            self.set_aside(slot, "its summary is that of another segment");
+            self.defer_cleaning(slot, "its summary is that of another segment");
             return Ok(());
         }
         let mut live: Vec<Live> = summary
             .blocks()
             .filter_map(|(lba, block, _)| {
                 let place = Place::of_block(block as u32)?;
-                let stored = Stored { place, sequence: summary.sequence };
+                let stored = DeviceBlock { place, sequence: summary.sequence };
                 (self.map.get(lba) == Some(place)).then_some(Live { lba, stored, content: None })
             })
             .collect();
         // Nothing comes to a full segment: more can only be what is missing in what was read of the summary.
         let is_all = self.slots[slot as usize].live.load(Ordering::Acquire) as usize <= live.len();
         if !is_all || !self.read_live(io, &mut live) {
-            self.set_aside(slot, "some of its blocks cannot be read");
+            self.defer_cleaning(slot, "some of its blocks cannot be read");
             return Ok(());
         }
         let locked_max = policy::blocks_locked(self.log.free_slots(), RESERVED_SEGMENTS, live.len());
@@ -180,7 +180,7 @@ impl Running {
                         is_full = true;
                         break;
                     };
-                    self.point(*lba, to);
+                    self.map_block(*lba, to);
                     self.counters.blocks_moved.fetch_add(1, Ordering::Relaxed);
                 }
                 moved.next();
@@ -190,7 +190,7 @@ impl Running {
                 self.wait_to_move()?;
             }
         }
-        self.slots[slot as usize].end_set_aside();
+        self.slots[slot as usize].end_deferral();
         self.counters.segments_cleaned.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Running {
     /// Reads blocks and checks them; `false`: some are damaged.
     fn read_live(&self, io: &mut Io, live: &mut [Live]) -> bool {
         let size = self.block_size();
-        let blocks: Vec<(usize, Stored)> = live.iter().map(|live| live.stored).enumerate().collect();
+        let blocks: Vec<(usize, DeviceBlock)> = live.iter().map(|live| live.stored).enumerate().collect();
         let (runs, extents) = self.runs(&blocks, Io::extent_bytes_max(size));
         let mut is_whole = true;
         io.read_many(self.log.device(), &extents, |i, bytes| {
@@ -217,8 +217,8 @@ impl Running {
 
     /// Leaves a segment as it is for a while: what is damaged must not look whole elsewhere, and what could not be read may
     /// be read later.
-    fn set_aside(&self, slot: u64, why: &str) {
-        if self.slots[slot as usize].set_aside(self.now()) {
+    fn defer_cleaning(&self, slot: u64, why: &str) {
+        if self.slots[slot as usize].defer_cleaning(self.now()) {
             tracing::error!(volume = self.files.name(), slot, "a segment cannot be cleaned: {why}");
         }
     }
@@ -231,7 +231,7 @@ impl Running {
             if self.log.free_slots() == 0 {
                 // All segments that were emptied wait for a sync, or for a checkpoint.
                 let waiting = self.collect_emptied();
-                let is_any_emptied = !self.emptied.lock().expect("no panic under the lock").is_empty();
+                let is_any_emptied = !self.awaiting_sync.lock().expect("no panic under the lock").is_empty();
                 if !is_any_emptied && waiting > 0 {
                     self.try_checkpoint()?;
                     self.collect_emptied();

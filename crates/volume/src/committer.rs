@@ -17,9 +17,10 @@ pub(crate) struct Committer {
 impl Committer {
     /// # Errors
     /// The process may start no thread.
-    pub fn start(shared: Arc<Running>) -> io::Result<Self> {
+    pub fn start(running: Arc<Running>) -> io::Result<Self> {
         let (requests, asked) = channel();
-        let thread = Builder::new().name("volume-commit".into()).spawn(move || serve(&shared, &asked))?;
+        let thread =
+            Builder::new().name("volume-commit".into()).spawn(move || run_committer(&running, &asked))?;
         Ok(Self { requests: Mutex::new(Some(requests)), thread: Mutex::new(Some(thread)) })
     }
 
@@ -44,10 +45,10 @@ impl Committer {
     }
 }
 
-fn serve(shared: &Running, asked: &Receiver<Done>) {
+fn run_committer(running: &Running, asked: &Receiver<Done>) {
     while let Ok(first) = asked.recv() {
         let all: Vec<Done> = std::iter::once(first).chain(asked.try_iter()).collect();
-        let result = shared.commit();
+        let result = running.commit();
         all.into_iter().for_each(|done| done(result.as_ref().copied()));
     }
 }

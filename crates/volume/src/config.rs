@@ -203,17 +203,17 @@ impl Files {
     }
 
     /// The temporary file of the shape, while it is written.
-    pub fn fresh_config(&self) -> PathBuf {
+    pub fn new_config(&self) -> PathBuf {
         self.with(".volume.new")
     }
 
     /// The configuration of a volume whose creation or deletion is not finished.
-    pub fn deleted(&self) -> PathBuf {
+    pub fn unfinished_delete(&self) -> PathBuf {
         self.with(".volume.deleted")
     }
 
     /// The configuration of a volume whose resizing is not finished.
-    pub fn resized(&self) -> PathBuf {
+    pub fn unfinished_resize(&self) -> PathBuf {
         self.with(".volume.resized")
     }
 
@@ -233,7 +233,7 @@ impl Files {
     }
 
     /// The temporary file of a checkpoint, while it is written.
-    pub fn fresh_checkpoint(&self) -> PathBuf {
+    pub fn new_checkpoint(&self) -> PathBuf {
         self.with(".map.new")
     }
 
@@ -243,7 +243,7 @@ impl Files {
     }
 
     /// The prefix of the log's state and journal files.
-    pub fn state(&self) -> PathBuf {
+    pub fn log_prefix(&self) -> PathBuf {
         self.with("")
     }
 
@@ -357,7 +357,7 @@ impl Config {
     pub(crate) fn log_options(&self, files: &Files, crash_policy: CrashPolicy) -> Result<Options, Error> {
         Ok(Options {
             path: self.log_path(files),
-            state_path: files.state(),
+            state_path: files.log_prefix(),
             geometry: self.geometry()?,
             fingerprint: u64::from_le_bytes(*b"volume 1"),
             salt: None,
@@ -406,7 +406,7 @@ impl Config {
     /// The operating system refused.
     pub(crate) fn write(&self, files: &Files, path: &Path) -> Result<(), Error> {
         let text = toml::to_string(self).expect("numbers and names are TOML");
-        UnpublishedFile::write(files.fresh_config(), 0o666, |file| file.write_all(text.as_bytes()))
+        UnpublishedFile::write(files.new_config(), 0o666, |file| file.write_all(text.as_bytes()))
             .and_then(|written| written.publish_as(path))
             .map_err(Error::io("write", path))
     }

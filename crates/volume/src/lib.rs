@@ -18,7 +18,6 @@ mod config;
 mod framing;
 #[doc(hidden)]
 pub mod fuzzing;
-mod hold;
 mod lifecycle;
 pub mod limits;
 pub mod map;
@@ -32,12 +31,13 @@ mod stats;
 mod sync;
 mod unfinished;
 mod volume;
+mod volume_lock;
 mod write;
 
 pub use config::{Config, Error, Files};
 pub use granary_log::device;
-pub use granary_log::{Engine, Extent, Flights, Io};
-pub use read::{BlockCheck, Located, Stored};
+pub use granary_log::{Engine, Extent, Io, ReadQueue};
+pub use read::{BlockCheck, DeviceBlock, Located};
 pub use stats::{Operation, Stats};
 pub use volume::{Progress, Volume};
-pub use write::Patience;
+pub use write::WaitPolicy;

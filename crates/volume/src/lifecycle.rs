@@ -2,10 +2,10 @@
 
 use crate::config::{Config, Error, Files, is_there};
 use crate::framing::Blocks;
-use crate::hold::Hold;
 use crate::raw_device::{check_unused, wipe};
 use crate::unfinished::{Resize, finish_deletion, finish_resize, parts, remove};
 use crate::volume::Volume;
+use crate::volume_lock::VolumeLock;
 use granary_log::{CrashPolicy, Durability, Log, sync_folder};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -46,7 +46,7 @@ impl Volume {
             *device = std::path::absolute(&*device).map_err(Error::io("find", device))?;
         }
         make_folder(folder).map_err(Error::io("make the folder", folder))?;
-        let hold = Arc::new(Hold::take(&files)?);
+        let lock = Arc::new(VolumeLock::take(&files)?);
         if is_there(&files.config())? {
             return Err(Error::Exists { name: name.to_owned() });
         }
@@ -58,10 +58,10 @@ impl Volume {
             }
         }
         if let Some(device) = &config.device {
-            hold.keep(take_device(device, bytes)?);
+            lock.keep_device(take_device(device, bytes)?);
         }
         // Until all of it is there, what is there is to be deleted.
-        config.write(&files, &files.deleted())?;
+        config.write(&files, &files.unfinished_delete())?;
         let (log, _) = Log::open(Blocks::default(), &options).inspect_err(|_| {
             // It could not even be begun: nothing of it stays. What cannot be deleted now, the next call deletes.
             let _ = finish_deletion(&files);
@@ -71,8 +71,8 @@ impl Volume {
         log.commit(Durability::Synced).map_err(Error::io("write", &options.path))?;
         drop(log);
         config.write(&files, &files.config())?;
-        remove(&[files.deleted()])?;
-        let volume = Self::open_held(files.clone(), &hold, &mut |_, _| {})?;
+        remove(&[files.unfinished_delete()])?;
+        let volume = Self::open_held(files.clone(), &lock, &mut |_, _| {})?;
         volume.close_with_map().map_err(Error::io("close", &options.path))?;
         Config { formatted: true, ..config }.write(&files, &files.config())
     }
@@ -93,7 +93,7 @@ impl Volume {
     }
 
     fn delete_cut_short(files: &Files) -> Result<(), Error> {
-        let _hold = Hold::take(files)?;
+        let _lock = VolumeLock::take(files)?;
         if is_there(&files.config())? { Ok(()) } else { finish_deletion(files) }
     }
 
@@ -104,12 +104,15 @@ impl Volume {
     /// There is none of this name, or another process has it open.
     pub fn delete(folder: &Path, name: &str) -> Result<(), Error> {
         let files = Files::new(folder, name)?;
-        let is_any_there =
-            || -> Result<bool, Error> { Ok(is_there(&files.config())? || is_there(&files.deleted())?) };
-        let _hold = if is_any_there()? { Hold::take(&files)? } else { return Err(Error::not_found(&files)) };
+        let is_any_there = || -> Result<bool, Error> {
+            Ok(is_there(&files.config())? || is_there(&files.unfinished_delete())?)
+        };
+        let _lock =
+            if is_any_there()? { VolumeLock::take(&files)? } else { return Err(Error::not_found(&files)) };
         if is_there(&files.config())? {
             // Without its shape there is no volume. What that was need not be known.
-            std::fs::rename(files.config(), files.deleted()).map_err(Error::io("delete", &files.config()))?;
+            std::fs::rename(files.config(), files.unfinished_delete())
+                .map_err(Error::io("delete", &files.config()))?;
         } else if !is_any_there()? {
             // Who had it before deleted it.
             return Err(Error::not_found(&files));
@@ -123,7 +126,7 @@ impl Volume {
     /// The new size is smaller, or makes no sense, or its map finds no memory; or as [`open`](Self::open).
     pub fn resize(folder: &Path, name: &str, size: u64) -> Result<u64, Error> {
         let files = Files::new(folder, name)?;
-        let hold = Arc::new(Hold::take_existing(&files)?);
+        let lock = Arc::new(VolumeLock::take_existing(&files)?);
         // One that was begun before and is undone leaves the volume as this one finds it.
         finish_resize(&files)?;
         let before = Config::read(&files)?;
@@ -144,11 +147,11 @@ impl Volume {
             }
         }
         // Closed cleanly, all of it is in the map, and the log may have more segments.
-        let volume = Self::open_held(files.clone(), &hold, &mut |_, _| {})?;
+        let volume = Self::open_held(files.clone(), &lock, &mut |_, _| {})?;
         volume.close_with_map().map_err(Error::io("close", &before.log_path(&files)))?;
         let after = Config { size, ..Config::read(&files)? };
         // From here on it is larger: whoever opens it next does what is left.
-        after.write(&files, &files.resized())?;
+        after.write(&files, &files.unfinished_resize())?;
         match finish_resize(&files)? {
             Resize::Finished => Ok(before.size),
             Resize::Undone(error) => Err(error),

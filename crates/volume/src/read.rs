@@ -16,12 +16,12 @@ pub enum Located {
     /// It was in RAM, or is zero, and has been copied.
     Copied,
     /// It lies on the device.
-    OnDevice(Stored),
+    OnDevice(DeviceBlock),
 }
 
 /// A block on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct DeviceBlock {
     pub(crate) place: Place,
     pub(crate) sequence: u64,
 }
@@ -46,7 +46,7 @@ impl Running {
                 return Located::Copied;
             };
             match self.log.locate(place.block().into()) {
-                Location::Device { sequence } => return Located::OnDevice(Stored { place, sequence }),
+                Location::Device { sequence } => return Located::OnDevice(DeviceBlock { place, sequence }),
                 Location::Memory(segment) => {
                     let segment = segment.read();
                     // The slot may have been reused since the lookup. As long as the map points to the block, its slot
@@ -63,19 +63,19 @@ impl Running {
     }
 
     /// The bytes of the device to read for a block.
-    pub fn extent(&self, stored: Stored) -> Extent {
+    pub fn extent(&self, stored: DeviceBlock) -> Extent {
         let offset = self.log.geometry().offset(stored.place.block().into());
         Extent { offset, len: self.block_size() }
     }
 
     /// Whether bytes read from the device are the content of a logical block.
-    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> BlockCheck {
+    pub fn check(&self, lba: u64, stored: DeviceBlock, bytes: &[u8]) -> BlockCheck {
         self.check_hash(lba, stored, content_hash(bytes))
     }
 
     /// Like [`check`](Self::check), for bytes with a known hash.
-    pub fn check_hash(&self, lba: u64, stored: Stored, hash: u64) -> BlockCheck {
-        let Stored { place, sequence } = stored;
+    pub fn check_hash(&self, lba: u64, stored: DeviceBlock, hash: u64) -> BlockCheck {
+        let DeviceBlock { place, sequence } = stored;
         let sum = checksum(self.log.instance(), sequence, lba, hash) as u32;
         if self.checksum(stored) == Some(sum) {
             return BlockCheck::Valid;
@@ -91,7 +91,7 @@ impl Running {
     }
 
     /// The checksum that a block on the device should have; `None`: its segment is no longer there.
-    fn checksum(&self, Stored { place, sequence }: Stored) -> Option<u32> {
+    fn checksum(&self, DeviceBlock { place, sequence }: DeviceBlock) -> Option<u32> {
         let geometry = self.log.geometry();
         let slot = geometry.slot_of_block(place.block().into());
         let index = (u64::from(place.block()) - geometry.first_block_of_slot(slot)) as u32;
@@ -116,7 +116,11 @@ impl Running {
     }
 
     /// See [`Volume::runs`](crate::Volume::runs).
-    pub fn runs(&self, blocks: &[(usize, Stored)], bytes_max: usize) -> (Vec<Range<usize>>, Vec<Extent>) {
+    pub fn runs(
+        &self,
+        blocks: &[(usize, DeviceBlock)],
+        bytes_max: usize,
+    ) -> (Vec<Range<usize>>, Vec<Extent>) {
         let size = self.block_size();
         let blocks_max = (bytes_max / size).max(1);
         let mut runs: Vec<Range<usize>> = Vec::new();
@@ -241,7 +245,7 @@ impl Running {
     /// Reads whole blocks, neighbours on the device in one read.
     fn read_blocks(&self, io: &mut Io, first: u64, out: &mut [u8]) -> io::Result<()> {
         let size = self.block_size();
-        let mut blocks: Vec<(usize, Stored)> = Vec::new();
+        let mut blocks: Vec<(usize, DeviceBlock)> = Vec::new();
         for (i, out) in out.chunks_exact_mut(size).enumerate() {
             if let Located::OnDevice(stored) = self.find(first + i as u64, out) {
                 blocks.push((i, stored));

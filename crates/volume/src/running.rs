@@ -3,11 +3,11 @@
 use crate::checksums::Checksums;
 use crate::config::{Config, Files};
 use crate::framing::{Blocks, Summary};
-use crate::hold::Hold;
 use crate::limits::{SET_ASIDE, SET_ASIDE_MAX};
 use crate::map::{Map, Place};
 use crate::retry::Retry;
 use crate::stats::Counters;
+use crate::volume_lock::VolumeLock;
 use granary_log::{Framing, Log};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// A running volume.
 pub(crate) struct Running {
     pub files: Files,
-    pub hold: Arc<Hold>,
+    pub lock: Arc<VolumeLock>,
     /// The volume's files were not where they belong at the last check: nothing is appended while they are not.
     pub is_replaced: AtomicBool,
     pub config: Config,
@@ -27,7 +27,7 @@ pub(crate) struct Running {
     pub slots: Box<[Slot]>,
     pub checksums: Checksums,
     /// Slots without live blocks. They are free once the new copies of their content are synced.
-    pub emptied: Mutex<Vec<u64>>,
+    pub awaiting_sync: Mutex<Vec<u64>>,
     /// Everything in segments before this one is in the checkpoint.
     pub checkpointed: Arc<AtomicU64>,
     /// Segments that a recovery would read, except those written since the volume was opened.
@@ -58,9 +58,9 @@ pub(crate) struct Slot {
     /// A [`SlotUse`].
     usage: AtomicU8,
     /// The cleaner skips the segment for this many milliseconds after a failed read; 0: it does not.
-    set_aside: AtomicU64,
+    deferred_for: AtomicU64,
     /// The end of that time, in milliseconds since the volume was opened.
-    set_aside_until: AtomicU64,
+    deferred_until: AtomicU64,
 }
 
 /// The state of a slot.
@@ -90,22 +90,22 @@ impl Slot {
 
     /// Makes the cleaner skip the segment from `now` on, in milliseconds since the volume was opened; returns whether
     /// this is the first time.
-    pub fn set_aside(&self, now: u64) -> bool {
-        let before = self.set_aside.load(Ordering::Relaxed);
+    pub fn defer_cleaning(&self, now: u64) -> bool {
+        let before = self.deferred_for.load(Ordering::Relaxed);
         let milliseconds = |duration: Duration| duration.as_millis() as u64;
         let wait = (2 * before).clamp(milliseconds(SET_ASIDE), milliseconds(SET_ASIDE_MAX));
-        self.set_aside_until.store(now + wait, Ordering::Relaxed);
-        self.set_aside.store(wait, Ordering::Release);
+        self.deferred_until.store(now + wait, Ordering::Relaxed);
+        self.deferred_for.store(wait, Ordering::Release);
         before == 0
     }
 
-    pub fn is_set_aside(&self, now: u64) -> bool {
-        self.set_aside.load(Ordering::Acquire) != 0 && now < self.set_aside_until.load(Ordering::Relaxed)
+    pub fn is_deferred(&self, now: u64) -> bool {
+        self.deferred_for.load(Ordering::Acquire) != 0 && now < self.deferred_until.load(Ordering::Relaxed)
     }
 
     /// Ends the skipping: all blocks could be read, or the slot has another segment.
-    pub fn end_set_aside(&self) {
-        self.set_aside.store(0, Ordering::Release);
+    pub fn end_deferral(&self) {
+        self.deferred_for.store(0, Ordering::Release);
     }
 }
 
@@ -169,7 +169,7 @@ impl Running {
 
     /// The summary of the segment in a slot on the device; `None`: there is none, or it is incomplete.
     pub fn summary_of(&self, slot: u64) -> Option<Summary> {
-        self.log.framing().read(&self.log.source(), slot..slot + 1).pop().flatten()
+        self.log.framing().read(&self.log.summary_source(), slot..slot + 1).pop().flatten()
     }
 
     /// Whether a segment's slot must not be reused before the next checkpoint: the segment's entries of zeroes are in
@@ -179,7 +179,7 @@ impl Running {
     }
 
     /// Maps a logical block to a block of the log that was just appended.
-    pub fn point(&self, lba: u64, block: u64) {
+    pub fn map_block(&self, lba: u64, block: u64) {
         let place = Place::of_block(block as u32).expect("the log has fewer blocks than places");
         let slot = self.slot_of(place);
         slot.live.fetch_add(1, Ordering::AcqRel);
@@ -192,7 +192,7 @@ impl Running {
     }
 
     /// Unmaps a logical block.
-    pub fn unpoint(&self, lba: u64) {
+    pub fn unmap_block(&self, lba: u64) {
         if let Some(old) = self.map.remove(lba) {
             self.slot_of(old).live.fetch_sub(1, Ordering::AcqRel);
         }
@@ -214,7 +214,7 @@ impl Running {
     /// # Errors
     /// One was removed or replaced, or the folder was. Nothing is appended as long as it is so.
     pub fn check_files(&self) -> io::Result<()> {
-        let checked = self.hold.check_files();
+        let checked = self.lock.check_files();
         self.is_replaced.store(checked.is_err(), Ordering::Release);
         checked
     }
@@ -232,17 +232,17 @@ impl Running {
     /// # Errors
     /// The device refuses a write or a sync, or the volume's files were removed or replaced.
     pub fn commit(&self) -> io::Result<()> {
-        let emptied = std::mem::take(&mut *self.emptied.lock().expect("no panic under the lock"));
+        let emptied = std::mem::take(&mut *self.awaiting_sync.lock().expect("no panic under the lock"));
         // All segments before the newest one are full, and are written by the time that the commit ends.
         let full = self.log.head().checked_sub(1).filter(|full| *full > self.head_at_open);
         if let Err(error) = self.log.commit(granary_log::Durability::Synced) {
-            self.emptied.lock().expect("no panic under the lock").extend(emptied);
+            self.awaiting_sync.lock().expect("no panic under the lock").extend(emptied);
             return Err(error);
         }
         // Synced data is lost for a later open by path if the files were removed or replaced.
         let checked = self.check_files();
         if checked.is_err() {
-            self.emptied.lock().expect("no panic under the lock").extend(emptied);
+            self.awaiting_sync.lock().expect("no panic under the lock").extend(emptied);
             return checked;
         }
         self.counters.commits.fetch_add(1, Ordering::Relaxed);
@@ -253,7 +253,7 @@ impl Running {
         for slot in emptied {
             self.checksums.invalidate(slot as u32);
             let state = &self.slots[slot as usize];
-            state.end_set_aside();
+            state.end_deferral();
             state.set_usage(SlotUse::Free);
             self.log.free(slot);
         }

@@ -17,13 +17,13 @@ pub(crate) enum Resize {
 
 /// Makes a volume larger whose new shape was written down. Does nothing if it has that shape.
 pub(crate) fn finish_resize(files: &Files) -> Result<Resize, Error> {
-    let Some(after) = Config::read_from(files.resized())? else { return Ok(Resize::Finished) };
+    let Some(after) = Config::read_from(files.unfinished_resize())? else { return Ok(Resize::Finished) };
     let before = Config::read(files)?;
     // An older version may have written it before the volume was noted as formatted.
     let after = Config { formatted: before.formatted, ..after };
     let is_larger = after.size >= before.size && after == Config { size: after.size, ..before.clone() };
     if !is_larger {
-        let path = files.resized();
+        let path = files.unfinished_resize();
         let reason = "it is no larger shape of this volume: remove it".to_owned();
         return Err(Error::Damaged { path, reason });
     }
@@ -45,14 +45,14 @@ pub(crate) fn finish_resize(files: &Files) -> Result<Resize, Error> {
         }
         // Earlier versions wrote the state file first.
         set_geometry(&after, &before)?;
-        remove(&[files.resized()])?;
+        remove(&[files.unfinished_resize()])?;
         return Ok(Resize::Undone(error));
     }
     if !is_shaped {
         set_geometry(&before, &after)?;
         after.write(files, &files.config())?;
     }
-    remove(&[files.resized()])?;
+    remove(&[files.unfinished_resize()])?;
     Ok(Resize::Finished)
 }
 
@@ -67,12 +67,12 @@ fn lengthen(path: &Path, bytes: u64) -> io::Result<()> {
 
 /// Removes what is left of a volume that has no shape any more.
 pub(crate) fn finish_deletion(files: &Files) -> Result<(), Error> {
-    if !is_there(&files.deleted())? {
+    if !is_there(&files.unfinished_delete())? {
         return Ok(());
     }
-    let config = Config::read_damaged(files.deleted())?;
+    let config = Config::read_damaged(files.unfinished_delete())?;
     remove(&parts(files, config.as_ref()))?;
-    remove(&[files.fresh_config(), files.deleted()])
+    remove(&[files.new_config(), files.unfinished_delete()])
 }
 
 /// Says which of a volume's files is missing, or cannot be what it was: none is made anew, for what was in it is
@@ -109,8 +109,8 @@ pub(crate) fn present(files: &Files, config: &Config) -> Result<(), Error> {
 
 /// The files of a volume beside its shape; where that is not known, those of one whose log is a file.
 pub(crate) fn parts(files: &Files, config: Option<&Config>) -> Vec<PathBuf> {
-    let mut parts = granary_log::state_files(&files.state(), 1);
-    parts.extend([files.checkpoint(), files.fresh_checkpoint(), files.resized()]);
+    let mut parts = granary_log::state_files(&files.log_prefix(), 1);
+    parts.extend([files.checkpoint(), files.new_checkpoint(), files.unfinished_resize()]);
     if config.is_none_or(|config| config.device.is_none()) {
         parts.push(files.data());
     }

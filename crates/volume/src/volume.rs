@@ -5,14 +5,14 @@ use crate::checksums::Checksums;
 use crate::committer::Committer;
 use crate::config::{Config, Error, Files};
 use crate::framing::{Blocks, Summary};
-use crate::hold::Hold;
 use crate::limits::CHECKSUM_BYTES;
 use crate::map::Map;
-use crate::read::{BlockCheck, Located, Stored};
+use crate::read::{BlockCheck, DeviceBlock, Located};
 use crate::running::{Running, Slot, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::unfinished::{Resize, finish_resize, present};
-use crate::write::Patience;
+use crate::volume_lock::VolumeLock;
+use crate::write::WaitPolicy;
 use granary_log::device::Device;
 use granary_log::{
     Consumer, CrashPolicy, Extent, Io, Log, NewestKnown, OnWriteError, OpenError, Opened, Options,
@@ -31,15 +31,15 @@ use std::time::{Duration, Instant};
 /// A completed [`commit`](Self::commit) covers all writes that were completed before it. Without one, what a loss of
 /// power leaves of a block is the old or the new content, never a mixture.
 pub struct Volume {
-    shared: Arc<Running>,
+    running: Arc<Running>,
     committer: Committer,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// The volume as the log's consumer: it never gives up a segment.
-struct Keeper;
+struct VolumeConsumer;
 
-impl Consumer<Blocks> for Keeper {
+impl Consumer<Blocks> for VolumeConsumer {
     fn reclaim(&self, _: &Summary) {
         unreachable!("slots of a volume are freed by the volume");
     }
@@ -58,7 +58,7 @@ impl Running {
     fn flush_until_end(&self) {
         // The log knows no volumes, and a server has many.
         let _span = tracing::error_span!("volume", name = self.files.name()).entered();
-        self.log.serve(&Keeper);
+        self.log.run_flusher(&VolumeConsumer);
     }
 }
 
@@ -151,30 +151,34 @@ impl Volume {
     /// There is none of this name, another process has it open, a file of it is damaged, or no thread can be started.
     pub fn open(folder: &Path, name: &str, progress: Progress<'_>) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
-        let hold = Hold::take_existing(&files)?;
-        Self::open_held(files, &Arc::new(hold), progress)
+        let lock = VolumeLock::take_existing(&files)?;
+        Self::open_held(files, &Arc::new(lock), progress)
     }
 
     /// Like [`open`](Self::open), for a volume that is held.
-    pub(crate) fn open_held(files: Files, hold: &Arc<Hold>, progress: Progress<'_>) -> Result<Self, Error> {
+    pub(crate) fn open_held(
+        files: Files,
+        lock: &Arc<VolumeLock>,
+        progress: Progress<'_>,
+    ) -> Result<Self, Error> {
         if let Resize::Undone(error) = finish_resize(&files)? {
             tracing::warn!(%error, volume = files.name(), "a resize that was begun is undone");
         }
         let config = Config::read(&files)?;
         present(&files, &config)?;
-        config.device.as_deref().map_or(Ok(()), |device| hold.claim(device))?;
+        config.device.as_deref().map_or(Ok(()), |device| lock.claim(device))?;
         let options = config.log_options(&files, CrashPolicy::Keep(None))?;
         let open = |framing, newest| {
             Log::open(framing, &Options { crash_policy: CrashPolicy::Keep(newest), ..options })
                 .map_err(Error::of_existing)
         };
         let is_formatted = config.formatted;
-        let volume = Self::start(files.clone(), config, Arc::clone(hold), open, progress)?;
-        if !is_formatted && files.checkpoint().exists() && volume.shared.log.head() > 0 {
+        let volume = Self::start(files.clone(), config, Arc::clone(lock), open, progress)?;
+        if !is_formatted && files.checkpoint().exists() && volume.running.log.head() > 0 {
             // The volume is older than `formatted`, or its creation was interrupted: from here on missing parts are
             // detected.
             Config { formatted: true, ..volume.config().clone() }.write(&files, &files.config())?;
-            crate::unfinished::remove(&[files.deleted()])?;
+            crate::unfinished::remove(&[files.unfinished_delete()])?;
         }
         Ok(volume)
     }
@@ -194,7 +198,7 @@ impl Volume {
         device: Box<dyn Device>,
     ) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
-        let hold = Arc::new(Hold::take(&files)?);
+        let lock = Arc::new(VolumeLock::take(&files)?);
         let (options, is_there) =
             (config.log_options(&files, CrashPolicy::StartEmpty)?, files.state_file().exists());
         let open = |framing, newest| {
@@ -202,13 +206,13 @@ impl Volume {
             let error = if is_there { Error::of_existing } else { Error::from };
             Log::open_on(framing, device, &Options { crash_policy, ..options }).map_err(error)
         };
-        Self::start(files, config.clone(), hold, open, &mut |_, _| {})
+        Self::start(files, config.clone(), lock, open, &mut |_, _| {})
     }
 
     fn start(
         files: Files,
         config: Config,
-        hold: Arc<Hold>,
+        lock: Arc<VolumeLock>,
         open: impl FnOnce(Blocks, Option<NewestKnown>) -> Result<Opened<Blocks>, Error>,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
@@ -218,11 +222,11 @@ impl Volume {
         let newest =
             header.map(|header| NewestKnown { instance: header.instance, sequence: header.sequence });
         let (log, recovered) = open(framing.clone(), newest)?;
-        hold.note_open(&config)?;
+        lock.note_open(&config)?;
         check_recovered(&log, &recovered.segments, header, &files, &config, &framing)?;
         framing.entries_from.store(0, Ordering::Release);
         let slots = log.geometry().segments();
-        let shared = Arc::new(Running {
+        let running = Arc::new(Running {
             checkpointed: framing.checkpoint,
             replayed: AtomicU64::new(0),
             written_before: AtomicU64::new(0),
@@ -231,44 +235,44 @@ impl Volume {
             checkpointing: Mutex::default(),
             no_room: AtomicBool::new(false),
             files,
-            hold,
+            lock,
             is_replaced: AtomicBool::new(false),
             config,
             log,
             map,
             slots: (0..slots).map(|_| Slot::default()).collect(),
             checksums: Checksums::new(CHECKSUM_BYTES),
-            emptied: Mutex::default(),
+            awaiting_sync: Mutex::default(),
             damage_told: AtomicU64::new(0),
             cleaner: Wake::default(),
             opened: Instant::now(),
             counters: Counters::default(),
         });
-        let data = shared.config.log_path(&shared.files);
-        let recover = shared.recover(&recovered, progress);
+        let data = running.config.log_path(&running.files);
+        let recover = running.recover(&recovered, progress);
         if recover.map_err(|reason| Error::Damaged { path: data.clone(), reason })? {
-            write_map_first(&shared);
+            write_map_first(&running);
         }
         // Without a checkpoint one is due in any case.
         if header.is_none() {
-            shared.replayed.fetch_max(1, Ordering::Relaxed);
+            running.replayed.fetch_max(1, Ordering::Relaxed);
         }
         // Everything that this start serves must be durable: the last process may have ended before its writes were
         // synced.
-        shared.commit().map_err(Error::io("sync", &data))?;
+        running.commit().map_err(Error::io("sync", &data))?;
         let sealed = recovered.segments.iter().rfind(|summary| summary.is_sealed);
-        shared.note_synced(sealed.map(|summary| summary.sequence));
+        running.note_synced(sealed.map(|summary| summary.sequence));
         drop(recovered);
-        Self::run(shared).map_err(|source| OpenError::Thread { path: data, source }.into())
+        Self::run(running).map_err(|source| OpenError::Thread { path: data, source }.into())
     }
 
     /// Starts the threads of a volume.
     ///
     /// # Errors
     /// The process may start no more: the started ones were ended, and the volume is as after a kill.
-    fn run(shared: Arc<Running>) -> io::Result<Self> {
-        let committer = Committer::start(Arc::clone(&shared))?;
-        let mut volume = Self { shared, committer, threads: Vec::new() };
+    fn run(running: Arc<Running>) -> io::Result<Self> {
+        let committer = Committer::start(Arc::clone(&running))?;
+        let mut volume = Self { running, committer, threads: Vec::new() };
         let started = volume
             .start_thread("volume-flush", Running::flush_until_end)
             .and_then(|()| volume.start_thread("volume-clean", Running::clean_until_end));
@@ -282,19 +286,19 @@ impl Volume {
     }
 
     fn start_thread(&mut self, name: &str, work: fn(&Running)) -> io::Result<()> {
-        let shared = Arc::clone(&self.shared);
-        self.threads.push(Builder::new().name(name.into()).spawn(move || work(&shared))?);
+        let running = Arc::clone(&self.running);
+        self.threads.push(Builder::new().name(name.into()).spawn(move || work(&running))?);
         Ok(())
     }
 
     /// The name.
     pub fn name(&self) -> &str {
-        self.shared.files.name()
+        self.running.files.name()
     }
 
     /// The shape.
     pub fn config(&self) -> &Config {
-        &self.shared.config
+        &self.running.config
     }
 
     /// Reads bytes.
@@ -304,7 +308,7 @@ impl Volume {
     pub fn read(&self, io: &mut Io, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.check_range(offset, out.len() as u64)?;
         self.note_read(out.len() as u64);
-        self.shared.read(io, offset, out)
+        self.running.read(io, offset, out)
     }
 
     /// Reads a block again that was [found](Self::find) on the device and could not be read there, or had moved.
@@ -312,7 +316,7 @@ impl Volume {
     /// # Errors
     /// The errors of [`read`](Self::read).
     pub fn read_again(&self, io: &mut Io, lba: u64, out: &mut [u8]) -> io::Result<()> {
-        self.shared.read_block(io, lba, out)
+        self.running.read_block(io, lba, out)
     }
 
     /// Writes bytes. Reads find them from here on; they are durable after the next [`commit`](Self::commit).
@@ -320,17 +324,17 @@ impl Volume {
     /// # Errors
     /// The device refuses writes, or has no space left. EINVAL: the range ends beyond the volume.
     pub fn write(&self, io: &mut Io, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.try_write(io, offset, data, Patience::LONG)
+        self.try_write(io, offset, data, WaitPolicy::DEFAULT)
     }
 
-    /// Like [`write`](Self::write), with this patience.
+    /// Like [`write`](Self::write), with this policy.
     ///
     /// # Errors
     /// The errors of [`write`](Self::write), and `WouldBlock`.
-    pub fn try_write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
+    pub fn try_write(&self, io: &mut Io, offset: u64, data: &[u8], policy: WaitPolicy<'_>) -> io::Result<()> {
         self.check_range(offset, data.len() as u64)?;
-        self.shared.ready_to_append()?;
-        self.shared.write(io, offset, data, patience)
+        self.running.ready_to_append()?;
+        self.running.write(io, offset, data, policy)
     }
 
     /// Makes bytes zero. Whole blocks take no space from then on.
@@ -338,10 +342,10 @@ impl Volume {
     /// # Errors
     /// The errors of [`write`](Self::write).
     pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64) -> io::Result<()> {
-        self.try_write_zeroes(io, offset, len, Patience::LONG)
+        self.try_write_zeroes(io, offset, len, WaitPolicy::DEFAULT)
     }
 
-    /// Like [`write_zeroes`](Self::write_zeroes), with this patience.
+    /// Like [`write_zeroes`](Self::write_zeroes), with this policy.
     ///
     /// # Errors
     /// The errors of [`write`](Self::write), and `WouldBlock`.
@@ -350,11 +354,11 @@ impl Volume {
         io: &mut Io,
         offset: u64,
         len: u64,
-        patience: Patience<'_>,
+        policy: WaitPolicy<'_>,
     ) -> io::Result<()> {
         self.check_range(offset, len)?;
-        self.shared.ready_to_append()?;
-        self.shared.write_zeroes(io, offset, len, patience)
+        self.running.ready_to_append()?;
+        self.running.write_zeroes(io, offset, len, policy)
     }
 
     /// Gives back the space of whole blocks within a range of bytes: they are zero from then on.
@@ -362,17 +366,17 @@ impl Volume {
     /// # Errors
     /// The errors of [`write`](Self::write).
     pub fn trim(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.try_trim(offset, len, Patience::LONG)
+        self.try_trim(offset, len, WaitPolicy::DEFAULT)
     }
 
-    /// Like [`trim`](Self::trim), with this patience.
+    /// Like [`trim`](Self::trim), with this policy.
     ///
     /// # Errors
     /// The errors of [`write`](Self::write), and `WouldBlock`.
-    pub fn try_trim(&self, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
+    pub fn try_trim(&self, offset: u64, len: u64, policy: WaitPolicy<'_>) -> io::Result<()> {
         self.check_range(offset, len)?;
-        self.shared.ready_to_append()?;
-        self.shared.trim(offset, len, patience)
+        self.running.ready_to_append()?;
+        self.running.trim(offset, len, policy)
     }
 
     /// Makes everything durable that was written before the call.
@@ -381,7 +385,7 @@ impl Volume {
     /// The device refuses a write, or a sync now or earlier: a failed sync is never followed by a successful one. Or
     /// the volume's files were removed or replaced.
     pub fn commit(&self) -> io::Result<()> {
-        self.shared.commit()
+        self.running.commit()
     }
 
     /// Like [`commit`](Self::commit), on a thread of the volume, which calls `done`. Requests made while a commit runs
@@ -392,60 +396,64 @@ impl Volume {
 
     /// Finds a logical block, and copies it to `out`, a block long, if it is not on the device.
     pub fn find(&self, lba: u64, out: &mut [u8]) -> Located {
-        self.shared.find(lba, out)
+        self.running.find(lba, out)
     }
 
     /// Counts a read of `bytes` bytes that was not made by [`read`](Self::read).
     pub fn note_read(&self, bytes: u64) {
-        self.shared.counters.reads.fetch_add(1, Ordering::Relaxed);
-        self.shared.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        self.running.counters.reads.fetch_add(1, Ordering::Relaxed);
+        self.running.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Adds the time from a client's request to its answer to the latencies of the [statistics](Self::stats).
     pub fn note_answered(&self, operation: Operation, took: Duration) {
-        self.shared.counters.note_answered(operation, took);
+        self.running.counters.note_answered(operation, took);
     }
 
     /// The bytes of the device to read for a block that was [found](Self::find) there.
-    pub fn extent(&self, stored: Stored) -> Extent {
-        self.shared.extent(stored)
+    pub fn extent(&self, stored: DeviceBlock) -> Extent {
+        self.running.extent(stored)
     }
 
     /// Divides blocks that were [found](Self::find) on the device, each with its number, into runs whose numbers and places
     /// are neighbours, of `bytes_max` or of one block: ranges of `blocks`, and what to read of the device for each.
-    pub fn runs(&self, blocks: &[(usize, Stored)], bytes_max: usize) -> (Vec<Range<usize>>, Vec<Extent>) {
-        self.shared.runs(blocks, bytes_max)
+    pub fn runs(
+        &self,
+        blocks: &[(usize, DeviceBlock)],
+        bytes_max: usize,
+    ) -> (Vec<Range<usize>>, Vec<Extent>) {
+        self.running.runs(blocks, bytes_max)
     }
 
     /// Whether `bytes`, read from a block's extent, are its content.
-    pub fn check(&self, lba: u64, stored: Stored, bytes: &[u8]) -> BlockCheck {
-        self.shared.check(lba, stored, bytes)
+    pub fn check(&self, lba: u64, stored: DeviceBlock, bytes: &[u8]) -> BlockCheck {
+        self.running.check(lba, stored, bytes)
     }
 
     /// The device that extents are read from.
     pub fn device(&self) -> &dyn Device {
-        self.shared.log.device()
+        self.running.log.device()
     }
 
     /// The first mapped block at or after `lba`.
     pub fn next_mapped(&self, lba: u64) -> Option<u64> {
-        Some(self.shared.map.next_mapped(lba)?.0)
+        Some(self.running.map.next_mapped(lba)?.0)
     }
 
     /// Whether changes will have to wait for room when the current segment is full.
     pub fn is_behind(&self) -> bool {
-        self.shared.log.is_behind()
+        self.running.log.is_behind()
     }
 
     /// Compares the map with the segments' entries, and returns the number of mapped logical blocks that are not where
     /// the map has them. Unmapped blocks cannot be checked. `progress` is called with the number of segments done.
     pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
-        self.shared.check_map(progress)
+        self.running.check_map(progress)
     }
 
     /// Counters and the state now.
     pub fn stats(&self) -> Stats {
-        let Running { counters, log, map, checksums, .. } = &*self.shared;
+        let Running { counters, log, map, checksums, .. } = &*self.running;
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let of_log = log.stats();
         Stats {
@@ -470,7 +478,7 @@ impl Volume {
             segments: log.geometry().segments(),
             blocks_per_segment: log.geometry().blocks_per_segment().into(),
             segments_free: log.free_slots(),
-            segments_since_checkpoint: self.shared.since_checkpoint(),
+            segments_since_checkpoint: self.running.since_checkpoint(),
             map_bytes: map.bytes_allocated(),
             checksum_bytes: checksums.bytes_allocated(),
             buffer_bytes: of_log.buffer_bytes,
@@ -496,7 +504,7 @@ impl Volume {
 
     /// Ends. If nothing was written, a failed end costs nothing: the next start replays the same.
     fn end_at_no_loss(&mut self) -> io::Result<()> {
-        self.end().or_else(|error| if self.shared.is_untouched() { Ok(()) } else { Err(error) })
+        self.end().or_else(|error| if self.running.is_untouched() { Ok(()) } else { Err(error) })
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -504,16 +512,16 @@ impl Volume {
             return Ok(());
         }
         self.committer.end();
-        self.shared.cleaner.ends.store(true, Ordering::Release);
-        self.shared.cleaner.wake();
+        self.running.cleaner.ends.store(true, Ordering::Release);
+        self.running.cleaner.wake();
         let cleaner = self.threads.pop();
         // A panic of a thread was printed by it; there is nothing to add.
         let _ = cleaner.map(JoinHandle::join);
-        let ended = self.shared.write_last_checkpoint();
+        let ended = self.running.write_last_checkpoint();
         let ended = match ended {
-            Ok(()) => self.shared.log.stop(),
+            Ok(()) => self.running.log.stop(),
             Err(error) => {
-                self.shared.log.abandon();
+                self.running.log.abandon();
                 Err(error)
             }
         };
@@ -524,15 +532,15 @@ impl Volume {
     /// Ends as a kill would: nothing more is written.
     #[doc(hidden)]
     pub fn abandon(mut self) {
-        self.shared.cleaner.ends.store(true, Ordering::Release);
-        self.shared.cleaner.wake();
-        self.shared.log.abandon();
+        self.running.cleaner.ends.store(true, Ordering::Release);
+        self.running.cleaner.wake();
+        self.running.log.abandon();
         self.committer.end();
         self.threads.drain(..).for_each(|thread| _ = thread.join());
     }
 
     fn check_range(&self, offset: u64, len: u64) -> io::Result<()> {
-        let inside = offset.checked_add(len).is_some_and(|end| end <= self.shared.config.size);
+        let inside = offset.checked_add(len).is_some_and(|end| end <= self.running.config.size);
         if inside { Ok(()) } else { Err(rustix::io::Errno::INVAL.into()) }
     }
 }

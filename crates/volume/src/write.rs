@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// How long a change waits for room.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience<'a> {
+pub struct WaitPolicy<'a> {
     /// The wait for each segment that the change needs.
     most: Duration,
     is_long: bool,
@@ -23,34 +23,34 @@ pub struct Patience<'a> {
     interrupted: Option<&'a AtomicBool>,
 }
 
-impl Patience<'_> {
+impl WaitPolicy<'_> {
     /// Waits until it is clear that there is no room.
-    pub const LONG: Self = Self::long(ROOM_WAIT_MAX);
+    pub const DEFAULT: Self = Self::fail_after(ROOM_WAIT_MAX);
 
     /// Waits `most` for each segment that the change needs, not counting checkpoints. Then it fails (ENOSPC).
-    pub const fn long(most: Duration) -> Self {
+    pub const fn fail_after(most: Duration) -> Self {
         Self { most, is_long: true, given_up: None, interrupted: None }
     }
 
     /// Waits `most` for each segment that the change needs. Then it fails with `WouldBlock`, and may be made in part.
-    pub const fn short(most: Duration) -> Self {
+    pub const fn non_blocking_after(most: Duration) -> Self {
         Self { most, is_long: false, given_up: None, interrupted: None }
     }
 
     /// The change fails (ECANCELED) once the flag is set. A part of it may be made before that, but none after.
-    pub const fn unless<'b>(self, given_up: &'b AtomicBool) -> Patience<'b>
+    pub const fn cancelled_by<'b>(self, given_up: &'b AtomicBool) -> WaitPolicy<'b>
     where
         Self: 'b,
     {
-        Patience { given_up: Some(given_up), ..self }
+        WaitPolicy { given_up: Some(given_up), ..self }
     }
 
     /// Once the flag is set, a change that has to wait fails with `WouldBlock`, and may be made in part.
-    pub const fn until<'b>(self, interrupted: &'b AtomicBool) -> Patience<'b>
+    pub const fn interruptible_by<'b>(self, interrupted: &'b AtomicBool) -> WaitPolicy<'b>
     where
         Self: 'b,
     {
-        Patience { interrupted: Some(interrupted), ..self }
+        WaitPolicy { interrupted: Some(interrupted), ..self }
     }
 
     /// # Errors
@@ -77,8 +77,8 @@ impl Patience<'_> {
 
 impl Running {
     /// Writes bytes anywhere. Partly written blocks are read, and written completely.
-    pub fn write(&self, io: &mut Io, offset: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
-        self.write_all(io, offset, data, patience)?;
+    pub fn write(&self, io: &mut Io, offset: u64, data: &[u8], policy: WaitPolicy<'_>) -> io::Result<()> {
+        self.write_all(io, offset, data, policy)?;
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         self.counters.bytes_written.fetch_add(data.len() as u64, Ordering::Relaxed);
         Ok(())
@@ -89,18 +89,18 @@ impl Running {
         io: &mut Io,
         mut offset: u64,
         mut data: &[u8],
-        patience: Patience<'_>,
+        policy: WaitPolicy<'_>,
     ) -> io::Result<()> {
         let size = self.block_size() as u64;
         while !data.is_empty() {
             let (lba, within) = (offset / size, (offset % size) as usize);
             let len = if within == 0 && data.len() >= self.block_size() {
                 let len = data.len() - data.len() % self.block_size();
-                self.write_blocks(lba, &data[..len], patience)?;
+                self.write_blocks(lba, &data[..len], policy)?;
                 len
             } else {
                 let len = data.len().min(self.block_size() - within);
-                self.write_part(io, lba, within, &data[..len], patience)?;
+                self.write_part(io, lba, within, &data[..len], policy)?;
                 len
             };
             (offset, data) = (offset + len as u64, &data[len..]);
@@ -109,7 +109,7 @@ impl Running {
     }
 
     /// Writes whole blocks.
-    fn write_blocks(&self, lba: u64, data: &[u8], patience: Patience<'_>) -> io::Result<()> {
+    fn write_blocks(&self, lba: u64, data: &[u8], policy: WaitPolicy<'_>) -> io::Result<()> {
         let size = self.block_size();
         for (first, data) in (lba..).step_by(BLOCKS_LOCKED_MAX).zip(data.chunks(BLOCKS_LOCKED_MAX * size)) {
             let mut hashes = [0; BLOCKS_LOCKED_MAX];
@@ -120,21 +120,21 @@ impl Running {
             let mut next = blocks.next();
             loop {
                 let mut writer = self.log.writer();
-                patience.check()?;
+                policy.check()?;
                 while let Some(((lba, block), hash)) = next {
                     let Some(at) =
                         writer.fill(|id, builder, blocks| builder.push(id, blocks, lba, hash, block))
                     else {
                         break;
                     };
-                    self.point(lba, at);
+                    self.map_block(lba, at);
                     next = blocks.next();
                 }
                 drop(writer);
                 if next.is_none() {
                     break;
                 }
-                self.wait_for_room(patience)?;
+                self.wait_for_room(policy)?;
             }
         }
         Ok(())
@@ -147,7 +147,7 @@ impl Running {
         lba: u64,
         within: usize,
         data: &[u8],
-        patience: Patience<'_>,
+        policy: WaitPolicy<'_>,
     ) -> io::Result<()> {
         let mut block = vec![0; self.block_size()];
         loop {
@@ -160,17 +160,17 @@ impl Running {
             block[within..within + data.len()].copy_from_slice(data);
             let hash = content_hash(&block);
             let mut writer = self.log.writer();
-            patience.check()?;
+            policy.check()?;
             if self.version(lba) != before {
                 continue;
             }
             let at = writer.fill(|id, builder, blocks| builder.push(id, blocks, lba, hash, &block));
             if let Some(at) = at {
-                self.point(lba, at);
+                self.map_block(lba, at);
                 return Ok(());
             }
             drop(writer);
-            self.wait_for_room(patience)?;
+            self.wait_for_room(policy)?;
         }
     }
 
@@ -187,16 +187,16 @@ impl Running {
     }
 
     /// Makes bytes zero. Whole blocks take no space from then on.
-    pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
+    pub fn write_zeroes(&self, io: &mut Io, offset: u64, len: u64, policy: WaitPolicy<'_>) -> io::Result<()> {
         let size = self.config.block_size;
         let (end, zeroes) = (offset + len, vec![0; self.block_size()]);
         let (first, behind) = (offset.div_ceil(size), end / size);
         if first > behind {
-            return self.write_zeroed_part(io, offset..end, &zeroes, patience);
+            return self.write_zeroed_part(io, offset..end, &zeroes, policy);
         }
-        self.write_zeroed_part(io, offset..first * size, &zeroes, patience)?;
-        self.unmap(first, behind - first, patience)?;
-        self.write_zeroed_part(io, behind * size..end, &zeroes, patience)
+        self.write_zeroed_part(io, offset..first * size, &zeroes, policy)?;
+        self.unmap(first, behind - first, policy)?;
+        self.write_zeroed_part(io, behind * size..end, &zeroes, policy)
     }
 
     /// Writes zeroes to a part of a block, unless that is zero already.
@@ -205,7 +205,7 @@ impl Running {
         io: &mut Io,
         Range { start: offset, end }: Range<u64>,
         zeroes: &[u8],
-        patience: Patience<'_>,
+        policy: WaitPolicy<'_>,
     ) -> io::Result<()> {
         let size = self.config.block_size;
         if offset == end || self.map.get(offset / size).is_none() {
@@ -216,25 +216,25 @@ impl Running {
             offset / size,
             (offset % size) as usize,
             &zeroes[..(end - offset) as usize],
-            patience,
+            policy,
         )
     }
 
     /// Gives back the space of whole blocks within a range of bytes; the rest of the range is left as it is.
-    pub fn trim(&self, offset: u64, len: u64, patience: Patience<'_>) -> io::Result<()> {
+    pub fn trim(&self, offset: u64, len: u64, policy: WaitPolicy<'_>) -> io::Result<()> {
         let size = self.config.block_size;
         let (first, behind) = (offset.div_ceil(size), (offset + len) / size);
-        self.unmap(first, behind.saturating_sub(first), patience)
+        self.unmap(first, behind.saturating_sub(first), policy)
     }
 
     /// Unmaps blocks: they are zero.
-    fn unmap(&self, mut lba: u64, count: u64, patience: Patience<'_>) -> io::Result<()> {
+    fn unmap(&self, mut lba: u64, count: u64, policy: WaitPolicy<'_>) -> io::Result<()> {
         let end = lba + count;
         // Unmapped blocks need no entry.
         while let Some((first, _)) = mapped(&*self.map, lba..end).next() {
             let behind = end.min(first + ZEROES_LOCKED_MAX);
             let mut writer = self.log.writer();
-            patience.check()?;
+            policy.check()?;
             let push = |id: &SegmentId, builder: &mut SegmentBuilder, _: &mut [u8]| {
                 builder.push_zeroes(id, first, behind - first)?;
                 Some(id.first_block)
@@ -246,13 +246,13 @@ impl Running {
             }
             let Some(block) = block else {
                 drop(writer);
-                self.wait_for_room_unless(patience, || self.has_room_to_unmap())?;
+                self.wait_for_room_unless(policy, || self.has_room_to_unmap())?;
                 continue;
             };
             let slot = self.slot_of_block(block);
             slot.set_usage(SlotUse::Used);
-            let unpointed = mapped(&*self.map, first..behind).map(|(lba, _)| self.unpoint(lba)).count();
-            self.counters.blocks_trimmed.fetch_add(unpointed as u64, Ordering::Relaxed);
+            let unmapped = mapped(&*self.map, first..behind).map(|(lba, _)| self.unmap_block(lba)).count();
+            self.counters.blocks_trimmed.fetch_add(unmapped as u64, Ordering::Relaxed);
             lba = behind;
         }
         Ok(())
@@ -265,25 +265,25 @@ impl Running {
     }
 
     /// Waits until another segment can be opened.
-    fn wait_for_room(&self, patience: Patience<'_>) -> io::Result<()> {
-        self.wait_for_room_unless(patience, || false)
+    fn wait_for_room(&self, policy: WaitPolicy<'_>) -> io::Result<()> {
+        self.wait_for_room_unless(policy, || false)
     }
 
     /// Like [`wait_for_room`](Self::wait_for_room), but also ends once `is_enough` holds.
-    fn wait_for_room_unless(&self, patience: Patience<'_>, is_enough: impl Fn() -> bool) -> io::Result<()> {
-        let Patience { most, is_long, .. } = patience;
+    fn wait_for_room_unless(&self, policy: WaitPolicy<'_>, is_enough: impl Fn() -> bool) -> io::Result<()> {
+        let WaitPolicy { most, is_long, .. } = policy;
         // After a full wait in vain, the next writes wait only briefly each.
         let is_hopeless = is_long && self.no_room.load(Ordering::Relaxed);
         let mut left = if is_hopeless { ROOM_LOOK_AGAIN } else { most };
         let note = || self.counters.waits.fetch_add(1, Ordering::Relaxed);
-        // A change with short patience may be retried, so it is counted once it finds room.
+        // A change that does not block may be retried, so it is counted once it finds room.
         if is_long {
             note();
         }
         let mut left_without_map = ROOM_WAIT_WITHOUT_MAP_MAX;
         let mut looked = Instant::now();
         loop {
-            patience.check_waiting()?;
+            policy.check_waiting()?;
             self.cleaner.wake();
             // Nothing is cleaned while files are removed or replaced.
             self.check_files_again()?;

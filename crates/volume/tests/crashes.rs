@@ -11,7 +11,7 @@ use gated::GatedDevice;
 use golden::lose_power;
 use granary_log::device::{Device, VolatileDevice};
 use granary_volume::limits::{CLEANER_SLEEP, RESERVED_SEGMENTS};
-use granary_volume::{Config, Io, Patience, Volume};
+use granary_volume::{Config, Io, Volume, WaitPolicy};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -243,7 +243,7 @@ fn a_commit_vouches_for_nothing_that_came_during_its_sync() {
         let mut blocks = (1..BLOCKS).cycle();
         let mut write = |version: u8| {
             let (offset, patience) =
-                (blocks.next().unwrap() * BLOCK, Patience::short(Duration::from_millis(5)));
+                (blocks.next().unwrap() * BLOCK, WaitPolicy::non_blocking_after(Duration::from_millis(5)));
             volume.try_write(&mut io, offset, &[version; BLOCK as usize], patience)
         };
         while volume.stats().segments_free > RESERVED_SEGMENTS + 3 {

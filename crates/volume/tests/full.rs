@@ -9,7 +9,7 @@ mod wait;
 
 use golden::lose_power;
 use granary_volume::device::{Device, MemoryDevice, VolatileDevice};
-use granary_volume::{Config, Io, Patience, Volume};
+use granary_volume::{Config, Io, Volume, WaitPolicy};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -130,7 +130,7 @@ fn looking_at_a_closed_volume_writes_no_map() {
 #[test]
 fn writes_wait_while_the_map_is_written_down() {
     // Only time outside checkpoints counts: the cleaner syncs a device in RAM, which takes none.
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const WAIT: Duration = Duration::from_secs(5);
     let folder = tempfile::tempdir().unwrap();
     let config = Config::new(SIZE);
     let device = Arc::new(MemoryDevice::new(config.geometry().unwrap().file_bytes()));
@@ -144,14 +144,14 @@ fn writes_wait_while_the_map_is_written_down() {
         scope.spawn(|| {
             wait_until("a write waits", || volume.stats().waits > 0);
             // Longer than a write waits for room.
-            std::thread::sleep(2 * PATIENCE);
+            std::thread::sleep(2 * WAIT);
             // A FIFO cannot be synced, so the checkpoint is written again.
             std::fs::read(&fresh).unwrap();
         });
         let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
         for _ in 0..3 * SIZE / BLOCK {
             let offset = random.u64(..SIZE / BLOCK) * BLOCK;
-            volume.try_write(&mut io, offset, &[9; BLOCK as usize], Patience::long(PATIENCE)).unwrap();
+            volume.try_write(&mut io, offset, &[9; BLOCK as usize], WaitPolicy::fail_after(WAIT)).unwrap();
         }
     });
     assert!(volume.stats().waits > 0, "{:?}", volume.stats());
@@ -240,7 +240,7 @@ impl Device for Damaged {
 /// Damaged segments are reused once they have no live blocks, which trims achieve: these must find room.
 #[test]
 fn trims_make_room_where_nothing_can_be_cleaned() {
-    let (long, short) = (Patience::LONG, Patience::long(Duration::from_secs(1)));
+    let (long, short) = (WaitPolicy::DEFAULT, WaitPolicy::fail_after(Duration::from_secs(1)));
     let folder = tempfile::tempdir().unwrap();
     let config = Config::new(SIZE);
     let geometry = config.geometry().unwrap();
@@ -251,8 +251,7 @@ fn trims_make_room_where_nothing_can_be_cleaned() {
     });
     let volume = Volume::open_on(folder.path(), "v", &config, Box::new(Arc::clone(&device))).unwrap();
     let mut io = Io::new();
-    let mut write =
-        |lba: u64, patience| volume.try_write(&mut io, lba * BLOCK, &[7; BLOCK as usize], patience);
+    let mut write = |lba: u64, policy| volume.try_write(&mut io, lba * BLOCK, &[7; BLOCK as usize], policy);
     (0..SIZE / BLOCK).for_each(|lba| write(lba, long).unwrap());
     volume.commit().unwrap();
     device.is_damaged.store(true, Ordering::Release);

@@ -9,7 +9,7 @@ mod wait;
 use gated::GatedDevice;
 use granary_volume::device::{Device, MemoryDevice};
 use granary_volume::limits::RESERVED_SEGMENTS;
-use granary_volume::{Config, Io, Patience, Volume};
+use granary_volume::{Config, Io, Volume, WaitPolicy};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -72,12 +72,12 @@ fn a_full_volume_goes_on_through_flushes_and_kills() {
             });
             let (volume, ends, mut targets) = (&volume, &ends, fastrand::Rng::with_seed(round));
             scope.spawn(move || {
-                let (mut io, patience) = (Io::new(), Patience::long(Duration::from_secs(60)));
+                let (mut io, policy) = (Io::new(), WaitPolicy::fail_after(Duration::from_secs(60)));
                 while !ends.load(Ordering::Acquire) {
                     // The first blocks are hot: most segments are full of others.
                     let is_hot = targets.u8(..10) > 0;
                     let lba = targets.u64(..if is_hot { blocks / 50 } else { blocks });
-                    let written = volume.try_write(&mut io, lba * BLOCK, &content(lba), patience);
+                    let written = volume.try_write(&mut io, lba * BLOCK, &content(lba), policy);
                     written.unwrap_or_else(|error| panic!("round {round}: {error}, {:?}", volume.stats()));
                 }
             });
@@ -152,12 +152,12 @@ fn kills_in_the_middle_of_first_moves_do_not_use_up_the_reserve() {
     let mut folder = tempfile::tempdir().unwrap();
     let volume = open(folder.path(), &config, &device);
     let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
-    let mut write = |volume: &Volume, patience: Patience<'_>| {
+    let mut write = |volume: &Volume, policy: WaitPolicy<'_>| {
         let lba = random.u64(..blocks);
-        volume.try_write(&mut io, lba * BLOCK, &content(lba), patience)
+        volume.try_write(&mut io, lba * BLOCK, &content(lba), policy)
     };
     (0..blocks).for_each(|lba| volume.write(&mut Io::new(), lba * BLOCK, &content(lba)).unwrap());
-    (0..2 * blocks).for_each(|_| write(&volume, Patience::LONG).unwrap());
+    (0..2 * blocks).for_each(|_| write(&volume, WaitPolicy::DEFAULT).unwrap());
     volume.commit().unwrap();
     volume.abandon();
     for moved in [200, 100, 50, 25].repeat(3) {
@@ -174,7 +174,7 @@ fn kills_in_the_middle_of_first_moves_do_not_use_up_the_reserve() {
             });
             wait_until("the blocks are moved", || {
                 // Where there is nothing to move there is room for writes.
-                let _ = write(&volume, Patience::short(Duration::from_millis(1)));
+                let _ = write(&volume, WaitPolicy::non_blocking_after(Duration::from_millis(1)));
                 killed_at.left.load(Ordering::Acquire) <= 0
             });
             let left = killed(folder.path(), &device);
@@ -187,7 +187,7 @@ fn kills_in_the_middle_of_first_moves_do_not_use_up_the_reserve() {
         (folder, device) = (copy, other);
     }
     let volume = open(folder.path(), &config, &device);
-    (0..blocks / 4).for_each(|_| write(&volume, Patience::long(Duration::from_secs(10))).unwrap());
+    (0..blocks / 4).for_each(|_| write(&volume, WaitPolicy::fail_after(Duration::from_secs(10))).unwrap());
     let mut found = vec![0; BLOCK as usize];
     for lba in 0..blocks {
         volume.read(&mut Io::new(), lba * BLOCK, &mut found).unwrap();

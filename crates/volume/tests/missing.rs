@@ -147,9 +147,9 @@ fn a_loss_of_power_may_take_the_first_segment_of_a_start() {
             }
             let before = device.recent();
             volume.write(&mut io, 0, &[3; 40 * BLOCK as usize]).unwrap();
-            let patience = Instant::now() + Duration::from_secs(60);
+            let deadline = Instant::now() + Duration::from_secs(60);
             while device.recent() < before + 32 {
-                assert!(Instant::now() < patience, "two segments are full");
+                assert!(Instant::now() < deadline, "two segments are full");
                 sleep(Duration::from_millis(1));
             }
             volume.abandon();

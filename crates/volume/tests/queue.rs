@@ -1,4 +1,4 @@
-//! A device that takes nothing for a while: the queue fills up to its bound, and changes with short patience get an
+//! A device that takes nothing for a while: the queue fills up to its bound, and changes that do not block get an
 //! error.
 
 #[path = "../../log/tests/common/gated.rs"]
@@ -6,7 +6,7 @@ mod gated;
 
 use gated::GatedDevice;
 use granary_volume::limits::RESERVED_SEGMENTS;
-use granary_volume::{Config, Io, Patience, Volume};
+use granary_volume::{Config, Io, Volume, WaitPolicy};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -30,8 +30,8 @@ impl Full {
         let device = GatedDevice::new(config.geometry().unwrap().file_bytes());
         let volume = Volume::open_on(folder.path(), "v", &config, Box::new(device.clone())).unwrap();
         device.set_open(false);
-        let (mut io, piece, patience) = (Io::new(), vec![7; PIECE as usize], short());
-        let mut write = |offset| volume.try_write(&mut io, offset, &piece, patience);
+        let (mut io, piece, policy) = (Io::new(), vec![7; PIECE as usize], short());
+        let mut write = |offset| volume.try_write(&mut io, offset, &piece, policy);
         let refused = (0..SIZE).step_by(PIECE as usize).find_map(|offset| write(offset).err());
         assert_eq!(refused.map(|error| error.kind()), Some(io::ErrorKind::WouldBlock));
         assert!(volume.stats().segments_free > RESERVED_SEGMENTS, "it is the queue that is full");
@@ -56,8 +56,8 @@ impl Drop for Full {
     }
 }
 
-fn short() -> Patience<'static> {
-    Patience::short(Duration::from_millis(5))
+fn short() -> WaitPolicy<'static> {
+    WaitPolicy::non_blocking_after(Duration::from_millis(5))
 }
 
 fn ended(outcome: &Receiver<io::Result<()>>) -> io::Result<()> {
@@ -67,19 +67,19 @@ fn ended(outcome: &Receiver<io::Result<()>>) -> io::Result<()> {
 /// Changes that free space need a place in the queue, too.
 #[test]
 fn zeroes_and_trims_wait_for_a_full_queue_no_longer_than_they_may() {
-    type Zero = fn(&Volume, Patience<'_>) -> io::Result<()>;
+    type Zero = fn(&Volume, WaitPolicy<'_>) -> io::Result<()>;
     let zero: [Zero; 2] = [
-        |volume, patience| volume.try_trim(0, SIZE, patience),
-        |volume, patience| volume.try_write_zeroes(&mut Io::new(), 0, SIZE, patience),
+        |volume, policy| volume.try_trim(0, SIZE, policy),
+        |volume, policy| volume.try_write_zeroes(&mut Io::new(), 0, SIZE, policy),
     ];
     for zero in zero {
         let full = Full::new();
-        for patience in [Duration::ZERO, Duration::from_millis(5)] {
-            let outcome = full.begin(move |volume| zero(volume, Patience::short(patience)));
+        for wait in [Duration::ZERO, Duration::from_millis(5)] {
+            let outcome = full.begin(move |volume| zero(volume, WaitPolicy::non_blocking_after(wait)));
             let refused = ended(&outcome).expect_err("there is no room");
             assert_eq!(refused.kind(), io::ErrorKind::WouldBlock, "{refused}");
         }
-        let outcome = full.begin(move |volume| zero(volume, Patience::LONG));
+        let outcome = full.begin(move |volume| zero(volume, WaitPolicy::DEFAULT));
         full.device.set_open(true);
         ended(&outcome).unwrap();
         assert_eq!(full.volume.stats().blocks_mapped, 0);

@@ -5,7 +5,7 @@ mod wait;
 
 use granary_log::device::{Device, VolatileDevice};
 use granary_volume::limits::RESERVED_SEGMENTS;
-use granary_volume::{Config, Io, Patience, Volume};
+use granary_volume::{Config, Io, Volume, WaitPolicy};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -184,10 +184,10 @@ fn writes_wait_again_after_others_waited_in_vain() {
     let refused = move |_, _| is_refusing.load(Ordering::Acquire);
     let volume = open(folder.path(), &config, &device(&config), refused).unwrap();
     let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
-    let mut write = |lba: u64, patience| {
-        volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], Patience::long(patience))
+    let mut write = |lba: u64, wait| {
+        volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], WaitPolicy::fail_after(wait))
     };
-    let mut overwrite = |patience| write(random.u64(..BLOCKS), patience);
+    let mut overwrite = |wait| write(random.u64(..BLOCKS), wait);
     for _ in 0..4 * BLOCKS {
         overwrite(Duration::from_secs(60)).unwrap();
     }
@@ -258,15 +258,14 @@ fn cleaning_ends_where_it_gains_nothing() {
     };
     let volume = open(folder.path(), &config, &device(&config), refused).unwrap();
     let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
-    let mut write =
-        |lba: u64, patience| volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], patience);
-    (0..BLOCKS).for_each(|lba| write(lba, Patience::LONG).unwrap());
+    let mut write = |lba: u64, wait| volume.try_write(&mut io, lba * BLOCK, &[1; BLOCK as usize], wait);
+    (0..BLOCKS).for_each(|lba| write(lba, WaitPolicy::DEFAULT).unwrap());
     volume.commit().unwrap();
     refuses.store(true, Ordering::Release);
     // Each of those segments keeps its third block: 13 blocks of content lie from position 1 on.
     let mut overwrite = |_| match random.u64(..BLOCKS) {
         lba if lba % 13 == 2 && lba < 13 * 12 => Ok(()),
-        lba => write(lba, Patience::short(Duration::from_secs(1))),
+        lba => write(lba, WaitPolicy::non_blocking_after(Duration::from_secs(1))),
     };
     let written = (0..20 * BLOCKS).map_while(|number| overwrite(number).ok()).count();
     let stats = volume.stats();

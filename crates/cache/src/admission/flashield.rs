@@ -57,7 +57,7 @@ impl Learners {
     }
 
     pub fn on_read(&mut self, key: Key<'_>, found: bool) {
-        let application = self.applications.of(key.bytes());
+        let application = self.applications.index_of(key.bytes());
         self.learners[application].samples.on_read(key.hash(), found, &mut self.random);
     }
 
@@ -65,7 +65,7 @@ impl Learners {
         self.lifetime.on_put(bytes);
         self.clock += bytes;
         let (lifetime, wanted) = (self.lifetime.bytes(), self.options.reads);
-        let application = self.applications.of(key.bytes());
+        let application = self.applications.index_of(key.bytes());
         let Learner { samples, svm } = &mut self.learners[application];
         let cut_short = samples.on_put(key.hash(), self.clock);
         let ended = std::iter::from_fn(|| samples.next(lifetime));
@@ -76,7 +76,7 @@ impl Learners {
 
     pub fn decide(&mut self, candidate: &Candidate<'_>) -> Decision {
         let Candidate { key, bytes, reads, updates } = *candidate;
-        let svm = &self.learners[self.applications.of(key.bytes())].svm;
+        let svm = &self.learners[self.applications.index_of(key.bytes())].svm;
         // An object that was never read is not flashy; until enough is learnt, its past reads decide.
         let flashy = reads > 0
             && match svm.examples() < EXAMPLES_MIN {
@@ -93,7 +93,7 @@ impl Learners {
     /// Examples learnt from, for the application of `key`.
     #[cfg(test)]
     pub fn examples(&self, key: &[u8]) -> u32 {
-        self.learners[self.applications.of(key)].svm.examples()
+        self.learners[self.applications.index_of(key)].svm.examples()
     }
 
     pub fn bytes_allocated(&self) -> usize {

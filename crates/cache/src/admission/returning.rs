@@ -1,7 +1,7 @@
 //! Keys seen lately: two generations of a Bloom filter.
 
 use crate::key::Key;
-use crate::limits::{RETURNING_BITS_MIN, RETURNING_FLASH_BYTES_PER_BIT, RETURNING_FLASH_PARTS};
+use crate::limits::{RETURNING_BITS_MIN, RETURNING_FLASH_BYTES_PER_BIT, RETURNING_FLASH_DIVISOR};
 
 /// Bits of a generation for each key: each key sets two, so when the generation is full, one key in 6 is a false
 /// positive. Remembering more keys is worth more than being sure of each.
@@ -23,7 +23,7 @@ impl Returning {
     pub fn new(flash_bytes: u64) -> Self {
         let bits = (flash_bytes / RETURNING_FLASH_BYTES_PER_BIT).max(RETURNING_BITS_MIN);
         let words = vec![0; bits.div_ceil(64) as usize];
-        let flash_bytes = flash_bytes / RETURNING_FLASH_PARTS;
+        let flash_bytes = flash_bytes / RETURNING_FLASH_DIVISOR;
         Self { current: words.clone(), previous: words, keys: 0, bytes: 0, flash_bytes }
     }
 

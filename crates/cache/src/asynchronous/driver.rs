@@ -58,7 +58,7 @@ impl Driver {
         let served = Arc::clone(&queue);
         let work = move || {
             let _end = EndAtDrop(&served);
-            if let Err(error) = serve(&cache, &served, &epoll) {
+            if let Err(error) = run_driver(&cache, &served, &epoll) {
                 tracing::error!(%error, "cannot wait for reads: asynchronous lookups find nothing on flash any more");
             }
         };
@@ -110,7 +110,7 @@ impl Drop for EndAtDrop<'_> {
 }
 
 /// Looks up requested keys until the end is signalled.
-fn serve(cache: &Cache, queue: &Queue, epoll: &OwnedFd) -> io::Result<()> {
+fn run_driver(cache: &Cache, queue: &Queue, epoll: &OwnedFd) -> io::Result<()> {
     let mut pending = Pending::new(cache);
     watch(epoll, queue.event.as_fd())?;
     if let Some(event) = pending.event() {
@@ -148,7 +148,7 @@ fn serve(cache: &Cache, queue: &Queue, epoll: &OwnedFd) -> io::Result<()> {
             };
             cache.begin_many(&mut pending, &keys, now(), ticket, sink);
         }
-        cache.go_on(&mut pending, now(), |ticket, outcome| give(answers.remove(&ticket), outcome));
+        cache.poll(&mut pending, now(), |ticket, outcome| give(answers.remove(&ticket), outcome));
         events.clear();
         match epoll::wait(epoll, spare_capacity(&mut events), None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}

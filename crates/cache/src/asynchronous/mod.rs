@@ -5,7 +5,7 @@ mod batch;
 mod blocking;
 mod driver;
 mod hidden;
-mod making;
+mod single_flight;
 
 use crate::cache::Cache;
 use crate::error::Error;

@@ -3,8 +3,8 @@
 use super::shard::BlockShard;
 use crate::ghosts::Ghosts;
 use crate::limits::{
-    BLOCK_SHARDS_MAX, DIVISION_WINDOW_PARTS, GHOST_ENTRY_BYTES, GHOST_WINDOW_PARTS, LEAST_BLOCKS,
-    LEAST_BLOCKS_PARTS, LEAST_ENTRY_CHUNKS, MOST_OF_LEAST_BLOCKS_PARTS, SHARDS,
+    BLOCK_SHARDS_MAX, DIVISION_WINDOW_DIVISOR, GHOST_ENTRY_BYTES, GHOST_WINDOW_DIVISOR, LEAST_BLOCKS,
+    LEAST_BLOCKS_DIVISOR, LEAST_ENTRY_CHUNKS, MOST_OF_LEAST_BLOCKS_DIVISOR, SHARDS,
 };
 use crate::memory::Pool;
 use crate::options::MemoryDivision;
@@ -41,11 +41,11 @@ impl Plan {
                 (pool.bytes() / 100 * u64::from(blocks_percent), false)
             }
         };
-        let least = (pool.bytes() / LEAST_BLOCKS_PARTS).max(LEAST_BLOCKS.div_ceil(blocks_per_slab) * slab);
+        let least = (pool.bytes() / LEAST_BLOCKS_DIVISOR).max(LEAST_BLOCKS.div_ceil(blocks_per_slab) * slab);
         // At least two slabs for each shard.
         let shards = (least / slab / 2).clamp(1, BLOCK_SHARDS_MAX);
         let ghost_window =
-            if is_measured { (pool.bytes() / GHOST_WINDOW_PARTS).min(geometry.file_bytes()) } else { 0 };
+            if is_measured { (pool.bytes() / GHOST_WINDOW_DIVISOR).min(geometry.file_bytes()) } else { 0 };
         let reads_remembered = pool.bytes() / block_size;
         let mut plan = Self {
             division: Division { least, most: 0, blocks: 0, misses: Misses::default(), reads_remembered },
@@ -58,7 +58,7 @@ impl Plan {
         };
         let entries = LEAST_ENTRY_CHUNKS * SHARDS as u64 * chunk_bytes;
         let most = pool.bytes().checked_sub(entries + plan.ghost_bytes())?;
-        if least > most.min(pool.bytes() / MOST_OF_LEAST_BLOCKS_PARTS) {
+        if least > most.min(pool.bytes() / MOST_OF_LEAST_BLOCKS_DIVISOR) {
             return None;
         }
         plan.division.most = most;
@@ -73,7 +73,7 @@ impl Plan {
 
     /// Reads of flash after which the budget is divided anew.
     pub fn window(&self) -> u64 {
-        (self.division.reads_remembered / DIVISION_WINDOW_PARTS).max(1)
+        (self.division.reads_remembered / DIVISION_WINDOW_DIVISOR).max(1)
     }
 
     /// Ghosts of entries, if the division is measured.

@@ -1,7 +1,7 @@
 //! One shard of the blocks in RAM. Knows no lock.
 
 use super::slab::Slab;
-use crate::limits::{BLOCK_VISIT_PARTS, BLOCK_VISIT_REPLACED_MIN};
+use crate::limits::{BLOCK_VISIT_DIVISOR, BLOCK_VISIT_REPLACED_MIN};
 use crate::memory::shared::Arena;
 use hashbrown::HashTable;
 use std::ops::Range;
@@ -107,7 +107,7 @@ impl BlockShard {
 
     /// A counter that changes whenever a part of the blocks has been replaced.
     fn visit_now(&self) -> u8 {
-        let part = self.slots.len() as u64 / BLOCK_VISIT_PARTS;
+        let part = self.slots.len() as u64 / BLOCK_VISIT_DIVISOR;
         (self.replaced / part.max(BLOCK_VISIT_REPLACED_MIN)) as u8
     }
 

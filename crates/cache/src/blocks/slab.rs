@@ -1,6 +1,6 @@
 //! Memory for some blocks, from the RAM tier's file if there is one, so that entries and blocks share its pages.
 
-use crate::memory::shared::{Arena, Extent};
+use crate::memory::shared::{Arena, UnitRange};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(super) enum Slab {
     Own(Box<[u8]>),
     /// In the file, without an entry in its directory.
-    Shared(Extent),
+    Shared(UnitRange),
 }
 
 impl Slab {

@@ -1,8 +1,8 @@
 //! Decompresses values. Invalid bytes give `None`.
 
+use super::dictionaries::Dictionaries;
 use super::frame::{self, Content};
 use super::stored::{Codec, Parts, StoredValue};
-use super::versions::Versions;
 use crate::limits::{DECODED_BYTES_KEPT, LZ4_DICTIONARY_BYTES};
 use zstd_safe::DCtx;
 
@@ -16,14 +16,18 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// The value of stored bytes; `None`: they are invalid, or their dictionary is missing.
-    pub(super) fn decode<'a>(&'a mut self, stored: StoredValue<'a>, versions: &Versions) -> Option<&'a [u8]> {
+    pub(super) fn decode<'a>(
+        &'a mut self,
+        stored: StoredValue<'a>,
+        dictionaries: &Dictionaries,
+    ) -> Option<&'a [u8]> {
         if stored.codec == Codec::None {
             return Some(stored.bytes);
         }
-        let Parts { version, raw_len, payload } = stored.parts()?;
-        let version = match version {
+        let Parts { dictionary, raw_len, payload } = stored.parts()?;
+        let dictionary = match dictionary {
             0 => None,
-            id => Some(versions.get(id)?),
+            id => Some(dictionaries.get(id)?),
         };
         self.value.clear();
         let len = match stored.codec {
@@ -39,9 +43,9 @@ impl Decoder {
                 };
                 frame::rebuild(content, raw_len, &mut self.frame);
                 self.value.reserve(raw_len);
-                match &version {
-                    Some(version) => {
-                        let dictionary = version.for_decoding()?;
+                match &dictionary {
+                    Some(dictionary) => {
+                        let dictionary = dictionary.for_decoding()?;
                         context.decompress_using_ddict(&mut self.value, &self.frame, dictionary).ok()?
                     }
                     None => context.decompress(&mut self.value, &self.frame).ok()?,
@@ -49,9 +53,9 @@ impl Decoder {
             }
             Codec::Lz4 => {
                 self.value.resize(raw_len, 0);
-                match &version {
-                    Some(version) => {
-                        let dictionary = version.tail(LZ4_DICTIONARY_BYTES);
+                match &dictionary {
+                    Some(dictionary) => {
+                        let dictionary = dictionary.tail(LZ4_DICTIONARY_BYTES);
                         lz4_flex::block::decompress_into_with_dict(payload, &mut self.value, dictionary)
                             .ok()?
                     }

@@ -3,7 +3,7 @@
 //! The file has a random number, and the log's state names it: content that was compressed with dictionaries is served
 //! only with the file that they are in. So the numbers of dictionaries can be small.
 
-use super::version::Version;
+use super::dictionary::Dictionary;
 use crate::limits::DICTIONARY_BYTES_MAX;
 use granary_log::sync::Arc;
 use granary_log::{UnpublishedFile, with_suffix};
@@ -50,12 +50,12 @@ pub(super) struct DictionaryFile {
     /// The number of the next dictionary.
     pub next: u32,
     /// Dictionaries, oldest first.
-    pub versions: Vec<Arc<Version>>,
+    pub dictionaries: Vec<Arc<Dictionary>>,
 }
 
 impl DictionaryFile {
     fn new() -> Self {
-        Self { number: fastrand::u64(1..), next: 1, versions: Vec::new() }
+        Self { number: fastrand::u64(1..), next: 1, dictionaries: Vec::new() }
     }
 
     /// The file at a path. A damaged one is as good as none.
@@ -101,16 +101,16 @@ impl DictionaryFile {
         {
             return None;
         }
-        let mut versions = Vec::new();
+        let mut dictionaries = Vec::new();
         while let Some((header, after)) = rest.split_first_chunk::<HEADER_SIZE>() {
             let (id, len) = (u32_at(header, 0), u32_at(header, 4) as usize);
             let Some(dictionary) = after.get(..len).filter(|_| len <= DICTIONARY_BYTES_MAX) else { break };
             if id != 0 && u64_at(header, 16) == checksum(number, &header[..16], dictionary) {
-                versions.push(Arc::new(Version::new(id, u64_at(header, 8), dictionary.to_vec())));
+                dictionaries.push(Arc::new(Dictionary::new(id, u64_at(header, 8), dictionary.to_vec())));
             }
             rest = &after[len..];
         }
-        Some(Self { number, next: u32_at(header, 16), versions })
+        Some(Self { number, next: u32_at(header, 16), dictionaries })
     }
 
     /// Writes a new file beside an old one, and puts it in its place when it is on the device.
@@ -125,12 +125,12 @@ impl DictionaryFile {
 
     fn write_to(&self, file: &mut File) -> io::Result<()> {
         file.write_all(&self.header())?;
-        for version in &self.versions {
-            let bytes = version.bytes();
+        for dictionary in &self.dictionaries {
+            let bytes = dictionary.bytes();
             let mut header = [0; HEADER_SIZE];
-            header[..4].copy_from_slice(&version.id.to_le_bytes());
+            header[..4].copy_from_slice(&dictionary.id.to_le_bytes());
             header[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-            header[8..16].copy_from_slice(&version.application.to_le_bytes());
+            header[8..16].copy_from_slice(&dictionary.application.to_le_bytes());
             let checksum = checksum(self.number, &header[..16], bytes);
             header[16..].copy_from_slice(&checksum.to_le_bytes());
             file.write_all(&header)?;
@@ -176,9 +176,9 @@ mod tests {
         let number = DictionaryFile::number_at(&path, true).unwrap().0;
         assert_ne!(number, 0);
         let mut file = DictionaryFile::read(&path).unwrap().unwrap();
-        assert_eq!((file.number, file.next, file.versions.len()), (number, 1, 0));
+        assert_eq!((file.number, file.next, file.dictionaries.len()), (number, 1, 0));
         file.next = 4;
-        file.versions = (1..4).map(|id| Arc::new(Version::new(id, 7, vec![id as u8; 1000]))).collect();
+        file.dictionaries = (1..4).map(|id| Arc::new(Dictionary::new(id, 7, vec![id as u8; 1000]))).collect();
         file.write(&path).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "it has pieces of values");
@@ -188,7 +188,7 @@ mod tests {
         let ids = |bytes: &[u8]| {
             DictionaryFile::parse(bytes).map(|file| {
                 assert_eq!((file.number, file.next), (number, 4));
-                file.versions.iter().map(|version| version.id).collect::<Vec<_>>()
+                file.dictionaries.iter().map(|dictionary| dictionary.id).collect::<Vec<_>>()
             })
         };
         assert_eq!(ids(&whole), Some(vec![1, 2, 3]));

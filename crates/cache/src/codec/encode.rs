@@ -1,8 +1,8 @@
 //! Compresses values.
 
+use super::dictionary::Dictionary;
 use super::frame::{self, Content};
 use super::stored::{Codec, Compression, StoredValue, write_head};
-use super::version::Version;
 use crate::limits::{LZ4_DICTIONARY_BYTES, SPARE_ENCODER_BYTES_MAX, SPARE_ENCODERS_MAX, ZSTD_LEVEL};
 use granary_log::sync::{Arc, Mutex};
 use zstd_safe::CCtx;
@@ -25,17 +25,17 @@ impl Encoders {
     pub fn encode<'a>(
         &self,
         compression: Compression,
-        version: Option<Arc<Version>>,
+        dictionary: Option<Arc<Dictionary>>,
         value: &'a [u8],
         encoded: &'a mut Encoded,
     ) -> StoredValue<'a> {
-        let version = version.as_deref();
+        let dictionary = dictionary.as_deref();
         encoded.bytes.clear();
-        write_head(version.map_or(0, |version| version.id), value.len(), &mut encoded.bytes);
+        write_head(dictionary.map_or(0, |dictionary| dictionary.id), value.len(), &mut encoded.bytes);
         let codec = match compression {
             Compression::None => return StoredValue::raw(value),
-            Compression::Zstd => self.zstd(version, value, encoded),
-            Compression::Lz4 => lz4(version, value, &mut encoded.bytes).map(|()| Codec::Lz4),
+            Compression::Zstd => self.zstd(dictionary, value, encoded),
+            Compression::Lz4 => lz4(dictionary, value, &mut encoded.bytes).map(|()| Codec::Lz4),
         };
         match codec {
             Some(codec) if encoded.bytes.len() <= value.len() - value.len() / 8 => {
@@ -45,14 +45,14 @@ impl Encoders {
         }
     }
 
-    fn zstd(&self, version: Option<&Version>, value: &[u8], encoded: &mut Encoded) -> Option<Codec> {
+    fn zstd(&self, dictionary: Option<&Dictionary>, value: &[u8], encoded: &mut Encoded) -> Option<Codec> {
         let spare = self.spare.lock().expect("no panic under the lock").pop();
         let mut context = spare.or_else(CCtx::try_create)?;
         let Encoded { bytes, frame } = encoded;
         frame.clear();
         frame.reserve(zstd_safe::compress_bound(value.len()));
-        let compressed = match version {
-            Some(version) => context.compress_using_cdict(frame, value, version.for_encoding()?),
+        let compressed = match dictionary {
+            Some(dictionary) => context.compress_using_cdict(frame, value, dictionary.for_encoding()?),
             None => context.compress(frame, value, ZSTD_LEVEL),
         };
         // A context that has compressed a long value has large tables.
@@ -77,14 +77,14 @@ impl Encoders {
     }
 }
 
-fn lz4(version: Option<&Version>, value: &[u8], bytes: &mut Vec<u8>) -> Option<()> {
+fn lz4(dictionary: Option<&Dictionary>, value: &[u8], bytes: &mut Vec<u8>) -> Option<()> {
     let begin = bytes.len();
     bytes.resize(begin + lz4_flex::block::get_maximum_output_size(value.len()), 0);
     let to = &mut bytes[begin..];
-    let len = match version {
+    let len = match dictionary {
         // LZ4 reads the dictionary for each value, so it is short.
-        Some(version) => {
-            lz4_flex::block::compress_into_with_dict(value, to, version.tail(LZ4_DICTIONARY_BYTES))
+        Some(dictionary) => {
+            lz4_flex::block::compress_into_with_dict(value, to, dictionary.tail(LZ4_DICTIONARY_BYTES))
         }
         None => lz4_flex::block::compress_into(value, to),
     };

@@ -1,7 +1,7 @@
 //! The codec of a cache without the cache, for studies that measure it.
 
 use super::stored::OwnedValue;
-use super::training::Samples;
+use super::training::TrainingSamples;
 use super::{Compression, Decoder, Encoded, OwnCodecs};
 use crate::applications::Applications;
 use crate::limits::TRAINING_BYTES;
@@ -23,7 +23,7 @@ impl ValueCodec {
     /// A codec with a dictionary that is trained on as many of these values as a cache trains on.
     pub fn trained<'a>(compression: Compression, values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let this = Self::untrained(compression);
-        let mut samples = Samples::default();
+        let mut samples = TrainingSamples::default();
         for value in values {
             if samples.len() >= TRAINING_BYTES {
                 break;

@@ -2,10 +2,12 @@
 //!
 //! A value is compressed when it is put and decompressed when it is handed out: in between, in RAM, write buffers, on
 //! flash and when segments are reclaimed, all code moves the stored bytes. Their head is in `stored.rs`, the
-//! dictionaries in `versions.rs`, their file in `dictionary_file.rs`, when one is trained in `training.rs`. Each
+//! dictionaries in `dictionaries.rs`, their file in `dictionary_file.rs`, when one is trained in `training.rs`. Each
 //! application has dictionaries of its own.
 
 mod decode;
+mod dictionaries;
+mod dictionary;
 mod dictionary_file;
 mod encode;
 mod frame;
@@ -16,16 +18,14 @@ mod stored;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod tests;
 mod training;
-mod version;
-mod versions;
 
 pub(crate) use decode::Decoder;
+pub(crate) use dictionaries::{DictionaryUser, DictionaryUses};
 pub(crate) use dictionary_file::{is_foreign, path_of};
 pub(crate) use encode::Encoded;
 pub use measuring::ValueCodec;
 pub(crate) use stored::{CODEC_MASK, Codec, StoredValue};
 pub use stored::{Compression, OwnedValue};
-pub(crate) use versions::{VersionUser, VersionUses};
 
 use crate::applications::Applications;
 use crate::limits::{
@@ -33,6 +33,7 @@ use crate::limits::{
     SPARE_DECODERS_MAX,
 };
 use crate::stats::Stats;
+use dictionaries::Dictionaries;
 use dictionary_file::DictionaryFile;
 use encode::Encoders;
 use granary_log::sync::atomic::{AtomicU64, Ordering};
@@ -41,18 +42,17 @@ use granary_log::sync::{Arc, Mutex, Weak};
 use std::io;
 use std::ops::Deref;
 use std::path::Path;
-use training::{Samples, Training};
-use versions::Versions;
+use training::{Training, TrainingSamples};
 
 /// The compression of a cache, shared by all its partitions.
 pub(crate) struct Codecs {
     compression: Compression,
     applications: Applications,
-    versions: Versions,
+    dictionaries: Dictionaries,
     encoders: Encoders,
     decoders: Mutex<Vec<Decoder>>,
     trainings: Mutex<Trainings>,
-    users: Mutex<Vec<Weak<dyn VersionUser>>>,
+    users: Mutex<Vec<Weak<dyn DictionaryUser>>>,
     /// The thread that trains, or has trained.
     trainer: Mutex<Option<JoinHandle<()>>>,
     counters: CodecCounters,
@@ -71,7 +71,7 @@ pub(crate) struct OwnCodecs(Arc<Codecs>);
 impl OwnCodecs {
     /// Codecs without dictionaries yet; later ones live in RAM only.
     pub fn in_memory(compression: Compression, applications: &Applications) -> Self {
-        Self(Arc::new(Codecs::new(compression, applications, Versions::in_memory())))
+        Self(Arc::new(Codecs::new(compression, applications, Dictionaries::in_memory())))
     }
 
     /// Codecs with the dictionaries of the file at `path`, which has number `number` ([`file_number`]).
@@ -84,8 +84,8 @@ impl OwnCodecs {
         path: &Path,
         number: u64,
     ) -> io::Result<Self> {
-        let versions = Versions::open(path, number)?;
-        Ok(Self(Arc::new(Codecs::new(compression, applications, versions))))
+        let dictionaries = Dictionaries::open(path, number)?;
+        Ok(Self(Arc::new(Codecs::new(compression, applications, dictionaries))))
     }
 }
 
@@ -116,14 +116,14 @@ struct CodecCounters {
 }
 
 impl Codecs {
-    fn new(compression: Compression, applications: &Applications, versions: Versions) -> Self {
+    fn new(compression: Compression, applications: &Applications, dictionaries: Dictionaries) -> Self {
         let count = applications.count();
-        let training = |i| Training::new(versions.current(applications.number(i)).is_some(), count);
+        let training = |i| Training::new(dictionaries.current(applications.number(i)).is_some(), count);
         let of = (0..count).map(training).collect();
         Self {
             compression,
             applications: applications.clone(),
-            versions,
+            dictionaries,
             encoders: Encoders::default(),
             decoders: Mutex::default(),
             trainings: Mutex::new(Trainings { of, is_one_underway: false }),
@@ -142,8 +142,8 @@ impl Codecs {
     pub fn encode<'a>(&self, key: &[u8], value: &'a [u8], encoded: &'a mut Encoded) -> StoredValue<'a> {
         let (raw, range) = (value.len(), COMPRESSED_VALUE_BYTES_MIN..=COMPRESSED_VALUE_BYTES_MAX);
         let stored = if range.contains(&raw) {
-            let application = self.applications.number(self.applications.of(key));
-            self.encoders.encode(self.compression, self.versions.current(application), value, encoded)
+            let application = self.applications.number(self.applications.index_of(key));
+            self.encoders.encode(self.compression, self.dictionaries.current(application), value, encoded)
         } else {
             StoredValue::raw(value)
         };
@@ -158,7 +158,7 @@ impl Codecs {
         // If another thread is learning, these values are skipped.
         let Ok(mut trainings) = self.trainings.try_lock() else { return };
         for (key, value, kept) in values {
-            trainings.of[self.applications.of(key)].note(value, kept);
+            trainings.of[self.applications.index_of(key)].note(value, kept);
         }
         if trainings.is_one_underway {
             return;
@@ -195,7 +195,7 @@ impl Codecs {
     }
 
     /// Trains a dictionary; returns whether one was added.
-    fn train(&self, application: u64, samples: &Samples) -> bool {
+    fn train(&self, application: u64, samples: &TrainingSamples) -> bool {
         let bytes_max = match self.compression {
             Compression::Lz4 => LZ4_DICTIONARY_BYTES,
             Compression::Zstd | Compression::None => DICTIONARY_BYTES_MAX,
@@ -205,13 +205,13 @@ impl Codecs {
             return false;
         };
         // Unused dictionaries make room for it.
-        self.retire();
-        if let Err(error) = self.versions.add(application, dictionary) {
+        self.drop_unused();
+        if let Err(error) = self.dictionaries.add(application, dictionary) {
             tracing::warn!(%error, "a dictionary for compression cannot be written: the one before stays");
             return false;
         }
         self.counters.trainings.fetch_add(1, Ordering::Relaxed);
-        self.retire();
+        self.drop_unused();
         true
     }
 
@@ -231,7 +231,7 @@ impl Codecs {
 
     /// The value of stored bytes; `None`: they cannot be decompressed, which is counted.
     pub fn decode<'a>(&self, stored: StoredValue<'a>, decoder: &'a mut Decoder) -> Option<&'a [u8]> {
-        let value = decoder.decode(stored, &self.versions);
+        let value = decoder.decode(stored, &self.dictionaries);
         if value.is_none() {
             self.counters.undecodable.fetch_add(1, Ordering::Relaxed);
         }
@@ -239,24 +239,25 @@ impl Codecs {
     }
 
     /// Forgets the dictionaries that no user needs any more.
-    fn retire(&self) {
+    fn drop_unused(&self) {
         let users = self.users.lock().expect("no panic under the lock").clone();
         // A user that is gone has closed its part of the cache, whose values remain.
-        let is_used = |version| users.iter().any(|user| user.upgrade().is_none_or(|user| user.uses(version)));
+        let is_used =
+            |dictionary| users.iter().any(|user| user.upgrade().is_none_or(|user| user.uses(dictionary)));
         let applications: Vec<u64> =
             (0..self.applications.count()).map(|application| self.applications.number(application)).collect();
-        if let Err(error) = self.versions.retire(&applications, is_used) {
+        if let Err(error) = self.dictionaries.drop_unused(&applications, is_used) {
             tracing::warn!(%error, "the file of dictionaries for compression cannot be written");
         }
     }
 
     /// The numbers of the dictionaries, oldest first.
     pub fn ids(&self) -> Vec<u32> {
-        self.versions.ids()
+        self.dictionaries.ids()
     }
 
     /// Adds a user that keeps values compressed here.
-    pub fn add_user(&self, user: Weak<dyn VersionUser>) {
+    pub fn add_user(&self, user: Weak<dyn DictionaryUser>) {
         self.users.lock().expect("no panic under the lock").push(user);
     }
 
@@ -267,7 +268,7 @@ impl Codecs {
         stats.value_bytes_kept += kept_bytes.load(Ordering::Relaxed);
         stats.codec_trainings += trainings.load(Ordering::Relaxed);
         stats.values_undecodable += undecodable.load(Ordering::Relaxed);
-        stats.codec_versions += self.versions.len() as u64;
+        stats.codec_versions += self.dictionaries.len() as u64;
         stats.codec_bytes += self.bytes_allocated() as u64;
     }
 
@@ -276,7 +277,7 @@ impl Codecs {
         let decoders = self.decoders.lock().expect("no panic under the lock");
         let trainings = self.trainings.lock().expect("no panic under the lock");
         let contexts = decoders.iter().map(Decoder::bytes_allocated).sum::<usize>();
-        self.versions.bytes_allocated()
+        self.dictionaries.bytes_allocated()
             + self.encoders.bytes_allocated()
             + contexts
             + trainings.of.iter().map(Training::bytes_allocated).sum::<usize>()

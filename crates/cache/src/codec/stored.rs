@@ -115,7 +115,7 @@ impl OwnedValue {
 /// The parts of a compressed value.
 pub(super) struct Parts<'a> {
     /// The dictionary; 0: none.
-    pub version: u32,
+    pub dictionary: u32,
     pub raw_len: usize,
     pub payload: &'a [u8],
 }
@@ -133,23 +133,23 @@ impl<'a> StoredValue<'a> {
     }
 
     /// The dictionary needed to decompress the value; 0: none.
-    pub fn version(&self) -> u32 {
-        if self.codec == Codec::None { 0 } else { self.parts().map_or(0, |parts| parts.version) }
+    pub fn dictionary(&self) -> u32 {
+        if self.codec == Codec::None { 0 } else { self.parts().map_or(0, |parts| parts.dictionary) }
     }
 
     /// `None`: these are no bytes of a compressed value.
     pub(super) fn parts(&self) -> Option<Parts<'a>> {
         let mut rest = self.bytes;
-        let version = take_number(&mut rest)?;
+        let dictionary = take_number(&mut rest)?;
         let raw_len = take_number(&mut rest)? as usize;
         // Longer values are never compressed, so invalid bytes cannot cause a larger allocation.
-        (raw_len <= COMPRESSED_VALUE_BYTES_MAX).then_some(Parts { version, raw_len, payload: rest })
+        (raw_len <= COMPRESSED_VALUE_BYTES_MAX).then_some(Parts { dictionary, raw_len, payload: rest })
     }
 }
 
 /// Writes the head of a compressed value.
-pub(super) fn write_head(version: u32, raw_len: usize, out: &mut Vec<u8>) {
-    for mut number in [version, raw_len as u32] {
+pub(super) fn write_head(dictionary: u32, raw_len: usize, out: &mut Vec<u8>) {
+    for mut number in [dictionary, raw_len as u32] {
         while number >= 0x80 {
             out.push(number as u8 | 0x80);
             number >>= 7;

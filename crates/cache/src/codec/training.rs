@@ -5,8 +5,8 @@
 //! collected anew after a while, longer each time.
 
 use crate::limits::{
-    COMPRESSED_VALUE_BYTES_MIN, DICTIONARY_PARTS, EARLY_TRAINING_BYTES, RATIO_WINDOW_BYTES, SAMPLE_BYTES_MAX,
-    TRAINING_BYTES, TRAINING_BYTES_MIN, TRAINING_SAMPLES_MIN, TRAINING_WAIT_BITS_MAX,
+    COMPRESSED_VALUE_BYTES_MIN, DICTIONARY_DIVISOR, EARLY_TRAINING_BYTES, RATIO_WINDOW_BYTES,
+    SAMPLE_BYTES_MAX, TRAINING_BYTES, TRAINING_BYTES_MIN, TRAINING_SAMPLES_MIN, TRAINING_WAIT_BITS_MAX,
 };
 
 /// If the ratio falls below this share of the ratio right after a training, another one is due.
@@ -14,12 +14,12 @@ const FALLEN: f64 = 0.9;
 
 /// Values to train on.
 #[derive(Default)]
-pub(super) struct Samples {
+pub(super) struct TrainingSamples {
     bytes: Vec<u8>,
     sizes: Vec<usize>,
 }
 
-impl Samples {
+impl TrainingSamples {
     /// Adds a value, or the beginning of a long one.
     pub fn add(&mut self, value: &[u8]) {
         let sample = &value[..value.len().min(SAMPLE_BYTES_MAX)];
@@ -34,7 +34,7 @@ impl Samples {
 
     /// A dictionary of at most `bytes_max` bytes; `None`: the values have too little in common.
     pub fn train(&self, bytes_max: usize) -> Option<Vec<u8>> {
-        let bytes = (self.bytes.len() / DICTIONARY_PARTS).min(bytes_max);
+        let bytes = (self.bytes.len() / DICTIONARY_DIVISOR).min(bytes_max);
         let mut dictionary = Vec::with_capacity(bytes);
         zstd_safe::train_from_buffer(&mut dictionary, &self.bytes, &self.sizes).ok()?;
         Some(dictionary)
@@ -57,7 +57,7 @@ enum Stage {
 /// Decides when a dictionary is trained for an application, and collects the values for it.
 pub(super) struct Training {
     stage: Stage,
-    samples: Samples,
+    samples: TrainingSamples,
     /// Bytes of values since the window began, raw and as they are stored.
     window: [u64; 2],
     /// The ratio of the first window after a training.
@@ -78,7 +78,7 @@ impl Training {
     pub fn new(has_dictionary: bool, trainings: usize) -> Self {
         Self {
             stage: if has_dictionary { Stage::Watching } else { Stage::Early },
-            samples: Samples::default(),
+            samples: TrainingSamples::default(),
             window: [0; 2],
             ratio: None,
             was_early: !has_dictionary,
@@ -122,7 +122,7 @@ impl Training {
     }
 
     /// The collected values, once they are enough. The caller trains on them; none are collected meanwhile.
-    pub fn samples_to_train_on(&mut self) -> Option<Samples> {
+    pub fn samples_to_train_on(&mut self) -> Option<TrainingSamples> {
         let is_collecting = matches!(self.stage, Stage::Early | Stage::Collecting);
         let has_enough =
             self.samples.len() >= self.enough() && self.samples.sizes.len() >= TRAINING_SAMPLES_MIN;

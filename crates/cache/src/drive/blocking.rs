@@ -5,7 +5,7 @@ use super::io::Io;
 use crate::flash::Flash;
 use crate::key::Key;
 use crate::limits::{LONG_BYTES_AT_ONCE, LOOKUP_ROUNDS_MAX};
-use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, Reach, Scratch, Workspace};
+use crate::lookup::{BegunReads, LongEntry, Lookup, Outcome, ReadSpan, Scratch, Workspace};
 use crate::partition_state::PartitionState;
 use granary_log::ReadAhead;
 
@@ -66,7 +66,7 @@ pub(super) fn fetch_with<S: FnMut(usize, Outcome<'_>)>(
 ) {
     lookup.fetch_buffered(flash, scratch);
     let longest = Io::extent_bytes_max(flash.log.geometry().block_size());
-    lookup.plan_reads(flash, begun, (Reach::Segments, longest), scratch);
+    lookup.plan_reads(flash, begun, (ReadSpan::Segments, longest), scratch);
     let extents = std::mem::take(&mut scratch.extents);
     let mut failed = Vec::new();
     reads.read_many(&extents, |read, bytes| match bytes {

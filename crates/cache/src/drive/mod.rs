@@ -18,4 +18,4 @@ pub(crate) use in_memory::get_many_in_memory;
 pub use io::Io;
 pub(crate) use parallel::get_many_parallel;
 pub use polled::Pending;
-pub(crate) use polled::{begin_many, go_on};
+pub(crate) use polled::{begin_many, poll};

@@ -57,16 +57,16 @@ pub fn summary(data: &[u8]) {
     let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
     let entries: Vec<u64> =
         (0..total).map(|i| number(data, i % (data.len() + 1)) & SUMMARY_ENTRY_MAX).collect();
-    let mut beside: Vec<u64> = entries.iter().copied().step_by(3).collect();
-    let blocks = summary::blocks(&geometry, counts.len(), entries.len() + beside.len());
+    let mut with_look_alikes: Vec<u64> = entries.iter().copied().step_by(3).collect();
+    let blocks = summary::blocks(&geometry, counts.len(), entries.len() + with_look_alikes.len());
     segment.fill(0);
-    summary::write(&mut segment[(16 - blocks) * SIZE..], &geometry, &counts, &entries, &beside);
+    summary::write(&mut segment[(16 - blocks) * SIZE..], &geometry, &counts, &entries, &with_look_alikes);
     seal_all(&mut segment, first, header);
     let read = read_summary(&segment, &geometry, first).expect("what is written is read");
-    beside.sort_unstable();
+    with_look_alikes.sort_unstable();
     assert_eq!((read.sequence, read.counts), (header.sequence, counts));
     assert!(read.entries.iter().eq(entries));
-    assert_eq!(read.beside, beside);
+    assert_eq!(read.with_look_alikes, with_look_alikes);
 }
 
 fn seal_all(segment: &mut [u8], first: u64, header: Header) {

@@ -1,16 +1,16 @@
 //! How a cache lays out its segments: records packed into blocks that check themselves, and a summary behind them.
 
+#[cfg(test)]
+mod adopt_tests;
 pub mod block;
 mod free_spaces;
 pub mod fuzzing;
 mod marks;
-mod scan;
+mod read_summaries;
 mod segment_builder;
 mod sharing;
 mod summary;
 mod summary_entries;
-#[cfg(test)]
-mod taking_over_tests;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +21,7 @@ pub use summary::{Summary, has_summary};
 use crate::key::{RecordKind, parse_summary_entry};
 use block::Header;
 use granary_log::sync::atomic::{AtomicU64, Ordering};
-use granary_log::{Framing, Geometry, Sealed, SegmentId, SegmentReader, Source, Writer};
+use granary_log::{Framing, Geometry, SealedBlocks, SegmentId, SegmentReader, SummarySource, Writer};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,8 +70,8 @@ pub fn append(writer: &mut Writer<'_, Records>, entry: u64, parts: &[&[u8]]) -> 
 
 /// Notes that the record with summary entry `entry`, at `placed`, was put beside others that look alike to the index.
 /// If its segment was sealed already, nothing is noted, and recovery lets the record replace those others.
-pub fn note_beside(writer: &mut Writer<'_, Records>, entry: u64, placed: Placed) {
-    writer.amend(placed.sequence, |id, builder| builder.note_beside(&id.geometry, entry));
+pub fn note_look_alikes(writer: &mut Writer<'_, Records>, entry: u64, placed: Placed) {
+    writer.amend(placed.sequence, |id, builder| builder.note_look_alikes(&id.geometry, entry));
 }
 
 /// Longest record that fits a segment, in bytes.
@@ -106,31 +106,34 @@ impl Framing for Records {
     }
 
     /// Writes headers, checksums and the summary.
-    fn seal(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Sealed {
+    fn seal(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> SealedBlocks {
         let SegmentId { geometry, instance, sequence, first_block } = id;
         let size = geometry.block_size();
         let [data, summary] = self.used(geometry, builder);
-        let SegmentBuilder { counts, entries, beside, .. } = builder;
+        let SegmentBuilder { counts, entries, with_look_alikes, .. } = builder;
         for i in data.clone() {
             let count = counts.get(i).copied().unwrap_or(0);
             let header = Header { sequence: *sequence, count };
             block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
         }
         if !summary.is_empty() {
-            summary::write(&mut blocks[summary.start * size..], geometry, counts, entries, beside);
+            summary::write(&mut blocks[summary.start * size..], geometry, counts, entries, with_look_alikes);
             // The last block first: `SegmentBuilder::taken_over` relies on it.
             for i in summary.clone().rev() {
                 let header = Header { sequence: *sequence, count: 0 };
                 block::seal(&mut blocks[i * size..(i + 1) * size], *instance, first_block + i as u64, header);
             }
         }
-        Sealed { data, summary }
+        SealedBlocks { data, summary }
     }
 
     fn used(&self, geometry: &Geometry, builder: &SegmentBuilder) -> [Range<usize>; 2] {
         let all = geometry.blocks_per_segment() as usize;
-        let summary =
-            summary::blocks(geometry, builder.counts.len(), builder.entries.len() + builder.beside.len());
+        let summary = summary::blocks(
+            geometry,
+            builder.counts.len(),
+            builder.entries.len() + builder.with_look_alikes.len(),
+        );
         let data = if has_summary(geometry) { builder.counts.len() } else { all };
         [0..data, all - summary..all]
     }
@@ -141,7 +144,7 @@ impl Framing for Records {
             first_block: id.first_block,
             counts: builder.counts.clone(),
             entries: builder.entries.iter().copied().collect(),
-            beside: builder.beside.clone(),
+            with_look_alikes: builder.with_look_alikes.clone(),
             records: builder.entries.len(),
         }
     }
@@ -165,11 +168,11 @@ impl Framing for Records {
         entries.retain(|entry| !replaced.contains(&hash_of(*entry)));
     }
 
-    fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
-        scan::read(self.summary_entries_of, source, slots)
+    fn read(&self, source: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+        read_summaries::read(self.summary_entries_of, source, slots)
     }
 
-    fn read_to_recover(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+    fn read_to_recover(&self, source: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
         let mut summaries = self.read(source, slots);
         for summary in summaries.iter_mut().flatten() {
             let records = summary.records as u64;
@@ -185,7 +188,7 @@ impl Framing for Records {
         SegmentBuilder::taken_over(id, self.summary_entries_of, salt, blocks)
     }
 
-    fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {
+    fn sequence_of_block(&self, source: &SummarySource<'_>, block: u64, bytes: &[u8]) -> Option<u64> {
         Some(block::check(bytes, source.instance, block)?.sequence)
     }
 }

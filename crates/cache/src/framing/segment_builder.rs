@@ -20,7 +20,7 @@ pub struct SegmentBuilder {
     /// The summary entry of each record, in order.
     pub(super) entries: Vec<u64>,
     /// The entries of records that were put beside others which look alike to the index, in ascending order.
-    pub(super) beside: Vec<u64>,
+    pub(super) with_look_alikes: Vec<u64>,
     /// Free space in blocks before the last one.
     free_spaces: FreeSpaces,
     /// Marks of the last block.
@@ -68,7 +68,7 @@ impl SegmentBuilder {
     /// The bytes of RAM of the bookkeeping.
     pub(super) fn bytes_allocated(&self) -> usize {
         self.counts.capacity() * 2
-            + (self.entries.capacity() + self.beside.capacity()) * 8
+            + (self.entries.capacity() + self.with_look_alikes.capacity()) * 8
             + self.free_spaces.bytes_allocated()
             + self.marks.bytes_allocated()
     }
@@ -136,19 +136,19 @@ impl SegmentBuilder {
 
     /// Notes that the record with this summary entry was put beside look-alikes, if there is room for the note:
     /// recovery then keeps those in the index, too.
-    pub fn note_beside(&mut self, geometry: &Geometry, entry: u64) {
+    pub fn note_look_alikes(&mut self, geometry: &Geometry, entry: u64) {
         if summary::has_summary(geometry)
             && self.has_room(geometry, 0)
-            && let Err(at) = self.beside.binary_search(&entry)
+            && let Err(at) = self.with_look_alikes.binary_search(&entry)
         {
-            self.beside.insert(at, entry);
+            self.with_look_alikes.insert(at, entry);
         }
     }
 
     /// Removes that note: a record with this summary entry is put again, perhaps in place of its look-alikes.
     fn forget_beside(&mut self, entry: u64) {
-        if let Ok(at) = self.beside.binary_search(&entry) {
-            self.beside.remove(at);
+        if let Ok(at) = self.with_look_alikes.binary_search(&entry) {
+            self.with_look_alikes.remove(at);
         }
     }
 
@@ -156,7 +156,7 @@ impl SegmentBuilder {
     fn has_room(&self, geometry: &Geometry, new_blocks: usize) -> bool {
         let data_blocks = self.counts.len() + new_blocks;
         let summary_blocks =
-            summary::blocks(geometry, data_blocks, self.entries.len() + self.beside.len() + 1);
+            summary::blocks(geometry, data_blocks, self.entries.len() + self.with_look_alikes.len() + 1);
         data_blocks + summary_blocks <= geometry.blocks_per_segment() as usize
     }
 

@@ -25,7 +25,7 @@ pub struct Summary {
     /// The entry of each record, in the order of the blocks and in them.
     pub entries: SummaryEntries,
     /// The entries of records that were put beside others which look alike to the index, in ascending order.
-    pub beside: Vec<u64>,
+    pub with_look_alikes: Vec<u64>,
     /// The number of records in the segment.
     pub records: usize,
 }
@@ -38,7 +38,7 @@ impl Summary {
 
     /// Removes all entries.
     pub fn clear(&mut self) {
-        (self.counts, self.entries, self.beside) = Default::default();
+        (self.counts, self.entries, self.with_look_alikes) = Default::default();
     }
 
     /// Keeps only the entries that `is_wanted` selects.
@@ -50,12 +50,12 @@ impl Summary {
         }
         drop(entries);
         self.entries = self.entries.filtered(&is_wanted);
-        self.beside.retain(|entry| is_wanted(*entry));
+        self.with_look_alikes.retain(|entry| is_wanted(*entry));
     }
 
     /// Whether records with this entry were put beside look-alikes.
-    pub fn is_beside(&self, entry: u64) -> bool {
-        self.beside.binary_search(&entry).is_ok()
+    pub fn has_look_alikes(&self, entry: u64) -> bool {
+        self.with_look_alikes.binary_search(&entry).is_ok()
     }
 
     /// Each record's first block (of the file) and its entry.
@@ -80,11 +80,17 @@ pub(crate) fn blocks(geometry: &Geometry, data_blocks: usize, entries: usize) ->
 }
 
 /// Fills the payloads of `bytes`, the blocks of the summary.
-pub(crate) fn write(bytes: &mut [u8], geometry: &Geometry, counts: &[u16], entries: &[u64], beside: &[u64]) {
-    let all = entries.len() + beside.len();
+pub(crate) fn write(
+    bytes: &mut [u8],
+    geometry: &Geometry,
+    counts: &[u16],
+    entries: &[u64],
+    with_look_alikes: &[u64],
+) {
+    let all = entries.len() + with_look_alikes.len();
     let mut stream = Vec::with_capacity(2 * counts.len() + SUMMARY_ENTRY_BYTES * all);
     stream.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
-    for entry in entries.iter().chain(beside) {
+    for entry in entries.iter().chain(with_look_alikes) {
         stream.extend_from_slice(&to_bytes(*entry));
     }
     let mut rest = &stream[..];
@@ -146,9 +152,16 @@ pub(crate) fn parse(
     let counts: Vec<u16> = counts.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
     let entries = rest.get(..SUMMARY_ENTRY_BYTES * trailer.entries)?;
     let total: usize = counts.iter().map(|c| usize::from(*c)).sum();
-    let (entries, beside) = entries.split_at_checked(SUMMARY_ENTRY_BYTES * total)?;
+    let (entries, with_look_alikes) = entries.split_at_checked(SUMMARY_ENTRY_BYTES * total)?;
     let entries = SummaryEntries::from_bytes(entries);
-    let mut beside: Vec<u64> = parse_all(beside).collect();
-    beside.sort_unstable();
-    Some(Summary { sequence: trailer.sequence, first_block, counts, entries, beside, records: total })
+    let mut with_look_alikes: Vec<u64> = parse_all(with_look_alikes).collect();
+    with_look_alikes.sort_unstable();
+    Some(Summary {
+        sequence: trailer.sequence,
+        first_block,
+        counts,
+        entries,
+        with_look_alikes,
+        records: total,
+    })
 }

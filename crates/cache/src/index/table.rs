@@ -33,7 +33,7 @@ pub(crate) struct Inserted {
     /// Entries that the new one replaced: older versions of it, as far as is known.
     pub replaced: usize,
     /// Entries that look like it and stay.
-    pub beside: usize,
+    pub look_alikes: usize,
     /// The block of an entry that left because there was no room.
     pub evicted: Option<u64>,
 }
@@ -69,7 +69,7 @@ impl Table {
     }
 
     /// Announces that `entries` entries, new or not, will be inserted next.
-    pub fn expect(&mut self, entries: usize) {
+    pub fn announce(&mut self, entries: usize) {
         self.coming = entries;
     }
 
@@ -252,10 +252,10 @@ impl Table {
                 self.move_to(last, block);
                 return Inserted { replaced: 1, ..inserted };
             }
-            1 => inserted.beside = 1,
+            1 => inserted.look_alikes = 1,
             _ => {
                 inserted.replaced = self.remove_where(hash, &mut same);
-                (inserted.beside, inserted.evicted) = self.bound_same_hash(hash, &age);
+                (inserted.look_alikes, inserted.evicted) = self.bound_same_hash(hash, &age);
             }
         }
         if self.len as u64 >= self.capacity.entries {

@@ -52,10 +52,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
         let mut blocks = BlocksOfRead::new(&probes, &on_device, scratch.reads[read]);
         for at in (0..extent.len).step_by(size) {
             let offset = extent.offset + at as u64;
-            let Some((probes, sequence)) = blocks.of(flash, offset) else { continue };
+            let Some((probes, sequence)) = blocks.take_probes(flash, offset) else { continue };
             // Blocks whose read began before all keys were planned may have been overwritten meanwhile: the keys are
             // looked up again.
-            if read < begun.extents.len() && !begun.bring(offset, sequence) {
+            if read < begun.extents.len() && !begun.covers(offset, sequence) {
                 continue;
             }
             let bytes = bytes.get(at..at + size).filter(|_| !unread.contains(&offset));
@@ -215,10 +215,10 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
 /// One checked block that keys were looked up in.
 pub(super) struct SearchedBlock<'a> {
     payload: &'a [u8],
-    found: Found<'a>,
+    found: Matches<'a>,
 }
 
-enum Found<'a> {
+enum Matches<'a> {
     /// The entry of the only key.
     One(Option<EntryRecord<'a>>),
     Many(&'a Search),
@@ -235,7 +235,7 @@ pub(super) fn search_block<'b>(
 ) -> SearchedBlock<'b> {
     let key = |probe: &Probe| keys[probe.key as usize].bytes();
     if let [probe] = probes {
-        return SearchedBlock { payload, found: Found::One(find_last(payload, count, key(probe))) };
+        return SearchedBlock { payload, found: Matches::One(find_last(payload, count, key(probe))) };
     }
     let digests = probes.iter().map(|probe| {
         // The key is compared when a record looks like it.
@@ -243,7 +243,7 @@ pub(super) fn search_block<'b>(
         probe.digest
     });
     search.run(payload, count, digests, |i| key(&probes[i]));
-    SearchedBlock { payload, found: Found::Many(search) }
+    SearchedBlock { payload, found: Matches::Many(search) }
 }
 
 impl<'a> SearchedBlock<'a> {
@@ -251,8 +251,8 @@ impl<'a> SearchedBlock<'a> {
     #[inline(always)]
     pub fn found(&self, i: usize) -> Option<EntryRecord<'a>> {
         match self.found {
-            Found::One(entry) => entry,
-            Found::Many(search) => search.found(self.payload, i),
+            Matches::One(entry) => entry,
+            Matches::Many(search) => search.found(self.payload, i),
         }
     }
 }

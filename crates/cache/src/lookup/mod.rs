@@ -18,7 +18,7 @@ pub(crate) use deliver::ArrivedBlock;
 pub(crate) use order::order;
 pub use outcome::Outcome;
 pub(crate) use probe::{FalsePositive, LongEntry, Probe};
-pub(crate) use reads::{BegunReads, Reach};
+pub(crate) use reads::{BegunReads, ReadSpan};
 pub(crate) use scratch::{Scratch, Workspace};
 pub(crate) use search::{KeyDigest, Search};
 

@@ -34,9 +34,9 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             let first = keys[0].hash().shard();
             for shard in (first..SHARDS).chain(0..first) {
                 let mut planned = 0;
-                while planned < scratch.by_shard.of(shard).len() {
+                while planned < scratch.by_shard.keys_of(shard).len() {
                     let Scratch { by_shard, answers, candidates, probes, .. } = scratch;
-                    let rest = &by_shard.of(shard)[planned..];
+                    let rest = &by_shard.keys_of(shard)[planned..];
                     let asked = &rest[..rest.len().min(LOCKED_LOOKUPS)];
                     let mut planning =
                         Planning { keys: self.keys, has_flash, marks_found, answers, candidates, probes };

@@ -53,7 +53,7 @@ impl BegunReads {
 
     /// Whether a block is read as one of segment `sequence`. A segment is written once, so a block that was read of the
     /// current segment is current.
-    pub fn bring(&self, offset: u64, sequence: u64) -> bool {
+    pub fn covers(&self, offset: u64, sequence: u64) -> bool {
         let after = self.extents.partition_point(|extent| extent.offset <= offset);
         let Some(i) = after.checked_sub(1) else { return false };
         let at = (offset - self.extents[i].offset) as usize;
@@ -64,7 +64,7 @@ impl BegunReads {
 
 /// How far one read may go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum ReadSpan {
     /// Over neighbouring segments.
     Segments,
     /// To the end of a segment.
@@ -72,13 +72,13 @@ pub(crate) enum Reach {
 }
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
-    /// Lists the reads for the probes on the device, those already begun first; the others go as far as `reach` allows,
+    /// Lists the reads for the probes on the device, those already begun first; the others go as far as `span` allows,
     /// and are at most `longest` bytes long.
     pub fn plan_reads(
         &self,
         flash: &Flash,
         begun: &BegunReads,
-        (reach, longest): (Reach, usize),
+        (span, longest): (ReadSpan, usize),
         scratch: &mut Scratch,
     ) {
         let geometry = flash.log.geometry();
@@ -99,12 +99,12 @@ impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {
             for same in probes[range.clone()].chunk_by(|a, b| a.block == b.block) {
                 let (offset, probe) = (geometry.offset(same[0].block), at);
                 at += same.len();
-                if begun.bring(offset, *sequence) || same.iter().all(|probe| self.is_resolved(probe.key)) {
+                if begun.covers(offset, *sequence) || same.iter().all(|probe| self.is_resolved(probe.key)) {
                     continue;
                 }
                 blocks += 1;
                 let is_in_reach =
-                    reach == Reach::Segments || reads.last().is_some_and(|read| read.segment == s);
+                    span == ReadSpan::Segments || reads.last().is_some_and(|read| read.segment == s);
                 match extents[begun.extents.len()..].last_mut() {
                     Some(last)
                         if is_in_reach
@@ -141,7 +141,7 @@ impl<'a> BlocksOfRead<'a> {
 
     /// The probes of the block at `offset`, and its segment; call it in ascending order. `None`: the block has no
     /// probes, or no longer any.
-    pub fn of(&mut self, flash: &Flash, offset: u64) -> Option<(&'a [Probe], u64)> {
+    pub fn take_probes(&mut self, flash: &Flash, offset: u64) -> Option<(&'a [Probe], u64)> {
         let geometry = flash.log.geometry();
         let start = self.at.probe;
         let is_there = |probe: &&Probe| geometry.offset(probe.block) == offset;

@@ -1,7 +1,7 @@
 //! A chunk: consecutive entries, in private memory or in the file that outlives the process.
 
 use super::entry::{self, FLAGS_AT, RECORD_AT};
-use super::shared::{Arena, Extent, store_released};
+use super::shared::{Arena, UnitRange, store_released};
 use crate::entry::StoredEntry;
 use crate::record::HeaderBytes;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 enum Bytes {
     Own(Box<[u8]>),
-    Shared(Extent),
+    Shared(UnitRange),
 }
 
 /// A chunk. In a shared one an entry is valid once [`append`](Self::append) has written it completely.
@@ -43,7 +43,7 @@ impl Chunk {
     }
 
     /// A chunk of the last process, whose first `len` bytes are valid.
-    pub fn found(extent: Extent, len: usize) -> Self {
+    pub fn found(extent: UnitRange, len: usize) -> Self {
         Self { bytes: Bytes::Shared(extent), len }
     }
 

@@ -33,9 +33,9 @@ pub(crate) enum Eviction {
     Keep,
 }
 
-/// The entries that may not leave.
+/// The entries that eviction passes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spare {
+pub(crate) enum Protected {
     /// Entries read since the hand passed, once, and fresh entries: an older entry, even one that was read, makes room
     /// for a fresh one.
     Fresh,
@@ -52,7 +52,7 @@ pub(crate) struct ShrinkTarget {
     pub shard: u64,
     /// or all shards together at most this many.
     pub pool: u64,
-    pub spare: Spare,
+    pub protected: Protected,
 }
 
 /// Entries that left the cache because others needed their room, since it was opened.
@@ -98,7 +98,7 @@ impl Memory {
             let all = this.pool.used() as i64 + bytes as i64 - this.counted_bytes as i64;
             bytes as u64 > aim.shard && all > aim.pool as i64
         };
-        self.evict_while(exceeds, aim.spare, now, leave);
+        self.evict_while(exceeds, aim.protected, now, leave);
         self.shrink_table();
     }
 
@@ -122,19 +122,19 @@ impl Memory {
     pub(super) fn evict_while(
         &mut self,
         exceeds: impl Fn(&Self) -> bool,
-        spare: Spare,
+        protected: Protected,
         now: u32,
         mut leave: impl FnMut(Victim<'_>) -> Eviction,
     ) {
-        let part = self.untold.part(&self.pool);
+        let part = self.unreported.part(&self.pool);
         // If only fresh entries were found, all stay fresh until the pool's turnover goes on.
-        if spare == Spare::Fresh && self.all_fresh_in == Some(part) {
+        if protected == Protected::Fresh && self.all_fresh_in == Some(part) {
             return;
         }
         // Entries spared in a row: when all were, the oldest is at the hand again.
         let mut spared = 0;
-        while exceeds(self) && (spare != Spare::Newest || self.table.len() > 1) {
-            match self.step(spare, now, &mut leave) {
+        while exceeds(self) && (protected != Protected::Newest || self.table.len() > 1) {
+            match self.step(protected, now, &mut leave) {
                 Step::Passed => {}
                 Step::Unmarked => spared = 0,
                 Step::Spared => spared += 1,
@@ -165,7 +165,12 @@ impl Memory {
     }
 
     /// Moves the hand past one entry.
-    fn step(&mut self, spare: Spare, now: u32, leave: &mut impl FnMut(Victim<'_>) -> Eviction) -> Step {
+    fn step(
+        &mut self,
+        protected: Protected,
+        now: u32,
+        leave: &mut impl FnMut(Victim<'_>) -> Eviction,
+    ) -> Step {
         if self.skip() {
             return Step::Passed;
         }
@@ -175,19 +180,19 @@ impl Memory {
         let stamp: Stamp = flags >> STAMP_SHIFT;
         let is_expired = record_of(entry).is_expired(now);
         // An expired entry leaves when the hand meets it, even if it was read or is fresh.
-        let spare = if is_expired { Spare::Nothing } else { spare };
-        let is_fresh = stamp != 0 && self.untold.is_fresh(&self.pool, stamp);
-        if flags & READ != 0 && spare == Spare::Fresh && self.chunks.len() > 1 {
+        let protected = if is_expired { Protected::Nothing } else { protected };
+        let is_fresh = stamp != 0 && self.unreported.is_fresh(&self.pool, stamp);
+        if flags & READ != 0 && protected == Protected::Fresh && self.chunks.len() > 1 {
             self.send_round(flags & (DIRTY | FETCHED) | if is_fresh { stamp << STAMP_SHIFT } else { 0 });
             return Step::Unmarked;
         }
-        if is_fresh && spare == Spare::Fresh {
+        if is_fresh && protected == Protected::Fresh {
             self.send_round(flags);
             return Step::Spared;
         }
         let hash = hash_of(entry, self.hasher);
         let record = record_of(entry);
-        let mut left = if self.role == Role::Whole { Eviction::Drop } else { Eviction::Move };
+        let mut left = if self.role == Role::Alone { Eviction::Drop } else { Eviction::Move };
         if flags & DIRTY != 0 {
             let (reads, updates) = (counts % UPDATE, counts / UPDATE);
             left = leave(Victim { hash, entry: record, reads, updates });

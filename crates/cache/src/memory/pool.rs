@@ -3,7 +3,7 @@
 use super::shared::Layout;
 use crate::ghosts::Ghosts;
 use crate::limits::{
-    FRESH_PARTS, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS, SHARED_MEMORY_ENTRY_PARTS,
+    FRESH_DIVISOR, MEMORY_CHUNK_BYTES_MAX, MEMORY_CHUNK_BYTES_MIN, SHARDS, SHARED_MEMORY_ENTRY_DIVISOR,
     SHARED_MEMORY_PAGE_BYTES,
 };
 use granary_log::sync::atomic::{AtomicU64, Ordering};
@@ -23,12 +23,13 @@ const PART: u64 = 1 << 32;
 
 /// A shard reports its puts to the pool when they reach this. All unreported puts together are a small fraction of a
 /// part: otherwise an entry would seem old as soon as other shards report.
-const TOLD_AT_ONCE: u64 = PART / (8 * SHARDS as u64);
+const REPORT_AT: u64 = PART / (8 * SHARDS as u64);
 
 /// The part of the pool's turnover in which an entry was put, from 1 to [`STAMPS`]; 0: long ago.
 pub(super) type Stamp = u8;
 const STAMPS: u64 = 15;
-const _: () = assert!(FRESH_PARTS < STAMPS, "the hand comes to an entry before its stamp means another part");
+const _: () =
+    assert!(FRESH_DIVISOR < STAMPS, "the hand comes to an entry before its stamp means another part");
 
 /// The RAM of a partition's RAM tier. Shards take what they need; the putting threads enforce the total.
 pub(crate) struct Pool {
@@ -55,7 +56,7 @@ impl Pool {
     /// A pool for `shards` shards, of at most the bytes that these can use.
     pub(super) fn of(bytes: u64, entries: Option<u64>, shards: u64) -> Self {
         let bytes = bytes.min(shards * CHUNKS_OF_SHARE * MEMORY_CHUNK_BYTES_MAX as u64);
-        let whole = (FRESH_PARTS * PART) as f64;
+        let whole = (FRESH_DIVISOR * PART) as f64;
         Self {
             bytes,
             entry_bytes: AtomicU64::new(bytes),
@@ -107,7 +108,7 @@ impl Pool {
 
     /// The longest entry that is kept in RAM only.
     pub fn entry_bytes_max(&self) -> u64 {
-        self.bytes / SHARED_MEMORY_ENTRY_PARTS
+        self.bytes / SHARED_MEMORY_ENTRY_DIVISOR
     }
 
     /// Bytes of a chunk: a small part of a share, or of the bytes of `entries` short entries if that is less, but not
@@ -137,13 +138,13 @@ impl Pool {
 
 /// Puts of a shard that were not reported to the pool.
 #[derive(Default)]
-pub(super) struct Untold(u64);
+pub(super) struct UnreportedPuts(u64);
 
-impl Untold {
+impl UnreportedPuts {
     /// Notes that an entry of `len` bytes is put; returns its stamp.
     pub fn put(&mut self, pool: &Pool, len: usize) -> Stamp {
         self.0 += (len as f64 * pool.per_byte).max(pool.per_entry) as u64;
-        if self.0 >= TOLD_AT_ONCE {
+        if self.0 >= REPORT_AT {
             pool.put.fetch_add(self.0, Ordering::Relaxed);
             self.0 = 0;
         }

@@ -11,7 +11,7 @@ fn memory(bytes: u64, entries: u64) -> Memory {
 }
 
 fn own(pool: Arc<Pool>, entries: u64) -> Memory {
-    Memory::new(pool, entries, Role::Whole, KeyHasher::with_seed(0), 0, None)
+    Memory::new(pool, entries, Role::Alone, KeyHasher::with_seed(0), 0, None)
 }
 
 fn get<'a>(memory: &'a mut Memory, key: &[u8]) -> Option<(Option<&'a [u8]>, u32)> {
@@ -69,7 +69,7 @@ fn agrees_with_a_map_and_keeps_its_budget() {
     }
 }
 
-const ALL: ShrinkTarget = ShrinkTarget { shard: 0, pool: 0, spare: Spare::Nothing };
+const ALL: ShrinkTarget = ShrinkTarget { shard: 0, pool: 0, protected: Protected::Nothing };
 
 /// The budget plus the chunk that is kept for reuse.
 fn budget_with_slack(bytes: u64) -> u64 {
@@ -248,7 +248,7 @@ fn what_was_put_a_moment_ago_does_not_leave_before_older_entries() {
             EntryState::Dirty,
             0,
         );
-        let aim = ShrinkTarget { shard: 900 << 10, pool: 900 << 10, spare: Spare::Fresh };
+        let aim = ShrinkTarget { shard: 900 << 10, pool: 900 << 10, protected: Protected::Fresh };
         memory.shrink(aim, 0, |_| Eviction::Drop);
         assert!(memory.bytes_allocated() <= 900 << 10);
         // All recent puts are there; then everything is read.
@@ -301,7 +301,7 @@ fn what_has_expired_is_not_kept_for_having_been_read() {
 /// A shard that takes far more than its share has more chunks than there are numbers for.
 #[test]
 fn numbers_of_chunks_do_not_come_round() {
-    for kept in [EntryState::Dirty, EntryState::Clean, EntryState::Returned] {
+    for kept in [EntryState::Dirty, EntryState::Clean, EntryState::Readmitted] {
         let pool = Arc::new(Pool::of(256 << 20, None, 16 << 10));
         let mut memory = own(pool, u64::MAX);
         let mut last = HashMap::new();

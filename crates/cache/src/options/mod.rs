@@ -19,7 +19,7 @@ use crate::memory::shared::{self, Claims, WriteBuffers};
 use crate::policy::Reinsertion;
 use granary_log::device::Space;
 use granary_log::sync::atomic::AtomicU64;
-use granary_log::{CrashPolicy, Found, Geometry, OpenError, SlotOrder, folder_of, with_suffix};
+use granary_log::{CrashPolicy, Geometry, Occupant, OpenError, SlotOrder, folder_of, with_suffix};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -191,9 +191,11 @@ impl FlashOptions {
     ///
     /// # Errors
     /// Sizes that do not fit together, and errors of the operating system for an existing file.
-    pub fn found(&self) -> Result<Found, OpenError> {
+    pub fn occupant(&self) -> Result<Occupant, OpenError> {
         let options = self.log_options()?;
-        options.found(self.partitions).map_err(|source| OpenError::State { path: self.path.clone(), source })
+        options
+            .occupant(self.partitions)
+            .map_err(|source| OpenError::State { path: self.path.clone(), source })
     }
 
     /// The files that a cache with these options creates, or may create.

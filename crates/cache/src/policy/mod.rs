@@ -2,7 +2,7 @@
 
 pub mod division;
 
-use crate::limits::{DRAM_FIRST_MEMORY_PARTS, DRAM_FIRST_PARTITION_PARTS, SHARDS};
+use crate::limits::{DRAM_FIRST_MEMORY_DIVISOR, DRAM_FIRST_PARTITION_DIVISOR, SHARDS};
 
 /// What becomes of live entries when their segment is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +49,8 @@ pub(crate) fn placement(memory_bytes: u64) -> Promotion {
 /// DRAM first, longer entries do not wait in the RAM of a partition, which has `memory_bytes` as one of `partitions`
 /// parts.
 pub(crate) fn large_bytes(memory_bytes: u64, partitions: u64) -> u64 {
-    let of_all = (memory_bytes / DRAM_FIRST_MEMORY_PARTS).saturating_mul(partitions);
-    of_all.min(memory_bytes / DRAM_FIRST_PARTITION_PARTS)
+    let of_all = (memory_bytes / DRAM_FIRST_MEMORY_DIVISOR).saturating_mul(partitions);
+    of_all.min(memory_bytes / DRAM_FIRST_PARTITION_DIVISOR)
 }
 
 /// Limits of a shard's bytes, in the order in which they are imposed until all shards together take no more than `most`

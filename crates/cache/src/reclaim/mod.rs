@@ -3,7 +3,7 @@
 mod readmission;
 
 use crate::flash::Flash;
-use crate::framing::{Records, Summary, block, note_beside};
+use crate::framing::{Records, Summary, block, note_look_alikes};
 use crate::key::{RecordKind, parse_summary_entry};
 use crate::limits::SHARDS;
 use crate::partition_state::PartitionState;
@@ -125,7 +125,7 @@ impl PartitionState {
             shard.index.relocate(hash, block_number, placed.block);
             if shard.index.count(hash) > 1 {
                 // It stays beside its look-alikes.
-                note_beside(&mut writer, hash.summary_entry(RecordKind::Entry), placed);
+                note_look_alikes(&mut writer, hash.summary_entry(RecordKind::Entry), placed);
             }
             kept += entry.len() as u64;
             add(&self.counters.reinserted, 1);

@@ -121,7 +121,7 @@ impl PartitionState {
         let value = (!entry.negative).then(|| entry.value()).flatten();
         // It must earn its place on flash again.
         shard.memory.remove(key);
-        let kept = shard.memory.insert(key, value, entry.expires_at, EntryState::Returned, 0);
+        let kept = shard.memory.insert(key, value, entry.expires_at, EntryState::Readmitted, 0);
         add(if kept { &self.counters.taken_back } else { &self.counters.evicted_flash }, 1);
     }
 }

@@ -15,7 +15,7 @@ const HASH_BELOW_SHARD_BITS: u32 = HASH_BITS - SHARDS.ilog2();
 
 /// The lowest bits of a word: whether the record deletes, and whether it was put beside look-alikes.
 const DELETION: u64 = 1;
-const BESIDE: u64 = 1 << 1;
+const HAS_LOOK_ALIKES: u64 = 1 << 1;
 const FLAG_BITS: u32 = 2;
 
 /// Blocks that the words of one list can distinguish.
@@ -46,20 +46,20 @@ impl Replayed {
     }
 
     /// Whether it was put beside others that look alike to the index.
-    pub fn is_beside(self) -> bool {
-        self.word & BESIDE != 0
+    pub fn has_look_alikes(self) -> bool {
+        self.word & HAS_LOOK_ALIKES != 0
     }
 }
 
 /// Neighbouring segments, and the changes that were lost between them.
-pub(super) struct Neighbours<'a> {
+pub(super) struct SegmentGroup<'a> {
     geometry: Geometry,
     segments: &'a mut [Summary],
     /// (index of the segment before which they come, their summary entries).
     lost: Vec<(usize, &'a [u64])>,
 }
 
-impl<'a> Neighbours<'a> {
+impl<'a> SegmentGroup<'a> {
     /// All segments, which are in order, in groups of at most `records_max` records, or of one segment.
     pub fn group(
         geometry: Geometry,
@@ -131,12 +131,12 @@ impl<'a> Neighbours<'a> {
                 }
             }
             let Some(segment) = self.segments.get(i) else { break };
-            let has_beside = !segment.beside.is_empty();
+            let has_any = !segment.with_look_alikes.is_empty();
             for (block_number, entry) in segment.iter() {
                 let block = first + block_number - segment.first_block;
                 if blocks.contains(&block) {
-                    let is_beside = has_beside && segment.is_beside(entry);
-                    visit(entry, block - blocks.start, if is_beside { BESIDE } else { 0 });
+                    let has_look_alikes = has_any && segment.has_look_alikes(entry);
+                    visit(entry, block - blocks.start, if has_look_alikes { HAS_LOOK_ALIKES } else { 0 });
                 }
             }
         }
@@ -179,7 +179,7 @@ impl ByShard {
     }
 
     /// The records of a shard.
-    pub fn of(&self, shard: usize) -> impl DoubleEndedIterator<Item = Replayed> + '_ {
+    pub fn records_of(&self, shard: usize) -> impl DoubleEndedIterator<Item = Replayed> + '_ {
         self.words[self.begins[shard]..self.begins[shard + 1]].iter().map(|word| {
             let block = self.first + ((word >> FLAG_BITS) & (BLOCKS_MAX - 1));
             let segment = self.first_blocks[(block / self.blocks_per_segment) as usize];

@@ -1,13 +1,13 @@
 //! Filling the index from the summaries that the log found.
 
-mod again;
+mod adopt_memory;
 mod by_shard;
-mod memory;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod power_loss_tests;
 mod replay;
 #[cfg(test)]
 mod replay_tests;
+mod reread_summaries;
 
 use crate::flash::Flash;
 use crate::framing::{Records, Summary};
@@ -15,7 +15,7 @@ use crate::limits::{OPENING_PASSES_MAX, RECORDS_SORTED_TOGETHER, SHARDS, SHARDS_
 use crate::partition_state::PartitionState;
 use crate::shard::Shard;
 use crate::stats::add;
-use by_shard::{ByShard, Lost, Neighbours, Replayed};
+use by_shard::{ByShard, Lost, Replayed, SegmentGroup};
 use granary_log::Recovered;
 use granary_log::parallel::each_in_parallel;
 use replay::Dealt;
@@ -45,14 +45,14 @@ impl PartitionState {
         }
         recovered.segments.iter_mut().for_each(Summary::clear);
         for shards in passes(records, opening_entries) {
-            let mut segments = again::read(flash, &recovered.segments, &shards);
+            let mut segments = reread_summaries::read(flash, &recovered.segments, &shards);
             self.replay(flash, shards, &mut segments, &recovered.lost);
         }
     }
 
     /// Replays the records of `shards` in `segments`, and removes the entries from their summaries.
     fn replay(&self, flash: &Flash, shards: Range<usize>, segments: &mut [Summary], lost: &Lost) {
-        let groups = Neighbours::group(*flash.log.geometry(), segments, lost, RECORDS_SORTED_TOGETHER);
+        let groups = SegmentGroup::group(*flash.log.geometry(), segments, lost, RECORDS_SORTED_TOGETHER);
         let mut sorted: Vec<Vec<ByShard>> = groups.iter().map(|_| Vec::new()).collect();
         each_in_parallel(groups.into_iter().zip(&mut sorted).collect(), |(group, sorted)| {
             *sorted = group.sort();
@@ -73,7 +73,7 @@ impl PartitionState {
         let newest = sorted
             .iter()
             .rev()
-            .find_map(|sorted| sorted.of(shard).next_back())
+            .find_map(|sorted| sorted.records_of(shard).next_back())
             .map_or(0, |last| last.block_number);
         let blocks = flash.log.geometry().blocks();
         let age = |block: u64| (newest + blocks - block) % blocks;

@@ -42,7 +42,7 @@ impl Dealt {
     pub fn of_shard(sorted: &[ByShard], shard: usize) -> Self {
         let len: usize = sorted.iter().map(|sorted| sorted.len_of(shard)).sum();
         let bits = (len / RECORDS_SORTED_AT_ONCE).next_power_of_two().ilog2().clamp(1, DEALT_BITS_MAX);
-        let records = || sorted.iter().flat_map(|sorted| sorted.of(shard));
+        let records = || sorted.iter().flat_map(|sorted| sorted.records_of(shard));
         let mut begins = vec![0; (1 << bits) + 1];
         records().for_each(|record| begins[record.hash(bits) as usize + 1] += 1);
         for part in 1..begins.len() {
@@ -98,7 +98,7 @@ impl ReplayedShard {
         }
         self.compared += alike.len() as u64;
         let is_its = |other: &Replayed| other.whole_hash() == record.whole_hash();
-        if is_dram_first || record.is_beside() {
+        if is_dram_first || record.has_look_alikes() {
             alike.retain(|other| !is_its(other));
             if alike.len() == SAME_HASH_MAX {
                 alike.remove(0);

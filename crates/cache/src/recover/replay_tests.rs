@@ -1,6 +1,6 @@
 //! Records sorted and replayed shard by shard, against a list that is changed record by record.
 
-use super::by_shard::Neighbours;
+use super::by_shard::SegmentGroup;
 use super::replay::Dealt;
 use crate::framing::Summary;
 use crate::key::{KeyHash, RecordKind};
@@ -26,10 +26,17 @@ fn summary(random: &mut fastrand::Rng, geometry: &Geometry, sequence: u64) -> Su
     let records = counts.iter().map(|count| usize::from(*count)).sum();
     let kind = |n| if n == 0 { RecordKind::Deletion } else { RecordKind::Entry };
     let entries: Vec<u64> = (0..records).map(|_| hash(random).summary_entry(kind(random.u8(0..8)))).collect();
-    let mut beside: Vec<u64> = entries.iter().copied().filter(|_| random.u8(0..3) == 0).collect();
-    beside.sort_unstable();
+    let mut with_look_alikes: Vec<u64> = entries.iter().copied().filter(|_| random.u8(0..3) == 0).collect();
+    with_look_alikes.sort_unstable();
     let first_block = geometry.first_block(sequence);
-    Summary { sequence, first_block, counts, entries: entries.into_iter().collect(), beside, records }
+    Summary {
+        sequence,
+        first_block,
+        counts,
+        entries: entries.into_iter().collect(),
+        with_look_alikes,
+        records,
+    }
 }
 
 /// (the index's entries in order, replaced entries of other keys, whether an entry had to leave).
@@ -87,7 +94,7 @@ fn sorted_records_leave_what_records_leave_one_after_the_other() {
                 });
             }
             for (block, entry) in segment.iter() {
-                let stays_beside = is_dram_first || segment.is_beside(entry);
+                let stays_beside = is_dram_first || segment.has_look_alikes(entry);
                 change(&mut expected, crate::key::parse_summary_entry(entry), block, stays_beside);
             }
         }
@@ -96,7 +103,7 @@ fn sorted_records_leave_what_records_leave_one_after_the_other() {
         }
 
         let blocks_max = [3, 20, 1000][seed as usize % 3];
-        let groups = Neighbours::group(geometry, &mut segments, &lost, random.usize(1..3000));
+        let groups = SegmentGroup::group(geometry, &mut segments, &lost, random.usize(1..3000));
         let sorted: Vec<_> = groups.into_iter().flat_map(|group| group.sort_in_parts(blocks_max)).collect();
         assert!(segments.iter().all(|segment| segment.entries.len() == 0));
         let (mut found, mut displaced, mut is_any_evicted) = (Vec::new(), 0, false);

@@ -1,10 +1,10 @@
 //! Keys and values of the caller's types, over a cache of bytes.
 
 mod format;
-mod making;
 mod plain;
 #[cfg(feature = "serde")]
 mod postcard;
+mod single_flight;
 
 #[cfg(feature = "serde")]
 pub use self::postcard::Postcard;
@@ -210,7 +210,7 @@ impl<K: ?Sized, V, C: Encode<K> + Encode<V> + Decode<V>> TypedCache<K, V, C> {
             .iter()
             .map(|(_, key, value)| Entry { key: self.cache.key(key), value: Some(value), expires_at })
             .collect();
-        self.cache.try_put_many(&entries, |i, why| refused.push((encoded[i].0, why.into())));
+        self.cache.put_many_with(&entries, |i, why| refused.push((encoded[i].0, why.into())));
         encoded.clear();
     }
 

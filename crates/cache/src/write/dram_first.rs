@@ -21,7 +21,7 @@ use granary_log::sync::atomic::Ordering;
 
 impl PartitionState {
     /// Keeps entries in RAM; `refused` is called for those that are not kept.
-    pub fn keep_many(
+    pub fn put_in_memory(
         &self,
         flash: &Flash,
         dram_first: &DramFirst,
@@ -68,7 +68,7 @@ impl PartitionState {
         let mut refused_by_flash = None;
         if affordable {
             // Possible older versions are deleted as for any put: the record itself voids none.
-            self.delete_kept(flash, dram_first, &[entry.key]);
+            self.delete_in_memory_first(flash, dram_first, &[entry.key]);
             self.put_through(flash, &[entry], &mut |_, why| refused_by_flash = Some(why));
             if refused_by_flash.is_none() {
                 return;
@@ -97,7 +97,7 @@ impl PartitionState {
                 let entry = entries[asked.key as usize];
                 if unindexed || shard.index.may_have(&flash.log, entry.key) {
                     over.push(asked.key as usize);
-                } else if !keep_one(flash, dram_first, &mut shard, entry) {
+                } else if !put_one_in_memory(flash, dram_first, &mut shard, entry) {
                     refused(asked.key as usize, Refusal::TooLong);
                 }
             }
@@ -108,7 +108,7 @@ impl PartitionState {
         for chunk in over.chunks(OVERWRITE_CHUNK) {
             let keys: Vec<Key<'_>> = chunk.iter().map(|i| entries[*i].key).collect();
             self.delete_chunk(flash, &keys, |shard, i| {
-                if !keep_one(flash, dram_first, shard, entries[chunk[i]]) {
+                if !put_one_in_memory(flash, dram_first, shard, entries[chunk[i]]) {
                     refused(chunk[i], Refusal::TooLong);
                 }
             });
@@ -140,7 +140,7 @@ impl PartitionState {
     }
 
     /// Removes keys; entries in RAM only leave no trace.
-    pub fn delete_kept(&self, flash: &Flash, dram_first: &DramFirst, keys: &[Key<'_>]) {
+    pub fn delete_in_memory_first(&self, flash: &Flash, dram_first: &DramFirst, keys: &[Key<'_>]) {
         let mut over = Vec::new();
         for (i, asked) in ByShard::of_batch(keys.iter().map(|key| key.hash())).shards() {
             let mut shard = self.lock_shard(i);
@@ -163,7 +163,12 @@ impl PartitionState {
 
 /// Keeps an entry; `false`: it is too large, and older versions in RAM are removed. What could never be written is refused
 /// now rather than lost when it has to leave RAM.
-fn keep_one(flash: &Flash, dram_first: &DramFirst, shard: &mut Shard, entry: StoredEntry<'_>) -> bool {
+fn put_one_in_memory(
+    flash: &Flash,
+    dram_first: &DramFirst,
+    shard: &mut Shard,
+    entry: StoredEntry<'_>,
+) -> bool {
     let StoredEntry { key, value, expires_at } = entry;
     if dram_first.writes && !flash.fits(key.bytes().len(), HEADER_SIZE_MAX + entry.bytes()) {
         shard.memory.remove(key);

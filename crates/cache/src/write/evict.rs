@@ -8,9 +8,9 @@ use crate::framing::{Records, append};
 use crate::headroom::{Headroom, spare_bytes};
 use crate::key::{Key, KeyHash, RecordKind};
 use crate::limits::{
-    HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_PATIENCE, SHARDS,
+    HOT_PERCENT_MAX, RECORD_COST_BYTES, SAME_HASH_MAX, SAVE_PASSES_MAX, SAVE_TIMEOUT, SHARDS,
 };
-use crate::memory::{Eviction, ShrinkTarget, Spare, Victim};
+use crate::memory::{Eviction, Protected, ShrinkTarget, Victim};
 use crate::partition_state::PartitionState;
 use crate::policy::shard_limits;
 use crate::record::HeaderBytes;
@@ -56,7 +56,7 @@ impl PartitionState {
                 if Headroom::of(flash, &self.pool) >= wanted {
                     return;
                 }
-                let aim = ShrinkTarget { shard: shard_most, pool: most, spare: Spare::Fresh };
+                let aim = ShrinkTarget { shard: shard_most, pool: most, protected: Protected::Fresh };
                 if self.lock_shard(shard).memory.bytes_allocated() as u64 > shard_most
                     && !self.evict(flash, dram_first, shard, aim, Ask::Policy)
                 {
@@ -76,7 +76,7 @@ impl PartitionState {
                 if self.pool.used() <= most {
                     return;
                 }
-                let aim = ShrinkTarget { shard: shard_most, pool: most, spare: Spare::Fresh };
+                let aim = ShrinkTarget { shard: shard_most, pool: most, protected: Protected::Fresh };
                 self.lock_shard(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
@@ -86,13 +86,13 @@ impl PartitionState {
         }
         // A few long entries are all fresh: the oldest leave, but not the newest of all.
         for shard_most in shard_limits(most) {
-            for (shard, spare) in
-                others().map(|shard| (shard, Spare::Nothing)).chain([(first, Spare::Newest)])
+            for (shard, protected) in
+                others().map(|shard| (shard, Protected::Nothing)).chain([(first, Protected::Newest)])
             {
                 if self.pool.used() <= most {
                     return;
                 }
-                let aim = ShrinkTarget { shard: shard_most, pool: most, spare };
+                let aim = ShrinkTarget { shard: shard_most, pool: most, protected };
                 self.lock_shard(shard).memory.shrink(aim, self.time(), &mut leave);
             }
         }
@@ -209,8 +209,8 @@ impl PartitionState {
 
     /// Saves a shard; `false`: the device refuses writes, or has no room for what is left.
     fn save_shard(&self, flash: &Flash, dram_first: &DramFirst, shard: usize) -> bool {
-        let aim = ShrinkTarget { shard: 0, pool: 0, spare: Spare::Nothing };
-        let has_room = || flash.log.wait_for_room(Instant::now() + SAVE_PATIENCE);
+        let aim = ShrinkTarget { shard: 0, pool: 0, protected: Protected::Nothing };
+        let has_room = || flash.log.wait_for_room(Instant::now() + SAVE_TIMEOUT);
         while flash.log.write_failure().is_none() {
             if self.evict(flash, dram_first, shard, aim, Ask::Nobody) {
                 return true;

@@ -19,7 +19,7 @@ use crate::partition_state::PartitionState;
 use crate::stats::add;
 
 impl PartitionState {
-    /// See [`Cache::try_put_many`](crate::Cache::try_put_many).
+    /// See [`Cache::put_many_with`](crate::Cache::put_many_with).
     pub fn put_many(&self, entries: &[StoredEntry<'_>], mut refused: impl FnMut(usize, Refusal)) {
         add(&self.counters.puts, entries.len() as u64);
         add(&self.counters.bytes_put, entries.iter().map(StoredEntry::bytes).sum::<usize>() as u64);
@@ -29,7 +29,7 @@ impl PartitionState {
         match &self.flash {
             None => self.keep_whole(entries, &mut refuse),
             Some(flash) => match &flash.dram_first {
-                Some(dram_first) => self.keep_many(flash, dram_first, entries, &mut refuse),
+                Some(dram_first) => self.put_in_memory(flash, dram_first, entries, &mut refuse),
                 None => self.put_through(flash, entries, &mut refuse),
             },
         }
@@ -37,7 +37,7 @@ impl PartitionState {
             match why {
                 Refusal::NoRoom => add(&self.counters.puts_dropped, 1),
                 Refusal::TooLong => add(&self.counters.puts_too_large, 1),
-                Refusal::Overtaken => unreachable!("values that are being made are the whole cache's"),
+                Refusal::Superseded => unreachable!("values that are being made are the whole cache's"),
             }
             refused(i, why);
         }
@@ -52,7 +52,7 @@ impl PartitionState {
             return;
         };
         match &flash.dram_first {
-            Some(dram_first) => self.delete_kept(flash, dram_first, keys),
+            Some(dram_first) => self.delete_in_memory_first(flash, dram_first, keys),
             None => {
                 for chunk in keys.chunks(PUT_CHUNK) {
                     self.delete_chunk(flash, chunk, |_, _| {});

@@ -25,13 +25,13 @@ impl PartitionState {
         placed: &[Option<Placed>],
         coming: &mut [usize; SHARDS],
     ) -> Vec<usize> {
-        let beside = Mutex::default();
+        let with_look_alikes = Mutex::default();
         let by_shard = ByShard::of_batch(entries.iter().map(|entry| entry.key.hash()));
         let publish = |shards: Range<usize>| {
             for shard in shards {
                 let mut locked = self.lock_shard(shard);
-                locked.index.table.expect(coming[shard]);
-                let asked = by_shard.of(shard);
+                locked.index.table.announce(coming[shard]);
+                let asked = by_shard.keys_of(shard);
                 asked.iter().take(SIDE_BY_SIDE).for_each(|asked| locked.index.prefetch(asked.hash));
                 for (n, KeyInBatch { key, .. }) in asked.iter().enumerate() {
                     asked.get(n + SIDE_BY_SIDE).iter().for_each(|ahead| locked.index.prefetch(ahead.hash));
@@ -40,14 +40,14 @@ impl PartitionState {
                         ahead.for_each(|ahead| locked.memory.prefetch_for_put(ahead.hash));
                     }
                     let i = *key as usize;
-                    if self.publish(flash, &mut locked, entries[i], placed[i]) == Neighbours::Some {
-                        let mut beside = beside.lock().expect("no panic under the lock");
-                        Vec::push(&mut beside, i);
+                    if self.publish(flash, &mut locked, entries[i], placed[i]) {
+                        let mut with_look_alikes = with_look_alikes.lock().expect("no panic under the lock");
+                        Vec::push(&mut with_look_alikes, i);
                     }
                 }
                 let expected = locked.index.look_alikes_expected(asked.len());
                 add(&self.counters.look_alikes_expected, expected);
-                locked.index.table.expect(0);
+                locked.index.table.announce(0);
             }
         };
         let working = (entries.len() >= SHARED_ENTRIES_MIN).then(|| self.helpers.begin());
@@ -56,26 +56,27 @@ impl PartitionState {
             None => publish(0..SHARDS),
         }
         by_shard.shards().for_each(|(shard, asked)| coming[shard] -= asked.len());
-        beside.into_inner().expect("no panic under the lock")
+        with_look_alikes.into_inner().expect("no panic under the lock")
     }
 
     /// Makes an entry visible in its block; without a block, makes older versions unreachable.
+    /// Returns whether look-alikes of it are in the index, none of which it replaced.
     fn publish(
         &self,
         flash: &Flash,
         shard: &mut Shard,
         entry: StoredEntry<'_>,
         placed: Option<Placed>,
-    ) -> Neighbours {
+    ) -> bool {
         let StoredEntry { key, value, expires_at } = entry;
         let (index, counters) = (&mut shard.index, &self.counters);
         let look_alikes = LookAlikes::MayBeIts;
-        let pointed = placed.and_then(|placed| {
+        let inserted = placed.and_then(|placed| {
             point(index, flash, key, placed, look_alikes, counters, &counters.taken_over_unsure)
         });
-        let Some(pointed) = pointed else {
+        let Some(inserted) = inserted else {
             shard.unpublish(flash, key, counters);
-            return Neighbours::None;
+            return false;
         };
         match placement(self.memory_bytes) {
             Promotion::Promote if self.has_room_for_copy(flash, entry.bytes() as u64) => {
@@ -84,13 +85,6 @@ impl PartitionState {
             _ => _ = shard.memory.remove(key),
         }
         // Recovery cannot tell which of the look-alikes have left the index: it must remove all of them.
-        if pointed.beside && pointed.unsure == 0 { Neighbours::Some } else { Neighbours::None }
+        inserted.has_look_alikes && inserted.unsure == 0
     }
-}
-
-/// Whether look-alikes of a new entry are in the index, none of which it replaced.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Neighbours {
-    None,
-    Some,
 }

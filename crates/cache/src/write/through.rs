@@ -3,7 +3,7 @@
 use crate::batch::ByShard;
 use crate::entry::{Refusal, Refused, StoredEntry};
 use crate::flash::Flash;
-use crate::framing::{Placed, Records, note_beside};
+use crate::framing::{Placed, Records, note_look_alikes};
 use crate::key::{Key, RecordKind};
 use crate::limits::{PUT_CHUNK, SHARDS, STOP_WAITS_FOR_ROOM, TOMBSTONES_MAX};
 use crate::partition_state::PartitionState;
@@ -45,7 +45,7 @@ impl PartitionState {
             <= flash.log.geometry().segment_bytes() / 2
         {
             // Notes below about a segment that is sealed meanwhile must reach it before it is written.
-            writer.hold();
+            writer.defer_flush();
         }
         let mut placed: Vec<Option<Placed>> = vec![None; entries.len()];
         let mut bytes = 0;
@@ -73,7 +73,7 @@ impl PartitionState {
         let changes = last_placed_or_refused(entries, &placed);
         if tombstones.len() == 0 {
             // Before the journal voids older versions: a kill in between leaves one of the two.
-            writer.reveal();
+            writer.publish_deferred();
         }
         tombstones.journal(&mut writer, changes.into_iter().map(|i| (entries[i].key, placed[i])));
         if tombstones.len() > 0 {
@@ -82,9 +82,9 @@ impl PartitionState {
         }
         for i in self.publish_many(flash, entries, &placed, coming) {
             let summary_entry = entries[i].key.hash().summary_entry(RecordKind::Entry);
-            placed[i].iter().for_each(|placed| note_beside(&mut writer, summary_entry, *placed));
+            placed[i].iter().for_each(|placed| note_look_alikes(&mut writer, summary_entry, *placed));
         }
-        writer.release();
+        writer.resume_flush();
         tombstones.retry(&mut writer);
         // Ended while this thread still holds `tombstones`.
         drop(under_way);

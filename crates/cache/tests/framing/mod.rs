@@ -123,7 +123,7 @@ impl Store {
         take_in(&recovered, &mut index.blocks_of_keys.lock().unwrap());
         let (served, consumer) = (Arc::clone(&log), Arc::clone(&index));
         log.reclaim_ahead(&*index);
-        let flusher = std::thread::spawn(move || served.serve(&*consumer));
+        let flusher = std::thread::spawn(move || served.run_flusher(&*consumer));
         let this = Self { log, index, flusher };
         // Lost changes must stay lost after another start.
         let lost: Vec<u64> = recovered.lost.into_values().flatten().collect();

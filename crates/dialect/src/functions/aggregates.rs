@@ -34,27 +34,27 @@ pub(super) fn register(context: &SessionContext) -> Result<()> {
     let others = ["sum", "min", "max", "first_value", "last_value", "bit_or", "bit_xor", ALL_BITS, GATHERING];
     for name in others.into_iter().chain(STATISTICS) {
         let inner = context.udaf(name)?;
-        context.register_udaf(AggregateUDF::from(NeverEmpty { inner, of_nullable: false }));
+        context.register_udaf(AggregateUDF::from(NeverEmpty { inner, over_nullable: false }));
     }
     Ok(())
 }
 
 /// Wraps one of DataFusion's aggregates, so that it has a value for no rows.
-pub(crate) fn never_empty(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::from(NeverEmpty { inner, of_nullable: false }))
+pub(crate) fn with_empty_value(inner: Arc<AggregateUDF>) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::from(NeverEmpty { inner, over_nullable: false }))
 }
 
 /// Returns the aggregate over a Nullable argument: for no rows it is NULL, also where the optimiser replaces the
 /// argument by a constant. `None` if it has no value for no rows.
-pub(crate) fn of_nullable(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
+pub(crate) fn over_nullable(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
     let NeverEmpty { inner, .. } = function.inner().downcast_ref()?;
-    Some(Arc::new(AggregateUDF::from(NeverEmpty { inner: Arc::clone(inner), of_nullable: true })))
+    Some(Arc::new(AggregateUDF::from(NeverEmpty { inner: Arc::clone(inner), over_nullable: true })))
 }
 
 /// Returns the aggregate over an argument that is not Nullable after all; `None` if it is that already.
-pub(crate) fn of_known(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
-    let NeverEmpty { inner, of_nullable: true } = function.inner().downcast_ref()? else { return None };
-    Some(never_empty(Arc::clone(inner)))
+pub(crate) fn over_non_null(function: &AggregateUDF) -> Option<Arc<AggregateUDF>> {
+    let NeverEmpty { inner, over_nullable: true } = function.inner().downcast_ref()? else { return None };
+    Some(with_empty_value(Arc::clone(inner)))
 }
 
 /// Aggregates that need some rows; for fewer they are nan.
@@ -84,7 +84,7 @@ const GATHERING: &str = "array_agg";
 struct NeverEmpty {
     inner: Arc<AggregateUDF>,
     /// Whether its argument counts as Nullable, whatever its field says.
-    of_nullable: bool,
+    over_nullable: bool,
 }
 
 impl NeverEmpty {
@@ -98,7 +98,7 @@ impl NeverEmpty {
 
     /// Whether the argument's nullability does not make the value NULL.
     fn is_known(&self, argument: &FieldRef) -> bool {
-        self.name() == GATHERING || !(self.of_nullable || argument.is_nullable())
+        self.name() == GATHERING || !(self.over_nullable || argument.is_nullable())
     }
 
     /// The type of a summed argument if it is an integer of more than 64 bits.
@@ -107,8 +107,8 @@ impl NeverEmpty {
         Some(declared(argument)?.inner().clone())
     }
 
-    fn answers(&self, args: &AccumulatorArgs) -> Result<Answers> {
-        Ok(Answers {
+    fn adjustments(&self, args: &AccumulatorArgs) -> Result<ResultAdjustments> {
+        Ok(ResultAdjustments {
             default: self.default(args)?,
             whole: self.wide(args.expr_fields.first()),
             nested: self.nested(args)?,
@@ -204,20 +204,20 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let answers = self.answers(&args)?;
+        let adjustments = self.adjustments(&args)?;
         let inner = self.inner.accumulator(args)?;
-        Ok(if answers.are_theirs() { inner } else { Box::new(Filled { inner, answers }) })
+        Ok(if adjustments.is_noop() { inner } else { Box::new(AdjustedAccumulator { inner, adjustments }) })
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let answers = self.answers(&args)?;
+        let adjustments = self.adjustments(&args)?;
         let of_floats = args.expr_fields.first().is_some_and(|field| field.data_type() == &DataType::Float64);
         let inner: Box<dyn Accumulator> = match self.name() {
             "sum" if of_floats => Box::new(FrameSum::new(FrameAggregate::Sum)),
             "avg" if of_floats => Box::new(FrameSum::new(FrameAggregate::Mean)),
             _ => self.inner.create_sliding_accumulator(args)?,
         };
-        Ok(if answers.are_theirs() { inner } else { Box::new(Filled { inner, answers }) })
+        Ok(if adjustments.is_noop() { inner } else { Box::new(AdjustedAccumulator { inner, adjustments }) })
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
@@ -227,12 +227,12 @@ impl AggregateUDFImpl for NeverEmpty {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        let answers = self.answers(&args)?;
+        let adjustments = self.adjustments(&args)?;
         let inner = match float_extremes::of_groups(self.name(), args.return_field.data_type()) {
             Some(of_floats) => of_floats,
             None => self.inner.create_groups_accumulator(args)?,
         };
-        Ok(if answers.are_theirs() { inner } else { Box::new(Filled { inner, answers }) })
+        Ok(if adjustments.is_noop() { inner } else { Box::new(AdjustedAccumulator { inner, adjustments }) })
     }
 
     fn supports_within_group_clause(&self) -> bool {
@@ -270,7 +270,7 @@ impl AggregateUDFImpl for NeverEmpty {
 
 /// Changes to an accumulator's answers.
 #[derive(Debug)]
-struct Answers {
+struct ResultAdjustments {
     /// Replaces NULL.
     default: Option<ScalarValue>,
     /// The type of integers that wrap around.
@@ -293,18 +293,18 @@ fn of_type(values: ArrayRef, wanted: &DataType) -> Result<ArrayRef> {
     }
 }
 
-impl Answers {
+impl ResultAdjustments {
     /// The columns of a state, in their declared types.
     fn state(&self, state: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
         let Some(nested) = &self.nested else { return Ok(state) };
         state.into_iter().zip(&nested.state).map(|(values, wanted)| of_type(values, wanted)).collect()
     }
 
-    fn are_theirs(&self) -> bool {
+    fn is_noop(&self) -> bool {
         self.default.is_none() && self.whole.is_none() && self.nested.is_none()
     }
 
-    fn of(&self, mut values: ArrayRef) -> Result<ArrayRef> {
+    fn adjust(&self, mut values: ArrayRef) -> Result<ArrayRef> {
         if let Some(whole) = &self.whole {
             values = wrapped(&values, whole)?;
         }
@@ -336,30 +336,30 @@ fn wrapped(sums: &ArrayRef, whole: &ClickHouseType) -> Result<ArrayRef> {
 }
 
 /// An accumulator whose answers are changed.
-struct Filled<A: ?Sized> {
-    answers: Answers,
+struct AdjustedAccumulator<A: ?Sized> {
+    adjustments: ResultAdjustments,
     inner: Box<A>,
 }
 
-impl<A: ?Sized> Debug for Filled<A> {
+impl<A: ?Sized> Debug for AdjustedAccumulator<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Filled").field("answers", &self.answers).finish_non_exhaustive()
+        f.debug_struct("AdjustedAccumulator").field("adjustments", &self.adjustments).finish_non_exhaustive()
     }
 }
 
-impl Accumulator for Filled<dyn Accumulator> {
+impl Accumulator for AdjustedAccumulator<dyn Accumulator> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.inner.update_batch(values)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
         let value = self.inner.evaluate()?;
-        match &self.answers.default {
+        match &self.adjustments.default {
             Some(default) if value.is_null() => Ok(default.clone()),
-            Some(default) if self.answers.whole.is_none() && value.data_type() == default.data_type() => {
+            Some(default) if self.adjustments.whole.is_none() && value.data_type() == default.data_type() => {
                 Ok(value)
             }
-            _ => scalar_of(&self.answers.of(value.to_array()?)?),
+            _ => scalar_of(&self.adjustments.adjust(value.to_array()?)?),
         }
     }
 
@@ -369,11 +369,11 @@ impl Accumulator for Filled<dyn Accumulator> {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let state = self.inner.state()?;
-        if self.answers.nested.is_none() {
+        if self.adjustments.nested.is_none() {
             return Ok(state);
         }
         let state = state.iter().map(ScalarValue::to_array).collect::<Result<_>>()?;
-        self.answers.state(state)?.iter().map(scalar_of).collect()
+        self.adjustments.state(state)?.iter().map(scalar_of).collect()
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
@@ -389,7 +389,7 @@ impl Accumulator for Filled<dyn Accumulator> {
     }
 }
 
-impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
+impl GroupsAccumulator for AdjustedAccumulator<dyn GroupsAccumulator> {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -402,11 +402,11 @@ impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let values = self.inner.evaluate(emit_to)?;
-        self.answers.of(values)
+        self.adjustments.adjust(values)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        self.answers.state(self.inner.state(emit_to)?)
+        self.adjustments.state(self.inner.state(emit_to)?)
     }
 
     fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
@@ -414,7 +414,7 @@ impl GroupsAccumulator for Filled<dyn GroupsAccumulator> {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        self.answers.state(self.inner.convert_to_state(values, filter)?)
+        self.adjustments.state(self.inner.convert_to_state(values, filter)?)
     }
 
     fn size(&self) -> usize {

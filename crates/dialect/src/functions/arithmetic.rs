@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::arguments::{self, check_count};
-use super::decimals;
+use super::decimal_arithmetic;
 use super::numbers::{bits, from_bits, rows, shaped, union};
 use crate::error::Error;
 use crate::types::{is_address, is_bounded, is_wide, plain_name, type_name};
@@ -56,7 +56,7 @@ impl Operation {
         if let Some(shifted) = self.shifted(left, right) {
             return Some(shifted);
         }
-        if let Some(decimal) = decimals::result_type(self, left, right) {
+        if let Some(decimal) = decimal_arithmetic::result_type(self, left, right) {
             return Some(decimal);
         }
         let (left_type, right_type) = (left, right);
@@ -242,12 +242,14 @@ impl ScalarUDFImpl for Arithmetic {
                 from_bits(values.into(), nulls, to)
                     .ok_or_else(|| DataFusionError::Internal(format!("no integers of type {to}")))?
             }
-            _ if matches!(to, DataType::Decimal128(..) | DataType::Decimal256(..)) => decimals::computed(
-                self.operation,
-                &args.args[0].to_array(rows)?,
-                &args.args[1].to_array(rows)?,
-                to,
-            )?,
+            _ if matches!(to, DataType::Decimal128(..) | DataType::Decimal256(..)) => {
+                decimal_arithmetic::computed(
+                    self.operation,
+                    &args.args[0].to_array(rows)?,
+                    &args.args[1].to_array(rows)?,
+                    to,
+                )?
+            }
             _ => self.floats(&args.args, rows, to)?,
         };
         shaped(array, &args.args)

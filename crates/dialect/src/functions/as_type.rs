@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use granary_dict::{DataType as ClickHouseType, digits_of, ticks_written};
 
 use super::convert::{check_range, clamped, convert};
-use super::decimal::to_decimal;
+use super::cut_decimal::to_decimal;
 use super::exact::adopted;
 use super::identifiers::Identifier;
 use super::numbers::{array_bits, from_bits, rows, shaped};

@@ -22,7 +22,7 @@ use super::fixed_string;
 use super::local_time::{GapPolicy, unix_seconds};
 use super::numbers::{array_bits, from_bits, rows, shaped};
 use super::parse::{Reading, parse, range};
-use super::refused::refused;
+use super::refused_conversions::refused;
 use crate::error::Error;
 use crate::text;
 use crate::types::{declared, fixed_bytes, is_bounded, is_wide, plain_name, type_name};

@@ -12,7 +12,7 @@ use datafusion::common::Result;
 use granary_dict::DataType as ClickHouseType;
 
 use super::convert::{check_range, clamped, convert};
-use super::decimal::to_decimal;
+use super::cut_decimal::to_decimal;
 use crate::error::Error;
 use crate::text::texts;
 use crate::types::{is_time, plain_field_name};

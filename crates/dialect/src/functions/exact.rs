@@ -11,7 +11,7 @@ use granary_dict::{DataType as ClickHouseType, DictError};
 
 use super::convert::{between_times, convert};
 use super::cut::cut;
-use super::decimal::to_decimal;
+use super::cut_decimal::to_decimal;
 use super::numbers::{array_bits, from_bits};
 use super::parse::{Reading, parse, range};
 use super::uuid;

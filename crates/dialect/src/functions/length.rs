@@ -18,7 +18,7 @@ use crate::types::plain_name;
 
 /// The question about a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Question {
+pub enum LengthFunction {
     /// Its length.
     Length,
     /// Whether it is empty.
@@ -27,21 +27,22 @@ pub enum Question {
     NotEmpty,
 }
 
-pub const QUESTIONS: [Question; 3] = [Question::Length, Question::Empty, Question::NotEmpty];
+pub const LENGTH_FUNCTIONS: [LengthFunction; 3] =
+    [LengthFunction::Length, LengthFunction::Empty, LengthFunction::NotEmpty];
 
-impl Question {
+impl LengthFunction {
     pub fn name(self) -> &'static str {
         match self {
-            Question::Length => "length",
-            Question::Empty => "empty",
-            Question::NotEmpty => "notEmpty",
+            LengthFunction::Length => "length",
+            LengthFunction::Empty => "empty",
+            LengthFunction::NotEmpty => "notEmpty",
         }
     }
 
     fn answer_type(self) -> DataType {
         match self {
-            Question::Length => DataType::UInt64,
-            Question::Empty | Question::NotEmpty => DataType::UInt8,
+            LengthFunction::Length => DataType::UInt64,
+            LengthFunction::Empty | LengthFunction::NotEmpty => DataType::UInt8,
         }
     }
 }
@@ -49,19 +50,19 @@ impl Question {
 /// The function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Length {
-    question: Question,
+    function: LengthFunction,
     signature: Signature,
 }
 
 impl Length {
-    pub fn new(question: Question) -> Self {
-        Self { question, signature: arguments::any(Volatility::Immutable) }
+    pub fn new(function: LengthFunction) -> Self {
+        Self { function, signature: arguments::any(Volatility::Immutable) }
     }
 }
 
 impl ScalarUDFImpl for Length {
     fn name(&self) -> &str {
-        self.question.name()
+        self.function.name()
     }
 
     fn signature(&self) -> &Signature {
@@ -70,8 +71,8 @@ impl ScalarUDFImpl for Length {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match &arguments[0] {
-            DataType::List(_) | DataType::Map(..) | DataType::Null => Ok(self.question.answer_type()),
-            text if text.is_string() => Ok(self.question.answer_type()),
+            DataType::List(_) | DataType::Map(..) | DataType::Null => Ok(self.function.answer_type()),
+            text if text.is_string() => Ok(self.function.answer_type()),
             other => {
                 let (given, name) = (plain_name(other), self.name());
                 Err(Error::illegal_type(format!("Illegal type {given} of argument of function {name}"))
@@ -99,10 +100,10 @@ impl ScalarUDFImpl for Length {
         let flags = |is: fn(u64) -> bool| {
             UInt8Array::new(lengths.iter().map(|&length| u8::from(is(length))).collect(), nulls.clone())
         };
-        let answer: ArrayRef = match self.question {
-            Question::Length => Arc::new(UInt64Array::new(lengths.into(), nulls)),
-            Question::Empty => Arc::new(flags(|length| length == 0)),
-            Question::NotEmpty => Arc::new(flags(|length| length > 0)),
+        let answer: ArrayRef = match self.function {
+            LengthFunction::Length => Arc::new(UInt64Array::new(lengths.into(), nulls)),
+            LengthFunction::Empty => Arc::new(flags(|length| length == 0)),
+            LengthFunction::NotEmpty => Arc::new(flags(|length| length > 0)),
         };
         shaped(answer, &args.args)
     }

@@ -27,7 +27,7 @@ enum Otherwise {
 
 /// One conversion.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Lenient {
+pub struct OrNullConversion {
     name: String,
     target: DataType,
     otherwise: Otherwise,
@@ -35,19 +35,21 @@ pub struct Lenient {
 }
 
 /// All conversions.
-pub fn all() -> impl Iterator<Item = Lenient> {
+pub fn all() -> impl Iterator<Item = OrNullConversion> {
     let numbers = convert::TARGETS.iter().filter(|(_, target)| target.is_numeric());
     numbers.flat_map(|(name, target)| {
-        [("OrNull", Otherwise::Null), ("OrZero", Otherwise::Zero)].map(|(suffix, otherwise)| Lenient {
-            name: format!("{name}{suffix}"),
-            target: target.clone(),
-            otherwise,
-            signature: arguments::any(Volatility::Immutable),
+        [("OrNull", Otherwise::Null), ("OrZero", Otherwise::Zero)].map(|(suffix, otherwise)| {
+            OrNullConversion {
+                name: format!("{name}{suffix}"),
+                target: target.clone(),
+                otherwise,
+                signature: arguments::any(Volatility::Immutable),
+            }
         })
     })
 }
 
-impl ScalarUDFImpl for Lenient {
+impl ScalarUDFImpl for OrNullConversion {
     fn name(&self) -> &str {
         &self.name
     }

@@ -13,8 +13,8 @@ mod comparison;
 mod concat;
 mod convert;
 mod cut;
-mod decimal;
-mod decimals;
+mod cut_decimal;
+mod decimal_arithmetic;
 mod declared_as;
 mod default_value;
 mod exact;
@@ -42,7 +42,7 @@ mod parse;
 mod planner;
 pub(crate) mod quantile;
 mod rand;
-mod refused;
+mod refused_conversions;
 mod rounding;
 mod scalar;
 mod sleep;
@@ -67,7 +67,7 @@ use granary_dict::WaitLimit;
 
 use crate::error::Result;
 use crate::limits::SLEEPERS_MAX;
-pub(crate) use aggregates::{has_list, never_empty, of_known, of_nullable};
+pub(crate) use aggregates::{has_list, over_non_null, over_nullable, with_empty_value};
 use arithmetic::{Arithmetic, Operation};
 
 pub use as_type::inserted;
@@ -75,7 +75,7 @@ pub(crate) use assume_not_null::{NOT_NULL, assume_not_null};
 pub(crate) use comparison::Comparison;
 pub(crate) use convert::Convert;
 pub use convert::{check_range, clamped, convert};
-pub(crate) use decimal::to_decimal;
+pub(crate) use cut_decimal::to_decimal;
 pub(crate) use declared_as::DeclaredAs;
 pub use default_value::{default_of, default_value};
 pub use exact::exact;
@@ -119,7 +119,7 @@ pub(crate) fn start_of_interval(unit: &str) -> Option<String> {
 
 /// Names of the functions of dictionaries, which the crate with the dictionaries registers.
 pub fn of_dictionaries() -> impl Iterator<Item = &'static str> {
-    names::by(names::By::Dictionary)
+    names::by(names::Implementation::Dictionary)
 }
 
 /// The function of this name, if it is one that answers row by row.
@@ -146,7 +146,7 @@ pub fn register(context: &SessionContext, waiting: &WaitLimit) -> Result<()> {
     for function in values::all() {
         context.register_udf(ScalarUDF::from(values::ValueFunction::new(function)));
     }
-    for question in length::QUESTIONS {
+    for question in length::LENGTH_FUNCTIONS {
         context.register_udf(ScalarUDF::from(length::Length::new(question)));
     }
     for (name, target) in convert::TARGETS {
@@ -168,7 +168,7 @@ pub fn register(context: &SessionContext, waiting: &WaitLimit) -> Result<()> {
     for direction in rounding::DIRECTIONS {
         context.register_udf(ScalarUDF::from(rounding::Rounding::new(direction)));
     }
-    let sleeping = waiting.beside(SLEEPERS_MAX);
+    let sleeping = waiting.with_own_limit(SLEEPERS_MAX);
     for sleeper in sleep::SLEEPERS {
         context.register_udf(ScalarUDF::from(sleep::Sleep::new(sleeper, sleeping.clone())));
     }

@@ -16,7 +16,7 @@ pub enum Case {
 
 /// How a function is implemented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum Implementation {
     /// By a function of ours, registered under this name.
     Own,
     /// By a function of dictionaries, which the crate with the dictionaries registers under this name.
@@ -34,7 +34,7 @@ pub enum By {
 }
 
 struct Group {
-    by: By,
+    by: Implementation,
     case: Case,
     /// The names, separated by blanks.
     names: &'static str,
@@ -42,7 +42,7 @@ struct Group {
 
 const GROUPS: &[Group] = &[
     Group {
-        by: By::Own,
+        by: Implementation::Own,
         case: Case::Exact,
         names: "addDays addHours addMinutes addMonths addQuarters addSeconds addWeeks addYears array \
                 arrayAll arrayAvg arrayConcat arrayCount arrayCumSum arrayDistinct arrayElement \
@@ -75,7 +75,7 @@ const GROUPS: &[Group] = &[
                 trimBoth trimLeft trimRight tuple tupleElement upperUTF8",
     },
     Group {
-        by: By::Dictionary,
+        by: Implementation::Dictionary,
         case: Case::Exact,
         names: "dictGet dictGetAll dictGetChildren dictGetDate dictGetDateOrDefault dictGetDateTime \
                 dictGetDateTimeOrDefault dictGetDescendants dictGetFloat32 dictGetFloat32OrDefault \
@@ -87,17 +87,17 @@ const GROUPS: &[Group] = &[
                 dictGetUInt32OrDefault dictGetUInt64 dictGetUInt64OrDefault dictGetUInt8 \
                 dictGetUInt8OrDefault dictGetUUID dictGetUUIDOrDefault dictHas dictIsIn",
     },
-    Group { by: By::File, case: Case::Exact, names: "file" },
+    Group { by: Implementation::File, case: Case::Exact, names: "file" },
     Group {
-        by: By::Own,
+        by: Implementation::Own,
         case: Case::Any,
         names: "abs atan2 ceil concat cos countSubstrings dateDiff exp floor greatest hex hypot least left \
                 length locate log log10 log2 lower position pow rand repeat reverse right round sign sin sqrt \
                 substring trunc unhex upper",
     },
-    Group { by: By::DataFusion, case: Case::Any, names: "coalesce ifNull" },
+    Group { by: Implementation::DataFusion, case: Case::Any, names: "coalesce ifNull" },
     Group {
-        by: By::Rewritten,
+        by: Implementation::Rewritten,
         case: Case::Exact,
         names: "and arrayJoin arrayMap currentDatabase currentUser dateTrunc displayName equals getSetting \
                 greater greaterOrEquals hostName identity ilike in isNotNull less lessOrEquals like map multiIf \
@@ -108,20 +108,20 @@ const GROUPS: &[Group] = &[
                 transform xor yesterday",
     },
     Group {
-        by: By::Rewritten,
+        by: Implementation::Rewritten,
         case: Case::Any,
         names: "CAST connectionId if isNull not now now64 nullIf pi revision timezone today version",
     },
     Group {
-        by: By::Aggregate,
+        by: Implementation::Aggregate,
         case: Case::Exact,
         names: "any anyLast argMax argMin covarPop covarSamp groupArray groupBitAnd groupBitOr groupBitXor \
                 groupUniqArray quantile quantileExactInclusive quantiles quantilesExactInclusive stddevPop \
                 stddevSamp uniq uniqCombined uniqCombined64 uniqExact uniqHLL12 varPop varSamp",
     },
-    Group { by: By::Aggregate, case: Case::Any, names: "avg corr count max min sum" },
-    Group { by: By::Window, case: Case::Exact, names: "denseRank" },
-    Group { by: By::Window, case: Case::Any, names: "rank row_number" },
+    Group { by: Implementation::Aggregate, case: Case::Any, names: "avg corr count max min sum" },
+    Group { by: Implementation::Window, case: Case::Exact, names: "denseRank" },
+    Group { by: Implementation::Window, case: Case::Any, names: "rank row_number" },
 ];
 
 /// Aliases of these functions.
@@ -216,7 +216,7 @@ const ALIASES: &[(&str, Case, &str)] = &[
 pub struct Known {
     /// Its name in ClickHouse's spelling; for an alias, the name that it stands for.
     pub name: &'static str,
-    pub by: By,
+    pub by: Implementation,
 }
 
 struct Names {
@@ -256,16 +256,16 @@ pub fn find(written: &str) -> Option<Known> {
 
 /// The aggregate before the combinator -If.
 pub fn find_conditional(written: &str) -> Option<Known> {
-    find(written.strip_suffix("If")?).filter(|known| known.by == By::Aggregate)
+    find(written.strip_suffix("If")?).filter(|known| known.by == Implementation::Aggregate)
 }
 
 /// Whether a name is an aggregate's.
 pub fn is_aggregate(name: &str) -> bool {
-    find(name).is_some_and(|known| known.by == By::Aggregate)
+    find(name).is_some_and(|known| known.by == Implementation::Aggregate)
 }
 
 /// The names of the functions that are implemented this way.
-pub fn by(by: By) -> impl Iterator<Item = &'static str> {
+pub fn by(by: Implementation) -> impl Iterator<Item = &'static str> {
     GROUPS.iter().filter(move |group| group.by == by).flat_map(|group| group.names.split_whitespace())
 }
 
@@ -310,7 +310,7 @@ mod tests {
         functions::register(&context, &WaitLimit::new(|wait| wait())).unwrap();
         let state = context.state();
         let registered = |name: &str| state.scalar_functions().contains_key(name);
-        let missing: Vec<&str> = by(By::Own).filter(|name| !registered(name)).collect();
+        let missing: Vec<&str> = by(Implementation::Own).filter(|name| !registered(name)).collect();
         assert_eq!(missing, [""; 0]);
         let mut seen = HashSet::new();
         let names = GROUPS.iter().flat_map(|group| group.names.split_whitespace());

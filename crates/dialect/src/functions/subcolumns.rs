@@ -5,7 +5,7 @@ use datafusion::common::{Column, Result, TableReference};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
 use datafusion::logical_expr::{Expr, ScalarUDF, lit};
 
-use super::length::{Length, Question};
+use super::length::{Length, LengthFunction};
 use super::map::{Action, MapFunction};
 use super::tuple_element::TupleElement;
 
@@ -28,7 +28,7 @@ impl ExprPlanner for Subcolumns {
             (DataType::Map(..), [name]) if name == "keys" => MapFunction::new(Action::Keys).into(),
             (DataType::Map(..), [name]) if name == "values" => MapFunction::new(Action::Values).into(),
             (DataType::Map(..) | DataType::List(_), [name]) if name == "size0" => {
-                ScalarUDF::from(Length::new(Question::Length))
+                ScalarUDF::from(Length::new(LengthFunction::Length))
             }
             // An error, which DataFusion would not accept from here.
             _ => {

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan, Operator, Volatility,
 };
 
-use super::meaning::element;
+use super::coercion::element;
 use super::schema_below;
 use crate::error::Error;
 use crate::functions::as_type::AS_TYPE;

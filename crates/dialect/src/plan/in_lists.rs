@@ -9,8 +9,8 @@ use datafusion::logical_expr::expr::{Cast, InList, ScalarFunction};
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, lit};
 use granary_dict::DataType as ClickHouseType;
 
+use super::coercion::ARRAY;
 use super::listed_numbers::{ListNumber, is_constant, is_rounded, number, written};
-use super::meaning::ARRAY;
 use crate::error::Error;
 use crate::functions::as_type::AsType;
 use crate::functions::{Convert, TUPLE, exact, number_of, type_of};

@@ -12,9 +12,9 @@ use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, lit, when,
 };
 
+use super::coercion::{differ_in_zone, in_one_zone};
 use super::in_lists::{check_not_fixed, has_other_numbers};
 use super::listed_numbers::is_rounded;
-use super::meaning::{differ_in_zone, in_one_zone};
 use super::{has_expression, has_node, schema_below};
 use crate::error::Error;
 use crate::functions::text_of;

@@ -1,6 +1,7 @@
 //! Rewrites of DataFusion's plans, where types are known.
 
 mod below_joins;
+mod coercion;
 mod comparisons;
 mod distinct_rows;
 mod in_lists;
@@ -10,7 +11,6 @@ mod join_keys;
 mod lambda_variables;
 mod listed_numbers;
 mod marks;
-mod meaning;
 mod multisets;
 mod nan_last;
 mod optimise;

@@ -11,13 +11,13 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::{Optimizer, OptimizerConfig, OptimizerRule};
 
+use super::coercion::apply_clickhouse_types;
 use super::comparisons::{check_comparisons, is_comparison};
 use super::distinct_rows::grouped;
 use super::in_order::sorts_within;
 use super::in_subqueries::in_subqueries;
 use super::join_keys::check_join_keys;
 use super::lambda_variables::with_known_variables;
-use super::meaning::meaning;
 use super::multisets::numbered;
 use super::outer_join::Unmatched;
 use super::result_names::named;
@@ -107,7 +107,7 @@ fn analysed(
     }
     let plan = if nodes.other { nullable_subqueries(numbered(plan)?)? } else { plan };
     let missing = Unmatched::of(OptimizerConfig::options(state).as_ref());
-    let plan = with_known_variables(meaning(plan, missing)?)?;
+    let plan = with_known_variables(apply_clickhouse_types(plan, missing)?)?;
     if nodes.other {
         let plan = joins(plan, missing)?;
         let plan = grouped(in_subqueries(plan)?)?;

@@ -15,7 +15,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::type_names::with_type_names;
 use super::{QuerySettings, has_node, map_named_expressions, schema_below};
-use crate::functions::{ToNullable, default_value, of_known};
+use crate::functions::{ToNullable, default_value, over_non_null};
 
 /// Puts the defaults above each outer join of a query. Runs before DataFusion makes joins of its own (from subqueries),
 /// which need their NULLs.
@@ -82,14 +82,14 @@ fn with_defaults_of_nothing(node: LogicalPlan) -> Result<Transformed<LogicalPlan
                         *value = known;
                     }
                 }
-                call.func = of_known(&call.func).unwrap_or_else(|| Arc::clone(&call.func));
+                call.func = over_non_null(&call.func).unwrap_or_else(|| Arc::clone(&call.func));
             }
             // For argMin(value, by): the value for no rows, which is NULL if all of `by` is.
             [value, ..] if is_by_null && !may_be_null(value, &schema) => match value
                 .get_type(&schema)?
                 .is_nested()
             {
-                true => call.func = of_known(&call.func).unwrap_or_else(|| Arc::clone(&call.func)),
+                true => call.func = over_non_null(&call.func).unwrap_or_else(|| Arc::clone(&call.func)),
                 false => *value = ScalarUDF::from(ToNullable::by_other()).call(vec![std::mem::take(value)]),
             },
             _ => return Ok(Transformed::no(expr)),

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::syntax::name_of;
 use crate::error::{Error, Result};
-use crate::functions::names::{self, By};
+use crate::functions::names::{self, Implementation};
 
 /// Checks all expressions of a statement.
 ///
@@ -100,7 +100,8 @@ fn unknown_syntax(refused: &str) -> Error {
 fn unknown(function: &Function) -> Option<Error> {
     match name_of(function) {
         Some(name)
-            if function.over.is_none() && names::find(name).is_some_and(|known| known.by == By::Window) =>
+            if function.over.is_none()
+                && names::find(name).is_some_and(|known| known.by == Implementation::Window) =>
         {
             Some(names::unknown(name))
         }

@@ -42,7 +42,7 @@ pub fn clickhouse_name(name: &str) -> &str {
 const OF_NUMBERS: &[&str] = &["sum", "avg"];
 
 /// Aggregates that return one of their arguments: a Bool stays a Bool, and a condition becomes a number.
-const CHOOSING: &[&str] = &["min", "max"];
+const EXTREMES: &[&str] = &["min", "max"];
 
 /// Functions for which it does not matter which columns `*` stands for.
 const TAKE_ALL_COLUMNS: &[&str] = &["count", "ignore"];
@@ -236,7 +236,7 @@ fn by_other_name(function: &mut Function, name: &str) {
     rename(function, theirs.map_or(name, |(_, theirs)| theirs));
     if OF_NUMBERS.contains(&name) {
         numbers(function);
-    } else if CHOOSING.contains(&name) {
+    } else if EXTREMES.contains(&name) {
         number_of_condition(function);
     } else if ["coalesce", "ifNull"].contains(&name)
         && let Some(values) = arguments_mut(function)

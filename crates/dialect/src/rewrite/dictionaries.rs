@@ -10,7 +10,7 @@ use super::syntax::{
 use super::{Named, Scope};
 use crate::error::{Error, Result};
 use crate::full_name::FullName;
-use crate::functions::names::{self, By};
+use crate::functions::names::{self, Implementation};
 
 /// Separates the names of several attributes in one literal.
 pub const ATTRIBUTE_SEPARATOR: &str = "\u{1f}";
@@ -21,7 +21,7 @@ const WITHOUT_ATTRIBUTE: [&str; 6] =
 
 /// Whether a name is one of these functions.
 pub fn is_called(name: &str) -> bool {
-    names::find(name).is_some_and(|known| known.by == By::Dictionary)
+    names::find(name).is_some_and(|known| known.by == Implementation::Dictionary)
 }
 
 /// Brings a dictionary call into the form that the functions take: the dictionary's full name and the attributes as

@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::syntax::{call, name_of, plain_arguments, string, taken, text};
 use super::{
-    Named, Scope, calls, conditions, dictionaries, lambdas, literals, operators, session, tuples, words,
-    written,
+    Named, Scope, calls, conditions, dictionaries, lambdas, literals, operators, session, syntax_calls,
+    tuples, written,
 };
 use crate::error::{Error, Result};
 use crate::functions;
@@ -109,7 +109,7 @@ pub fn after(expr: &mut Expr) -> Result<()> {
             return Err(Error::not_implemented(what));
         }
         Expr::TypedString(text) => {
-            let Some(name) = words::typed(&text.data_type) else {
+            let Some(name) = syntax_calls::typed(&text.data_type) else {
                 return Err(Error::syntax_error(format!("Syntax error: {text} is not known")));
             };
             *expr = call(name, vec![Expr::Value(text.value.clone())]);
@@ -120,7 +120,7 @@ pub fn after(expr: &mut Expr) -> Result<()> {
         | Expr::Trim { .. }
         | Expr::Extract { .. }
         | Expr::Ceil { .. }
-        | Expr::Floor { .. } => *expr = words::called(taken(expr))?,
+        | Expr::Floor { .. } => *expr = syntax_calls::called(taken(expr))?,
         Expr::Function(_) => {
             lambdas::rewrite(expr)?;
             return calls::rewrite(expr);

@@ -27,12 +27,12 @@ mod scope;
 mod session;
 mod set_operations;
 mod syntax;
+mod syntax_calls;
 mod times;
 mod tuples;
 mod using;
 mod windows;
 mod with;
-mod words;
 mod written;
 
 use std::collections::HashMap;

@@ -10,7 +10,7 @@ use granary_dict::float_literal;
 use super::literals::named_float;
 use super::operators::unit;
 use super::syntax::{arguments, name_of, plain_arguments};
-use super::words::{part, typed};
+use super::syntax_calls::{part, typed};
 use crate::functions;
 use crate::text::escape::single_quoted;
 

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::parameters::written;
-use super::words::is_word;
+use super::token_cursor::is_word;
 
 /// Quotes each pair of braces after VALUES, with its content, as a text.
 pub fn quote_maps(tokens: &mut Vec<TokenWithSpan>) {

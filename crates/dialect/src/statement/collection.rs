@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP NAMED COLLECTION.
 
 use super::command::{Command, OnConflict};
-use super::words::{Words, is_word};
+use super::token_cursor::{TokenCursor, is_word};
 use crate::error::{Error, Result};
 
 /// A change of a named collection.
@@ -31,47 +31,47 @@ pub enum CollectionChange {
 }
 
 /// Reads one of these statements.
-pub fn read(words: &mut Words<'_>, _length: usize) -> Result<Option<Command>> {
-    Ok(change(words)?.map(|(name, change)| Command::Collection { name, change }))
+pub fn read(cursor: &mut TokenCursor<'_>, _length: usize) -> Result<Option<Command>> {
+    Ok(change(cursor)?.map(|(name, change)| Command::Collection { name, change }))
 }
 
 /// The collection's name and its change, if it is such a statement.
-fn change(words: &mut Words<'_>) -> Result<Option<(String, CollectionChange)>> {
-    Ok(Some(if words.take(&["CREATE", "NAMED", "COLLECTION"]) {
-        let if_exists = words.if_not_exists();
-        let name = words.identifier()?;
-        words.expect("AS")?;
-        (name, CollectionChange::Create { if_exists, values: values(words)? })
-    } else if words.take(&["ALTER", "NAMED", "COLLECTION"]) {
-        let if_missing = words.if_exists();
-        let name = words.identifier()?;
-        let set = if words.take(&["SET"]) { values(words)? } else { Vec::new() };
+fn change(cursor: &mut TokenCursor<'_>) -> Result<Option<(String, CollectionChange)>> {
+    Ok(Some(if cursor.take(&["CREATE", "NAMED", "COLLECTION"]) {
+        let if_exists = cursor.if_not_exists();
+        let name = cursor.identifier()?;
+        cursor.expect("AS")?;
+        (name, CollectionChange::Create { if_exists, values: values(cursor)? })
+    } else if cursor.take(&["ALTER", "NAMED", "COLLECTION"]) {
+        let if_missing = cursor.if_exists();
+        let name = cursor.identifier()?;
+        let set = if cursor.take(&["SET"]) { values(cursor)? } else { Vec::new() };
         let mut delete = Vec::new();
-        if words.take(&["DELETE"]) {
-            delete.push(words.identifier()?);
-            while words.comma() {
-                delete.push(words.identifier()?);
+        if cursor.take(&["DELETE"]) {
+            delete.push(cursor.identifier()?);
+            while cursor.comma() {
+                delete.push(cursor.identifier()?);
             }
         }
         (name, CollectionChange::Alter { if_missing, set, delete })
-    } else if words.take(&["DROP", "NAMED", "COLLECTION"]) {
-        let if_missing = words.if_exists();
-        (words.identifier()?, CollectionChange::Drop { if_missing })
+    } else if cursor.take(&["DROP", "NAMED", "COLLECTION"]) {
+        let if_missing = cursor.if_exists();
+        (cursor.identifier()?, CollectionChange::Drop { if_missing })
     } else {
         return Ok(None);
     }))
 }
 
 /// `name = value [OVERRIDABLE], ..`
-fn values(words: &mut Words<'_>) -> Result<Vec<(String, String)>> {
+fn values(cursor: &mut TokenCursor<'_>) -> Result<Vec<(String, String)>> {
     let mut values = Vec::new();
     loop {
-        values.push(words.setting()?);
-        words.take(&["OVERRIDABLE"]);
-        if words.peek().is_some_and(|token| is_word(token, "NOT")) {
+        values.push(cursor.setting()?);
+        cursor.take(&["OVERRIDABLE"]);
+        if cursor.peek().is_some_and(|token| is_word(token, "NOT")) {
             return Err(Error::not_implemented("NOT OVERRIDABLE: what a source says itself always counts"));
         }
-        if !words.comma() {
+        if !cursor.comma() {
             return Ok(values);
         }
     }
@@ -83,7 +83,7 @@ mod tests {
     use crate::statement::split;
 
     fn read(text: &str) -> Result<Option<(String, CollectionChange)>> {
-        change(&mut Words::new(&split(text)?[0].tokens))
+        change(&mut TokenCursor::new(&split(text)?[0].tokens))
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::collection::CollectionChange;
 use super::show::{ObjectKind, ShowNames};
 use super::table::{CreateTable, InsertInto};
+use super::token_cursor::Name;
 use super::view::CreateView;
-use super::words::Name;
 
 /// A statement, by how it is run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::words::is_word;
+use super::token_cursor::is_word;
 use crate::error::{Error, Result};
 use crate::limits::{AST_DEPTH_MAX, PARENTHESES_DEEP_MAX};
 

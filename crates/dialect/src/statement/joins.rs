@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-use super::words::is_word;
+use super::token_cursor::is_word;
 
 const WORDS: &[&str] = &["GLOBAL", "ANY", "ALL", "SEMI", "ANTI", "INNER", "LEFT", "RIGHT", "FULL", "OUTER"];
 

@@ -2,49 +2,49 @@
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::words::{Words, is_word};
+use super::token_cursor::{TokenCursor, is_word};
 use crate::error::Result;
 use crate::text::escape;
 
 /// Reads a list in parentheses: keys of one column, or tuples.
-pub fn read(words: &mut Words<'_>) -> Result<String> {
+pub fn read(cursor: &mut TokenCursor<'_>) -> Result<String> {
     let mut rows = String::new();
-    open(words)?;
+    open(cursor)?;
     loop {
-        if words.token(&Token::LParen) {
+        if cursor.token(&Token::LParen) {
             loop {
-                rows += &cell(words)?;
-                if !words.comma() {
+                rows += &cell(cursor)?;
+                if !cursor.comma() {
                     break;
                 }
                 rows.push('\t');
             }
-            close(words)?;
+            close(cursor)?;
         } else {
-            rows += &cell(words)?;
+            rows += &cell(cursor)?;
         }
         rows.push('\n');
-        if !words.comma() {
+        if !cursor.comma() {
             break;
         }
     }
-    close(words)?;
+    close(cursor)?;
     Ok(rows)
 }
 
-fn open(words: &mut Words<'_>) -> Result<()> {
-    if words.token(&Token::LParen) { Ok(()) } else { Err(words.unexpected("(")) }
+fn open(cursor: &mut TokenCursor<'_>) -> Result<()> {
+    if cursor.token(&Token::LParen) { Ok(()) } else { Err(cursor.unexpected("(")) }
 }
 
-fn close(words: &mut Words<'_>) -> Result<()> {
-    if words.token(&Token::RParen) { Ok(()) } else { Err(words.unexpected("a comma or )")) }
+fn close(cursor: &mut TokenCursor<'_>) -> Result<()> {
+    if cursor.token(&Token::RParen) { Ok(()) } else { Err(cursor.unexpected("a comma or )")) }
 }
 
 /// A literal, escaped for TabSeparated.
-fn cell(words: &mut Words<'_>) -> Result<String> {
-    let sign = if words.token(&Token::Minus) { "-" } else { "" };
-    let before = words.unexpected("a key");
-    match words.any() {
+fn cell(cursor: &mut TokenCursor<'_>) -> Result<String> {
+    let sign = if cursor.token(&Token::Minus) { "-" } else { "" };
+    let before = cursor.unexpected("a key");
+    match cursor.any() {
         Some(Token::Number(digits, _)) => Ok(format!("{sign}{digits}")),
         Some(Token::SingleQuotedString(text)) if sign.is_empty() => {
             let mut escaped = Vec::with_capacity(text.len());
@@ -62,7 +62,7 @@ mod tests {
     use crate::statement::split;
 
     fn rows(text: &str) -> Result<String> {
-        read(&mut Words::new(&split(text).unwrap()[0].tokens))
+        read(&mut TokenCursor::new(&split(text).unwrap()[0].tokens))
     }
 
     #[test]

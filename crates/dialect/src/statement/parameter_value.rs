@@ -5,7 +5,7 @@ use granary_dict::{DataType, unescape};
 use super::array_items::{in_place, is_whole, list};
 use super::composite_text::{Wrong, check};
 use super::parameters::quoted;
-use super::words;
+use super::token_cursor;
 use crate::error::{Error, Result};
 
 /// The position of a parameter.
@@ -62,7 +62,7 @@ pub fn sql(parameter: &Parameter<'_>, value: Option<&str>) -> Result<String> {
                 "Empty Identifier part after parameter `{}` substitution",
                 parameter.name
             ))),
-            name => Ok(words::quoted(name)),
+            name => Ok(token_cursor::quoted(name)),
         };
     }
     match (nullable, parameter.place) {

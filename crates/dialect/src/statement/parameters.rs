@@ -8,7 +8,7 @@ use granary_dict::tokenize;
 use super::parameter_value::{Context, Parameter, sql};
 use super::query::wrong;
 use super::split::{Offsets, Statement, split};
-use super::words::{self, is_word};
+use super::token_cursor::{self, is_word};
 use crate::error::{Error, Result};
 
 /// Values by name, as texts of TabSeparated.
@@ -97,7 +97,7 @@ fn is_name(token: Option<&Token>) -> bool {
 /// A token of a type, as written.
 fn of_type(token: &Token) -> String {
     match token {
-        Token::Word(word) if word.quote_style.is_some() => words::quoted(&word.value),
+        Token::Word(word) if word.quote_style.is_some() => token_cursor::quoted(&word.value),
         token => written(token),
     }
 }

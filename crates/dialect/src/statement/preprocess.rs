@@ -13,13 +13,13 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use granary_dict::tokenize;
 
 use super::depth::check_depth;
-use super::words::{Words, is_word};
+use super::token_cursor::{TokenCursor, is_word};
 use super::{joins, tuples};
 use crate::error::{Error, Result};
 
 /// The clauses after a query.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Tail {
+pub struct TrailingClauses {
     /// The name after FORMAT.
     pub format: Option<String>,
     /// SETTINGS, as text.
@@ -33,7 +33,7 @@ const OPEN: &[&str] = &[
 ];
 
 /// Quotes the table name `table`, and cuts FORMAT and SETTINGS off at the end.
-pub fn preprocess(tokens: &mut Vec<TokenWithSpan>) -> Tail {
+pub fn preprocess(tokens: &mut Vec<TokenWithSpan>) -> TrailingClauses {
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
     quote_table(tokens);
     quote_roundings(tokens);
@@ -50,15 +50,15 @@ pub fn preprocess(tokens: &mut Vec<TokenWithSpan>) -> Tail {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
             _ if depth == 0 && at > 0 && ends_expression(&plain[at - 1]) => {
-                if let Some(tail) = read_tail(&plain[at..]) {
+                if let Some(trailing) = read_trailing_clauses(&plain[at..]) {
                     tokens.truncate(at);
-                    return tail;
+                    return trailing;
                 }
             }
             _ => {}
         }
     }
-    Tail::default()
+    TrailingClauses::default()
 }
 
 /// Parses a type by ClickHouse's name.
@@ -68,7 +68,7 @@ pub fn preprocess(tokens: &mut Vec<TokenWithSpan>) -> Tail {
 pub fn data_type(name: &str) -> Result<DataType> {
     let wrong = |error: &dyn Display| Error::syntax_error(format!("Syntax error: {name}: {error}"));
     let mut tokens = tokenize(name).map_err(|error| wrong(&error))?;
-    if preprocess(&mut tokens) != Tail::default() {
+    if preprocess(&mut tokens) != TrailingClauses::default() {
         return Err(wrong(&"this is more than a type"));
     }
     check_depth(&tokens)?;
@@ -186,44 +186,44 @@ pub(super) fn ends_expression(token: &Token) -> bool {
 }
 
 /// FORMAT and SETTINGS in either order, and nothing else.
-fn read_tail(tokens: &[Token]) -> Option<Tail> {
-    let mut words = Words::new(tokens);
-    let mut tail = Tail::default();
-    if words.take(&["SETTINGS"]) {
-        tail.settings.push(words.setting().ok()?);
-        while words.comma() {
-            tail.settings.push(words.setting().ok()?);
+fn read_trailing_clauses(tokens: &[Token]) -> Option<TrailingClauses> {
+    let mut cursor = TokenCursor::new(tokens);
+    let mut trailing = TrailingClauses::default();
+    if cursor.take(&["SETTINGS"]) {
+        trailing.settings.push(cursor.setting().ok()?);
+        while cursor.comma() {
+            trailing.settings.push(cursor.setting().ok()?);
         }
-        tail.format = words.format_and_end().ok()?;
-        return Some(tail);
+        trailing.format = cursor.format_and_end().ok()?;
+        return Some(trailing);
     }
-    if !words.take(&["FORMAT"]) {
+    if !cursor.take(&["FORMAT"]) {
         return None;
     }
-    tail.format = Some(words.identifier().ok()?);
-    if words.take(&["SETTINGS"]) {
-        tail.settings.push(words.setting().ok()?);
-        while words.comma() {
-            tail.settings.push(words.setting().ok()?);
+    trailing.format = Some(cursor.identifier().ok()?);
+    if cursor.take(&["SETTINGS"]) {
+        trailing.settings.push(cursor.setting().ok()?);
+        while cursor.comma() {
+            trailing.settings.push(cursor.setting().ok()?);
         }
     }
-    words.format_and_end().ok()?.is_none().then_some(tail)
+    cursor.format_and_end().ok()?.is_none().then_some(trailing)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn preprocessed(sql: &str) -> (String, Tail) {
+    fn preprocessed(sql: &str) -> (String, TrailingClauses) {
         let mut tokens = tokenize(sql).unwrap();
-        let tail = preprocess(&mut tokens);
+        let trailing = preprocess(&mut tokens);
         let texts: Vec<String> = tokens.iter().map(|token| token.token.to_string()).collect();
-        (texts.join(" "), tail)
+        (texts.join(" "), trailing)
     }
 
     #[test]
     fn format_and_settings_are_cut_off() {
-        let tail = |format: Option<&str>, settings: &[(&str, &str)]| Tail {
+        let trailing = |format: Option<&str>, settings: &[(&str, &str)]| TrailingClauses {
             format: format.map(str::to_owned),
             settings: settings
                 .iter()
@@ -231,11 +231,15 @@ mod tests {
                 .collect(),
         };
         for (sql, rest, expected) in [
-            ("SELECT 1 FORMAT CSV", "SELECT 1", tail(Some("CSV"), &[])),
-            ("SELECT 'a' AS format format Null", "SELECT 'a' AS format", tail(Some("Null"), &[])),
-            ("SELECT f(1) SETTINGS a = 1, b = 'x'", "SELECT f ( 1 )", tail(None, &[("a", "1"), ("b", "x")])),
-            ("SELECT 1 SETTINGS a = 1 FORMAT CSV", "SELECT 1", tail(Some("CSV"), &[("a", "1")])),
-            ("SELECT 1 FORMAT CSV SETTINGS a = 1", "SELECT 1", tail(Some("CSV"), &[("a", "1")])),
+            ("SELECT 1 FORMAT CSV", "SELECT 1", trailing(Some("CSV"), &[])),
+            ("SELECT 'a' AS format format Null", "SELECT 'a' AS format", trailing(Some("Null"), &[])),
+            (
+                "SELECT f(1) SETTINGS a = 1, b = 'x'",
+                "SELECT f ( 1 )",
+                trailing(None, &[("a", "1"), ("b", "x")]),
+            ),
+            ("SELECT 1 SETTINGS a = 1 FORMAT CSV", "SELECT 1", trailing(Some("CSV"), &[("a", "1")])),
+            ("SELECT 1 FORMAT CSV SETTINGS a = 1", "SELECT 1", trailing(Some("CSV"), &[("a", "1")])),
         ] {
             assert_eq!(preprocessed(sql), (rest.to_owned(), expected), "{sql}");
         }
@@ -249,7 +253,7 @@ mod tests {
             "SELECT 1 , format",
             "SELECT ( SELECT 1 format x )",
         ] {
-            assert_eq!(preprocessed(sql), (sql.to_owned(), Tail::default()));
+            assert_eq!(preprocessed(sql), (sql.to_owned(), TrailingClauses::default()));
         }
     }
 

@@ -11,7 +11,7 @@ use granary_dict::tokenize;
 
 use super::braces::quote_maps;
 use super::depth::check_depth;
-use super::preprocess::{Tail, preprocess, separate_values};
+use super::preprocess::{TrailingClauses, preprocess, separate_values};
 use super::size::check_lists;
 use super::with::{NamedExpression, take_named_expressions};
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ pub struct ParsedQuery {
     /// The expressions named by its WITH.
     pub named: HashMap<String, Expr>,
     /// The clauses after it.
-    pub tail: Tail,
+    pub trailing: TrailingClauses,
 }
 
 /// Parses the query after the first `head` tokens of a text.
@@ -36,7 +36,7 @@ pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
     check_numbers(&tokens)?;
     check_depth(&tokens)?;
     check_lists(&tokens)?;
-    let tail = preprocess(&mut tokens);
+    let trailing = preprocess(&mut tokens);
     tokens.drain(..head.min(tokens.len()));
     quote_maps(&mut tokens);
     separate_values(&mut tokens);
@@ -54,7 +54,7 @@ pub fn parse_query(text: &str, head: usize) -> Result<ParsedQuery> {
         }
         expressions.insert(name, expr);
     }
-    Ok(ParsedQuery { statement, named: expressions, tail })
+    Ok(ParsedQuery { statement, named: expressions, trailing })
 }
 
 /// Parses a single expression.

@@ -3,29 +3,29 @@
 use super::collection::{self, CollectionChange};
 use super::command::Command;
 use super::split::Statement;
-use super::words::Words;
-use super::{create, named, refused, show, system};
+use super::token_cursor::TokenCursor;
+use super::{create, named, show, system, table_store_statements};
 use crate::error::{Error, Result};
 
 /// Reads a statement if it begins with certain words; `length` is the whole statement's, in tokens.
-type Reader = fn(&mut Words<'_>, length: usize) -> Result<Option<Command>>;
+type Reader = fn(&mut TokenCursor<'_>, length: usize) -> Result<Option<Command>>;
 
 /// The first reader that knows a statement reads it.
 const READERS: [Reader; 8] = [
-    refused::read,
+    table_store_statements::read,
     collection::read,
     create::read,
     show::read,
     named::read,
     system::read,
     others,
-    refused::unknown,
+    table_store_statements::unknown,
 ];
 
 /// Recognises a statement; also returns the name after its FORMAT, unless it is a query, which keeps its own.
 pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
-    let mut words = Words::new(&statement.tokens);
-    let command = recognise(&mut words)?;
+    let mut cursor = TokenCursor::new(&statement.tokens);
+    let command = recognise(&mut cursor)?;
     let format = match command {
         Command::Query
         | Command::CreateDictionary
@@ -34,7 +34,7 @@ pub fn parse(statement: &Statement) -> Result<(Command, Option<String>)> {
         | Command::ExplainEstimate { .. }
         | Command::Insert { .. }
         | Command::InsertData { .. } => None,
-        _ => words.format_and_end()?,
+        _ => cursor.format_and_end()?,
     };
     Ok((command, format))
 }
@@ -47,27 +47,27 @@ pub fn parse_collection(statement: &Statement) -> Result<(String, Vec<(String, S
     }
 }
 
-fn recognise(words: &mut Words<'_>) -> Result<Command> {
-    let length = words.left();
+fn recognise(cursor: &mut TokenCursor<'_>) -> Result<Command> {
+    let length = cursor.left();
     for read in READERS {
-        if let Some(command) = read(words, length)? {
+        if let Some(command) = read(cursor, length)? {
             return Ok(command);
         }
     }
     Ok(Command::Query)
 }
 
-fn others(words: &mut Words<'_>, length: usize) -> Result<Option<Command>> {
-    Ok(Some(if words.take(&["USE"]) {
-        Command::Use(words.identifier()?)
-    } else if words.take(&["SET"]) {
-        let mut settings = vec![words.setting()?];
-        while words.comma() {
-            settings.push(words.setting()?);
+fn others(cursor: &mut TokenCursor<'_>, length: usize) -> Result<Option<Command>> {
+    Ok(Some(if cursor.take(&["USE"]) {
+        Command::Use(cursor.identifier()?)
+    } else if cursor.take(&["SET"]) {
+        let mut settings = vec![cursor.setting()?];
+        while cursor.comma() {
+            settings.push(cursor.setting()?);
         }
         Command::Set(settings)
-    } else if words.take(&["EXPLAIN", "ESTIMATE"]) {
-        Command::ExplainEstimate { head: words.query(length) }
+    } else if cursor.take(&["EXPLAIN", "ESTIMATE"]) {
+        Command::ExplainEstimate { head: cursor.query(length) }
     } else {
         return Ok(None);
     }))

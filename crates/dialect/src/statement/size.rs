@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::data::{Piece, Scanner};
-use super::words::is_word;
+use super::token_cursor::is_word;
 use crate::error::{Error, Result};
 use crate::limits::{
     BLANK_BYTES, QUERY_BYTES_MAX, SELECT_COLUMNS_MAX, SORT_COLUMNS_MAX, TEXT_BYTES_MAX, TOKEN_BYTES,

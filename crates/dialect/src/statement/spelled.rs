@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, Word};
 use granary_dict::quote;
 
-use super::words::{is_word, quoted};
+use super::token_cursor::{is_word, quoted};
 
 /// Words that are no functions: a blank separates them from a parenthesis.
 const NO_FUNCTIONS: &[&str] = &[

@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::command::OnConflict;
 use super::spelled::spelled;
-use super::words::{Name, Words, is_word};
+use super::token_cursor::{Name, TokenCursor, is_word};
 use crate::error::{Error, Result};
 
 /// CREATE TABLE.
@@ -94,33 +94,33 @@ const NOT_COLUMNS: &[&str] = &["INDEX", "CONSTRAINT", "PROJECTION", "PRIMARY"];
 
 /// Parses what follows CREATE TABLE, up to a query. An engine's order, partitions and TTL change nothing. `length` is
 /// the whole statement's, in tokens.
-pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
-    let if_exists = words.if_not_exists();
-    let name = words.name()?;
+pub fn create(cursor: &mut TokenCursor<'_>, length: usize) -> Result<CreateTable> {
+    let if_exists = cursor.if_not_exists();
+    let name = cursor.name()?;
     let mut columns = Vec::new();
-    if words.token(&Token::LParen) {
-        columns = items(words)?;
-    } else if !words.peek().is_some_and(|token| is_word(token, "AS") || is_word(token, "ENGINE")) {
-        return Err(words.unexpected("columns in parentheses, or AS"));
+    if cursor.token(&Token::LParen) {
+        columns = items(cursor)?;
+    } else if !cursor.peek().is_some_and(|token| is_word(token, "AS") || is_word(token, "ENGINE")) {
+        return Err(cursor.unexpected("columns in parentheses, or AS"));
     }
     let (mut engine, mut storage) = (Engine::default(), Vec::new());
     let (mut rows, mut comment) = (Rows::None, String::new());
-    while words.peek().is_some() {
-        if words.take(&["ENGINE"]) {
-            engine = engine_behind(words)?;
-        } else if words.take(&["COMMENT"]) {
-            comment = words.string()?;
-        } else if words.take(&["AS"]) {
+    while cursor.peek().is_some() {
+        if cursor.take(&["ENGINE"]) {
+            engine = engine_behind(cursor)?;
+        } else if cursor.take(&["COMMENT"]) {
+            comment = cursor.string()?;
+        } else if cursor.take(&["AS"]) {
             let begins_query = |token: &Token| {
                 *token == Token::LParen || ["SELECT", "WITH"].iter().any(|word| is_word(token, word))
             };
-            if words.peek().is_some_and(begins_query) {
-                rows = Rows::Query { head: words.query(length) };
+            if cursor.peek().is_some_and(begins_query) {
+                rows = Rows::Query { head: cursor.query(length) };
             } else {
-                rows = Rows::Like(words.name()?);
+                rows = Rows::Like(cursor.name()?);
             }
         } else {
-            storage.push(clause(words));
+            storage.push(clause(cursor));
         }
     }
     if columns.is_empty() && rows == Rows::None && engine.name == "Dictionary" {
@@ -128,44 +128,44 @@ pub fn create(words: &mut Words<'_>, length: usize) -> Result<CreateTable> {
         return Err(Error::incorrect_query(what));
     }
     if columns.is_empty() && rows == Rows::None {
-        return Err(words.unexpected("columns in parentheses, or AS"));
+        return Err(cursor.unexpected("columns in parentheses, or AS"));
     }
     Ok(CreateTable { name, if_exists, columns, engine, storage, rows, comment })
 }
 
 /// The engine after the word ENGINE.
-fn engine_behind(words: &mut Words<'_>) -> Result<Engine> {
-    words.token(&Token::Eq);
-    let (name, mut arguments) = (words.identifier()?, Vec::new());
-    if words.token(&Token::LParen) && !words.token(&Token::RParen) {
-        arguments.push(expression(words)?);
-        while words.comma() {
-            arguments.push(expression(words)?);
+fn engine_behind(cursor: &mut TokenCursor<'_>) -> Result<Engine> {
+    cursor.token(&Token::Eq);
+    let (name, mut arguments) = (cursor.identifier()?, Vec::new());
+    if cursor.token(&Token::LParen) && !cursor.token(&Token::RParen) {
+        arguments.push(expression(cursor)?);
+        while cursor.comma() {
+            arguments.push(expression(cursor)?);
         }
-        if !words.token(&Token::RParen) {
-            return Err(words.unexpected("a comma or )"));
+        if !cursor.token(&Token::RParen) {
+            return Err(cursor.unexpected("a comma or )"));
         }
     }
     Ok(Engine { name, arguments })
 }
 
 /// A storage clause, up to the next one.
-fn clause(words: &mut Words<'_>) -> String {
+fn clause(cursor: &mut TokenCursor<'_>) -> String {
     const BEGINNINGS: &[&str] =
         &["ENGINE", "COMMENT", "AS", "PARTITION", "PRIMARY", "ORDER", "SAMPLE", "TTL", "SETTINGS"];
     let begins = |token: &Token| BEGINNINGS.iter().any(|word| is_word(token, word));
-    let (rest, mut depth) = (words.rest(), 0usize);
-    while let Some(token) = words.any() {
+    let (rest, mut depth) = (cursor.rest(), 0usize);
+    while let Some(token) = cursor.any() {
         match token {
             Token::LParen => depth += 1,
             Token::RParen => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth == 0 && words.peek().is_some_and(begins) {
+        if depth == 0 && cursor.peek().is_some_and(begins) {
             break;
         }
     }
-    match words.since(rest) {
+    match cursor.since(rest) {
         // One name needs no parentheses.
         [head @ .., Token::LParen, name @ Token::Word(_), Token::RParen] if matches!(head.last(), Some(last) if is_word(last, "BY") || is_word(last, "KEY")) =>
         {
@@ -176,43 +176,43 @@ fn clause(words: &mut Words<'_>) -> String {
 }
 
 /// The columns between the parentheses; other items are skipped.
-fn items(words: &mut Words<'_>) -> Result<Vec<Column>> {
+fn items(cursor: &mut TokenCursor<'_>) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     loop {
         let is_column =
-            !words.peek().is_some_and(|token| NOT_COLUMNS.iter().any(|word| is_word(token, word)));
+            !cursor.peek().is_some_and(|token| NOT_COLUMNS.iter().any(|word| is_word(token, word)));
         if is_column {
-            let name = words.identifier()?;
-            let follows = words.peek().is_some_and(|token| is_word(token, "DEFAULT"));
-            let data_type = if follows { None } else { Some(data_type(words)?) };
-            let default = if words.take(&["DEFAULT"]) { Some(expression(words)?) } else { None };
+            let name = cursor.identifier()?;
+            let follows = cursor.peek().is_some_and(|token| is_word(token, "DEFAULT"));
+            let data_type = if follows { None } else { Some(data_type(cursor)?) };
+            let default = if cursor.take(&["DEFAULT"]) { Some(expression(cursor)?) } else { None };
             columns.push(Column { name, data_type, default });
         }
-        rest_of_item(words)?;
+        rest_of_item(cursor)?;
         // A trailing comma is allowed.
-        if !words.comma() || words.peek() == Some(&Token::RParen) {
+        if !cursor.comma() || cursor.peek() == Some(&Token::RParen) {
             break;
         }
     }
-    match words.token(&Token::RParen) {
+    match cursor.token(&Token::RParen) {
         true => Ok(columns),
-        false => Err(words.unexpected("a comma or )")),
+        false => Err(cursor.unexpected("a comma or )")),
     }
 }
 
 /// The text of an expression, up to a word that may follow it in a column.
-fn expression(words: &mut Words<'_>) -> Result<String> {
+fn expression(cursor: &mut TokenCursor<'_>) -> Result<String> {
     const ENDS: &[&str] = &["CODEC", "TTL", "COMMENT", "STATISTICS"];
-    words.expression(|token| {
+    cursor.expression(|token| {
         matches!(token, Token::RParen | Token::Comma) || ENDS.iter().any(|word| is_word(token, word))
     })
 }
 
 /// The text of a type: a word and its parentheses, with blanks between words: `Nested(a UInt8)`.
-fn data_type(words: &mut Words<'_>) -> Result<String> {
+fn data_type(cursor: &mut TokenCursor<'_>) -> Result<String> {
     let mut text = String::new();
     let (mut depth, mut follows_word) = (0usize, false);
-    while let Some(token) = words.peek() {
+    while let Some(token) = cursor.peek() {
         match token {
             Token::LParen => depth += 1,
             Token::RParen if depth == 0 => break,
@@ -227,15 +227,15 @@ fn data_type(words: &mut Words<'_>) -> Result<String> {
         }
         follows_word = is_name;
         text += &token.to_string();
-        words.any();
+        cursor.any();
     }
-    if text.is_empty() { Err(words.unexpected("a type")) } else { Ok(text) }
+    if text.is_empty() { Err(cursor.unexpected("a type")) } else { Ok(text) }
 }
 
 /// Skips a column's options that change nothing; refuses those that would change what is inserted.
-fn rest_of_item(words: &mut Words<'_>) -> Result<()> {
+fn rest_of_item(cursor: &mut TokenCursor<'_>) -> Result<()> {
     let mut depth = 0usize;
-    while let Some(token) = words.peek() {
+    while let Some(token) = cursor.peek() {
         match token {
             Token::LParen => depth += 1,
             Token::RParen if depth == 0 => break,
@@ -252,30 +252,30 @@ fn rest_of_item(words: &mut Words<'_>) -> Result<()> {
             }
             _ => {}
         }
-        words.any();
+        cursor.any();
     }
     Ok(())
 }
 
 /// Parses what follows INSERT INTO, up to the query.
-pub fn insert(words: &mut Words<'_>) -> Result<InsertInto> {
-    words.take(&["TABLE"]);
-    let name = words.name()?;
+pub fn insert(cursor: &mut TokenCursor<'_>) -> Result<InsertInto> {
+    cursor.take(&["TABLE"]);
+    let name = cursor.name()?;
     let mut columns = None;
-    if words.token(&Token::LParen) {
-        let mut named = vec![words.identifier()?];
-        while words.comma() {
-            named.push(words.identifier()?);
+    if cursor.token(&Token::LParen) {
+        let mut named = vec![cursor.identifier()?];
+        while cursor.comma() {
+            named.push(cursor.identifier()?);
         }
-        if !words.token(&Token::RParen) {
-            return Err(words.unexpected("a comma or )"));
+        if !cursor.token(&Token::RParen) {
+            return Err(cursor.unexpected("a comma or )"));
         }
         columns = Some(named);
     }
-    if words.take(&["SETTINGS"]) {
-        words.setting()?;
-        while words.comma() {
-            words.setting()?;
+    if cursor.take(&["SETTINGS"]) {
+        cursor.setting()?;
+        while cursor.comma() {
+            cursor.setting()?;
         }
     }
     Ok(InsertInto { name, columns })
@@ -288,7 +288,7 @@ mod tests {
 
     fn created(text: &str) -> Result<CreateTable> {
         let tokens = &split(text)?[0].tokens;
-        create(&mut Words::new(tokens), tokens.len())
+        create(&mut TokenCursor::new(tokens), tokens.len())
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::preprocess::ends_expression;
-use super::words::is_word;
+use super::token_cursor::is_word;
 
 /// `.1` directly after an expression is a period and a position in a tuple, which gets single quotes: names have
 /// others.

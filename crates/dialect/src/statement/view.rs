@@ -1,7 +1,7 @@
 //! CREATE VIEW.
 
 use super::command::OnConflict;
-use super::words::{Name, Words};
+use super::token_cursor::{Name, TokenCursor};
 use crate::error::Result;
 
 /// CREATE VIEW.
@@ -18,9 +18,9 @@ pub struct CreateView {
 }
 
 /// Parses what follows CREATE VIEW, up to its query. `length` is the whole statement's, in tokens.
-pub fn view(words: &mut Words<'_>, length: usize, replaces: bool) -> Result<CreateView> {
-    let if_exists = words.if_not_exists();
-    let name = words.name()?;
-    words.expect("AS")?;
-    Ok(CreateView { name, if_exists, replaces, head: words.query(length) })
+pub fn view(cursor: &mut TokenCursor<'_>, length: usize, replaces: bool) -> Result<CreateView> {
+    let if_exists = cursor.if_not_exists();
+    let name = cursor.name()?;
+    cursor.expect("AS")?;
+    Ok(CreateView { name, if_exists, replaces, head: cursor.query(length) })
 }

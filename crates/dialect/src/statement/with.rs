@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::words::is_word;
+use super::token_cursor::is_word;
 
 /// An expression and its name, which is an alias in the whole query.
 #[derive(Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ impl Dictionary {
     /// The rows whose keys the source may have.
     pub(super) fn possible_rows(&self, keys: &[ArrayRef], count: usize) -> Vec<u32> {
         let rows = 0..count as u32;
-        match self.core.loader.lookup_format.impossible(keys) {
+        match self.core.access.lookup_format.impossible(keys) {
             None => rows.collect(),
             Some(nulls) => rows.filter(|&row| nulls.is_valid(row as usize)).collect(),
         }
@@ -31,19 +31,19 @@ impl Dictionary {
         rows: &[u32],
         keys: &[ArrayRef],
     ) -> Result<(), DictError> {
-        let loader = &*self.core.loader;
+        let access = &*self.core.access;
         let update = &self.definition.layout.update;
-        let now = loader.clock.now();
+        let now = access.clock.now();
         let freshness = Freshness {
             now,
-            latest: loader.latest_end(now),
+            latest: access.latest_end(now),
             expired: update.expired,
             strict_max_seconds: update
                 .strict_max_lifetime_seconds
                 .unwrap_or(self.definition.lifetime.max_seconds),
         };
-        let mut completed = loader.completed.load(Ordering::SeqCst);
-        batch.probe(store, rows, freshness, loader);
+        let mut completed = access.completed.load(Ordering::SeqCst);
+        batch.probe(store, rows, freshness, access);
         for probe in 1.. {
             if batch.missing.is_empty() {
                 if !batch.stale.is_empty() {
@@ -56,16 +56,16 @@ impl Dictionary {
             let (unique, places) = unique(&batch.keys, &wanted);
             let unless_completed = (probe < PROBES_MAX).then_some(completed);
             // Without a place to wait at, no request is begun.
-            let (place, deadline) = (self.place()?, self.deadline());
+            let (place, deadline) = (self.wait_permit()?, self.deadline());
             if let Some(claim) = self.claim(&batch.keys, keys, &unique, unless_completed, deadline)? {
-                loader.counters.keys_missed.add(batch.missing.len());
+                access.counters.keys_missed.add(batch.missing.len());
                 let found = self.fetch(batch, &place, claim, &wanted, &places, deadline)?;
-                loader.counters.keys_found_at_source.add(found);
+                access.counters.keys_found_at_source.add(found);
                 return Ok(());
             }
-            completed = loader.completed.load(Ordering::SeqCst);
+            completed = access.completed.load(Ordering::SeqCst);
             let missing = std::mem::take(&mut batch.missing);
-            batch.probe(store, &missing, freshness, loader);
+            batch.probe(store, &missing, freshness, access);
         }
         Ok(())
     }
@@ -77,10 +77,10 @@ impl Dictionary {
         rows: &[u32],
         keys: &[ArrayRef],
     ) -> Result<(), DictError> {
-        let counters = &self.core.loader.counters;
+        let counters = &self.core.access.counters;
         let (unique, places) = unique(&batch.keys, rows);
         let chosen: Vec<u32> = unique.iter().map(|&(row, _)| row).collect();
-        let (place, deadline) = (self.place()?, self.deadline());
+        let (place, deadline) = (self.wait_permit()?, self.deadline());
         let claim = direct_claim(self.launch(keys, &chosen, deadline)?);
         counters.keys_missed.add(rows.len());
         let found = self.fetch(batch, &place, claim, rows, &places, deadline)?;
@@ -91,7 +91,7 @@ impl Dictionary {
     /// Starts updates of stale rows without waiting. The lookup does not fail if that fails.
     fn refresh_stale(&self, batch: &Batch<'_>, keys: &[ArrayRef]) {
         let mut stale = batch.stale.clone();
-        stale.retain(|&row| self.core.loader.may_ask_for([batch.keys.get(row as usize)].into_iter()).is_ok());
+        stale.retain(|&row| self.core.access.may_ask_for([batch.keys.get(row as usize)].into_iter()).is_ok());
         let (unique, _) = unique(&batch.keys, &stale);
         if let Ok(Some(claim)) = self.claim(&batch.keys, keys, &unique, None, self.deadline()) {
             let _ = self.start(&claim);
@@ -108,14 +108,14 @@ impl Dictionary {
         unless_completed: Option<u64>,
         deadline: Instant,
     ) -> Result<Option<Claim>, DictError> {
-        let loader = &*self.core.loader;
-        let mut table = lock(&loader.table);
-        if unless_completed.is_some_and(|completed| completed != loader.completed.load(Ordering::SeqCst)) {
+        let access = &*self.core.access;
+        let mut table = lock(&access.table);
+        if unless_completed.is_some_and(|completed| completed != access.completed.load(Ordering::SeqCst)) {
             return Ok(None);
         }
         let claim = self.claim_in(&mut table, keys, arrays, unique, deadline)?;
         let joined = claim.tickets.iter().filter(|(flight, _)| !claim.mine.contains(&(*flight as usize)));
-        loader.counters.keys_joined.add(joined.count());
+        access.counters.keys_joined.add(joined.count());
         Ok(Some(claim))
     }
 
@@ -128,10 +128,10 @@ impl Dictionary {
         unique: &[(u32, u64)],
         deadline: Instant,
     ) -> Result<Claim, DictError> {
-        let loader = &*self.core.loader;
+        let access = &*self.core.access;
         table.claim(keys, unique, deadline, |mine| {
-            loader.may_ask()?;
-            loader.may_ask_for(mine.iter().map(|&row| keys.get(row as usize))).map_err(|e| self.failed(e))?;
+            access.may_ask()?;
+            access.may_ask_for(mine.iter().map(|&row| keys.get(row as usize))).map_err(|e| self.failed(e))?;
             self.launch(arrays, mine, deadline)
         })
     }

@@ -22,11 +22,11 @@ impl Dictionary {
     /// # Errors
     /// The cache cannot be emptied, or an error of the source, which leaves the old rows.
     pub fn reload(&self) -> Result<(), DictError> {
-        self.core.loader.connections.renew()?;
+        self.core.access.connections.renew()?;
         // Before requests are forgotten, so that later ones are made on new connections.
         self.core.pool.drop_connections();
         self.forget_all()?;
-        self.core.loader.storage.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
+        self.core.access.storage.full_load().map_or(Ok(()), |full_load| full_load.reload(self))
     }
 
     /// Forgets every entry.
@@ -34,25 +34,25 @@ impl Dictionary {
     /// # Errors
     /// The cache cannot be emptied.
     pub(super) fn forget_all(&self) -> Result<(), DictError> {
-        if let Some(store) = self.core.loader.storage.store() {
+        if let Some(store) = self.core.access.storage.store() {
             self.forget_requests();
             store.cache().clear().map_err(|e| {
                 DictError::new(
                     Code::CannotOpenFile,
-                    format!("Cannot empty the cache of {}: {e}", self.core.loader.name()),
+                    format!("Cannot empty the cache of {}: {e}", self.core.access.name()),
                 )
             })?;
         }
         self.core.note_use();
-        lock(&self.core.loader.backoff).reset();
-        lock(&self.core.loader.refused_keys).clear();
-        self.core.opened_at.store(self.core.loader.clock.now(), Ordering::Relaxed);
+        lock(&self.core.access.backoff).reset();
+        lock(&self.core.access.refused_keys).clear();
+        self.core.opened_at.store(self.core.access.clock.now(), Ordering::Relaxed);
         Ok(())
     }
 
     /// Refuses a layout that holds all rows: it cannot forget or renew a single row.
     fn refuse_keys_of_full_load(&self) -> Result<(), DictError> {
-        match self.core.loader.storage.full_load() {
+        match self.core.access.storage.full_load() {
             None => Ok(()),
             Some(_) => Err(DictError::new(
                 Code::UnsupportedMethod,
@@ -72,8 +72,8 @@ impl Dictionary {
     /// `UNSUPPORTED_METHOD` if the layout holds all rows; `CANNOT_OPEN_FILE` if the cache's files cannot be synced.
     pub fn invalidate(&self, keys: &[ArrayRef]) -> Result<(), DictError> {
         self.refuse_keys_of_full_load()?;
-        let encoded = self.core.loader.key_format.encode(keys)?;
-        if let Some(store) = self.core.loader.storage.store() {
+        let encoded = self.core.access.key_format.encode(keys)?;
+        if let Some(store) = self.core.access.storage.store() {
             self.forget_requests_of(&encoded);
             let keys: Vec<Key<'_>> =
                 (0..encoded.len()).map(|row| store.cache().key(encoded.get(row))).collect();
@@ -90,21 +90,21 @@ impl Dictionary {
     /// The errors of [`get`](Self::get) and [`invalidate`](Self::invalidate).
     pub fn refresh(&self, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.refuse_keys_of_full_load()?;
-        self.refresh_at(&self.place()?, keys)
+        self.refresh_at(&self.wait_permit()?, keys)
     }
 
     /// Refreshes keys, waiting at `place`.
     pub(super) fn refresh_at(&self, place: &WaitPermit, keys: &[ArrayRef]) -> Result<usize, DictError> {
         self.core.note_use();
-        let encoded = self.core.loader.key_format.encode(keys)?;
+        let encoded = self.core.access.key_format.encode(keys)?;
         if encoded.len() > limits::KEYS_PER_LOOKUP_MAX {
             return Err(self.too_many_keys());
         }
         let rows = self.possible_rows(keys, encoded.len());
-        let mut batch = Batch::new(&self.core.loader, &[], encoded);
+        let mut batch = Batch::new(&self.core.access, &[], encoded);
         let (unique, places) = unique(&batch.keys, &rows);
         let deadline = self.deadline();
-        let claim = match self.core.loader.storage.store() {
+        let claim = match self.core.access.storage.store() {
             Some(_) => {
                 // A request that began earlier would bring older rows, and one that began in between may be caching its
                 // rows already: the table stays locked between the two calls.
@@ -120,7 +120,7 @@ impl Dictionary {
             }
         };
         self.fetch(&mut batch, place, claim, &rows, &places, deadline)?;
-        self.core.loader.storage.store().map_or(Ok(()), CacheStore::sync_changes)?;
+        self.core.access.storage.store().map_or(Ok(()), CacheStore::sync_changes)?;
         Ok(batch.finish().found().true_count())
     }
 
@@ -132,10 +132,10 @@ impl Dictionary {
 
     /// Does the same and returns the locked table: as long as it is locked, nothing else is under way for these keys.
     fn forget_under_way(&self, keys: &KeyBatch) -> MutexGuard<'_, FlightTable> {
-        lock(&self.core.loader.refused_keys).remove((0..keys.len()).map(|row| keys.get(row)));
-        let table = lock(&self.core.loader.table);
+        lock(&self.core.access.refused_keys).remove((0..keys.len()).map(|row| keys.get(row)));
+        let table = lock(&self.core.access.table);
         // A thread that caches rows has done so, or will see what is forgotten.
-        let epoch = self.core.loader.epoch.write().unwrap_or_else(PoisonError::into_inner);
+        let epoch = self.core.access.epoch.write().unwrap_or_else(PoisonError::into_inner);
         table.forget(keys);
         drop(epoch);
         table
@@ -144,8 +144,8 @@ impl Dictionary {
     /// Forgets the requests under way for all keys.
     pub(super) fn forget_requests(&self) {
         // Lock order everywhere: the table, then the epoch. Once both have moved on, no old row is cached.
-        let mut table = lock(&self.core.loader.table);
-        *self.core.loader.epoch.write().unwrap_or_else(PoisonError::into_inner) += 1;
+        let mut table = lock(&self.core.access.table);
+        *self.core.access.epoch.write().unwrap_or_else(PoisonError::into_inner) += 1;
         table.clear();
     }
 }

@@ -23,7 +23,7 @@ impl Dictionary {
         rows: &[u32],
         deadline: Instant,
     ) -> Result<Vec<Arc<Flight>>, DictError> {
-        let epoch = *self.core.loader.epoch.read().unwrap_or_else(PoisonError::into_inner);
+        let epoch = *self.core.access.epoch.read().unwrap_or_else(PoisonError::into_inner);
         let flight = |chunk: &[u32]| {
             let rows = UInt32Array::from(chunk.to_vec());
             let arrays = keys
@@ -31,7 +31,7 @@ impl Dictionary {
                 .map(|array| arrow::compute::take(array, &rows, None))
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?;
-            let encoded = self.core.loader.key_format.encode(&arrays)?;
+            let encoded = self.core.access.key_format.encode(&arrays)?;
             Ok(Arc::new(Flight::new(arrays, encoded, epoch, deadline)))
         };
         rows.chunks(self.definition.layout.update.max_keys_per_request as usize).map(flight).collect()
@@ -39,15 +39,15 @@ impl Dictionary {
 
     /// Hands the claim's own flights to the source threads. All of them complete, whatever this returns.
     pub(super) fn start(&self, claim: &Claim) -> Result<(), DictError> {
-        let patience = Duration::from_millis(self.definition.layout.update.update_queue_push_timeout_ms);
+        let timeout = Duration::from_millis(self.definition.layout.update.update_queue_push_timeout_ms);
         let mut outcome = Ok(());
         for flight in &claim.flights[claim.mine.clone()] {
             // After one wait in vain, the others do not wait.
-            let patience = if outcome.is_ok() { patience } else { Duration::ZERO };
-            let (loader, flight) = (self.core.loader.clone(), flight.clone());
+            let timeout = if outcome.is_ok() { timeout } else { Duration::ZERO };
+            let (access, flight) = (self.core.access.clone(), flight.clone());
             let keys = flight.keys.len();
-            let job = Box::new(move |input: JobInput<'_>| loader.run(&flight, input));
-            let pushed = self.core.pool.push(job, keys, patience);
+            let job = Box::new(move |input: JobInput<'_>| access.run(&flight, input));
+            let pushed = self.core.pool.push(job, keys, timeout);
             outcome = outcome.and(pushed.map_err(|refused| self.refused(refused)));
         }
         outcome
@@ -57,8 +57,8 @@ impl Dictionary {
     ///
     /// # Errors
     /// 510 if too many wait already.
-    pub(crate) fn place(&self) -> Result<WaitPermit, DictError> {
-        self.core.loader.waiting.place().ok_or_else(|| self.too_many_waiting())
+    pub(crate) fn wait_permit(&self) -> Result<WaitPermit, DictError> {
+        self.core.access.waiting.wait_permit().ok_or_else(|| self.too_many_waiting())
     }
 
     /// Starts the claim's own flights, waits for all until `deadline`, and shows them. Returns how many of `rows` the
@@ -78,13 +78,13 @@ impl Dictionary {
             let outcomes = claim.flights.iter().map(|flight| flight.wait(deadline));
             outcomes.collect::<Vec<_>>()
         });
-        for outcome in outcomes.ok_or_else(|| self.core.loader.not_started())? {
+        for outcome in outcomes.ok_or_else(|| self.core.access.not_started())? {
             match outcome {
                 Some(Ok(rows)) => loaded.push(rows),
                 Some(Err(error)) => return Err(self.failed(error)),
                 None => {
                     let update = &self.definition.layout.update;
-                    return Err(self.core.loader.timed_out(update.query_wait_timeout_ms));
+                    return Err(self.core.access.timed_out(update.query_wait_timeout_ms));
                 }
             }
         }
@@ -102,7 +102,7 @@ impl Dictionary {
     }
 
     fn refused(&self, refused: Refused) -> DictError {
-        let name = self.core.loader.name();
+        let name = self.core.access.name();
         let full = || {
             let timeout = self.definition.layout.update.update_queue_push_timeout_ms;
             format!(
@@ -135,7 +135,7 @@ impl Dictionary {
             format!(
                 "Dictionary {} is missing keys, and as many lookups are waiting for sources already as may \
                  ({} of one dictionary, {} of all)",
-                self.core.loader.name(),
+                self.core.access.name(),
                 limits::LOOKUPS_WAITING_OF_ONE_MAX,
                 limits::LOOKUPS_WAITING_MAX
             ),
@@ -147,7 +147,7 @@ impl Dictionary {
             LayoutKind::Direct | LayoutKind::FullLoad(_) => error,
             LayoutKind::Ssd(_) | LayoutKind::Memory { .. } => DictError::new(
                 Code::CacheDictionaryUpdateFail,
-                format!("Update failed for dictionary '{}': {error}", self.core.loader.name()),
+                format!("Update failed for dictionary '{}': {error}", self.core.access.name()),
             )
             .for_the_cause_of(&error),
         }

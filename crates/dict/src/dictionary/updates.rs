@@ -7,7 +7,7 @@ use crate::environment::WaitPermit;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::lookup::{call_source, caught, lock};
-use crate::source::{Changes, Tail, Updates};
+use crate::source::{Changes, NewestChange, Updates};
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use granary_cache::{Key, Outcome};
 use std::sync::{Arc, Weak};
@@ -30,7 +30,7 @@ pub(crate) struct ChangesKnown {
     /// The last look found no row with a time, and what was cached before it is forgotten.
     is_without_times: bool,
     /// The end of the changes at the last look, and since when it has been that.
-    end: Option<(Tail, Instant)>,
+    end: Option<(NewestChange, Instant)>,
     /// All rows up to that end were taken in, at a time when no more could come before it.
     settled: bool,
     /// A warning about how changes are found, for `last_exception`; empty: there is none.
@@ -48,7 +48,7 @@ impl Dictionary {
     /// Looks for changes every UPDATE_PERIOD, for as long as the dictionary is there; without UPDATE_FIELD, and with
     /// nothing cached, there is nothing to do. Where all rows are held, they are loaded anew when LIFETIME is over.
     pub fn watch(self: &Arc<Self>) {
-        if let Some(full_load) = self.core.loader.storage.full_load() {
+        if let Some(full_load) = self.core.access.storage.full_load() {
             full_load.watch_lifetime(self);
         }
         let Some(updates) = self.updates() else { return };
@@ -60,7 +60,7 @@ impl Dictionary {
 
     fn updates(&self) -> Option<Updates> {
         let updates = self.definition.source.updates()?;
-        self.core.loader.storage.store().map(|_| updates)
+        self.core.access.storage.store().map(|_| updates)
     }
 
     /// Looks for changes now, and returns how many entries were asked for anew.
@@ -68,7 +68,7 @@ impl Dictionary {
     /// # Errors
     /// The errors of the source. What is known stays as it is, and the next look begins where this one did.
     pub fn take_updates(&self) -> Result<usize, DictError> {
-        let (Some(updates), Some(store)) = (self.updates(), self.core.loader.storage.store()) else {
+        let (Some(updates), Some(store)) = (self.updates(), self.core.access.storage.store()) else {
             return Ok(0);
         };
         // One look at a time; lookups do not need this lock.
@@ -76,11 +76,11 @@ impl Dictionary {
         let Some(watermark) = known.watermark.clone() else {
             return self.look_first(&mut known, &updates, store);
         };
-        let tail = self.ask_source({
+        let newest = self.ask_source({
             let watermark = watermark.clone();
-            move |source| source.tail(Some(&watermark))
+            move |source| source.newest_change(Some(&watermark))
         })?;
-        if tail.is_behind() {
+        if newest.is_behind() {
             // The latest row was taken back, or the source is another one; later changes may carry a time before the
             // watermark.
             *known = ChangesKnown::default();
@@ -90,12 +90,12 @@ impl Dictionary {
                 format!("No row is as late as {watermark} any more, so all entries were forgotten");
             return Ok(renewed);
         }
-        let since = known.end.as_ref().filter(|(end, _)| *end == tail).map(|(_, since)| *since);
+        let since = known.end.as_ref().filter(|(end, _)| *end == newest).map(|(_, since)| *since);
         if since.is_some() && known.settled {
             return Ok(0);
         }
         // Decided now: rows committed while changed rows are asked for anew are in none of the answers.
-        let rest_seconds = updates.lag_seconds.saturating_add(tail.unit_seconds).max(1);
+        let rest_seconds = updates.lag_seconds.saturating_add(newest.unit_seconds).max(1);
         let is_final = since.is_some_and(|since| since.elapsed().as_secs() >= rest_seconds);
         let changes = self.ask_source(move |source| source.changes(&watermark))?;
         let renewed = match changes {
@@ -106,18 +106,18 @@ impl Dictionary {
             Changes::Keys(keys) => self.renew_cached(store, &keys)?,
         };
         known.settled = is_final;
-        if tail.next.is_some() && tail.next != known.watermark {
-            known.watermark.clone_from(&tail.next);
+        if newest.next.is_some() && newest.next != known.watermark {
+            known.watermark.clone_from(&newest.next);
             store.save_watermark(known.watermark.as_deref());
             known.notice.clear();
         }
-        if let Some(notice) = self.is_ahead(&tail) {
+        if let Some(notice) = self.is_ahead(&newest) {
             known.notice = notice;
         }
         if since.is_none() {
-            known.end = Some((tail, Instant::now()));
+            known.end = Some((newest, Instant::now()));
         }
-        self.core.loader.counters.keys_updated.add(renewed);
+        self.core.access.counters.keys_updated.add(renewed);
         Ok(renewed)
     }
 
@@ -135,8 +135,8 @@ impl Dictionary {
             self.forget_requests();
             store.cache().is_empty()
         };
-        let tail = self.ask_source(|source| source.tail(None))?;
-        let is_without_times = tail.next.is_none();
+        let newest = self.ask_source(|source| source.newest_change(None))?;
+        let is_without_times = newest.next.is_none();
         if is_without_times && known.is_without_times {
             return Ok(0);
         }
@@ -151,19 +151,19 @@ impl Dictionary {
         }
         known.notice = match is_without_times {
             true => format!("No row has a value in {}, so no changes are found", updates.field),
-            false => self.is_ahead(&tail).unwrap_or_default(),
+            false => self.is_ahead(&newest).unwrap_or_default(),
         };
         known.is_without_times = is_without_times;
-        known.watermark = tail.next;
+        known.watermark = newest.next;
         store.save_watermark(known.watermark.as_deref());
         Ok(0)
     }
 
     /// Returns a warning if the latest change is in the future, which hides all changes before then.
-    fn is_ahead(&self, tail: &Tail) -> Option<String> {
-        let now = i64::try_from(self.core.loader.clock.now()).unwrap_or(i64::MAX);
-        let is_ahead = tail.at? > now.saturating_add(AHEAD_SECONDS);
-        let latest = tail.latest.as_deref().filter(|_| is_ahead)?;
+    fn is_ahead(&self, newest: &NewestChange) -> Option<String> {
+        let now = i64::try_from(self.core.access.clock.now()).unwrap_or(i64::MAX);
+        let is_ahead = newest.at? > now.saturating_add(AHEAD_SECONDS);
+        let latest = newest.latest.as_deref().filter(|_| is_ahead)?;
         Some(format!(
             "The latest change is of the future, {latest}: others are not found until then, or until that row is mended"
         ))
@@ -176,12 +176,12 @@ impl Dictionary {
             return Ok(0);
         }
         let shows_expired = self.definition.layout.update.expired == Expired::Read;
-        let now = u32::try_from(self.core.loader.clock.now()).unwrap_or(u32::MAX);
+        let now = u32::try_from(self.core.access.clock.now()).unwrap_or(u32::MAX);
         let mut renewed = 0;
         for first in (0..count).step_by(limits::KEYS_PER_REQUEST_MAX) {
             let length = limits::KEYS_PER_REQUEST_MAX.min(count - first);
             let keys: Vec<ArrayRef> = keys.iter().map(|column| column.slice(first, length)).collect();
-            let encoded = self.core.loader.key_format.encode(&keys)?;
+            let encoded = self.core.access.key_format.encode(&keys)?;
             // A row under way may have been read before it was changed, and would be cached only after this look.
             self.forget_requests_of(&encoded);
             let rows = self.possible_rows(&keys, encoded.len());
@@ -205,7 +205,7 @@ impl Dictionary {
                 .collect::<Result<_, _>>()
                 .map_err(|e| DictError::new(Code::LimitExceeded, e.to_string()))?;
             let deadline = self.deadline();
-            match self.refresh_at(&WaitPermit::of_own_thread(), &keys) {
+            match self.refresh_at(&WaitPermit::unlimited(), &keys) {
                 Ok(_) => renewed += cached.len(),
                 // They have changed, and may not stay cached: the next lookup asks the source. Retrying them at the
                 // next look would take as long as this did, or fail for the same row.
@@ -225,13 +225,13 @@ impl Dictionary {
     }
 
     /// Looks for changes, and keeps the error or the warning that comes of it for `last_exception`.
-    fn take_updates_and_tell(&self) {
+    fn poll_updates(&self) {
         let said = match caught("Looking for changes", || self.take_updates()) {
             Err(error) => error.to_string(),
             Ok(_) => lock(&self.core.known).notice.clone(),
         };
         let said = if said.is_empty() { said } else { format!("UPDATE_FIELD: {said}") };
-        *lock(&self.core.loader.update_failure) = said;
+        *lock(&self.core.access.update_failure) = said;
     }
 
     fn ask_source<T: Send + 'static>(
@@ -239,7 +239,7 @@ impl Dictionary {
         call: impl FnMut(&mut dyn crate::source::Source) -> Result<T, DictError> + Send + 'static,
     ) -> Result<T, DictError> {
         let update = &self.definition.layout.update;
-        call_source(&self.core.pool, &self.core.loader, update, call)
+        call_source(&self.core.pool, &self.core.access, update, call)
     }
 }
 
@@ -250,8 +250,8 @@ fn watch(watched: &Weak<Dictionary>, updates: &Updates) {
         let Some(dictionary) = watched.upgrade() else { return };
         if looked.is_none_or(|looked| looked.elapsed() >= period) {
             looked = Some(Instant::now());
-            if dictionary.core.loader.backoff_remaining().is_none() {
-                dictionary.take_updates_and_tell();
+            if dictionary.core.access.backoff_remaining().is_none() {
+                dictionary.poll_updates();
             }
         }
         drop(dictionary);

@@ -1,6 +1,6 @@
 //! Rows that are being loaded, and how they are arranged.
 
-use super::held::HeldBytes;
+use super::held_bytes::HeldBytes;
 use super::keys::{DuplicatePolicy, Keys};
 use super::networks::{Network, Networks};
 use super::outline::Drawing;

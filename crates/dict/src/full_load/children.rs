@@ -40,7 +40,7 @@ impl Children {
     }
 
     /// The children of `parent`.
-    pub fn of(&self, parent: u64) -> &[u64] {
+    pub fn children_of(&self, parent: u64) -> &[u64] {
         match self.parents.binary_search(&parent) {
             Ok(place) => &self.children[self.starts[place] as usize..self.starts[place + 1] as usize],
             Err(_) => &[],
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn each_key_has_its_children_in_the_order_of_its_layout() {
         let pairs = vec![(0, 1), (1, 2), (1, 3), (2, 4), (1, 900)];
-        let of = |form, parent| Children::new(pairs.clone(), form).of(parent).to_vec();
+        let of = |form, parent| Children::new(pairs.clone(), form).children_of(parent).to_vec();
         assert_eq!(of(FullLoadLayout::Flat, 1), [2, 3, 900]);
         assert_eq!(of(FullLoadLayout::HashedArray, 1), [2, 3, 900]);
         assert_eq!(
@@ -85,7 +85,7 @@ mod tests {
         );
         assert_eq!((of(FullLoadLayout::Hashed, 0), of(FullLoadLayout::Hashed, 2)), (vec![1], vec![4]));
         assert!(of(FullLoadLayout::Hashed, 4).is_empty() && of(FullLoadLayout::Flat, u64::MAX).is_empty());
-        assert!(Children::new(Vec::new(), FullLoadLayout::Flat).of(0).is_empty());
+        assert!(Children::new(Vec::new(), FullLoadLayout::Flat).children_of(0).is_empty());
     }
 
     #[test]

@@ -20,28 +20,28 @@ impl Dictionary {
     /// # Errors
     /// The errors of loading the rows, if they are not there yet.
     pub fn children(&self) -> Result<Option<Arc<Children>>, DictError> {
-        let loader = &self.core.loader;
+        let access = &self.core.access;
         let parent = self.definition.structure.parent_index();
         let (Some(full_load), LayoutKind::FullLoad(layout), Some(parent)) =
-            (loader.storage.full_load(), &self.definition.layout.kind, parent)
+            (access.storage.full_load(), &self.definition.layout.kind, parent)
         else {
             return Ok(None);
         };
         self.core.note_use();
-        full_load.rows(self)?.children(*layout, &loader.row_format, parent).map(Some)
+        full_load.rows(self)?.children(*layout, &access.row_format, parent).map(Some)
     }
 
     /// The load whose rows lookups show, if the dictionary holds all rows and has loaded them.
     pub fn shown_load(&self) -> ShownLoad {
-        ShownLoad(self.core.loader.storage.full_load().and_then(FullLoad::snapshot))
+        ShownLoad(self.core.access.storage.full_load().and_then(FullLoad::snapshot))
     }
 
     /// Begins to load the rows anew if LIFETIME is over and the source is not left alone after a failure.
     fn renew_if_due(&self) {
-        let loader = &self.core.loader;
+        let access = &self.core.access;
         if let Some(full_load) =
-            loader.storage.full_load().filter(|full_load| full_load.is_due(&loader.clock))
-            && loader.backoff_remaining().is_none()
+            access.storage.full_load().filter(|full_load| full_load.is_due(&access.clock))
+            && access.backoff_remaining().is_none()
         {
             full_load.begin(self, full_load.ticket());
         }
@@ -65,17 +65,17 @@ impl FullLoad {
         if let Some(snapshot) = self.snapshot() {
             return Ok(snapshot);
         }
-        let loader = &dictionary.core.loader;
-        let is_left_alone = loader.backoff_remaining().is_some();
+        let access = &dictionary.core.access;
+        let is_left_alone = access.backoff_remaining().is_some();
         if let Some(failure) = self.failure().filter(|_| is_left_alone) {
             return Err(failure);
         }
         // The place is taken first: a lookup that may not wait begins no load.
-        let place = dictionary.place()?;
+        let place = dictionary.wait_permit()?;
         let number = self.begin(dictionary, self.ticket());
         let outcome = self.end_of(dictionary, &place, number);
         // A lookup ignores a failed load if an earlier one succeeded.
-        self.snapshot().ok_or_else(|| outcome.err().unwrap_or_else(|| loader.not_started()))
+        self.snapshot().ok_or_else(|| outcome.err().unwrap_or_else(|| access.not_started()))
     }
 
     /// Shows rows of a batch.
@@ -87,7 +87,7 @@ impl FullLoad {
     ) -> Result<(), DictError> {
         let snapshot = self.rows(dictionary)?;
         let found = batch.show(&snapshot, rows)?;
-        let counters = &dictionary.core.loader.counters;
+        let counters = &dictionary.core.access.counters;
         counters.keys_hit.add(rows.len());
         counters.keys_negative.add(rows.len() - found);
         Ok(())
@@ -95,12 +95,12 @@ impl FullLoad {
 
     /// All rows, a batch at a time.
     pub fn resident(&self, dictionary: &Dictionary, columns: Columns) -> Result<FullLoadRows, DictError> {
-        Ok(FullLoadRows::new(&dictionary.core.loader, columns, self.rows(dictionary)?))
+        Ok(FullLoadRows::new(&dictionary.core.access, columns, self.rows(dictionary)?))
     }
 
     /// Loads all rows anew and waits for them. Until they are there, lookups show the old ones.
     pub fn reload(&self, dictionary: &Dictionary) -> Result<(), DictError> {
-        let place = dictionary.place()?;
+        let place = dictionary.wait_permit()?;
         let ticket = self.ticket_anew();
         let may_be_older = matches!(ticket, LoadTicket::Join(_));
         let mut number = self.begin(dictionary, ticket);
@@ -118,10 +118,10 @@ impl FullLoad {
             LoadTicket::Begin(number) => number,
         };
         let core = &dictionary.core;
-        let load = Load::new(&core.loader);
+        let load = Load::new(&core.access);
         let update = &dictionary.definition.layout.update;
         // If it cannot begin, the load is dropped, which ends it.
-        let _ = begin(&core.readers, &core.loader, update, move |_, connection| load.run(connection));
+        let _ = begin(&core.readers, &core.access, update, move |_, connection| load.run(connection));
         number
     }
 
@@ -141,10 +141,10 @@ impl FullLoad {
         number: u64,
     ) -> Result<Result<(), DictError>, DictError> {
         let deadline = dictionary.deadline();
-        let loader = &dictionary.core.loader;
+        let access = &dictionary.core.access;
         let outcome = place.wait(|| self.wait(number, deadline));
         let timeout_ms = dictionary.definition.layout.update.query_wait_timeout_ms;
-        outcome.ok_or_else(|| loader.not_started())?.ok_or_else(|| loader.timed_out(timeout_ms))
+        outcome.ok_or_else(|| access.not_started())?.ok_or_else(|| access.timed_out(timeout_ms))
     }
 
     /// Loads the rows anew whenever LIFETIME is over, for as long as the dictionary is there.

@@ -6,7 +6,7 @@ use super::{Due, FullLoad, HeldBytes};
 use crate::definition::Lifetime;
 use crate::error::{Code, DictError};
 use crate::limits::TIMEOUT_MS_MAX;
-use crate::lookup::{Loader, caught};
+use crate::lookup::{SourceAccess, caught};
 use crate::source::Source;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// A load that has begun. Dropping it ends the load, whatever its outcome.
 pub(super) struct Load {
-    loader: Arc<Loader>,
+    access: Arc<SourceAccess>,
     /// When its rows are over: LIFETIME begins with the load.
     due: Option<Due>,
     outcome: Option<Result<Snapshot, DictError>>,
@@ -23,14 +23,14 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub fn new(loader: &Arc<Loader>) -> Load {
-        Load { loader: Arc::clone(loader), due: None, outcome: None, is_under_way: true }
+    pub fn new(access: &Arc<SourceAccess>) -> Load {
+        Load { access: Arc::clone(access), due: None, outcome: None, is_under_way: true }
     }
 
     /// Reads everything, on a source thread, and again if a reload came meanwhile. The connection is not used again.
     pub fn run(mut self, connection: &mut Option<Box<dyn Source>>) {
-        let loader = Arc::clone(&self.loader);
-        let Some(full_load) = loader.storage.full_load() else { return };
+        let access = Arc::clone(&self.access);
+        let Some(full_load) = access.storage.full_load() else { return };
         loop {
             self.read(full_load, connection);
             if self.is_closing() {
@@ -40,28 +40,28 @@ impl Load {
             self.is_under_way = full_load.end_and_begin(outcome, self.due.take());
             // The turn of the next one comes within a day, or the dictionary is closed.
             let deadline = Instant::now() + Duration::from_millis(TIMEOUT_MS_MAX);
-            if !self.is_under_way || loader.await_turn(deadline).is_err() {
+            if !self.is_under_way || access.await_turn(deadline).is_err() {
                 return;
             }
         }
     }
 
     fn read(&mut self, full_load: &FullLoad, connection: &mut Option<Box<dyn Source>>) {
-        let loader = Arc::clone(&self.loader);
-        let lifetime = loader.lifetime;
+        let access = Arc::clone(&self.access);
+        let lifetime = access.lifetime;
         self.due = (lifetime != Lifetime::FOREVER)
-            .then(|| Due::after(&loader.clock, fastrand::u64(lifetime.min_seconds..=lifetime.max_seconds)));
-        let loaded_at = loader.clock.now();
+            .then(|| Due::after(&access.clock, fastrand::u64(lifetime.min_seconds..=lifetime.max_seconds)));
+        let loaded_at = access.clock.now();
         // A dictionary that is being closed has given the load up, which is no failure of the source.
-        let loaded = loader.ask(connection, |source| {
+        let loaded = access.ask(connection, |source| {
             let held = HeldBytes::new(&full_load.totals);
             let mut builder = Builder::new(&full_load.arrangement, loaded_at);
             let read = source.load_all(&mut |batch| {
                 if self.is_closing() {
                     return Err(DictError::new(Code::TimeoutExceeded, "Nobody takes any more rows"));
                 }
-                loader.count_rows(std::slice::from_ref(&batch));
-                let added = loader.each_row(&batch, |key, row| {
+                access.count_rows(std::slice::from_ref(&batch));
+                let added = access.each_row(&batch, |key, row| {
                     builder.add(key, |attribute| row.is_null(attribute), |bytes| row.append_to(bytes))
                 });
                 held.set(builder.bytes_allocated());
@@ -79,18 +79,18 @@ impl Load {
     }
 
     fn is_closing(&self) -> bool {
-        self.loader.is_closing.load(Ordering::SeqCst)
+        self.access.is_closing.load(Ordering::SeqCst)
     }
 
     fn take_outcome(&mut self) -> Result<Snapshot, DictError> {
-        self.outcome.take().unwrap_or_else(|| Err(self.loader.not_started()))
+        self.outcome.take().unwrap_or_else(|| Err(self.access.not_started()))
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        if let Some(full_load) = self.loader.storage.full_load().filter(|_| self.is_under_way) {
-            let outcome = self.outcome.take().unwrap_or_else(|| Err(self.loader.not_started()));
+        if let Some(full_load) = self.access.storage.full_load().filter(|_| self.is_under_way) {
+            let outcome = self.outcome.take().unwrap_or_else(|| Err(self.access.not_started()));
             full_load.end(outcome, self.due);
         }
     }

@@ -5,7 +5,7 @@
 mod builder;
 mod children;
 mod dictionary;
-mod held;
+mod held_bytes;
 mod intervals;
 mod keys;
 mod load;
@@ -21,7 +21,7 @@ mod texts;
 
 pub use children::{Children, murmur3_finalizer};
 pub use dictionary::ShownLoad;
-use held::HeldBytes;
+use held_bytes::HeldBytes;
 use load::Load;
 pub(crate) use regexps::check_needed;
 pub use regexps::regexp_of_re2;

@@ -3,7 +3,7 @@
 use super::Snapshot;
 use crate::error::DictError;
 use crate::limits;
-use crate::lookup::Loader;
+use crate::lookup::SourceAccess;
 use crate::resident::Columns;
 use crate::row::{Column, Decoder};
 use arrow::array::RecordBatch;
@@ -11,22 +11,22 @@ use std::sync::Arc;
 
 /// A read of all rows. A reload meanwhile is not seen.
 pub(crate) struct FullLoadRows {
-    loader: Arc<Loader>,
+    access: Arc<SourceAccess>,
     columns: Columns,
     snapshot: Arc<Snapshot>,
     next: usize,
 }
 
 impl FullLoadRows {
-    pub fn new(loader: &Arc<Loader>, columns: Columns, snapshot: Arc<Snapshot>) -> FullLoadRows {
-        FullLoadRows { loader: Arc::clone(loader), columns, snapshot, next: 0 }
+    pub fn new(access: &Arc<SourceAccess>, columns: Columns, snapshot: Arc<Snapshot>) -> FullLoadRows {
+        FullLoadRows { access: Arc::clone(access), columns, snapshot, next: 0 }
     }
 
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, DictError> {
-        let loader = &*self.loader;
-        let all: Vec<usize> = (0..loader.row_format.data_types().len()).collect();
-        let mut keys: Vec<Column> = loader.key_format.data_types().iter().map(Column::new).collect();
-        let mut rows = Decoder::new(&loader.row_format, &all, 0);
+        let access = &*self.access;
+        let all: Vec<usize> = (0..access.row_format.data_types().len()).collect();
+        let mut keys: Vec<Column> = access.key_format.data_types().iter().map(Column::new).collect();
+        let mut rows = Decoder::new(&access.row_format, &all, 0);
         let mut bytes = 0;
         while self.next < self.snapshot.len()
             && rows.len() < limits::RESIDENT_BATCH_ROWS
@@ -34,7 +34,7 @@ impl FullLoadRows {
         {
             let (key, row) = self.snapshot.at(self.next);
             rows.push(row)?;
-            loader.key_format.decode(key, &mut keys);
+            access.key_format.decode(key, &mut keys);
             bytes += key.len() + row.len();
             self.next += 1;
         }
@@ -43,8 +43,8 @@ impl FullLoadRows {
             return Ok(None);
         }
         // As in ClickHouse, where reading a row counts as a lookup.
-        loader.counters.keys_requested.add(count);
-        loader.counters.keys_hit.add(count);
+        access.counters.keys_requested.add(count);
+        access.counters.keys_hit.add(count);
         let mut columns = keys.into_iter().map(Column::finish).collect::<Result<Vec<_>, _>>()?;
         columns.extend(rows.finish()?);
         columns.extend(self.columns.times(self.snapshot.loaded_at, count)?);

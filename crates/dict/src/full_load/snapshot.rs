@@ -1,7 +1,7 @@
 //! All rows of a source in RAM. A snapshot does not change: a reload makes another one.
 
 use super::Children;
-use super::held::HeldBytes;
+use super::held_bytes::HeldBytes;
 use super::keys::Keys;
 use super::networks::Networks;
 use super::polygons::Polygons;

@@ -26,7 +26,7 @@ impl Dictionary {
     ) -> Result<Vec<ArrayRef>, DictError> {
         let started = Instant::now();
         let (Some(full_load), LookupKey::Text) =
-            (self.core.loader.storage.full_load(), self.definition.layout.lookup_key())
+            (self.core.access.storage.full_load(), self.definition.layout.lookup_key())
         else {
             let name = self.definition.full_name();
             let what = format!("Method getColumnAllValues is not supported for {name} dictionary");
@@ -72,7 +72,7 @@ impl FullLoad {
         }
         dictionary.core.note_use();
         let snapshot = self.rows(dictionary)?;
-        let counters = &dictionary.core.loader.counters;
+        let counters = &dictionary.core.access.counters;
         let regexps = snapshot.regexps().expect("the layout has them");
         let mut search = Search::new(regexps, attributes, most, texts.len());
         for row in 0..texts.len() {

@@ -1,7 +1,7 @@
 //! One lookup's state: its keys, the rows found so far, and which row of the answer shows which.
 
 use super::found::CacheHits;
-use super::load::Loader;
+use super::load::SourceAccess;
 use crate::answer::AnswerRows;
 use crate::cache_store::CacheStore;
 use crate::config::Expired;
@@ -30,7 +30,7 @@ pub(crate) struct Batch<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Freshness {
     pub now: u64,
-    /// The latest time at which the lifetime of an entry got now may end (`Loader::latest_end`).
+    /// The latest time at which the lifetime of an entry got now may end (`SourceAccess::latest_end`).
     pub latest: u64,
     pub expired: Expired,
     /// For how long an expired entry may be shown.
@@ -38,11 +38,11 @@ pub(crate) struct Freshness {
 }
 
 impl<'a> Batch<'a> {
-    pub fn new(loader: &'a Loader, attributes: &[usize], keys: KeyBatch) -> Batch<'a> {
+    pub fn new(access: &'a SourceAccess, attributes: &[usize], keys: KeyBatch) -> Batch<'a> {
         let rows = keys.len();
         Batch {
             keys,
-            decoder: Decoder::new(&loader.row_format, attributes, rows),
+            decoder: Decoder::new(&access.row_format, attributes, rows),
             places: vec![DEFAULT; rows],
             missing: Vec::new(),
             stale: Vec::new(),
@@ -50,7 +50,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Looks `rows` up in the cache: one batch.
-    pub fn probe(&mut self, store: &CacheStore, rows: &[u32], freshness: Freshness, loader: &Loader) {
+    pub fn probe(&mut self, store: &CacheStore, rows: &[u32], freshness: Freshness, access: &SourceAccess) {
         let hasher = store.cache().hasher();
         let hashed: Vec<Key<'_>> = rows.iter().map(|&row| hasher.key(self.keys.get(row as usize))).collect();
         let mut found = [rows.len(), 0].map(|capacity| CacheHits::new(&self.decoder, capacity));
@@ -59,7 +59,7 @@ impl<'a> Batch<'a> {
             .map(|found| move |i: usize, outcome: Outcome<'_>| found.take(rows[i], outcome, freshness));
         store.get_many_parallel(&hashed, u32::try_from(freshness.now).unwrap_or(u32::MAX), sinks);
         for found in found {
-            found.count(&loader.counters);
+            found.count(&access.counters);
             let first = self.decoder.len() as u32;
             for (row, place) in found.shown.iter().zip(first..) {
                 self.places[*row as usize] = place;

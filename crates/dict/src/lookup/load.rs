@@ -24,10 +24,10 @@ use twox_hash::XxHash3_64;
 const LIFETIME_SEED: u64 = 0x6c69_6665_7469_6d65;
 
 /// How long a source thread waits for room on the device for its rows.
-const KEEP_PATIENCE: Duration = Duration::from_secs(1);
+const CACHE_ROWS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What source threads share with lookups.
-pub(crate) struct Loader {
+pub(crate) struct SourceAccess {
     /// Its full name, which RENAME replaces.
     pub name: RwLock<String>,
     /// The format of the keys of the source's rows.
@@ -71,7 +71,7 @@ impl From<DictError> for Skipped {
     }
 }
 
-impl Loader {
+impl SourceAccess {
     /// The dictionary's present full name, for errors and the log.
     pub fn name(&self) -> String {
         self.name.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -133,7 +133,7 @@ impl Loader {
         self.counters.source_keys_found.add(found);
         // A source may have answered more than it was asked, of keys of a part that failed.
         self.counters.source_keys_absent.add(flight.keys.len().saturating_sub(failed + found));
-        self.keep(flight, &loaded);
+        self.cache_rows(flight, &loaded);
         Ok(Arc::new(loaded))
     }
 
@@ -377,7 +377,7 @@ impl Loader {
     }
 
     /// Writes rows and absences to the cache, each with a lifetime of its own.
-    fn keep(&self, flight: &Flight, loaded: &Loaded) {
+    fn cache_rows(&self, flight: &Flight, loaded: &Loaded) {
         let Some(store) = self.storage.store() else { return };
         let known = |slot: &u32| loaded.failures.is_empty() || loaded.failure(*slot).is_none();
         let slots: Vec<u32> = (0..flight.keys.len() as u32).filter(known).collect();
@@ -396,7 +396,7 @@ impl Loader {
             }
         }
         // Waits for room: a row that finds none is asked for again at the next lookup, which costs more.
-        let mut batches = store.cache().batches_with_room(&entries, KEEP_PATIENCE);
+        let mut batches = store.cache().batches_with_room(&entries, CACHE_ROWS_TIMEOUT);
         while batches
             .next()
             .is_some_and(|some| self.cache_batch(flight, store.cache(), &entries[some.clone()], &slots[some]))

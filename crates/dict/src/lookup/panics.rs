@@ -15,7 +15,7 @@ pub(crate) fn caught<T>(what: &str, call: impl FnOnce() -> Result<T, DictError>)
 #[cfg(test)]
 mod tests {
     use crate::definition::Lifetime;
-    use crate::source::{Source, SourceFactory, Take};
+    use crate::source::{BatchSink, Source, SourceFactory};
     use crate::{DictError, Dictionary, Environment, parse_create};
     use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
     use std::sync::Arc;
@@ -28,7 +28,7 @@ mod tests {
             Ok(vec![RecordBatch::try_from_iter([("k", keys[0].clone()), ("v", keys[0].clone())]).unwrap()])
         }
 
-        fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+        fn load_all(&mut self, _sink: &mut BatchSink<'_>) -> Result<(), DictError> {
             Ok(())
         }
     }
@@ -47,8 +47,8 @@ mod tests {
             let core = Arc::get_mut(&mut dictionary.core).unwrap();
             // The thread of the last request may hold it a moment longer.
             loop {
-                if let Some(loader) = Arc::get_mut(&mut core.loader) {
-                    loader.lifetime = lifetime;
+                if let Some(access) = Arc::get_mut(&mut core.access) {
+                    access.lifetime = lifetime;
                     return;
                 }
                 std::thread::yield_now();

@@ -2,7 +2,7 @@
 //! source cannot be asked for, or one value that cannot be read, does not fail lookups of other keys.
 
 use super::flight::{Flight, Loaded};
-use super::load::Loader;
+use super::load::SourceAccess;
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::source::Source;
@@ -34,7 +34,7 @@ impl Parts {
     }
 }
 
-impl Loader {
+impl SourceAccess {
     /// The rows of a flight's keys; for some of them there may be only a failure.
     ///
     /// # Errors

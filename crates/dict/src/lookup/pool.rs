@@ -103,9 +103,9 @@ impl Pool {
         Pool { shared: Arc::new(shared), handles: Mutex::default(), threads_max, queue_max, keys_max }
     }
 
-    /// Queues a job that asks for `keys` keys, waiting for room at most `patience`.
-    pub fn push(&self, job: Job, keys: usize, patience: Duration) -> Result<(), Refused> {
-        let deadline = Instant::now() + patience;
+    /// Queues a job that asks for `keys` keys, waiting for room at most `timeout`.
+    pub fn push(&self, job: Job, keys: usize, timeout: Duration) -> Result<(), Refused> {
+        let deadline = Instant::now() + timeout;
         let mut queue = lock(&self.shared.queue);
         loop {
             if queue.state == State::Closed {
@@ -170,10 +170,10 @@ impl Pool {
         }
     }
 
-    /// Tells the waiting jobs that there will be no turn, and waits for the running ones, at most `patience`:
+    /// Tells the waiting jobs that there will be no turn, and waits for the running ones, at most `timeout`:
     /// a source that hangs must not hang its user.
-    pub fn close(&self, patience: Duration) {
-        let deadline = Instant::now() + patience;
+    pub fn close(&self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
         let mut queue = lock(&self.shared.queue);
         queue.state = State::Closed;
         let waiting = std::mem::take(&mut queue.jobs);

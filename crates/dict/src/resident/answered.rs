@@ -4,7 +4,7 @@ use super::Columns;
 use crate::config::UpdateSettings;
 use crate::environment::WaitPermit;
 use crate::error::{Code, DictError};
-use crate::lookup::{Loader, Pool, begin, receive};
+use crate::lookup::{Pool, SourceAccess, begin, receive};
 use crate::source::Source;
 use arrow::array::{Array, RecordBatch};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ type Answer = Result<Option<RecordBatch>, DictError>;
 
 /// The batches that are still to come. Dropping this ends the request.
 pub(super) struct Answered {
-    loader: Arc<Loader>,
+    access: Arc<SourceAccess>,
     batches: Receiver<Answer>,
     /// A place among those that wait, until the first answer: what has begun does not end because others wait, nor does
     /// its slow reader take a place.
@@ -34,24 +34,24 @@ impl Answered {
     /// 159 if too many queries wait for sources, and nothing was asked then; or if the queue of `pool` is full.
     pub fn ask(
         pool: &Pool,
-        loader: &Arc<Loader>,
+        access: &Arc<SourceAccess>,
         update: &UpdateSettings,
         columns: Columns,
     ) -> Result<Answered, DictError> {
-        let place = loader.waiting.place();
+        let place = access.waiting.wait_permit();
         let place =
-            place.ok_or_else(|| loader.unavailable("too many queries are waiting for sources already"))?;
+            place.ok_or_else(|| access.unavailable("too many queries are waiting for sources already"))?;
         let (answers, batches) = sync_channel(BATCHES_AHEAD);
-        begin(pool, loader, update, move |loader, connection| read(loader, connection, &columns, &answers))?;
-        Ok(Answered { loader: Arc::clone(loader), batches, place, timeout_ms: update.query_wait_timeout_ms })
+        begin(pool, access, update, move |access, connection| read(access, connection, &columns, &answers))?;
+        Ok(Answered { access: Arc::clone(access), batches, place, timeout_ms: update.query_wait_timeout_ms })
     }
 
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, DictError> {
         let answer = match self.batches.try_recv() {
             Ok(answer) => answer,
             Err(_) => {
-                let patience = Duration::from_millis(self.timeout_ms);
-                receive(&self.loader, &self.place, &self.batches, patience, self.timeout_ms)?
+                let timeout = Duration::from_millis(self.timeout_ms);
+                receive(&self.access, &self.place, &self.batches, timeout, self.timeout_ms)?
             }
         };
         self.place.give_back();
@@ -61,16 +61,16 @@ impl Answered {
 
 /// Sends what the source has. The connection may hold rows that were not taken: it is not kept.
 fn read(
-    loader: &Loader,
+    access: &SourceAccess,
     connection: &mut Option<Box<dyn Source>>,
     columns: &Columns,
     answers: &SyncSender<Answer>,
 ) {
     let mut is_given_up = false;
-    let outcome = loader.ask(connection, |source| {
+    let outcome = access.ask(connection, |source| {
         let outcome = source.load_all(&mut |batch| {
-            loader.count_rows(std::slice::from_ref(&batch));
-            let batch = shown(loader, columns, &batch)?;
+            access.count_rows(std::slice::from_ref(&batch));
+            let batch = shown(access, columns, &batch)?;
             is_given_up = answers.send(Ok(Some(batch))).is_err();
             match is_given_up {
                 true => Err(DictError::new(Code::TimeoutExceeded, "Nobody takes any more rows")),
@@ -86,10 +86,10 @@ fn read(
 }
 
 /// A batch as lookups would show it.
-fn shown(loader: &Loader, columns: &Columns, answered: &RecordBatch) -> Result<RecordBatch, DictError> {
-    let mut arrays = loader.with_defaults(answered)?;
+fn shown(access: &SourceAccess, columns: &Columns, answered: &RecordBatch) -> Result<RecordBatch, DictError> {
+    let mut arrays = access.with_defaults(answered)?;
     let rows = arrays.first().map_or(0, |column| column.len());
     // Rows just answered are of now.
-    arrays.extend(columns.times(loader.clock.now(), rows)?);
+    arrays.extend(columns.times(access.clock.now(), rows)?);
     columns.batch(arrays)
 }

@@ -3,7 +3,7 @@
 use super::{Columns, time_type};
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::lookup::{Loader, end_of_lifetime};
+use crate::lookup::{SourceAccess, end_of_lifetime};
 use crate::row::{Column, Decoder, KeyFormat};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::{sort_to_indices, take};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// A scan of the cache's entries.
 pub(super) struct Cached {
-    loader: Arc<Loader>,
+    access: Arc<SourceAccess>,
     columns: Columns,
     /// `None`: the scan has ended.
     scan: Option<Scan>,
@@ -21,19 +21,19 @@ pub(super) struct Cached {
 }
 
 impl Cached {
-    pub fn new(loader: &Arc<Loader>, columns: Columns) -> Cached {
-        Cached { loader: Arc::clone(loader), columns, scan: Some(Scan::default()), is_first: true }
+    pub fn new(access: &Arc<SourceAccess>, columns: Columns) -> Cached {
+        Cached { access: Arc::clone(access), columns, scan: Some(Scan::default()), is_first: true }
     }
 
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, DictError> {
-        let (loader, shows_times) = (&*self.loader, self.columns.shows_times);
-        let Some(store) = loader.storage.store() else { return Ok(None) };
-        let now = loader.clock.now();
+        let (access, shows_times) = (&*self.access, self.columns.shows_times);
+        let Some(store) = access.storage.store() else { return Ok(None) };
+        let now = access.clock.now();
         // As for a lookup.
-        let fresh = now..=loader.latest_end(now);
-        let all: Vec<usize> = (0..loader.row_format.data_types().len()).collect();
-        let mut keys: Vec<Column> = loader.key_format.data_types().iter().map(Column::new).collect();
-        let mut rows = Decoder::new(&loader.row_format, &all, 0);
+        let fresh = now..=access.latest_end(now);
+        let all: Vec<usize> = (0..access.row_format.data_types().len()).collect();
+        let mut keys: Vec<Column> = access.key_format.data_types().iter().map(Column::new).collect();
+        let mut rows = Decoder::new(&access.row_format, &all, 0);
         let mut updated = Column::new(&time_type());
         let mut bytes = 0;
         while let Some(scan) = &mut self.scan
@@ -45,14 +45,14 @@ impl Cached {
                 if !fresh.contains(&end_of_lifetime(expires_at)) {
                     return;
                 }
-                if !loader.key_format.is_whole(key) || rows.push(value).is_err() {
-                    loader.counters.rows_bad.add(1);
+                if !access.key_format.is_whole(key) || rows.push(value).is_err() {
+                    access.counters.rows_bad.add(1);
                     return;
                 }
                 bytes += key.len() + value.len();
-                loader.key_format.decode(key, &mut keys);
+                access.key_format.decode(key, &mut keys);
                 if shows_times {
-                    match loader.updated_at(key, expires_at) {
+                    match access.updated_at(key, expires_at) {
                         Some(seconds) => updated.push_fixed(&seconds.to_le_bytes()),
                         None => updated.push_null(),
                     }
@@ -73,7 +73,7 @@ impl Cached {
         // A few rows are read by people: they are sorted by their keys, if these are numbers.
         if std::mem::replace(&mut self.is_first, false)
             && self.scan.is_none()
-            && matches!(loader.key_format, KeyFormat::Simple)
+            && matches!(access.key_format, KeyFormat::Simple)
         {
             columns = in_order(columns)?;
         }

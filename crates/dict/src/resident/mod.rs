@@ -10,7 +10,7 @@ use crate::config::UpdateSettings;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::full_load::FullLoadRows;
-use crate::lookup::{Loader, Pool};
+use crate::lookup::{Pool, SourceAccess};
 use crate::types::DataType;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, TimestampSecondArray, UInt32Array};
 use arrow::datatypes::{Schema, SchemaRef};
@@ -64,8 +64,8 @@ enum Rows {
 }
 
 impl Resident {
-    pub(crate) fn of_cache(loader: &Arc<Loader>, columns: Columns) -> Resident {
-        Resident(Some(Rows::Cached(Cached::new(loader, columns))))
+    pub(crate) fn of_cache(access: &Arc<SourceAccess>, columns: Columns) -> Resident {
+        Resident(Some(Rows::Cached(Cached::new(access, columns))))
     }
 
     pub(crate) fn of_full_load(rows: FullLoadRows) -> Resident {
@@ -75,11 +75,11 @@ impl Resident {
     /// Asks a source thread of `pool` to read everything.
     pub(crate) fn of_source(
         pool: &Pool,
-        loader: &Arc<Loader>,
+        access: &Arc<SourceAccess>,
         update: &UpdateSettings,
         columns: Columns,
     ) -> Result<Resident, DictError> {
-        Ok(Resident(Some(Rows::Answered(Answered::ask(pool, loader, update, columns)?))))
+        Ok(Resident(Some(Rows::Answered(Answered::ask(pool, access, update, columns)?))))
     }
 }
 

@@ -5,7 +5,7 @@ use super::list::{self, Nulls};
 use super::value;
 use crate::definition::{Attribute, Literal};
 use crate::error::DictError;
-use crate::types::{DataType, Fixed, Shape, text_to_fixed, written_to_fixed};
+use crate::types::{DataType, Fixed, Shape, lenient_to_fixed, text_to_fixed};
 
 /// A value of some type.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +69,7 @@ impl Cell {
     /// Like [`parse`](Self::parse), but times are read as people write them.
     pub fn of_written(data_type: &DataType, text: &str) -> Result<Cell, DictError> {
         match data_type.shape() {
-            Shape::Fixed(_) | Shape::Bit => written_to_fixed(data_type, text).map(Cell::Fixed),
+            Shape::Fixed(_) | Shape::Bit => lenient_to_fixed(data_type, text).map(Cell::Fixed),
             _ => Cell::parse(data_type, text),
         }
     }

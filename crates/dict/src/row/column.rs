@@ -5,7 +5,7 @@ use super::list::{self, Nulls};
 use super::{Cell, append, value};
 use crate::definition::Literal;
 use crate::error::{Code, DictError};
-use crate::types::{DataType, Element, Fixed, Shape, text_to_fixed, written_to_fixed};
+use crate::types::{DataType, Element, Fixed, Shape, lenient_to_fixed, text_to_fixed};
 use arrow::array::{
     ArrayData, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, ListArray, MapArray, StringArray,
     StructArray, make_array,
@@ -300,13 +300,13 @@ impl Column {
 
     /// Adds a value that is not NULL, in ClickHouse's text form. NULL inside of it, where the type of an item, an element, a
     /// key or a value has none, is the default of that type.
-    pub fn push_filled(&mut self, text: &str) -> Result<(), DictError> {
+    pub fn push_null_as_default(&mut self, text: &str) -> Result<(), DictError> {
         self.push_text_by(text, text_to_fixed, Nulls::Defaults)
     }
 
     /// Adds a field of a text format, where times are read as people write them.
-    pub fn push_written(&mut self, text: &str) -> Result<(), DictError> {
-        self.push_text_by(text, written_to_fixed, Nulls::Refused)
+    pub fn push_lenient(&mut self, text: &str) -> Result<(), DictError> {
+        self.push_text_by(text, lenient_to_fixed, Nulls::Refused)
     }
 
     fn push_text_by(

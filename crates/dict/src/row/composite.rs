@@ -1,7 +1,7 @@
 //! Arrow arrays of lists, maps and structs, whose items and elements are made into ours.
 
-use super::adopt::failed;
 use super::column::{list_of, tuple_of};
+use super::from_arrow::failed;
 use crate::error::{Code, DictError};
 use crate::types::{DataType, Element};
 use arrow::array::{Array, ArrayRef, AsArray, StructArray};

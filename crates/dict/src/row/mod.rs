@@ -11,13 +11,13 @@
 //! tuple = its elements, in the same way
 //! ```
 
-mod adopt;
 mod cell;
 mod cells;
 mod column;
 mod composite;
 mod decode;
 mod encode;
+mod from_arrow;
 mod key;
 mod list;
 mod range;

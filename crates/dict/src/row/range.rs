@@ -38,7 +38,7 @@ impl DataType {
 fn within_extremes(array: &ArrayRef, data_type: &DataType) -> Result<(), DictError> {
     let number = |raw: &[u8]| i64::from_le_bytes(raw[..8].try_into().expect("there are eight bytes"));
     let [least, greatest] = data_type.extremes().expect("times are in an order").map(|raw| number(&raw));
-    let numbers = cast(array, &Arrow::Int64).map_err(super::adopt::failed)?;
+    let numbers = cast(array, &Arrow::Int64).map_err(super::from_arrow::failed)?;
     match numbers.as_primitive::<Int64Type>().iter().flatten().find(|n| !(least..=greatest).contains(n)) {
         None => Ok(()),
         Some(outside) => Err(DictError::new(

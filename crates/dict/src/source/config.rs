@@ -149,7 +149,7 @@ impl SourceConfig {
     }
 
     /// Sets the database of a source that names the dictionary's own one.
-    pub(crate) fn settle(&mut self, database: &str) {
+    pub(crate) fn set_default_database(&mut self, database: &str) {
         if let Some(values) = &mut self.values
             && values.text(DATABASE) == CURRENT_DATABASE
         {

@@ -66,7 +66,7 @@ pub(crate) struct Opening<'a> {
     /// The columns that it has to give.
     pub structure: Structure,
     /// How long a request may take.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl SourceKind {
@@ -166,7 +166,7 @@ pub(crate) fn factory(
         }));
     }
     // A request that is still running when its lookup has given up may answer late, but not for ever.
-    let patience = Duration::from_millis(2 * definition.layout.update.query_wait_timeout_ms);
+    let timeout = Duration::from_millis(2 * definition.layout.update.query_wait_timeout_ms);
     let structure = definition.asked_structure();
-    (source.kind().open)(values, Opening { definition, environment, structure, patience })
+    (source.kind().open)(values, Opening { definition, environment, structure, timeout })
 }

@@ -1,7 +1,7 @@
 //! Conditions on keys for the servers that take keys as text inside the statement.
 
-use super::doubles::doubles;
-use super::sql::{Dialect, in_utc, said_in_utc};
+use super::float_keys::doubles;
+use super::sql::{Dialect, in_utc, with_utc_zone};
 use crate::definition::Structure;
 use crate::error::DictError;
 use crate::limits;
@@ -28,13 +28,13 @@ pub(super) struct Charset {
 }
 
 /// Conditions that together hold these keys, each short enough for one statement: for one key column an IN, for several
-/// what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL. `theirs` holds the
+/// what the server has an index for: tuples in ClickHouse, `(a = 1 AND b = 'x') OR ..` in MySQL. `server_columns` holds the
 /// server's column types, where conditions depend on them.
 pub(super) fn conditions(
     dialect: Dialect,
     structure: &Structure,
     keys: &[ArrayRef],
-    theirs: &[ServerColumn],
+    server_columns: &[ServerColumn],
 ) -> Result<Vec<String>, DictError> {
     let columns = structure
         .key_columns()
@@ -43,12 +43,12 @@ pub(super) fn conditions(
         .enumerate()
         .map(|(place, (column, array))| {
             let cells = Cells::new(&column.data_type, array)?;
-            let theirs = theirs.get(place).cloned().unwrap_or_default();
-            let data_type = match theirs.is_local {
+            let server_column = server_columns.get(place).cloned().unwrap_or_default();
+            let data_type = match server_column.is_local {
                 true => column.data_type,
                 false => in_utc(&column.data_type),
             };
-            Ok(KeyColumn { name: dialect.name(&column.name), data_type, theirs, cells })
+            Ok(KeyColumn { name: dialect.name(&column.name), data_type, server_column, cells })
         })
         .collect::<Result<Vec<_>, DictError>>()?;
     let (mut conditions, mut condition) = (Vec::new(), Condition::default());
@@ -69,7 +69,7 @@ pub(super) fn conditions(
 struct KeyColumn {
     name: String,
     data_type: DataType,
-    theirs: ServerColumn,
+    server_column: ServerColumn,
     cells: Cells,
 }
 
@@ -157,7 +157,7 @@ impl KeyColumn {
     /// nearest to 0.1 is 0.10000000149011612. A column of 64 bits has 0.1 itself.
     fn widened(&self, row: usize) -> Option<String> {
         let (DataType::Float32, Raw::Fixed(raw), false) =
-            (self.data_type.inner(), self.cells.get(row), self.theirs.is_text)
+            (self.data_type.inner(), self.cells.get(row), self.server_column.is_text)
         else {
             return None;
         };
@@ -180,7 +180,7 @@ impl KeyColumn {
                 return Some(seconds.to_string());
             }
             (data_type, value @ Raw::Items(_)) if dialect == Dialect::Clickhouse => {
-                let in_utc = said_in_utc(data_type);
+                let in_utc = with_utc_zone(data_type);
                 // A DateTime is written as its number, which does not depend on the zone in which the server reads
                 // texts.
                 let written = in_utc.with_parts(&|plain: &DataType| match plain {
@@ -214,7 +214,7 @@ impl KeyColumn {
     /// found; unconverted, it would be an error for all keys.
     fn text(&self, dialect: Dialect, text: &str) -> String {
         let literal = dialect.string(text);
-        match &self.theirs.charset {
+        match &self.server_column.charset {
             Some(Charset { name, collation }) if !text.is_ascii() => {
                 format!("CONVERT({literal} USING {name}) COLLATE {collation}")
             }
@@ -229,7 +229,7 @@ impl KeyColumn {
     /// Whether a value is written without quotes. ClickHouse takes no Decimal for a number with a point.
     fn is_bare(&self, dialect: Dialect) -> bool {
         match self.data_type.inner() {
-            _ if self.theirs.is_text => false,
+            _ if self.server_column.is_text => false,
             quoted if quoted.is_quoted() => false,
             DataType::Decimal { .. } => dialect != Dialect::Clickhouse,
             _ => true,
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn keys_of_a_text_column_are_texts_that_it_can_have() {
         let charset = Charset { name: "latin1".into(), collation: "latin1_bin".into() };
-        let theirs = ServerColumn { is_text: true, charset: Some(charset), ..ServerColumn::default() };
+        let server_column = ServerColumn { is_text: true, charset: Some(charset), ..ServerColumn::default() };
         let numbers: ArrayRef = Arc::new(Int64Array::from(vec![0, -7]));
         let floats: ArrayRef = Arc::new(Float32Array::from(vec![0.1, 2.0]));
         let truths: ArrayRef = Arc::new(arrow::array::BooleanArray::from(vec![true, false]));
@@ -386,7 +386,7 @@ mod tests {
             ("String", texts, r"'it\'s', CONVERT('€' USING latin1) COLLATE latin1_bin"),
         ] {
             let one = structure(&format!("a {data_type}"), "a");
-            let conditions = conditions(Dialect::Mysql, &one, &[keys], std::slice::from_ref(&theirs));
+            let conditions = conditions(Dialect::Mysql, &one, &[keys], std::slice::from_ref(&server_column));
             assert_eq!(conditions.unwrap(), [format!("`a` IN ({written})")], "{data_type}");
         }
     }

@@ -3,17 +3,16 @@
 mod batch;
 mod clickhouse;
 mod config;
-mod doubles;
 mod executable;
 #[cfg(feature = "executable-pool")]
 mod executable_pool;
 mod file;
+mod float_keys;
 mod format;
 mod http;
 mod kind;
 mod literals;
-mod lost;
-mod moment;
+mod lost_connection;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 mod mysql;
@@ -31,6 +30,7 @@ mod sql;
 mod sqlite;
 mod text;
 mod tls;
+mod update_stamp;
 mod web;
 #[cfg(feature = "full-load")]
 mod yaml;
@@ -65,11 +65,11 @@ pub trait Source: Send {
     /// the source allows that. Its connection is not used again.
     ///
     /// # Errors
-    /// The source's own, or that of `take`, after which it is not called again.
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError>;
+    /// The source's own, or that of `sink`, after which it is not called again.
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError>;
 
     /// How far changes have come (UPDATE_FIELD); those before the watermark are known.
-    fn tail(&mut self, _watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, _watermark: Option<&str>) -> Result<NewestChange, DictError> {
         Err(sql::no_updates())
     }
 
@@ -80,11 +80,11 @@ pub trait Source: Send {
 }
 
 /// Takes the batches of [`Source::load_all`]; its error ends them.
-pub type Take<'a> = dyn FnMut(RecordBatch) -> Result<(), DictError> + 'a;
+pub type BatchSink<'a> = dyn FnMut(RecordBatch) -> Result<(), DictError> + 'a;
 
 /// The end of the changes in a source; texts, as the source writes and reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tail {
+pub struct NewestChange {
     /// The greatest value of UPDATE_FIELD; `None`: there are no rows.
     pub latest: Option<String>,
     /// How many rows the watermark includes.
@@ -97,10 +97,10 @@ pub struct Tail {
     pub unit_seconds: u64,
 }
 
-impl Tail {
+impl NewestChange {
     /// The answer if no row is as late as the watermark.
-    pub(crate) fn behind() -> Tail {
-        Tail { count: Some("0".to_string()), ..Tail::default() }
+    pub(crate) fn behind() -> NewestChange {
+        NewestChange { count: Some("0".to_string()), ..NewestChange::default() }
     }
 
     /// Whether no row is as late as the watermark any more.

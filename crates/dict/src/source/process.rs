@@ -57,14 +57,14 @@ impl Process {
         Ok(Process { child, stdin, stdout, stderr, errors: Vec::new(), command: command.clone() })
     }
 
-    /// Waits until a pipe is ready; false: none was for `patience`.
-    pub fn wait(&self, writes: bool, patience: Duration) -> Result<bool, DictError> {
+    /// Waits until a pipe is ready; false: none was for `timeout`.
+    pub fn wait(&self, writes: bool, timeout: Duration) -> Result<bool, DictError> {
         let mut waited = vec![PollFd::new(&self.stdout, PollFlags::IN)];
         waited.extend(self.stderr.as_ref().map(|stderr| PollFd::new(stderr, PollFlags::IN)));
         waited.extend(self.stdin.as_ref().filter(|_| writes).map(|stdin| PollFd::new(stdin, PollFlags::OUT)));
-        let patience = Timespec::try_from(patience).ok();
+        let timeout = Timespec::try_from(timeout).ok();
         loop {
-            match poll(&mut waited, patience.as_ref()) {
+            match poll(&mut waited, timeout.as_ref()) {
                 Err(Errno::INTR) => {}
                 Ok(ready) => return Ok(ready > 0),
                 Err(e) => {
@@ -99,20 +99,20 @@ impl Process {
     }
 
     /// Kills its process group, and reaps it.
-    pub fn bury(&mut self) -> Option<ExitStatus> {
+    pub fn kill_and_reap(&mut self) -> Option<ExitStatus> {
         let mut child = self.child.take()?;
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         child.wait().ok()
     }
 
-    /// Writes `input` and reads all that comes, until the program has ended, which it must within `patience`. It may
+    /// Writes `input` and reads all that comes, until the program has ended, which it must within `timeout`. It may
     /// answer before it has read, read all before it answers, or not read at all.
     ///
     /// # Errors
-    /// The answer is longer than `bytes_max`, or the program takes longer than `patience` or exits without success. It is
+    /// The answer is longer than `bytes_max`, or the program takes longer than `timeout` or exits without success. It is
     /// killed then.
-    pub fn run(mut self, input: &[u8], patience: Duration, bytes_max: u64) -> Result<Vec<u8>, DictError> {
-        let deadline = Instant::now() + patience;
+    pub fn run(mut self, input: &[u8], timeout: Duration, bytes_max: u64) -> Result<Vec<u8>, DictError> {
+        let deadline = Instant::now() + timeout;
         let (mut unsent, mut output) = (input, Vec::new());
         let mut buffer = vec![0; BUFFER_BYTES];
         loop {
@@ -122,7 +122,7 @@ impl Process {
             // A process that it started may keep its output open, and have left its group.
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || !self.wait(!unsent.is_empty(), left)? {
-                return Err(self.overdue(patience));
+                return Err(self.overdue(timeout));
             }
             self.read_errors(&mut buffer);
             if let Some(stdin) = self.stdin.as_mut() {
@@ -148,7 +148,7 @@ impl Process {
         let mut pause = LOOK / 32;
         while self.is_running() {
             if Instant::now() >= deadline {
-                return Err(self.overdue(patience));
+                return Err(self.overdue(timeout));
             }
             self.read_errors(&mut buffer);
             std::thread::sleep(pause);
@@ -166,8 +166,8 @@ impl Process {
         }
     }
 
-    fn overdue(&self, patience: Duration) -> DictError {
-        let text = format!("Command '{}' was killed after {} ms", self.command, patience.as_millis());
+    fn overdue(&self, timeout: Duration) -> DictError {
+        let text = format!("Command '{}' was killed after {} ms", self.command, timeout.as_millis());
         DictError::new(Code::TimeoutExceeded, text)
     }
 
@@ -184,7 +184,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.bury();
+        self.kill_and_reap();
     }
 }
 
@@ -210,9 +210,9 @@ pub(super) fn said(errors: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn run(line: &str, patience_ms: u64, bytes_max: u64) -> Result<Vec<u8>, DictError> {
+    fn run(line: &str, timeout_ms: u64, bytes_max: u64) -> Result<Vec<u8>, DictError> {
         let process = Process::start(&CommandLine::Shell(line.to_string())).unwrap();
-        process.run(b"5\n", Duration::from_millis(patience_ms), bytes_max)
+        process.run(b"5\n", Duration::from_millis(timeout_ms), bytes_max)
     }
 
     #[test]

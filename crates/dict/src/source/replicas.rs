@@ -1,7 +1,7 @@
 //! Servers of which all connections ask the same one: others may get its rows later.
 
 use super::server::Server;
-use super::{Changes, Source, SourceFactory, Tail, Take};
+use super::{BatchSink, Changes, NewestChange, Source, SourceFactory};
 use crate::error::{Code, DictError};
 use arrow::array::{ArrayRef, RecordBatch};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,19 +115,19 @@ where
         self.current()?.load(keys)
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        self.current()?.load_all(take)
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
+        self.current()?.load_all(sink)
     }
 
-    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, watermark: Option<&str>) -> Result<NewestChange, DictError> {
         self.current()?;
         let own = watermark.map(|watermark| self.own(watermark));
         if own == Some(None) {
-            return Ok(Tail::behind());
+            return Ok(NewestChange::behind());
         }
-        let tail = self.source.tail(own.flatten())?;
+        let newest = self.source.newest_change(own.flatten())?;
         let name = self.name();
-        Ok(Tail { next: tail.next.map(|next| format!("{name}{SEPARATOR}{next}")), ..tail })
+        Ok(NewestChange { next: newest.next.map(|next| format!("{name}{SEPARATOR}{next}")), ..newest })
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
@@ -155,13 +155,13 @@ mod tests {
             Err(DictError::bad_arguments(self.0.to_string()))
         }
 
-        fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+        fn load_all(&mut self, _sink: &mut BatchSink<'_>) -> Result<(), DictError> {
             Ok(())
         }
 
-        fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+        fn newest_change(&mut self, watermark: Option<&str>) -> Result<NewestChange, DictError> {
             let next = Some(format!("{} {}", self.0, watermark.unwrap_or_default()));
-            Ok(Tail { next, count: Some("1".into()), ..Tail::default() })
+            Ok(NewestChange { next, count: Some("1".into()), ..NewestChange::default() })
         }
 
         fn changes(&mut self, _watermark: &str) -> Result<Changes, DictError> {
@@ -190,25 +190,28 @@ mod tests {
         };
         let said = |source: &mut Box<dyn Source>| source.load(&[]).unwrap_err().message().to_string();
         let mut first = factory().unwrap();
-        let watermark = first.tail(None).unwrap().next.unwrap();
+        let watermark = first.newest_change(None).unwrap().next.unwrap();
         assert_eq!((said(&mut first).as_str(), watermark.as_str()), ("1", "h:1 1 "));
-        assert_eq!(first.tail(Some(&watermark)).unwrap().next.unwrap(), "h:1 1 1 ");
+        assert_eq!(first.newest_change(Some(&watermark)).unwrap().next.unwrap(), "h:1 1 1 ");
         // A second connection has to go elsewhere, and the first follows.
         *down.lock().unwrap() = vec![1];
         let mut second = factory().unwrap();
         assert_eq!((said(&mut second), said(&mut first)), ("2".into(), "2".into()));
-        assert!(first.tail(Some(&watermark)).unwrap().is_behind(), "it is another's");
+        assert!(first.newest_change(Some(&watermark)).unwrap().is_behind(), "it is another's");
         first.changes(&watermark).unwrap_err();
-        let next = first.tail(None).unwrap().next.unwrap();
+        let next = first.newest_change(None).unwrap().next.unwrap();
         assert!(next.starts_with("h:2#") && next.ends_with(".1 2 "), "{next}");
         first.changes(&next).unwrap();
         // A watermark saved before there were replicas belongs to no server.
-        assert!(first.tail(Some("2026-01-01 00:00:00")).unwrap().is_behind());
+        assert!(first.newest_change(Some("2026-01-01 00:00:00")).unwrap().is_behind());
         // A new connection finds the first server again.
         down.lock().unwrap().clear();
         assert_eq!(said(&mut factory().unwrap()), "1");
         assert_eq!((said(&mut second), said(&mut first)), ("1".into(), "1".into()));
-        assert!(first.tail(Some(&watermark)).unwrap().is_behind(), "there are rows of the other one since");
+        assert!(
+            first.newest_change(Some(&watermark)).unwrap().is_behind(),
+            "there are rows of the other one since"
+        );
         *down.lock().unwrap() = vec![1, 2];
         assert_eq!(factory().err().unwrap().message(), "2 is down");
     }

@@ -1,6 +1,6 @@
 //! A source's answer being built: key columns, then attributes, all of them nullable.
 
-use super::Take;
+use super::BatchSink;
 use crate::definition::Structure;
 use crate::error::{Code, DictError, shown};
 use crate::limits;
@@ -32,7 +32,7 @@ pub(crate) struct Rows {
     /// Rows that were read to their ends, those taken before included.
     ended: usize,
     /// A value that its column's type does not have is NULL, and no error.
-    passes_over: bool,
+    nulls_invalid: bool,
     /// Maximum bytes at once.
     bytes_max: u64,
     /// Asked while rows are read; `None`: `bytes_max` alone bounds them.
@@ -70,7 +70,7 @@ impl Rows {
             skipped: Vec::new(),
             key_width: 0,
             ended: 0,
-            passes_over: false,
+            nulls_invalid: false,
             bytes_max: limits::ANSWER_BYTES_MAX,
             memory: None,
             allowed: 0,
@@ -78,8 +78,8 @@ impl Rows {
     }
 
     /// Makes NULL of values that their column's type does not have.
-    pub fn passing_over(self) -> Rows {
-        Rows { passes_over: true, ..self }
+    pub fn null_for_invalid(self) -> Rows {
+        Rows { nulls_invalid: true, ..self }
     }
 
     /// Empty columns of these names and types.
@@ -155,14 +155,14 @@ impl Rows {
 
     /// Adds a field in ClickHouse's text form; `None` is NULL. NULL inside of an attribute's value, where the type of an
     /// item, an element, a key or a value has none, is the default of that type.
-    pub fn push_filled(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
+    pub fn push_null_as_default(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
         let is_key = column < self.key_width;
-        self.push_by(column, text, if is_key { Column::push_parsed } else { Column::push_filled })
+        self.push_by(column, text, if is_key { Column::push_parsed } else { Column::push_null_as_default })
     }
 
     /// Adds a field of a text format, where times are read as people write them.
-    pub fn push_written(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
-        self.push_by(column, text, Column::push_written)
+    pub fn push_lenient(&mut self, column: usize, text: Option<&str>) -> Result<(), DictError> {
+        self.push_by(column, text, Column::push_lenient)
     }
 
     fn push_by(
@@ -180,7 +180,7 @@ impl Rows {
                     self.check_long(text.len(), bytes_for_one)?;
                 }
                 match push(&mut self.columns[column], text) {
-                    Err(_) if self.passes_over => self.columns[column].push_null(),
+                    Err(_) if self.nulls_invalid => self.columns[column].push_null(),
                     pushed => pushed.map_err(|e| self.within(column, e))?,
                 }
             }
@@ -195,15 +195,15 @@ impl Rows {
     }
 
     /// Adds a field of a text format that came as bytes.
-    pub fn push_written_bytes(&mut self, column: usize, bytes: &[u8]) -> Result<(), DictError> {
+    pub fn push_lenient_bytes(&mut self, column: usize, bytes: &[u8]) -> Result<(), DictError> {
         let text = self.text_of(column, bytes)?;
-        self.push_written(column, text)
+        self.push_lenient(column, text)
     }
 
     /// The text of bytes; `None`: they are no text, and are passed over.
     fn text_of<'a>(&self, column: usize, bytes: &'a [u8]) -> Result<Option<&'a str>, DictError> {
         match std::str::from_utf8(bytes) {
-            Err(_) if !self.passes_over => Err(self.not_utf8(column)),
+            Err(_) if !self.nulls_invalid => Err(self.not_utf8(column)),
             text => Ok(text.ok()),
         }
     }
@@ -317,17 +317,17 @@ impl Rows {
     }
 
     /// Hands over the rows so far, if there are any, and empties the columns.
-    pub fn pour(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    pub fn flush(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         match self.len() {
             0 => Ok(()),
-            rows => take(batch(self.take()?, rows)?),
+            rows => sink(batch(self.take()?, rows)?),
         }
     }
 
     /// Pours, if there is enough for a batch of `RESIDENT_BATCH_ROWS` or of `RESIDENT_BATCH_BYTES`.
-    pub fn pour_batch(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    pub fn flush_if_full(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         match self.len() >= limits::RESIDENT_BATCH_ROWS || self.bytes() >= limits::RESIDENT_BATCH_BYTES {
-            true => self.pour(take),
+            true => self.flush(sink),
             false => Ok(()),
         }
     }
@@ -426,7 +426,7 @@ mod tests {
         let (text, mut batches) = ("x".repeat(1 << 20), Vec::new());
         for _ in 0..10 {
             rows.push_parsed(0, Some(&text)).unwrap();
-            rows.pour_batch(&mut |batch| {
+            rows.flush_if_full(&mut |batch| {
                 batches.push(batch.num_rows());
                 Ok(())
             })

@@ -1,9 +1,9 @@
 //! What SQL sources share: the SELECT that a structure asks for.
 
-use super::moment::{self, Moment};
 use super::rows::Rows;
 use super::select::{Select, Updates};
-use super::{Changes, Tail};
+use super::update_stamp::{self, UpdateStamp};
+use super::{Changes, NewestChange};
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::limits::CHANGES_MAX;
@@ -114,7 +114,7 @@ impl UpdateStatements {
     }
 
     /// The latest change, how many rows are as late as `watermark`, and the next watermark, each as text.
-    fn tail(&self, watermark: Option<&str>) -> String {
+    fn newest_change(&self, watermark: Option<&str>) -> String {
         let field = self.dialect.name(&self.updates.field);
         let lag = self.updates.lag_after(watermark);
         let latest = format!("max({field})");
@@ -159,7 +159,7 @@ impl UpdateStatements {
 
     fn since(&self, watermark: Option<&str>) -> Option<String> {
         let watermark = watermark?;
-        let literal = match moment::number(watermark) {
+        let literal = match update_stamp::number(watermark) {
             // PostgreSQL reads a string as what the column is.
             Some(_) if self.dialect != Dialect::Standard => watermark.to_string(),
             _ => self.dialect.string(watermark),
@@ -168,38 +168,39 @@ impl UpdateStatements {
     }
 
     /// Asks with `fill`, which puts the rows of a statement into columns.
-    pub fn ask_tail(
+    pub fn ask_newest_change(
         &self,
         watermark: Option<&str>,
         fill: impl FnOnce(&str, &mut Rows) -> Result<(), DictError>,
-    ) -> Result<Tail, DictError> {
+    ) -> Result<NewestChange, DictError> {
         let text = DataType::Nullable(Box::new(DataType::String));
         let columns = ["latest", "count", "next"].map(|name| (name.to_string(), text.clone()));
         let mut rows = Rows::of_columns(&columns);
-        fill(&self.tail(watermark), &mut rows)?;
+        fill(&self.newest_change(watermark), &mut rows)?;
         let texts = rows.take()?;
         let text = |column: usize| {
             let texts = texts[column].as_string::<i32>();
             (texts.len() == 1 && texts.is_valid(0)).then(|| texts.value(0).to_string())
         };
-        let tail = Tail { latest: text(0), count: text(1), next: text(2), ..Tail::default() };
-        let Some(latest) = &tail.latest else { return Ok(tail) };
-        self.check_latest(latest, tail.next.as_deref())?;
-        let is_shared = tail.count.as_ref().is_some_and(|count| count != "1");
-        let Moment { at, unit_seconds } = Moment::of_text(latest, is_shared);
-        Ok(Tail { at, unit_seconds, ..tail })
+        let newest =
+            NewestChange { latest: text(0), count: text(1), next: text(2), ..NewestChange::default() };
+        let Some(latest) = &newest.latest else { return Ok(newest) };
+        self.check_latest(latest, newest.next.as_deref())?;
+        let is_shared = newest.count.as_ref().is_some_and(|count| count != "1");
+        let UpdateStamp { at, unit_seconds } = UpdateStamp::of_text(latest, is_shared);
+        Ok(NewestChange { at, unit_seconds, ..newest })
     }
 
     /// Refuses a latest change after which later ones would not be found.
     fn check_latest(&self, latest: &str, next: Option<&str>) -> Result<(), DictError> {
         let Updates { field, lag_seconds, .. } = &self.updates;
-        let is_number = |text| moment::number(text).is_some();
+        let is_number = |text| update_stamp::number(text).is_some();
         let problem = match next {
-            _ if moment::has_offset(latest) => {
+            _ if update_stamp::has_offset(latest) => {
                 "times with an offset are not in the order of their texts; keep them in UTC".to_string()
             }
             Some(next) if *lag_seconds == 0 || is_number(next) || !is_number(latest) => return Ok(()),
-            _ if is_number(latest) => moment::no_lag(*lag_seconds),
+            _ if is_number(latest) => update_stamp::no_lag(*lag_seconds),
             _ => format!("UPDATE_LAG {lag_seconds} can be taken only from times such as 2026-01-31 12:30:00"),
         };
         let text = format!("UPDATE_FIELD {field} is '{latest}': {problem}");
@@ -214,7 +215,7 @@ impl UpdateStatements {
         fill: impl FnOnce(&str, &mut Rows) -> Result<(), DictError>,
     ) -> Result<Changes, DictError> {
         // A key that no lookup can ask for does not hide other changes.
-        let mut rows = Rows::of_key(structure).passing_over();
+        let mut rows = Rows::of_key(structure).null_for_invalid();
         fill(&self.changed(watermark), &mut rows)?;
         match rows.len() > CHANGES_MAX {
             true => Ok(Changes::TooMany),
@@ -226,8 +227,8 @@ impl UpdateStatements {
 /// A number of SQLite's, `seconds` earlier: a time since 1970 or a Julian day. NULL if it is neither, as its unit is
 /// unknown.
 fn earlier_number(number: &str, seconds: u64) -> String {
-    let [first, end] = moment::UNIX_SECONDS;
-    let unix = moment::UNIX_UNITS.map(|units| {
+    let [first, end] = update_stamp::UNIX_SECONDS;
+    let unix = update_stamp::UNIX_UNITS.map(|units| {
         let (first, end) = (first * units, end * units);
         format!("WHEN {number} >= {first} AND {number} < {end} THEN {number} - {seconds} * {units} ")
     });
@@ -256,7 +257,7 @@ pub(super) fn is_moment(data_type: &DataType) -> bool {
 
 /// A type whose moments, also those inside of it, are in UTC: its texts are unambiguous, where a local time may come
 /// twice, and one without a zone is that of the reader.
-pub(super) fn said_in_utc(data_type: &DataType) -> DataType {
+pub(super) fn with_utc_zone(data_type: &DataType) -> DataType {
     let utc = || Some("UTC".to_string());
     data_type.with_parts(&|plain: &DataType| match plain {
         DataType::DateTime { .. } => DataType::DateTime { tz: utc() },

@@ -1,7 +1,7 @@
 //! One conversation over HTTP: a request with a body, an answer that is read whole. What HTTP and CLICKHOUSE
 //! share.
 
-use super::lost::is_broken;
+use super::lost_connection::is_broken;
 use super::tls::Trusted;
 use crate::config::HIDDEN;
 use crate::error::{Code, DictError};
@@ -35,7 +35,7 @@ pub(super) struct Client {
     /// The URL as errors show it.
     shown: String,
     headers: Vec<(HeaderName, HeaderValue)>,
-    patience: Duration,
+    timeout: Duration,
     /// Maximum bytes of an answer that is read whole, unpacked.
     answer_bytes_max: u64,
 }
@@ -46,7 +46,7 @@ impl Client {
     pub fn new<'a>(
         url: String,
         headers: impl Iterator<Item = (&'a str, String)>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Client, DictError> {
         let headers = headers.map(|(name, value)| {
             // The value may be a secret: the message has the name alone.
@@ -64,7 +64,7 @@ impl Client {
             .user_agent(concat!("Granary/", env!("CARGO_PKG_VERSION")))
             .accept("")
             .timeout_connect(Some(CONNECT_TIMEOUT))
-            .timeout_global(Some(patience))
+            .timeout_global(Some(timeout))
             // Statuses other than 200 become errors of ours, with the server's message.
             .http_status_as_error(false)
             .max_redirects(0)
@@ -76,7 +76,7 @@ impl Client {
             shown: shown_url(&url, HIDDEN),
             url,
             headers: headers.collect::<Result<_, DictError>>()?,
-            patience,
+            timeout,
             answer_bytes_max: limits::ANSWER_BYTES_MAX,
         })
     }
@@ -151,7 +151,7 @@ impl Client {
     fn error(&self, e: Error) -> DictError {
         let (code, text) = match e {
             Error::Timeout(_) => {
-                let text = format!("{}: no whole answer within {} ms", self.shown, self.patience.as_millis());
+                let text = format!("{}: no whole answer within {} ms", self.shown, self.timeout.as_millis());
                 return DictError::new(Code::TimeoutExceeded, text);
             }
             Error::BadUri(_) | Error::Http(_) => (Code::BadArguments, e.to_string()),
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn an_answer_is_as_long_as_it_is_unpacked() {
         let ask = |status, count| {
-            let patience = Duration::from_secs(20);
-            let client = Client::new(zeros(status, count), std::iter::empty(), patience).unwrap();
+            let timeout = Duration::from_secs(20);
+            let client = Client::new(zeros(status, count), std::iter::empty(), timeout).unwrap();
             Client { answer_bytes_max: 100_000, ..client }.post(b"keys")
         };
         assert_eq!(ask("200 OK", 100_000).unwrap(), vec![b'0'; 100_000]);

@@ -26,7 +26,7 @@ pub(crate) fn text_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, D
 ///
 /// # Errors
 /// As [`text_to_fixed`], with the reason why a text is no time.
-pub(crate) fn written_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, DictError> {
+pub(crate) fn lenient_to_fixed(data_type: &DataType, text: &str) -> Result<Fixed, DictError> {
     let number = match data_type.inner() {
         DataType::DateTime { tz } => {
             // A time out of range is the first or the last DateTime.

@@ -5,7 +5,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, St
 use arrow::datatypes::UInt64Type;
 use arrow::datatypes::{Field, Schema};
 use granary_dict::{
-    Clock, Code, DataType, Definition, DictError, Dictionary, Environment, Source, SourceFactory, Take,
+    BatchSink, Clock, Code, DataType, Definition, DictError, Dictionary, Environment, Source, SourceFactory,
     parse_create,
 };
 use std::path::Path;
@@ -269,8 +269,8 @@ impl Source for Connection {
         Ok(vec![batch(vec![Arc::new(UInt64Array::from(ids)), Arc::new(UInt64Array::from(values))])])
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        self.load(&u64s(1..=20))?.into_iter().try_for_each(take)
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
+        self.load(&u64s(1..=20))?.into_iter().try_for_each(sink)
     }
 }
 

@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 use tokio::sync::Notify;
 
 /// How long a running statement may take to release its dictionaries.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whether the program was told to stop.
 pub struct Stop {
@@ -50,7 +50,7 @@ impl Stop {
 fn close(session: &Weak<Session>, signal: i32) {
     // Without a session the program is ending anyway.
     if let Some(session) = session.upgrade() {
-        session.close(PATIENCE);
+        session.close(TIMEOUT);
         std::process::exit(status(signal));
     }
 }

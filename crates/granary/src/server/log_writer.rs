@@ -19,7 +19,7 @@ use super::logging::LogFormat;
 const LINES_MAX: usize = 8192;
 
 /// How long a stop waits for lines to be written.
-const STOP_PATIENCE: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 struct Queue {
@@ -134,7 +134,7 @@ impl<'a> MakeWriter<'a> for LogWriter {
 impl Drop for LogGuard {
     fn drop(&mut self) {
         let is_busy = |queue: &mut Queue| !queue.lines.is_empty() || queue.is_writing;
-        let waited = self.0.changed.wait_timeout_while(self.0.lock(), STOP_PATIENCE, is_busy);
+        let waited = self.0.changed.wait_timeout_while(self.0.lock(), STOP_TIMEOUT, is_busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use crate::{allocator, memory};
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use granary_server::Neighbours;
+use granary_server::SideServers;
 use granary_sql::FolderLock;
 use granary_volume::Volume;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -195,7 +195,7 @@ fn carry_out(plan: Plan) -> Result<(), Box<dyn Error>> {
     #[cfg(feature = "ublk")]
     let places = places.chain(block_devices.iter().map(granary_ublk::BlockDevice::path));
     let places = places.collect::<Vec<_>>().join(", ");
-    options.neighbours = Neighbours {
+    options.side_servers = SideServers {
         memcached: memcached.as_ref().map(figures::of),
         volumes: serves_volumes.then(|| volume_figures::of(&volumes, places.clone())),
     };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use granary_nbd::ServerConfig;
-use granary_server::{Neighbours, Options, Tls, limits};
+use granary_server::{Options, SideServers, Tls, limits};
 use granary_sql::limits::DEFAULT_MEMORY_FOLDER;
 
 use super::address::Http;
@@ -161,6 +161,6 @@ fn options(
             .connections
             .or(config.connections)
             .map_or(limits::CONNECTIONS, NonZeroUsize::get),
-        neighbours: Neighbours::default(),
+        side_servers: SideServers::default(),
     })
 }

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result, at};
 const INSTALL: &str = "scripts/install-test-servers.sh installs it";
 const PASSWORD: &str = "secret";
 /// How long it may take to start, also after it was stopped in the middle of its work.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server on loopback with one table; it is stopped on drop.
 pub struct Postgres {
@@ -81,7 +81,7 @@ impl Postgres {
             .spawn()
             .map_err(at(&self.binaries))?;
         self.server = Some(server);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while let Err(failure) = self.ask("SELECT 1") {
             let ended = self.server.as_mut().is_none_or(|server| !matches!(server.try_wait(), Ok(None)));
             if ended || Instant::now() > deadline {

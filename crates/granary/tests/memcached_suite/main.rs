@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Most of a test's time is spent asleep. But some count seconds and draw ports: one that fails beside others is run
 /// once more, alone.
 const AT_ONCE: usize = 12;
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -120,7 +120,7 @@ fn run(folder: &Path, name: &str, shape: Shape) -> Output {
         .stderr(fs::File::create(file("err")).unwrap())
         .spawn()
         .expect("perl is there");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;

@@ -11,8 +11,8 @@ pub const CONTENDERS: [&str; 4] = ["none", "Snappy", "LZ4, trained", "zstd, trai
 /// Bytes of values that the cache is filled with.
 const FILL_BYTES: usize = 128 << 20;
 
-/// The RAM tier has room for 1/RAM_PARTS of the uncompressed values.
-const RAM_PARTS: u64 = 8;
+/// The RAM tier has room for 1/RAM_DIVISOR of the uncompressed values.
+const RAM_DIVISOR: u64 = 8;
 
 /// Reads for each write.
 const READS: u64 = 4;
@@ -111,7 +111,7 @@ pub fn run(
     figures.ram_bytes = (stats.memory_bytes + stats.codec_bytes) as f64 / stats.entries as f64;
     drop(cache);
 
-    let memory_bytes = FILL_BYTES as u64 / RAM_PARTS;
+    let memory_bytes = FILL_BYTES as u64 / RAM_DIVISOR;
     let cache =
         Cache::open(Options { flash: Some(flash(folder)), memory_bytes, compression, ..Options::default() })?;
     (0..keys).for_each(|key| contender.put(&cache, key, value(key)));

@@ -13,8 +13,8 @@ const KINDS: [&str; 5] = ["mdn", "crates", "movies", "cities", "countries"];
 /// The kinds that the seed's experiment and RocksDB's are repeated on, beside drawn values.
 const SEED_KINDS: [&str; 2] = ["mdn", "crates"];
 
-/// RocksDB runs 1/ROCKSDB_PARTS of the reads and writes: it is measured with more codecs and block sizes, once each.
-const ROCKSDB_PARTS: u64 = 5;
+/// RocksDB runs 1/ROCKSDB_DIVISOR of the reads and writes: it is measured with more codecs and block sizes, once each.
+const ROCKSDB_DIVISOR: u64 = 5;
 
 /// Drawn values of the seed's experiment.
 const DRAWN: usize = 20_000;
@@ -111,7 +111,7 @@ impl Study<'_> {
                     &self.file(kind),
                     self.scratch,
                     order,
-                    self.operations / ROCKSDB_PARTS,
+                    self.operations / ROCKSDB_DIVISOR,
                 ) {
                     Ok(figures) => pages.push((kind.to_owned(), order, figures)),
                     Err(error) => say(&format!("RocksDB is left out: {error}")),

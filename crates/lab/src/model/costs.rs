@@ -1,7 +1,7 @@
 //! Bytes that a cache's objects take beside their own, and the space it keeps free.
 
 use super::{Budget, Packing};
-use granary_cache::limits::{DRAM_FIRST_MEMORY_PARTS, SHARDS, SPARE_MEMORY_PARTS};
+use granary_cache::limits::{DRAM_FIRST_MEMORY_DIVISOR, SHARDS, SPARE_MEMORY_DIVISOR};
 
 /// Overhead of objects, space kept free, and which objects skip DRAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +41,12 @@ const DRAM_ENTRY_BYTES: u32 = 8 + 8;
 /// Number of chunks of DRAM; two are empty or about to be.
 const DRAM_CHUNKS: u64 = 32;
 
-/// 1/AHEAD_PARTS of flash is emptied ahead of the writer: at least a segment, at most AHEAD_BYTES_MAX.
-const AHEAD_PARTS: u64 = 16;
+/// 1/AHEAD_DIVISOR of flash is emptied ahead of the writer: at least a segment, at most AHEAD_BYTES_MAX.
+const AHEAD_DIVISOR: u64 = 16;
 const AHEAD_BYTES_MAX: u64 = 16 << 20;
 
-/// Granary's cache writes objects larger than 1/LARGE_DRAM_PARTS of DRAM to flash at once.
-pub const LARGE_DRAM_PARTS: u64 = DRAM_FIRST_MEMORY_PARTS;
+/// Granary's cache writes objects larger than 1/LARGE_DRAM_DIVISOR of DRAM to flash at once.
+pub const LARGE_DRAM_DIVISOR: u64 = DRAM_FIRST_MEMORY_DIVISOR;
 
 impl Costs {
     /// No overhead. One segment waits in DRAM to be written.
@@ -65,9 +65,9 @@ impl Costs {
     /// The costs of Granary's cache.
     pub fn of_cache(budget: &Budget, Layout { block_bytes, value_bytes }: Layout) -> Self {
         let spare =
-            (budget.dram_bytes / SPARE_MEMORY_PARTS).max(budget.segment_bytes.min(budget.dram_bytes / 4));
+            (budget.dram_bytes / SPARE_MEMORY_DIVISOR).max(budget.segment_bytes.min(budget.dram_bytes / 4));
         let segments = budget.flash_bytes / budget.segment_bytes;
-        let ahead = (segments / AHEAD_PARTS).min(AHEAD_BYTES_MAX / budget.segment_bytes).max(1);
+        let ahead = (segments / AHEAD_DIVISOR).min(AHEAD_BYTES_MAX / budget.segment_bytes).max(1);
         Self {
             dram_bytes_per_object: RECORD_HEADER_BYTES + value_bytes + DRAM_ENTRY_BYTES,
             flash_bytes_per_object: RECORD_HEADER_BYTES + value_bytes,
@@ -75,7 +75,7 @@ impl Costs {
             dram_bytes_free: spare + 2 * budget.dram_bytes / DRAM_CHUNKS,
             // The slot of the segment that waits in DRAM is empty, too.
             flash_bytes_free: (1 + ahead) * budget.segment_bytes,
-            large_bytes: budget.dram_bytes / LARGE_DRAM_PARTS,
+            large_bytes: budget.dram_bytes / LARGE_DRAM_DIVISOR,
             // A shard's share, if that much is free at once.
             copy_bytes: spare.min(budget.dram_bytes / SHARDS as u64),
         }

@@ -4,8 +4,8 @@
 use super::Lru;
 use granary_cache::division::{Division, Misses};
 use granary_cache::limits::{
-    BLOCK_VISIT_PARTS, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_PARTS, GHOST_WINDOW_PARTS,
-    LEAST_BLOCKS_PARTS,
+    BLOCK_VISIT_DIVISOR, BLOCK_VISIT_REPLACED_MIN, DIVISION_WINDOW_DIVISOR, GHOST_WINDOW_DIVISOR,
+    LEAST_BLOCKS_DIVISOR,
 };
 
 /// Sizes of the tier, in bytes.
@@ -59,7 +59,7 @@ impl Divided {
     pub fn new(options: DividedOptions) -> Self {
         let DividedOptions { memory_bytes, block_bytes, keys_per_block, keys, blocks_percent, .. } = options;
         let blocks = keys.div_ceil(keys_per_block);
-        let (least, most) = (memory_bytes / LEAST_BLOCKS_PARTS, memory_bytes / 8 * 7);
+        let (least, most) = (memory_bytes / LEAST_BLOCKS_DIVISOR, memory_bytes / 8 * 7);
         let division = Division {
             least,
             most,
@@ -67,7 +67,7 @@ impl Divided {
             misses: Misses::default(),
             reads_remembered: memory_bytes / u64::from(block_bytes),
         };
-        let window = memory_bytes / GHOST_WINDOW_PARTS;
+        let window = memory_bytes / GHOST_WINDOW_DIVISOR;
         Self {
             options,
             entries: Lru::new(memory_bytes - division.blocks, keys),
@@ -112,8 +112,8 @@ impl Divided {
     fn visit(&mut self, key: u32, block: u32) {
         let entry_bytes = self.options.entry_bytes;
         let visited = &mut self.visited[block as usize];
-        let is_new_visit =
-            self.reads - *visited > (self.blocks.objects() / BLOCK_VISIT_PARTS).max(BLOCK_VISIT_REPLACED_MIN);
+        let is_new_visit = self.reads - *visited
+            > (self.blocks.objects() / BLOCK_VISIT_DIVISOR).max(BLOCK_VISIT_REPLACED_MIN);
         let saving = &mut self.savings[block as usize];
         if is_new_visit {
             (*visited, *saving) = (self.reads, [false; 2]);
@@ -136,7 +136,7 @@ impl Divided {
         let ghosts = &mut self.block_ghosts;
         self.blocks.put(block, self.options.block_bytes, |block, bytes| ghosts.put(block, bytes, |_, _| {}));
         let is_measured = self.options.blocks_percent.is_none();
-        if is_measured && self.misses.reads >= self.division.reads_remembered / DIVISION_WINDOW_PARTS {
+        if is_measured && self.misses.reads >= self.division.reads_remembered / DIVISION_WINDOW_DIVISOR {
             self.division = self.division.after(std::mem::take(&mut self.misses));
             let Self { entries, blocks, entry_ghosts, block_ghosts, .. } = self;
             let for_entries = self.options.memory_bytes - self.division.blocks;

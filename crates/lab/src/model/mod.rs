@@ -20,7 +20,7 @@ mod victim;
 mod workload;
 
 pub use belady::Belady;
-pub use costs::{Costs, LARGE_DRAM_PARTS, Layout};
+pub use costs::{Costs, LARGE_DRAM_DIVISOR, Layout};
 pub use divided::{Divided, DividedOptions, FoundIn};
 pub use fifo::Fifo;
 pub use hybrid::{Filter, Hybrid, HybridOptions, Offer};

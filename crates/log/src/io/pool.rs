@@ -2,7 +2,7 @@
 
 use super::event::ring_event;
 use super::extent::{Engine, Extent};
-use super::flight::{ByDescriptor, Flight};
+use super::read_in_flight::{ByDescriptor, ReadInFlight};
 use crate::buffer::AlignedBuffer;
 use crate::limits::POOL_THREADS;
 use std::io;
@@ -15,7 +15,7 @@ pub(super) const DEPTH: usize = POOL_THREADS;
 
 pub(super) struct Job {
     pub file: Arc<OwnedFd>,
-    pub flight: Flight,
+    pub flight: ReadInFlight,
     pub buffer: AlignedBuffer,
     pub answer: Sender<Done>,
     /// Rung after the answer, for an asker that does not wait for it.
@@ -24,7 +24,7 @@ pub(super) struct Job {
 
 /// A read that a thread of the pool has made.
 pub(super) struct Done {
-    pub flight: Flight,
+    pub flight: ReadInFlight,
     pub buffer: AlignedBuffer,
     answer: io::Result<usize>,
 }
@@ -126,7 +126,7 @@ impl PoolReader {
                     Some(buffer) if buffer.len() >= longest => buffer,
                     _ => AlignedBuffer::zeroed(longest),
                 };
-                send(Flight::new(extents[next], next as u64), buffer);
+                send(ReadInFlight::new(extents[next], next as u64), buffer);
                 next += 1;
                 in_flight += 1;
             }

@@ -1,10 +1,10 @@
 //! Reads through io_uring, on the calling thread: the ring, and what one call reads and waits for. Reads
-//! that nobody waits for are in `flights.rs`, the buffers in `arena.rs`.
+//! that nobody waits for are in `read_queue.rs`, the buffers in `arena.rs`.
 
 use super::arena;
 use super::extent::{Engine, Extent};
-use super::flight::{ByDescriptor, Flight};
 use super::frames::{Frames, bytes_each};
+use super::read_in_flight::{ByDescriptor, ReadInFlight};
 use crate::buffer::AlignedBuffer;
 use crate::limits::{READ_BYTES_MAX, READ_DEPTH};
 use io_uring::{IoUring, opcode, squeue, types::Fd};
@@ -30,9 +30,9 @@ pub(super) struct Ring {
     /// Reads were given up that the kernel may still be at.
     refused: bool,
     /// The reads in flight, each at the first of the frames that it fills.
-    flights: [Option<Flight>; READ_DEPTH],
+    flights: [Option<ReadInFlight>; READ_DEPTH],
     frames: Frames,
-    /// Flights that there are.
+    /// Reads in flight.
     count: usize,
     /// Completions that were not looked at yet: first frames and results.
     reaped: Vec<(usize, i32)>,
@@ -100,7 +100,7 @@ impl Ring {
     /// Puts a read in the queue of those to submit; `false`: there is no frame for it.
     pub(super) fn begin(&mut self, file: BorrowedFd<'_>, extent: Extent, ticket: u64) -> bool {
         let Some(frame) = self.frames.take(self.frames_of(extent)) else { return false };
-        self.flights[frame] = Some(Flight::new(extent, ticket));
+        self.flights[frame] = Some(ReadInFlight::new(extent, ticket));
         self.count += 1;
         self.start(file, frame);
         true
@@ -187,7 +187,7 @@ impl Ring {
             self.start(by.file, frame);
             return None;
         };
-        let Flight { extent, ticket, .. } = *flight;
+        let ReadInFlight { extent, ticket, .. } = *flight;
         self.flights[frame] = None;
         self.count -= 1;
         self.frames.give_back(frame, self.frames_of(extent));
@@ -197,7 +197,7 @@ impl Ring {
     }
 
     /// The reads that were begun and not finished.
-    pub(super) fn unfinished(&self) -> impl Iterator<Item = Flight> {
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = ReadInFlight> {
         self.flights.iter().flatten().copied()
     }
 
@@ -296,7 +296,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // Reads that nobody waits for may be under way: see `flights.rs`.
+        // Reads that nobody waits for may be under way: see `read_queue.rs`.
         while !self.refused && self.in_flight() > 0 {
             // If it is refused, the arena is never freed.
             let _ = self.enter(1);
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_refusing_ring_gives_way_to_the_pool_in_flight() {
-        use crate::io::Flights;
+        use crate::io::ReadQueue;
         use std::collections::BTreeSet;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
@@ -366,7 +366,7 @@ mod tests {
         let device = crate::device::FileDevice::open(&path, bytes.len() as u64).unwrap();
         let extent = |i: u64| Extent { offset: i % 256 * 4096, len: 4096 };
         for (waits, given) in [(false, 0), (true, 0), (true, 80)] {
-            let mut flights = Flights::new(Engine::Ring, READ_BYTES_MAX);
+            let mut flights = ReadQueue::new(Engine::Ring, READ_BYTES_MAX);
             let mut left: BTreeSet<u64> = BTreeSet::new();
             for round in 0..3 {
                 for i in round * 100..(round + 1) * 100 - given {

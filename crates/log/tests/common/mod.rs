@@ -6,7 +6,7 @@ pub mod options;
 pub mod random;
 pub mod skip;
 
-use granary_log::{Engine, Framing, Geometry, Io, Log, Options, Sealed, SegmentId, Source};
+use granary_log::{Engine, Framing, Geometry, Io, Log, Options, SealedBlocks, SegmentId, SummarySource};
 pub use options::options;
 use std::ops::Range;
 
@@ -24,8 +24,8 @@ impl Framing for Unframed {
     fn bytes_allocated(_: &usize) -> usize {
         0
     }
-    fn seal(&self, id: &SegmentId, _: &mut usize, _: &mut [u8]) -> Sealed {
-        Sealed { data: 0..id.geometry.blocks_per_segment() as usize, summary: 0..0 }
+    fn seal(&self, id: &SegmentId, _: &mut usize, _: &mut [u8]) -> SealedBlocks {
+        SealedBlocks { data: 0..id.geometry.blocks_per_segment() as usize, summary: 0..0 }
     }
     fn used(&self, _: &Geometry, builder: &usize) -> [Range<usize>; 2] {
         [0..*builder, 0..0]
@@ -36,10 +36,10 @@ impl Framing for Unframed {
     fn position(summary: &(u64, u64)) -> (u64, u64) {
         *summary
     }
-    fn read(&self, _: &Source<'_>, slots: Range<u64>) -> Vec<Option<(u64, u64)>> {
+    fn read(&self, _: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<(u64, u64)>> {
         slots.map(|_| None).collect()
     }
-    fn sequence_of_block(&self, _: &Source<'_>, _: u64, _: &[u8]) -> Option<u64> {
+    fn sequence_of_block(&self, _: &SummarySource<'_>, _: u64, _: &[u8]) -> Option<u64> {
         None
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::item::{Header, Item};
 use crate::protocol::{Direction, unsigned};
-use crate::store::{Change, Hand};
+use crate::store::{Change, ChangeContext};
 
 /// The reply to [`NonNumeric`].
 pub const NON_NUMERIC: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
@@ -19,21 +19,21 @@ pub fn count(
     item: Item<'_>,
     direction: Direction,
     delta: u64,
-    hand: &mut Hand<'_>,
+    change_context: &mut ChangeContext<'_>,
 ) -> Result<(Change, u64), NonNumeric> {
     let value = unsigned(item.data).ok_or(NonNumeric)?;
     let value = match direction {
         Direction::Up => value.wrapping_add(delta),
         Direction::Down => value.saturating_sub(delta),
     };
-    hand.data.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-    if hand.data.len() > item.data.len() {
+    change_context.data.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+    if change_context.data.len() > item.data.len() {
         let Header { flags, deadline, key_form, .. } = item.header;
-        let header = Header { key_form, ..hand.header(flags, deadline) };
+        let header = Header { key_form, ..change_context.header(flags, deadline) };
         return Ok((Change::Write(header), value));
     }
-    hand.data.resize(item.data.len(), b' ');
+    change_context.data.resize(item.data.len(), b' ');
     let mut header = item.header;
-    hand.set_new_cas(&mut header);
+    change_context.set_new_cas(&mut header);
     Ok((Change::Amend(header), value))
 }

@@ -4,24 +4,24 @@ use super::arithmetic::{NON_NUMERIC, count};
 use crate::item::{Deadline, Header};
 use crate::limits::OPAQUE_BYTES_MAX;
 use crate::protocol::{Direction, LONG_OPAQUE, Meta, reply};
-use crate::store::{Change, Hand, Lookup};
+use crate::store::{Change, ChangeContext, Lookup};
 
 /// Counts an item up or down, or makes one, and writes the reply. Returns whether there was one.
 pub fn meta_arithmetic(
     meta: &Meta<'_>,
     direction: Direction,
-    looked: Lookup<'_>,
-    hand: &mut Hand<'_>,
+    lookup: Lookup<'_>,
+    change_context: &mut ChangeContext<'_>,
     out: &mut Vec<u8>,
 ) -> (Change, bool) {
     let flags = &meta.flags;
-    let (change, value, is_found) = match looked {
+    let (change, value, is_found) = match lookup {
         Lookup::Hit(item)
             if !item.data.is_empty() && flags.cas.is_some_and(|cas| cas != 0 && cas != item.header.cas) =>
         {
             return (refuse(meta, b"EX", out), true);
         }
-        Lookup::Hit(item) => match count(item, direction, flags.delta.unwrap_or(1), hand) {
+        Lookup::Hit(item) => match count(item, direction, flags.delta.unwrap_or(1), change_context) {
             Ok((change, value)) => (change, value, true),
             Err(_) => {
                 reply::line(out, NON_NUMERIC);
@@ -29,8 +29,8 @@ pub fn meta_arithmetic(
             }
         },
         Lookup::Miss(_) if flags.vivify.is_some() => {
-            hand.data.extend_from_slice(itoa::Buffer::new().format(flags.initial).as_bytes());
-            let header = Header { key_form: flags.key_form, ..hand.header(0, Deadline::NEVER) };
+            change_context.data.extend_from_slice(itoa::Buffer::new().format(flags.initial).as_bytes());
+            let header = Header { key_form: flags.key_form, ..change_context.header(0, Deadline::NEVER) };
             (Change::Write(header), flags.initial, false)
         }
         Lookup::Miss(_) => return (refuse(meta, b"NF", out), false),
@@ -40,7 +40,7 @@ pub fn meta_arithmetic(
         Change::Write(header) => (header, Change::Write),
         other => return (other, is_found),
     };
-    let header = answer(meta, header, value, is_found, hand.now, out);
+    let header = answer(meta, header, value, is_found, change_context.now, out);
     (amend(header), is_found)
 }
 

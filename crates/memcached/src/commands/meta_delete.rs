@@ -2,27 +2,27 @@
 
 use crate::item::{Deadline, Freshness, Token};
 use crate::protocol::Meta;
-use crate::store::{Change, Hand, Lookup};
+use crate::store::{Change, ChangeContext, Lookup};
 
 /// Deletes an item or marks it as stale, and writes the reply. Returns whether there was one to delete.
 pub fn meta_delete(
     meta: &Meta<'_>,
-    looked: Lookup<'_>,
-    hand: &mut Hand<'_>,
+    lookup: Lookup<'_>,
+    change_context: &mut ChangeContext<'_>,
     out: &mut Vec<u8>,
 ) -> (Change, bool) {
     let flags = &meta.flags;
-    let (status, change): (&[u8; 2], _) = match looked {
+    let (status, change): (&[u8; 2], _) = match lookup {
         // Removes also with flag `I`: the client is told that there is no item, so no older version may come back.
         Lookup::Miss(_) => (b"NF", Change::Remove),
         Lookup::Hit(item) if flags.cas.is_some_and(|cas| cas != item.header.cas) => (b"EX", Change::Leave),
         Lookup::Hit(item) if flags.invalidate => {
             let mut header = item.header;
             if let Some(exptime) = flags.exptime {
-                header.deadline = Deadline::of(exptime, hand.now);
+                header.deadline = Deadline::of(exptime, change_context.now);
             }
             (header.freshness, header.token) = (Freshness::Stale, Token::Free);
-            hand.set_new_cas(&mut header);
+            change_context.set_new_cas(&mut header);
             header.cas = flags.explicit_cas.unwrap_or(header.cas);
             (b"HD", Change::Mark(header))
         }

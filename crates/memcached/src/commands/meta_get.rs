@@ -3,7 +3,7 @@
 use crate::item::{Deadline, Freshness, Header, Item, Token};
 use crate::limits::OPAQUE_BYTES_MAX;
 use crate::protocol::{LONG_OPAQUE, Meta, opaque_fits, reply};
-use crate::store::{Change, Hand, Lookup, Store};
+use crate::store::{Change, ChangeContext, Lookup, Store};
 
 /// What a reply shows beside the item itself.
 #[derive(Clone, Copy, Debug)]
@@ -116,19 +116,19 @@ pub fn missed(meta: &Meta<'_>, out: &mut Vec<u8>) {
 /// Executes a request that may change the item, or make one, and writes the reply.
 pub fn meta_get(
     meta: &Meta<'_>,
-    looked: Lookup<'_>,
+    lookup: Lookup<'_>,
     last_read: Option<u32>,
-    hand: &mut Hand<'_>,
+    change_context: &mut ChangeContext<'_>,
     out: &mut Vec<u8>,
 ) -> (Change, bool) {
-    let now = hand.now;
-    match looked {
+    let now = change_context.now;
+    match lookup {
         Lookup::Hit(item) => {
             let header = show(meta, item, Origin::Found, Shown { last_read, now }, out);
             (if header == item.header { Change::Leave } else { Change::Mark(header) }, true)
         }
         Lookup::Miss(_) if meta.flags.vivify.is_some() => {
-            let mut header = hand.header(0, Deadline::NEVER);
+            let mut header = change_context.header(0, Deadline::NEVER);
             header.cas = meta.flags.explicit_cas.unwrap_or(header.cas);
             header.key_form = meta.flags.key_form;
             let item = Item { header, data: &[] };

@@ -2,20 +2,20 @@
 
 use super::put::{StoreOutcome, Terms, put};
 use crate::protocol::{MetaFlags, Put, Reply};
-use crate::store::{Change, Hand, Lookup};
+use crate::store::{Change, ChangeContext, Lookup};
 
 /// Stores an item, and writes the reply.
 pub fn meta_set(
     item: &Put<'_>,
     flags: &MetaFlags<'_>,
     item_bytes_max: usize,
-    looked: Lookup<'_>,
-    hand: &mut Hand<'_>,
+    lookup: Lookup<'_>,
+    change_context: &mut ChangeContext<'_>,
     out: &mut Vec<u8>,
 ) -> (Change, StoreOutcome) {
     let MetaFlags { key_form, invalidate, explicit_cas, .. } = *flags;
     let terms = Terms { key_form, invalidate, explicit_cas, item_bytes_max };
-    let (change, (stored, cas)) = put(item, &terms, looked, hand);
+    let (change, (stored, cas)) = put(item, &terms, lookup, change_context);
     if stored == StoreOutcome::Stored && item.reply == Reply::Quiet {
         return (change, stored);
     }

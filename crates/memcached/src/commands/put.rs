@@ -2,7 +2,7 @@
 
 use crate::item::{Deadline, Freshness, Header, Item};
 use crate::protocol::{KeyForm, Mode, Put};
-use crate::store::{Change, Hand, Lookup, Store};
+use crate::store::{Change, ChangeContext, Lookup, Store};
 
 /// What became of an item to store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,24 +54,26 @@ fn compare(put: &Put<'_>, terms: &Terms, item: &Item<'_>) -> Compared {
 pub fn put(
     put: &Put<'_>,
     terms: &Terms,
-    looked: Lookup<'_>,
-    hand: &mut Hand<'_>,
+    lookup: Lookup<'_>,
+    change_context: &mut ChangeContext<'_>,
 ) -> (Change, (StoreOutcome, u64)) {
-    let item = match looked {
+    let item = match lookup {
         Lookup::Hit(item) => item,
         Lookup::Miss(_) => {
             return match put.mode {
-                Mode::Set | Mode::Add => fresh(put, terms, hand),
+                Mode::Set | Mode::Add => fresh(put, terms, change_context),
                 Mode::Cas => refuse(StoreOutcome::NotFound),
                 Mode::Replace | Mode::Append | Mode::Prepend => refuse(StoreOutcome::Refused),
             };
         }
     };
     match (put.mode, compare(put, terms, &item)) {
-        (Mode::Set | Mode::Replace, _) | (Mode::Cas, Compared::Same) => fresh(put, terms, hand),
-        (Mode::Cas, Compared::Older) => stale(put, terms, &item.header, hand),
+        (Mode::Set | Mode::Replace, _) | (Mode::Cas, Compared::Same) => fresh(put, terms, change_context),
+        (Mode::Cas, Compared::Older) => stale(put, terms, &item.header, change_context),
         (Mode::Add, _) => refuse(StoreOutcome::Refused),
-        (Mode::Append | Mode::Prepend, Compared::NotAsked | Compared::Same) => join(put, terms, item, hand),
+        (Mode::Append | Mode::Prepend, Compared::NotAsked | Compared::Same) => {
+            join(put, terms, item, change_context)
+        }
         _ => refuse(StoreOutcome::Exists),
     }
 }
@@ -85,22 +87,36 @@ fn write(mut header: Header, terms: &Terms) -> (Change, (StoreOutcome, u64)) {
     (Change::Write(header), (StoreOutcome::Stored, header.cas))
 }
 
-fn fresh(put: &Put<'_>, terms: &Terms, hand: &mut Hand<'_>) -> (Change, (StoreOutcome, u64)) {
-    hand.data.extend_from_slice(put.data);
-    let mut header = hand.header(put.flags, Deadline::of(put.exptime, hand.now));
+fn fresh(
+    put: &Put<'_>,
+    terms: &Terms,
+    change_context: &mut ChangeContext<'_>,
+) -> (Change, (StoreOutcome, u64)) {
+    change_context.data.extend_from_slice(put.data);
+    let mut header = change_context.header(put.flags, Deadline::of(put.exptime, change_context.now));
     header.key_form = terms.key_form;
     write(header, terms)
 }
 
 /// Stores a late value: better than the item there, but made from a version before it.
-fn stale(put: &Put<'_>, terms: &Terms, there: &Header, hand: &mut Hand<'_>) -> (Change, (StoreOutcome, u64)) {
-    hand.data.extend_from_slice(put.data);
-    let mut header = hand.header(put.flags, there.deadline);
+fn stale(
+    put: &Put<'_>,
+    terms: &Terms,
+    there: &Header,
+    change_context: &mut ChangeContext<'_>,
+) -> (Change, (StoreOutcome, u64)) {
+    change_context.data.extend_from_slice(put.data);
+    let mut header = change_context.header(put.flags, there.deadline);
     (header.freshness, header.token, header.key_form) = (Freshness::Stale, there.token, terms.key_form);
     write(header, terms)
 }
 
-fn join(put: &Put<'_>, terms: &Terms, item: Item<'_>, hand: &mut Hand<'_>) -> (Change, (StoreOutcome, u64)) {
+fn join(
+    put: &Put<'_>,
+    terms: &Terms,
+    item: Item<'_>,
+    change_context: &mut ChangeContext<'_>,
+) -> (Change, (StoreOutcome, u64)) {
     let Header { flags, deadline, key_form, .. } = item.header;
     let len = item.data.len() + put.data.len();
     if Store::item_bytes(&put.key, flags, len) > terms.item_bytes_max {
@@ -108,7 +124,7 @@ fn join(put: &Put<'_>, terms: &Terms, item: Item<'_>, hand: &mut Hand<'_>) -> (C
     }
     let (first, second) =
         if put.mode == Mode::Append { (item.data, put.data) } else { (put.data, item.data) };
-    hand.data.extend_from_slice(first);
-    hand.data.extend_from_slice(second);
-    write(Header { key_form, ..hand.header(flags, deadline) }, terms)
+    change_context.data.extend_from_slice(first);
+    change_context.data.extend_from_slice(second);
+    write(Header { key_form, ..change_context.header(flags, deadline) }, terms)
 }

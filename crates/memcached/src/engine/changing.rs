@@ -5,7 +5,7 @@ use crate::commands::{self, Shown, StoreOutcome, Terms};
 use crate::counters::Counters;
 use crate::item::{Deadline, Header, Item};
 use crate::protocol::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Put, Reply, WithCas, reply};
-use crate::store::{Change, Hand, Lookup, NoRoom};
+use crate::store::{Change, ChangeContext, Lookup, NoRoom};
 use granary_cache::Key;
 
 impl Engine {
@@ -19,8 +19,8 @@ impl Engine {
             item_bytes_max: store.item_bytes_max(),
         };
         let stored = store
-            .change(context, store.key(&put.key), now, |looked, hand| {
-                commands::put(put, &terms, looked, hand)
+            .change(context, store.key(&put.key), now, |lookup, change_context| {
+                commands::put(put, &terms, lookup, change_context)
             })
             .map_or(StoreOutcome::NoRoom, |(stored, _)| stored);
         count_put(self.counters(), put.mode, stored);
@@ -30,8 +30,8 @@ impl Engine {
     pub(super) fn meta_set(&mut self, put: &Put<'_>, flags: &MetaFlags<'_>, now: u32, out: &mut Vec<u8>) {
         let Engine { shared, context, .. } = self;
         let (store, limit, begin) = (&shared.store, shared.store.item_bytes_max(), out.len());
-        let stored = store.change(context, store.key(&put.key), now, |looked, hand| {
-            commands::meta_set(put, flags, limit, looked, hand, out)
+        let stored = store.change(context, store.key(&put.key), now, |lookup, change_context| {
+            commands::meta_set(put, flags, limit, lookup, change_context, out)
         });
         let stored = stored.unwrap_or_else(|NoRoom| {
             out.truncate(begin);
@@ -43,8 +43,9 @@ impl Engine {
 
     pub(super) fn delete(&mut self, key: &[u8], now: u32) -> bool {
         let Engine { shared, context, .. } = self;
-        let delete =
-            |looked: Lookup<'_>, _: &mut Hand<'_>| (Change::Remove, matches!(looked, Lookup::Hit(_)));
+        let delete = |lookup: Lookup<'_>, _: &mut ChangeContext<'_>| {
+            (Change::Remove, matches!(lookup, Lookup::Hit(_)))
+        };
         shared.store.change(context, shared.store.key(key), now, delete).unwrap_or(true)
     }
 
@@ -58,9 +59,9 @@ impl Engine {
         out: &mut Vec<u8>,
     ) {
         let Engine { shared, context, .. } = self;
-        let counted = shared.store.change(context, shared.store.key(key), now, |looked, hand| {
-            let Lookup::Hit(item) = looked else { return (Change::Leave, None) };
-            match commands::count(item, direction, delta, hand) {
+        let counted = shared.store.change(context, shared.store.key(key), now, |lookup, change_context| {
+            let Lookup::Hit(item) = lookup else { return (Change::Leave, None) };
+            match commands::count(item, direction, delta, change_context) {
                 Ok((change, value)) => (change, Some(Ok(value))),
                 Err(error) => (Change::Leave, Some(Err(error))),
             }
@@ -89,8 +90,8 @@ impl Engine {
     ) -> Result<Option<R>, NoRoom> {
         let Engine { shared, context, .. } = self;
         let deadline = Deadline::of(exptime, now);
-        let shown = shared.store.change(context, key, now, |looked, _| {
-            let Lookup::Hit(item) = looked else {
+        let shown = shared.store.change(context, key, now, |lookup, _| {
+            let Lookup::Hit(item) = lookup else {
                 // A touch that ends an item is a delete.
                 return (if deadline.is_past(now) { Change::Remove } else { Change::Leave }, None);
             };
@@ -138,9 +139,9 @@ impl Engine {
         let key = self.shared.store.key(&meta.key);
         let Engine { shared, context, .. } = self;
         let (last_read, begin) = (shared.store.last_read(key), out.len());
-        let shown = shared.store.change(context, key, now, |looked, hand| {
-            let (change, found) = commands::meta_get(meta, looked, last_read, hand, out);
-            let why = match looked {
+        let shown = shared.store.change(context, key, now, |lookup, change_context| {
+            let (change, found) = commands::meta_get(meta, lookup, last_read, change_context, out);
+            let why = match lookup {
                 Lookup::Miss(why) => Some(why),
                 Lookup::Hit(_) => None,
             };
@@ -168,9 +169,9 @@ impl Engine {
     pub(super) fn meta_delete(&mut self, meta: &Meta<'_>, now: u32, out: &mut Vec<u8>) {
         let Engine { shared, context, .. } = self;
         let (key, begin) = (shared.store.key(&meta.key), out.len());
-        let deleted = shared
-            .store
-            .change(context, key, now, |looked, hand| commands::meta_delete(meta, looked, hand, out));
+        let deleted = shared.store.change(context, key, now, |lookup, change_context| {
+            commands::meta_delete(meta, lookup, change_context, out)
+        });
         let Ok(found) = deleted else {
             out.truncate(begin);
             return reply::line(out, reply::NO_ROOM);
@@ -187,8 +188,8 @@ impl Engine {
     ) {
         let Engine { shared, context, .. } = self;
         let (key, begin) = (shared.store.key(&meta.key), out.len());
-        let counted = shared.store.change(context, key, now, |looked, hand| {
-            commands::meta_arithmetic(meta, direction, looked, hand, out)
+        let counted = shared.store.change(context, key, now, |lookup, change_context| {
+            commands::meta_arithmetic(meta, direction, lookup, change_context, out)
         });
         let Ok(found) = counted else {
             out.truncate(begin);
@@ -201,8 +202,8 @@ impl Engine {
         let Engine { shared, context, .. } = self;
         let hashed = shared.store.key(key);
         let last_read = shared.store.last_read(hashed);
-        let shown = shared.store.change(context, hashed, now, |looked, _| {
-            match looked {
+        let shown = shared.store.change(context, hashed, now, |lookup, _| {
+            match lookup {
                 Lookup::Hit(item) => commands::debug(key, item, Shown { last_read, now }, out),
                 Lookup::Miss(_) => reply::line(out, "EN"),
             }

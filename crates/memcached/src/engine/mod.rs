@@ -49,9 +49,10 @@ pub struct ServerState {
     pub peers: Connections,
     /// Connections turned away.
     pub rejected: AtomicU64,
-    /// How often accepting paused after an error, such as want of file descriptors, and for how many microseconds in
-    /// all.
-    pub deaf: [AtomicU64; 2],
+    /// How often accepting paused after an error, such as want of file descriptors.
+    pub accept_failures: AtomicU64,
+    /// Microseconds of these pauses.
+    pub accept_pause_us: AtomicU64,
     /// Lists of all items that are under way.
     pub dumps: Dumps,
     /// What `stats settings` shows.
@@ -71,7 +72,8 @@ impl ServerState {
             connections: AtomicUsize::new(0),
             peers: Connections::default(),
             rejected: AtomicU64::new(0),
-            deaf: Default::default(),
+            accept_failures: AtomicU64::default(),
+            accept_pause_us: AtomicU64::default(),
             dumps: Dumps::default(),
             settings,
             started: Instant::now(),
@@ -126,7 +128,7 @@ impl Engine {
     /// Submits reads to the device, and takes those that have come. To be called after each turn.
     pub fn take_completions(&mut self, now: u32) {
         let Engine { shared, context, pending, .. } = self;
-        shared.store.go_on(context, now, |ticket, looked| pending.tell(ticket, looked));
+        shared.store.poll(context, now, |ticket, lookup| pending.complete(ticket, lookup));
         self.counters().reads_waiting.set(self.pending.waiting());
     }
 
@@ -137,7 +139,7 @@ impl Engine {
 
     /// Drops what a session waits for, as the session ends.
     pub fn forget(&mut self, session: &Session) {
-        session.pending.iter().for_each(|id| self.pending.forget(*id));
+        session.pending.iter().for_each(|id| self.pending.cancel(*id));
     }
 
     /// Carries out the requests of these clients, as far as they have arrived and the clients take the replies. Reads
@@ -171,7 +173,7 @@ impl Engine {
     }
 
     /// From now on no change waits for write buffers.
-    pub fn hurry(&mut self) {
+    pub fn stop_stalling(&mut self) {
         self.hurries = true;
     }
 

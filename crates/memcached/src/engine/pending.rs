@@ -21,8 +21,8 @@ pub(super) enum ReadState {
 
 impl ReadState {
     /// Appends the item's data to `values` if that stays within `bytes_max`.
-    pub fn of(looked: Lookup<'_>, values: &mut Vec<u8>, bytes_max: usize) -> Self {
-        match looked {
+    pub fn of(lookup: Lookup<'_>, values: &mut Vec<u8>, bytes_max: usize) -> Self {
+        match lookup {
             Lookup::Miss(why) => Self::Miss(why),
             Lookup::Hit(Item { header, data }) if values.len() + data.len() <= bytes_max => {
                 let begin = values.len();
@@ -112,7 +112,7 @@ impl PendingReads {
     }
 
     /// Notes that a key is being read from the device; returns the ticket of that read.
-    pub fn expect(&mut self, id: u32, nth: usize) -> u64 {
+    pub fn await_key(&mut self, id: u32, nth: usize) -> u64 {
         let pending = &mut self.all[id as usize];
         pending.left += 1;
         self.waiting += 1;
@@ -145,19 +145,19 @@ impl PendingReads {
     }
 
     /// Keeps the requests that the keys belong to, up to this cursor.
-    pub fn keep(&mut self, id: u32, input: &Input, pieces: &[Piece<'_>], end: Cursor) {
+    pub fn store(&mut self, id: u32, input: &Input, pieces: &[Piece<'_>], end: Cursor) {
         self.all[id as usize].pieces.keep(input, pieces, end);
     }
 
     /// Notes the result of a read from the device.
-    pub fn tell(&mut self, ticket: u64, looked: Lookup<'_>) {
+    pub fn complete(&mut self, ticket: u64, lookup: Lookup<'_>) {
         let (id, nth) = parse(ticket);
         let pending = &mut self.all[id];
         pending.left -= 1;
         self.waiting -= 1;
         match pending.owner {
             Some(_) => {
-                pending.found[nth] = ReadState::of(looked, &mut pending.values, bytes_max(pending.queue, nth))
+                pending.found[nth] = ReadState::of(lookup, &mut pending.values, bytes_max(pending.queue, nth))
             }
             None if pending.left == 0 => return self.close(id as u32),
             None => return,
@@ -200,7 +200,7 @@ impl PendingReads {
     }
 
     /// Drops a place whose session has gone.
-    pub fn forget(&mut self, id: u32) {
+    pub fn cancel(&mut self, id: u32) {
         let pending = &mut self.all[id as usize];
         (pending.owner, pending.answered) = (None, 0);
         (pending.found, pending.values) = (Vec::new(), Vec::new());

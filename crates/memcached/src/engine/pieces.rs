@@ -57,7 +57,7 @@ pub(super) fn gather<'a>(
             Request::Get { keys, with_cas } => {
                 for (resume, key) in keys_from(keys, done.resume) {
                     if gathered >= keys_max {
-                        input.know(at, keys, with_cas, taken);
+                        input.remember_get(at, keys, with_cas, taken);
                         return Cursor { len: at, resume };
                     }
                     gathered += 1;
@@ -241,7 +241,7 @@ mod tests {
             let mut session = Session::new(1 << 20, Access::Granted, 0);
             session.receive(b"get before\r\n");
             session.receive(text.as_bytes());
-            session.go_behind(Cursor { len: 12, resume: 0 });
+            session.advance_past_reads(Cursor { len: 12, resume: 0 });
             let mut kept = KeptPieces::default();
             let (mut pieces, mut keys) = (Vec::new(), 0);
             let keys_max = random.usize(1..30);
@@ -259,7 +259,7 @@ mod tests {
                 assert_eq!(next, (again, cursor), "{text:?}");
                 let given = next.0.len();
                 kept.give(given);
-                session.go_behind(cursor);
+                session.advance_past_reads(cursor);
             }
         }
     }

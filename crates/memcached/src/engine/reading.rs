@@ -22,7 +22,7 @@ struct Lookups<'a> {
 }
 
 /// A session's number, and how far it has come, taken before its input is read.
-struct Asker {
+struct SessionReads {
     /// The session's own number.
     number: usize,
     begun: Cursor,
@@ -31,7 +31,7 @@ struct Asker {
     waits: bool,
 }
 
-impl Asker {
+impl SessionReads {
     fn new(session: &Session) -> Self {
         Self {
             number: session.number,
@@ -43,7 +43,7 @@ impl Asker {
 }
 
 /// What one session asks for: parts of what all do.
-struct Asking {
+struct ReadRequest {
     session: usize,
     pieces: Range<usize>,
     keys: Range<usize>,
@@ -63,32 +63,32 @@ impl Engine {
         if !sessions.iter().any(|session| may_be_read(session.not_begun())) {
             return false;
         }
-        let askers: Vec<Asker> = sessions.iter().map(Asker::new).collect();
+        let readers: Vec<SessionReads> = sessions.iter().map(SessionReads::new).collect();
         let mut parts: Vec<(&Input, &mut Output)> =
             sessions.iter_mut().map(|session| (&session.input, &mut session.output)).collect();
-        let (mut pieces, mut asking) = (Vec::new(), Vec::new());
-        self.gather_reads(&parts, &askers, &mut pieces, &mut asking);
-        if asking.is_empty() {
+        let (mut pieces, mut requests) = (Vec::new(), Vec::new());
+        self.gather_reads(&parts, &readers, &mut pieces, &mut requests);
+        if requests.is_empty() {
             return false;
         }
         let keys: Vec<Key<'_>> =
             pieces.iter().filter_map(|piece| piece.key().map(|key| self.shared.store.key(key))).collect();
-        let found = self.look_up(&keys, &askers, &mut asking, now);
+        let found = self.look_up(&keys, &readers, &mut requests, now);
         let mut is_progress = false;
-        for asking in &mut asking {
-            let (keys, found) = (&keys[asking.keys.clone()], &found[asking.keys.clone()]);
-            let pieces = &pieces[asking.pieces.clone()];
-            let (input, output) = &mut parts[asking.session];
-            if let Some(id) = asking.pending {
+        for request in &mut requests {
+            let (keys, found) = (&keys[request.keys.clone()], &found[request.keys.clone()]);
+            let pieces = &pieces[request.pieces.clone()];
+            let (input, output) = &mut parts[request.session];
+            if let Some(id) = request.pending {
                 self.pending.fill(id, found, &self.values);
-                self.pending.keep(id, input, pieces, asking.cursor);
+                self.pending.store(id, input, pieces, request.cursor);
                 is_progress = true;
             } else {
                 let found = Lookups { keys, found, values: &self.values };
-                is_progress |= self.give_asked(asking, pieces, found, now, output);
+                is_progress |= self.give_asked(request, pieces, found, now, output);
             }
         }
-        for Asking { session, cursor, pending, keys, is_answered, filled_by, .. } in asking {
+        for ReadRequest { session, cursor, pending, keys, is_answered, filled_by, .. } in requests {
             sessions[session].take_keys(keys.len());
             if is_answered {
                 sessions[session].note_room();
@@ -96,7 +96,7 @@ impl Engine {
             filled_by.into_iter().for_each(|keys| sessions[session].note_full(keys));
             match pending {
                 Some(id) => sessions[session].wait_for(id, cursor),
-                None => sessions[session].go_behind(cursor),
+                None => sessions[session].advance_past_reads(cursor),
             }
         }
         self.values.clear();
@@ -107,23 +107,23 @@ impl Engine {
     fn gather_reads<'a>(
         &mut self,
         parts: &[(&'a Input, &mut Output)],
-        askers: &[Asker],
+        readers: &[SessionReads],
         pieces: &mut Vec<Piece<'a>>,
-        asking: &mut Vec<Asking>,
+        requests: &mut Vec<ReadRequest>,
     ) {
         let mut gathered = 0;
-        for (session, (asker, (input, _))) in askers.iter().zip(parts).enumerate() {
-            let keys_max = asker.keys_max.min(KEYS_PER_BATCH - gathered);
+        for (session, (reader, (input, _))) in readers.iter().zip(parts).enumerate() {
+            let keys_max = reader.keys_max.min(KEYS_PER_BATCH - gathered);
             let first = pieces.len();
-            let cursor = gather(input, asker.begun, keys_max, pieces);
+            let cursor = gather(input, reader.begun, keys_max, pieces);
             let keys = pieces[first..].iter().filter(|piece| piece.key().is_some()).count();
             // What waits is known by its keys.
-            if keys > 0 || (pieces.len() > first && !asker.waits) {
+            if keys > 0 || (pieces.len() > first && !reader.waits) {
                 let (pieces, keys) = (first..pieces.len(), gathered..gathered + keys);
                 gathered = keys.end;
                 // Behind reads that wait it waits, too.
-                let pending = asker.waits.then(|| self.pending.open(asker.number, Queue::Behind));
-                asking.push(Asking {
+                let pending = reader.waits.then(|| self.pending.open(reader.number, Queue::Behind));
+                requests.push(ReadRequest {
                     session,
                     pieces,
                     keys,
@@ -142,28 +142,28 @@ impl Engine {
     fn look_up(
         &mut self,
         keys: &[Key<'_>],
-        askers: &[Asker],
-        asking: &mut [Asking],
+        readers: &[SessionReads],
+        requests: &mut [ReadRequest],
         now: u32,
     ) -> Vec<ReadState> {
         let Engine { shared, context, values, pending, keys_fit, .. } = self;
         let mut found: Vec<ReadState> = keys.iter().map(|_| ReadState::Later).collect();
         let mut ticket = |i: usize| {
-            let asks = asking.partition_point(|asking| asking.keys.end <= i);
-            let asks = &mut asking[asks];
-            let number = askers[asks.session].number;
-            let id = *asks.pending.get_or_insert_with(|| pending.open(number, Queue::Front));
-            pending.expect(id, i - asks.keys.start)
+            let request = requests.partition_point(|request| request.keys.end <= i);
+            let request = &mut requests[request];
+            let number = readers[request.session].number;
+            let id = *request.pending.get_or_insert_with(|| pending.open(number, Queue::Front));
+            pending.await_key(id, i - request.keys.start)
         };
         // Values that find no room are copied in vain: a few keys tell how long those of the others may be.
         let (mut first, mut next) = (0, *keys_fit);
         while first < keys.len() && next > 0 {
             let end = keys.len().min(first + next);
             let ticket = |i| ticket(first + i);
-            shared.store.begin_many(context, &keys[first..end], now, ticket, |i, looked| {
+            shared.store.begin_many(context, &keys[first..end], now, ticket, |i, lookup| {
                 // The first one finds room always, so that there is progress.
                 let bytes_max = if first + i == 0 { usize::MAX } else { BATCH_BYTES_MAX };
-                found[first + i] = ReadState::of(looked, values, bytes_max);
+                found[first + i] = ReadState::of(lookup, values, bytes_max);
             });
             let mean = values.len() / end + 1;
             next = BATCH_BYTES_MAX.saturating_sub(values.len()) / mean;
@@ -178,18 +178,18 @@ impl Engine {
     /// Answers what a session asks for that waits for nothing; whether anything was answered.
     fn give_asked(
         &self,
-        asking: &mut Asking,
+        request: &mut ReadRequest,
         pieces: &[Piece<'_>],
         found: Lookups<'_>,
         now: u32,
         output: &mut Output,
     ) -> bool {
         let (given, stopped) = self.give(pieces, found, now, output);
-        asking.is_answered = stopped.is_none();
+        request.is_answered = stopped.is_none();
         if stopped.is_some() && !output.has_room() {
-            asking.filled_by = Some(pieces[..given].iter().filter(|piece| piece.key().is_some()).count());
+            request.filled_by = Some(pieces[..given].iter().filter(|piece| piece.key().is_some()).count());
         }
-        asking.cursor = stopped.unwrap_or(asking.cursor);
+        request.cursor = stopped.unwrap_or(request.cursor);
         given > 0
     }
 
@@ -224,14 +224,14 @@ impl Engine {
                     self.pending.close(id);
                     session.pending.pop_front();
                 }
-                session.go_behind(stopped.unwrap_or(cursor));
+                session.advance_past_reads(stopped.unwrap_or(cursor));
                 if stopped.is_some() {
                     if lacked_room {
                         session.note_full(fitting);
                     }
                     // What was begun behind it is begun anew. It is a read that changes something: nobody looks it
                     // up again before that.
-                    session.pending.drain(..).for_each(|id| self.pending.forget(id));
+                    session.pending.drain(..).for_each(|id| self.pending.cancel(id));
                     self.step(session, now);
                 }
             }

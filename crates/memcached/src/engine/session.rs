@@ -86,7 +86,7 @@ impl Input {
 
     /// Remembers the `get` that begins `skip` bytes further on, which is gone on with: a line of many keys is cut into
     /// words once.
-    pub fn know(&self, skip: usize, keys: &[u8], with_cas: WithCas, taken: Taken) {
+    pub fn remember_get(&self, skip: usize, keys: &[u8], with_cas: WithCas, taken: Taken) {
         let before = keys.as_ptr() as usize - self.rest()[skip..].as_ptr() as usize;
         let at = self.passed + skip as u64;
         self.known.set(Some(KnownGet { at, before, keys: keys.len(), with_cas, taken }));
@@ -101,8 +101,8 @@ impl Input {
     }
 
     /// Lets the client in.
-    pub fn grant(&mut self) {
-        self.decoder.grant();
+    pub fn authenticate(&mut self) {
+        self.decoder.authenticate();
     }
 }
 
@@ -229,7 +229,7 @@ impl Session {
     }
 
     /// The client's connection.
-    pub fn of(self, peer: Arc<Peer>) -> Self {
+    pub fn with_peer(self, peer: Arc<Peer>) -> Self {
         Self { peer: Some(peer), ..self }
     }
 
@@ -323,7 +323,7 @@ impl Session {
     }
 
     /// Goes on behind reads that were answered.
-    pub(super) fn go_behind(&mut self, Cursor { len, resume }: Cursor) {
+    pub(super) fn advance_past_reads(&mut self, Cursor { len, resume }: Cursor) {
         if len > 0 {
             self.advance(Taken { len, swallow: 0 });
         }
@@ -374,7 +374,7 @@ impl Session {
     }
 
     /// Whether so much waits for the next turn that no more is to be read before.
-    pub fn has_a_turn(&self) -> bool {
+    pub fn has_full_turn(&self) -> bool {
         self.may_step() && self.input.rest().len() >= READ_BYTES
     }
 

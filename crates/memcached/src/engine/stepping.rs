@@ -9,19 +9,19 @@ use super::session::{Output, Session, WriteStall};
 use super::stats::Flush;
 use crate::commands::{self, StoreOutcome};
 use crate::counters::Counters;
-use crate::protocol::{Exptime, Older, Request, Step, WithCas, keys_from, reply};
+use crate::protocol::{Exptime, OnTooLarge, Request, Step, WithCas, keys_from, reply};
 use crate::store::{Fetching, KeyVersion, NoRoom};
 use std::sync::Arc;
 
 /// Where a request leaves its session.
-enum Done {
+enum StepOutcome {
     Whole,
     /// There is no room for more replies: it goes on with the key that begins here.
-    Until(usize),
+    OutputFull(usize),
     LoggedIn,
     /// What is there of a key comes from the device, to this place: it is carried out then, from the key that begins here
     /// on.
-    Fetches {
+    NeedsFetch {
         resume: usize,
         id: u32,
         key: KeyVersion,
@@ -31,7 +31,7 @@ enum Done {
     /// A list of all items is to be sent.
     Dump(Dump),
     /// It is one of those that are carried out together.
-    NotHere,
+    Batched,
 }
 
 impl Engine {
@@ -40,7 +40,7 @@ impl Engine {
         if !session.may_step() || session.keys_left() == 0 || !session.take_step() {
             return false;
         }
-        let asker = session.may_fetch().then_some(session.number);
+        let session_number = session.may_fetch().then_some(session.number);
         let Session { input, output, ending, wanted, dump, peer, write_stall, .. } = session;
         *wanted = 0;
         let (request, taken) = match input.next() {
@@ -60,20 +60,22 @@ impl Engine {
         };
         let begin = input.resume;
         let done = match stores(&request) && self.stall_write(write_stall) {
-            true => Done::Stalled(begin),
-            false => self.carry_out(request, begin, asker, (output, write_stall), peer.as_ref(), now),
+            true => StepOutcome::Stalled(begin),
+            false => {
+                self.carry_out(request, begin, session_number, (output, write_stall), peer.as_ref(), now)
+            }
         };
-        if matches!(done, Done::Whole | Done::LoggedIn | Done::Dump(_)) {
+        if matches!(done, StepOutcome::Whole | StepOutcome::LoggedIn | StepOutcome::Dump(_)) {
             *write_stall = WriteStall::default();
         }
         match done {
-            Done::NotHere => return false,
-            Done::Stalled(resume) => {
+            StepOutcome::Batched => return false,
+            StepOutcome::Stalled(resume) => {
                 input.resume = resume;
                 return false;
             }
-            Done::Until(resume) => input.resume = resume,
-            Done::Fetches { resume, id, key } => {
+            StepOutcome::OutputFull(resume) => input.resume = resume,
+            StepOutcome::NeedsFetch { resume, id, key } => {
                 let is_next_key = std::mem::replace(&mut input.resume, resume) != resume;
                 if is_next_key {
                     session.has_fetched();
@@ -81,14 +83,14 @@ impl Engine {
                 session.fetch(id, key);
                 return false;
             }
-            Done::Whole => input.advance(taken),
-            Done::Dump(begun) => {
+            StepOutcome::Whole => input.advance(taken),
+            StepOutcome::Dump(begun) => {
                 input.advance(taken);
                 *dump = Some(begun);
             }
-            Done::LoggedIn => {
+            StepOutcome::LoggedIn => {
                 input.advance(taken);
-                input.grant();
+                input.authenticate();
             }
         }
         session.has_fetched();
@@ -99,22 +101,28 @@ impl Engine {
         &mut self,
         request: Request<'_>,
         begin: usize,
-        asker: Option<usize>,
+        session_number: Option<usize>,
         (output, write_stall): (&mut Output, &mut WriteStall),
         peer: Option<&Arc<Peer>>,
         now: u32,
-    ) -> Done {
+    ) -> StepOutcome {
         if let Some(key) = changed_key(&request)
-            && let Some((id, key)) = self.fetch(asker, key, now)
+            && let Some((id, key)) = self.fetch(session_number, key, now)
         {
-            return Done::Fetches { resume: begin, id, key };
+            return StepOutcome::NeedsFetch { resume: begin, id, key };
         }
         let out = &mut output.bytes;
         match request {
-            Request::Get { .. } => return Done::NotHere,
+            Request::Get { .. } => return StepOutcome::Batched,
             Request::Gat { keys, with_cas, exptime } => {
                 let keys = keys_from(keys, begin);
-                return self.get_and_touch_many(keys, (with_cas, exptime), asker, (output, write_stall), now);
+                return self.get_and_touch_many(
+                    keys,
+                    (with_cas, exptime),
+                    session_number,
+                    (output, write_stall),
+                    now,
+                );
             }
             Request::Put(put) => {
                 let said = match self.put(&put, now) {
@@ -149,14 +157,14 @@ impl Engine {
             Request::MetaDebug(key) => self.debug(&key, now, out),
             Request::TooLarge { key, older, reply } => {
                 self.counters().store_too_large.add(1);
-                if older == Older::Goes {
+                if older == OnTooLarge::DropOld {
                     self.delete(&key, now);
                 }
                 reply::answer(out, reply, "SERVER_ERROR object too large for cache");
             }
             Request::Flush { delay, reply } => reply::answer(out, reply, self.flush(delay, now)),
             Request::Dump(form) => match self.shared.dumps.begin(form) {
-                Some(dump) => return Done::Dump(dump),
+                Some(dump) => return StepOutcome::Dump(dump),
                 None => reply::line(out, "BUSY currently processing crawler request"),
             },
             Request::Stats(group) => self.shared.stats(group, peer, now, out),
@@ -168,7 +176,7 @@ impl Engine {
             Request::Say(line) => reply::line(out, line),
             Request::Nothing => {}
         }
-        Done::Whole
+        StepOutcome::Whole
     }
 
     /// Answers a `gat`, from these keys on.
@@ -176,28 +184,28 @@ impl Engine {
         &mut self,
         keys: impl Iterator<Item = (usize, &'a [u8])>,
         (with_cas, exptime): (WithCas, Exptime),
-        asker: Option<usize>,
+        session_number: Option<usize>,
         (output, write_stall): (&mut Output, &mut WriteStall),
         now: u32,
-    ) -> Done {
+    ) -> StepOutcome {
         for (at, key) in keys {
             if !output.has_room() {
-                return Done::Until(at);
+                return StepOutcome::OutputFull(at);
             }
             // The keys before it may have filled the last write buffer.
             if self.stall_write(write_stall) {
-                return Done::Stalled(at);
+                return StepOutcome::Stalled(at);
             }
-            if let Some((id, key)) = self.fetch(asker, key, now) {
-                return Done::Fetches { resume: at, id, key };
+            if let Some((id, key)) = self.fetch(session_number, key, now) {
+                return StepOutcome::NeedsFetch { resume: at, id, key };
             }
             if self.get_and_touch(key, with_cas, exptime, now, &mut output.bytes).is_err() {
                 reply::line(&mut output.bytes, reply::NO_ROOM);
-                return Done::Whole;
+                return StepOutcome::Whole;
             }
         }
         reply::line(&mut output.bytes, "END");
-        Done::Whole
+        StepOutcome::Whole
     }
 
     /// Carries out a `flush_all`; returns its reply.
@@ -217,14 +225,14 @@ impl Engine {
 
     /// Looks up a key that is about to change, for a session that may wait; the place where it comes to, if it has to be
     /// read from the device.
-    fn fetch(&mut self, asker: Option<usize>, key: &[u8], now: u32) -> Option<(u32, KeyVersion)> {
-        let session = asker?;
+    fn fetch(&mut self, session_number: Option<usize>, key: &[u8], now: u32) -> Option<(u32, KeyVersion)> {
+        let session = session_number?;
         let Engine { shared, context, pending, .. } = self;
         let mut place = None;
         let fetching = shared.store.fetch(context, shared.store.key(key), now, || {
             let id = pending.open(session, Queue::Front);
             place = Some(id);
-            pending.expect(id, 0)
+            pending.await_key(id, 0)
         });
         match (fetching, place) {
             (Fetching::Begun(key), Some(id)) => Some((id, key)),
@@ -233,21 +241,21 @@ impl Engine {
     }
 
     /// `user password`, words beyond are not looked at.
-    fn login(&self, text: &[u8], out: &mut Vec<u8>) -> Done {
+    fn login(&self, text: &[u8], out: &mut Vec<u8>) -> StepOutcome {
         let mut words = keys_from(text, 0).map(|(_, word)| word);
         let (Some(user), Some(password)) = (words.next(), words.next()) else {
             reply::line(out, "CLIENT_ERROR bad authentication token format");
-            return Done::Whole;
+            return StepOutcome::Whole;
         };
         let counters = self.counters();
         counters.auth_cmds.add(1);
-        if self.shared.users.as_ref().is_none_or(|users| users.know(user, password)) {
+        if self.shared.users.as_ref().is_none_or(|users| users.accepts(user, password)) {
             reply::line(out, "STORED");
-            return Done::LoggedIn;
+            return StepOutcome::LoggedIn;
         }
         counters.auth_errors.add(1);
         reply::line(out, "CLIENT_ERROR authentication failure");
-        Done::Whole
+        StepOutcome::Whole
     }
 }
 
@@ -262,7 +270,7 @@ fn stores(request: &Request<'_>) -> bool {
         | Request::MetaSet(..)
         | Request::MetaDelete(_)
         | Request::MetaArithmetic(..)
-        | Request::TooLarge { older: Older::Goes, .. } => true,
+        | Request::TooLarge { older: OnTooLarge::DropOld, .. } => true,
         Request::MetaGet(meta) => !commands::is_plain(meta),
         Request::Get { .. }
         | Request::TooLarge { .. }
@@ -289,7 +297,7 @@ fn changed_key<'a>(request: &'a Request<'_>) -> Option<&'a [u8]> {
             Some(&meta.key)
         }
         Request::MetaDebug(key) => Some(key),
-        Request::TooLarge { key, older: Older::Goes, .. } => Some(key),
+        Request::TooLarge { key, older: OnTooLarge::DropOld, .. } => Some(key),
         Request::TooLarge { .. }
         | Request::Get { .. }
         | Request::Gat { .. }

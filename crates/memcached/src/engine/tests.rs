@@ -127,7 +127,7 @@ fn others_have_their_turn_during_a_get_of_very_many_keys() {
     engine.turn(&mut sessions, 1_000);
     assert_eq!(sessions[1].replies(), b"END\r\nSTORED\r\n");
     assert!(sessions[0].may_step() && sessions[0].replies().is_empty(), "it goes on at its next turn");
-    assert!(sessions[0].has_a_turn(), "no more is read before");
+    assert!(sessions[0].has_full_turn(), "no more is read before");
     let told = run(&mut engine, &mut sessions);
     assert_eq!(told[0], "END\r\n");
 }

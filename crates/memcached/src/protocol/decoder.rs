@@ -77,7 +77,7 @@ impl Decoder {
     }
 
     /// Grants the client access.
-    pub fn grant(&mut self) {
+    pub fn authenticate(&mut self) {
         self.access = Access::Granted;
     }
 
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(decoder.next(b"get a\r\n"), Step::Request(refused, Taken { len: 7, swallow: 0 }));
         let login = Step::Request(Request::Login(b"ann x"), Taken { len: 20, swallow: 0 });
         assert_eq!(decoder.next(b"set a 0 0 5\r\nann x\r\nget a\r\n"), login);
-        decoder.grant();
+        decoder.authenticate();
         assert!(matches!(decoder.next(b"get a\r\n"), Step::Request(Request::Get { .. }, _)));
     }
 }

@@ -3,7 +3,7 @@
 use super::base64;
 use super::decoder::Line;
 use super::number::{signed_32, unsigned, unsigned_32};
-use super::request::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, Older, Put, Reply, Request};
+use super::request::{Direction, Exptime, KeyForm, Meta, MetaFlags, Mode, OnTooLarge, Put, Reply, Request};
 use super::text::{BAD_LINE, fits};
 use super::words::{Words, split};
 use crate::limits::{KEY_BYTES_MAX, META_WORDS_MAX, OPAQUE_BYTES_MAX};
@@ -95,7 +95,7 @@ fn set<'a>(words: &Words<'a>, item_bytes_max: usize) -> Line<'a> {
         Err(line) => Line::Refused(Request::Say(line), len + 2),
         Ok((put, _)) if !fits(put.key.len(), put.flags, len, item_bytes_max) => {
             let reply = Reply::Wanted;
-            Line::Refused(Request::TooLarge { key: put.key, older: Older::Goes, reply }, len + 2)
+            Line::Refused(Request::TooLarge { key: put.key, older: OnTooLarge::DropOld, reply }, len + 2)
         }
         Ok((put, flags)) => Line::Item(Request::MetaSet(put, flags), len),
     }

@@ -16,7 +16,8 @@ pub use decoder::{Access, Decoder, Ending, Step, Taken};
 pub(crate) use meta::{LONG_OPAQUE, opaque_fits};
 pub use number::unsigned;
 pub use request::{
-    Direction, DumpForm, Exptime, Group, KeyForm, Meta, MetaFlags, Mode, Older, Put, Reply, Request, WithCas,
+    Direction, DumpForm, Exptime, Group, KeyForm, Meta, MetaFlags, Mode, OnTooLarge, Put, Reply, Request,
+    WithCas,
 };
 pub use words::split_from as keys_from;
 

@@ -168,11 +168,11 @@ pub enum WithCas {
 
 /// What becomes of the item that is there when a new one is refused for its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Older {
+pub enum OnTooLarge {
     /// It is removed, so that no client takes it for the new one.
-    Goes,
+    DropOld,
     /// It stays.
-    Stays,
+    KeepOld,
 }
 
 /// How items are listed.
@@ -268,7 +268,7 @@ pub enum Request<'a> {
         /// Its key.
         key: Cow<'a, [u8]>,
         /// What becomes of the item that is there.
-        older: Older,
+        older: OnTooLarge,
         /// Whether a reply is wanted.
         reply: Reply,
     },

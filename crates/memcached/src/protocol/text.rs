@@ -2,7 +2,7 @@
 
 use super::decoder::{Ending, Line};
 use super::number::{signed_32, unsigned, unsigned_32};
-use super::request::{Direction, DumpForm, Exptime, Group, Mode, Older, Put, Reply, Request, WithCas};
+use super::request::{Direction, DumpForm, Exptime, Group, Mode, OnTooLarge, Put, Reply, Request, WithCas};
 use super::words::{Words, split};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES, KEY_BYTES_MAX};
 use std::borrow::Cow;
@@ -120,7 +120,7 @@ fn put<'a>(mode: Mode, words: &[&'a [u8]], item_bytes_max: usize) -> Line<'a> {
     }
     let key = Cow::Borrowed(key);
     if !fits(key.len(), flags, len, item_bytes_max) {
-        let older = if mode == Mode::Set { Older::Goes } else { Older::Stays };
+        let older = if mode == Mode::Set { OnTooLarge::DropOld } else { OnTooLarge::KeepOld };
         return Line::Refused(Request::TooLarge { key, older, reply }, len + 2);
     }
     let put = Put { mode, key, flags, exptime: Exptime(exptime), cas, data: &[], reply };

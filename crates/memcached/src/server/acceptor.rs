@@ -62,10 +62,9 @@ impl Acceptor {
                 Err(error) if is_of_the_client(&error) => {}
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
-                    let [times, microseconds] = &self.shared.deaf;
-                    times.fetch_add(1, Ordering::Relaxed);
+                    self.shared.accept_failures.fetch_add(1, Ordering::Relaxed);
                     std::thread::sleep(PAUSE);
-                    microseconds.fetch_add(PAUSE.as_micros() as u64, Ordering::Relaxed);
+                    self.shared.accept_pause_us.fetch_add(PAUSE.as_micros() as u64, Ordering::Relaxed);
                 }
             }
         }

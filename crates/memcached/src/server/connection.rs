@@ -3,7 +3,7 @@
 use super::stream::Stream;
 use crate::engine::Session;
 use crate::limits::READ_BYTES;
-use granary_sockets::Channel;
+use granary_sockets::MaybeTlsStream;
 use std::io;
 
 /// The state of a socket between events: epoll reports changes only.
@@ -23,7 +23,7 @@ enum Readiness {
 
 /// What to do with a connection after a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum NextStep {
     /// To be listed for the next turn at once.
     Again,
     /// To be looked at again in a moment.
@@ -35,7 +35,7 @@ pub(super) enum Fate {
 }
 
 pub(super) struct Connection {
-    pub channel: Channel<Stream>,
+    pub channel: MaybeTlsStream<Stream>,
     /// The session; `None` while a turn has it.
     pub session: Option<Session>,
     readiness: Readiness,
@@ -48,7 +48,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub fn new(channel: Channel<Stream>, session: Session, now: u32) -> Self {
+    pub fn new(channel: MaybeTlsStream<Stream>, session: Session, now: u32) -> Self {
         channel.stream.prepare();
         let readiness = Readiness::Ready;
         Self { channel, session: Some(session), readiness, is_listed: false, active_at: now, yields: 0 }
@@ -72,7 +72,7 @@ impl Connection {
         let mut total = 0;
         while self.is_readable() && total < READ_BYTES {
             let session = self.session.as_mut().expect("no turn is under way");
-            if !session.wants_input() || session.has_a_turn() {
+            if !session.wants_input() || session.has_full_turn() {
                 break;
             }
             match self.channel.read(buffer) {
@@ -156,28 +156,28 @@ impl Connection {
     }
 
     /// What to do with the connection after this turn.
-    pub fn fate(&self) -> Fate {
+    pub fn next_step(&self) -> NextStep {
         let session = self.session.as_ref().expect("no turn is under way");
         if self.readiness == Readiness::Broken {
-            return Fate::Close;
+            return NextStep::Close;
         }
         if self.has_replies() {
             // Replies are left only if the socket had no room: an event will come.
-            return Fate::Wait;
+            return NextStep::Wait;
         }
         match self.readiness {
             Readiness::Ready | Readiness::Closing if session.is_pending() && session.wants_input() => {
-                Fate::Again
+                NextStep::Again
             }
-            _ if session.is_stalled() => Fate::Soon,
-            _ if session.is_dumping() => Fate::Again,
+            _ if session.is_stalled() => NextStep::Soon,
+            _ if session.is_dumping() => NextStep::Again,
             // The reads that it waits for will come, whether or not the client has closed its side.
-            _ if session.is_pending() => Fate::Wait,
-            _ if session.ending().is_some() => Fate::Close,
-            _ if session.may_step() => Fate::Again,
-            Readiness::Ready | Readiness::Closing => Fate::Again,
-            Readiness::Ended => Fate::Close,
-            Readiness::Waiting | Readiness::Broken => Fate::Wait,
+            _ if session.is_pending() => NextStep::Wait,
+            _ if session.ending().is_some() => NextStep::Close,
+            _ if session.may_step() => NextStep::Again,
+            Readiness::Ready | Readiness::Closing => NextStep::Again,
+            Readiness::Ended => NextStep::Close,
+            Readiness::Waiting | Readiness::Broken => NextStep::Wait,
         }
     }
 }

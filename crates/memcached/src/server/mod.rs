@@ -131,7 +131,7 @@ pub enum ServerError {
 }
 
 /// How long a stop waits for readers of the server's figures.
-const STATS_PATIENCE: Duration = Duration::from_secs(10);
+const STATS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an abort waits for the log line that explains it.
 const ABORT_DELAY: Duration = Duration::from_millis(100);
@@ -271,11 +271,11 @@ impl Server {
     pub fn stop(mut self) -> io::Result<()> {
         self.join();
         let Some(mut shared) = self.shared.take() else { return Ok(()) };
-        let patience = Instant::now() + STATS_PATIENCE;
+        let deadline = Instant::now() + STATS_TIMEOUT;
         loop {
             shared = match Arc::try_unwrap(shared) {
                 Ok(shared) => return shared.store.close(),
-                Err(shared) if Instant::now() < patience => shared,
+                Err(shared) if Instant::now() < deadline => shared,
                 Err(_) => return Err(io::Error::other("its figures are still being read")),
             };
             // A reader of the figures is done in a moment.

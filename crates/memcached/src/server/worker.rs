@@ -1,12 +1,12 @@
 //! A thread that serves clients.
 
-use super::connection::{Connection, Fate};
+use super::connection::{Connection, NextStep};
 use super::stream::Stream;
 use crate::clock::unix_time;
 use crate::engine::{Engine, Peer, Session};
 use crate::limits::{READ_BYTES, STOP_MILLISECONDS, WRITE_STALL_POLL_MILLISECONDS};
 use crate::protocol::Ending;
-use granary_sockets::{Channel, Throttle};
+use granary_sockets::{LogThrottle, MaybeTlsStream};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustls::ServerConfig;
@@ -60,7 +60,7 @@ pub(super) struct Worker {
     /// Whether the last sync of changes failed.
     loses_changes: bool,
     /// The log lines of clients that speak the binary protocol.
-    binary: Throttle,
+    binary: LogThrottle,
 }
 
 impl Worker {
@@ -84,7 +84,7 @@ impl Worker {
             buffer: vec![0; READ_BYTES],
             swept_at: 0,
             loses_changes: false,
-            binary: Throttle::default(),
+            binary: LogThrottle::default(),
         }
     }
 
@@ -98,7 +98,7 @@ impl Worker {
         }
         let mut events = Events::with_capacity(1024);
         while !self.stop.load(Ordering::Acquire) {
-            if let Err(error) = self.poll.poll(&mut events, self.patience())
+            if let Err(error) = self.poll.poll(&mut events, self.poll_timeout())
                 && error.kind() != io::ErrorKind::Interrupted
             {
                 tracing::error!(%error, "a serving thread ends");
@@ -125,7 +125,7 @@ impl Worker {
     }
 
     /// How long to wait for events.
-    fn patience(&self) -> Option<Duration> {
+    fn poll_timeout(&self) -> Option<Duration> {
         match self.listed.is_empty() {
             false => Some(Duration::ZERO),
             true if !self.soon.is_empty() => Some(Duration::from_millis(WRITE_STALL_POLL_MILLISECONDS)),
@@ -156,7 +156,7 @@ impl Worker {
             return;
         }
         self.engine.counters().connections.add(1);
-        let mut channel = Channel::new(stream);
+        let mut channel = MaybeTlsStream::new(stream);
         if let Some(Err(error)) = self.tls.as_ref().map(|tls| channel.encrypt(tls)) {
             tracing::error!(%error, "TLS cannot be spoken");
             self.free.push(slot);
@@ -165,7 +165,7 @@ impl Worker {
         }
         let peer = Peer::client(channel.stream.peer(), listener, now);
         let shared = self.engine.shared();
-        let session = shared.session(slot).of(shared.peers.add(channel.stream.fd(), peer));
+        let session = shared.session(slot).with_peer(shared.peers.add(channel.stream.fd(), peer));
         self.connections[slot] = Some(Connection::new(channel, session, now));
         self.list(slot);
     }
@@ -209,7 +209,7 @@ impl Worker {
         // Where changes must survive a loss of power, no reply is sent: even a read may show another client's change.
         let all_wait = engine.shared().settings.syncs_changes;
         let (mut written, mut yields) = (0, 0);
-        let mut fates = Vec::with_capacity(listed.len());
+        let mut next_steps = Vec::with_capacity(listed.len());
         for (slot, session) in listed.iter().zip(sessions) {
             let connection = listed_connection(connections, *slot);
             session.note(connection.active_at);
@@ -218,21 +218,21 @@ impl Worker {
             yields += std::mem::take(&mut connection.yields);
             if synced.is_err() && (all_wait || connection.session.as_ref().is_some_and(Session::has_changed))
             {
-                fates.push(Fate::Close);
+                next_steps.push(NextStep::Close);
                 continue;
             }
             written += connection.write(now);
-            fates.push(connection.fate());
+            next_steps.push(connection.next_step());
         }
         engine.counters().bytes_read.add(read as u64);
         engine.counters().bytes_written.add(written as u64);
         engine.counters().conn_yields.add(yields);
-        for (slot, fate) in listed.into_iter().zip(fates) {
-            match fate {
-                Fate::Wait => {}
-                Fate::Again => self.list(slot),
-                Fate::Soon => self.soon.push(slot),
-                Fate::Close => self.close(slot),
+        for (slot, next_step) in listed.into_iter().zip(next_steps) {
+            match next_step {
+                NextStep::Wait => {}
+                NextStep::Again => self.list(slot),
+                NextStep::Soon => self.soon.push(slot),
+                NextStep::Close => self.close(slot),
             }
         }
         while let Some(slot) = self.engine.next_ready() {
@@ -288,7 +288,7 @@ impl Worker {
     /// Carries out the requests that have arrived and sends the replies, for a while, without reading more.
     fn finish(mut self, events: &mut Events) {
         let deadline = Instant::now() + Duration::from_millis(STOP_MILLISECONDS);
-        self.engine.hurry();
+        self.engine.stop_stalling();
         loop {
             let now = unix_time();
             self.take_completions(now);
@@ -310,8 +310,8 @@ impl Worker {
             if self.free.len() == self.connections.len() || left.is_zero() {
                 return;
             }
-            let patience = if self.listed.is_empty() { left } else { Duration::ZERO };
-            if self.poll.poll(events, Some(patience)).is_err() {
+            let timeout = if self.listed.is_empty() { left } else { Duration::ZERO };
+            if self.poll.poll(events, Some(timeout)).is_err() {
                 return;
             }
         }

@@ -30,7 +30,7 @@ pub enum Fetching {
 
 impl Store {
     /// Looks up a key that is about to change. If it has to be read from the device, `ticket` is called, and
-    /// [`go_on`](Store::go_on) reports the result with the ticket that it returns.
+    /// [`poll`](Store::poll) reports the result with the ticket that it returns.
     pub fn fetch(
         &self,
         context: &mut ThreadContext,
@@ -57,10 +57,10 @@ impl Store {
         if fetched.is_some() { Fetching::Here } else { Fetching::Begun(of) }
     }
 
-    /// Takes the result that [`go_on`](Store::go_on) reported for a key.
-    pub fn give_fetched(&self, context: &mut ThreadContext, of: KeyVersion, looked: Lookup<'_>) {
+    /// Takes the result that [`poll`](Store::poll) reported for a key.
+    pub fn give_fetched(&self, context: &mut ThreadContext, of: KeyVersion, lookup: Lookup<'_>) {
         let ThreadContext { fetched, old, .. } = context;
-        *fetched = Some(Fetched::new(of, looked, old));
+        *fetched = Some(Fetched::new(of, lookup, old));
     }
 
     /// The item of a key whose stripe is locked at this version. It is the [fetched](Store::fetch) one, unless a key of
@@ -92,8 +92,8 @@ impl Store {
 }
 
 impl Fetched {
-    fn new(of: KeyVersion, looked: Lookup<'_>, old: &mut Vec<u8>) -> Self {
-        let found = match looked {
+    fn new(of: KeyVersion, lookup: Lookup<'_>, old: &mut Vec<u8>) -> Self {
+        let found = match lookup {
             Lookup::Hit(Item { header, data }) => {
                 old.clear();
                 old.extend_from_slice(data);

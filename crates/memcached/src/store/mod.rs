@@ -1,7 +1,7 @@
 //! Items in a cache: many keys are read without a lock; the changes of a key are made one after the other.
 //!
-//! Little of the cache is used: it is read (`begin_many`, `go_on`, and `get_many` where a change has to wait), written
-//! (`try_put_many`, `delete_many`) and closed. Which items go to flash is the cache's business.
+//! Little of the cache is used: it is read (`begin_many`, `poll`, and `get_many` where a change has to wait), written
+//! (`put_many_with`, `delete_many`) and closed. Which items go to flash is the cache's business.
 
 mod cas;
 mod context;
@@ -57,14 +57,14 @@ pub enum Change {
     Remove,
     /// The item gets this header and keeps its data.
     Mark(Header),
-    /// It remains the same item for the memory of reads, with this header and the data in [`Hand::data`].
+    /// It remains the same item for the memory of reads, with this header and the data in [`ChangeContext::data`].
     Amend(Header),
-    /// It becomes a new item of this header and the data in [`Hand::data`].
+    /// It becomes a new item of this header and the data in [`ChangeContext::data`].
     Write(Header),
 }
 
 /// What the decision about a change is made with.
-pub struct Hand<'a> {
+pub struct ChangeContext<'a> {
     /// The current second.
     pub now: u32,
     /// Receives new data.
@@ -72,8 +72,8 @@ pub struct Hand<'a> {
     number: &'a mut dyn FnMut() -> u64,
 }
 
-impl<'a> Hand<'a> {
-    /// A hand that takes numbers from `number`, each of which is greater than the one before.
+impl<'a> ChangeContext<'a> {
+    /// A context that takes numbers from `number`, each of which is greater than the one before.
     pub fn new(now: u32, data: &'a mut Vec<u8>, number: &'a mut dyn FnMut() -> u64) -> Self {
         Self { now, data, number }
     }
@@ -133,7 +133,7 @@ impl Store {
                 "{path}: the items on SSD are given up, for this start is told to use none (items.bin may be removed)"
             );
         }
-        Self::over(Cache::open(options.cache()?)?, options)
+        Self::from_cache(Cache::open(options.cache()?)?, options)
     }
 
     /// Opens the store on a device at hand.
@@ -142,10 +142,10 @@ impl Store {
         device: Box<dyn granary_cache::Device>,
         options: &Options,
     ) -> Result<Store, OpenError> {
-        Self::over(Cache::open_on(device, options.cache()?)?, options)
+        Self::from_cache(Cache::open_on(device, options.cache()?)?, options)
     }
 
-    fn over(cache: Cache, options: &Options) -> Result<Store, OpenError> {
+    fn from_cache(cache: Cache, options: &Options) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         let (numbers, found) = CasNumbers::open(options.numbers_path()).map_err(refused)?;
         if found == FileState::Missing {
@@ -238,8 +238,8 @@ impl Store {
         now.max(self.time.seconds())
     }
 
-    /// Looks keys up without waiting: calls `sink(i, looked)` for those in RAM, and `ticket(i)` for the others, whose
-    /// results [`go_on`](Self::go_on) reports with that ticket.
+    /// Looks keys up without waiting: calls `sink(i, lookup)` for those in RAM, and `ticket(i)` for the others, whose
+    /// results [`poll`](Self::poll) reports with that ticket.
     pub fn begin_many(
         &self,
         context: &mut ThreadContext,
@@ -253,12 +253,12 @@ impl Store {
         self.cache.begin_many(&mut context.pending, keys, self.latest(now), ticket, sink);
     }
 
-    /// Submits reads, and calls `sink(ticket, looked)` for those that have come. To be called after `begin_many`, and
+    /// Submits reads, and calls `sink(ticket, lookup)` for those that have come. To be called after `begin_many`, and
     /// when [`ThreadContext::event`] is readable.
-    pub fn go_on(&self, context: &mut ThreadContext, now: u32, mut sink: impl FnMut(u64, Lookup<'_>)) {
+    pub fn poll(&self, context: &mut ThreadContext, now: u32, mut sink: impl FnMut(u64, Lookup<'_>)) {
         // Items that were flushed meanwhile are reported as misses.
         let flushed_below = self.numbers.flushed_below();
-        self.cache.go_on(&mut context.pending, self.latest(now), |ticket, outcome| {
+        self.cache.poll(&mut context.pending, self.latest(now), |ticket, outcome| {
             sink(ticket, look(outcome, flushed_below))
         });
     }
@@ -331,7 +331,7 @@ impl Store {
             entries.push(Entry { key: *key, value: Some(bytes), expires_at });
             begin = end;
         }
-        self.cache.try_put_many(&entries, |i, _| refused(i));
+        self.cache.put_many_with(&entries, |i, _| refused(i));
         keys.iter().for_each(|key| self.reads.forget(*key));
     }
 
@@ -343,22 +343,22 @@ impl Store {
         context: &mut ThreadContext,
         key: Key<'_>,
         now: u32,
-        decide: impl FnOnce(Lookup<'_>, &mut Hand<'_>) -> (Change, R),
+        decide: impl FnOnce(Lookup<'_>, &mut ChangeContext<'_>) -> (Change, R),
     ) -> Result<R, NoRoom> {
         let guard = self.stripes.lock(key.hash());
         // Read under the lock, which may have been waited for.
         let now = self.latest(now);
         let found = self.take_fetched(context, key, guard.version(), now);
         let ThreadContext { old, new, value, .. } = context;
-        let looked = match found {
+        let lookup = match found {
             Ok(header) => Lookup::Hit(Item { header, data: old }),
             Err(why) => Lookup::Miss(why),
         };
         new.clear();
         let mut number = || self.numbers.next();
-        let mut hand = Hand::new(now, new, &mut number);
-        let (change, result) = decide(looked, &mut hand);
-        let (header, data) = match (change, looked) {
+        let mut change_context = ChangeContext::new(now, new, &mut number);
+        let (change, result) = decide(lookup, &mut change_context);
+        let (header, data) = match (change, lookup) {
             (Change::Leave, _) | (Change::Mark(_), Lookup::Miss(_)) => return Ok(result),
             (Change::Remove, _) => {
                 self.cache.delete_many(&[key]);
@@ -376,7 +376,7 @@ impl Store {
         }
         let expires_at = header.deadline.last_second();
         let mut kept = Ok(result);
-        self.cache.try_put_many(&[Entry { key, value: Some(value), expires_at }], |_, _| kept = Err(NoRoom));
+        self.cache.put_many_with(&[Entry { key, value: Some(value), expires_at }], |_, _| kept = Err(NoRoom));
         if matches!(change, Change::Write(_)) {
             self.reads.forget(key);
         }

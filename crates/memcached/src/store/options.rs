@@ -6,7 +6,7 @@ use crate::limits::{
     SEGMENT_BYTES_MIN, SEGMENTS_MIN, SMALL_FLASH_BYTES,
 };
 use granary_cache::admission::Admission;
-use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX, SHARED_MEMORY_ENTRY_PARTS};
+use granary_cache::limits::{DEFAULT_MEMORY_FOLDER, PARTITIONS_MAX, SHARED_MEMORY_ENTRY_DIVISOR};
 use granary_cache::{Applications, Compression, FlashOptions, PowerLoss, Reinsertion};
 use std::path::PathBuf;
 
@@ -139,7 +139,7 @@ impl Options {
             )));
         }
         let in_ram_only = self.flash_bytes == 0 || self.admission == Admission::None;
-        let least = self.item_bytes_max as u64 * SHARED_MEMORY_ENTRY_PARTS;
+        let least = self.item_bytes_max as u64 * SHARED_MEMORY_ENTRY_DIVISOR;
         if in_ram_only && self.memory_bytes < least {
             return Err(OpenError::Sizes(format!(
                 "{} bytes of RAM are too few for items that are nowhere else: items up to {} bytes need {least}",

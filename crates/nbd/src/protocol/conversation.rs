@@ -2,7 +2,7 @@
 
 use super::budget::{Budget, Lease};
 use super::buffers::{Input, Output};
-use super::handshake::{Handshake, Progress};
+use super::handshake::{Handshake, HandshakeStep};
 use super::transmission::{Pause, Transmission};
 use super::{Ending, TlsPolicy, wire};
 use crate::export::Exports;
@@ -54,7 +54,7 @@ pub enum Need {
     /// Memory that other connections have; to be looked at in a moment.
     Memory,
     /// Another turn, after whoever drives it has looked at what else there is: much was done in this one.
-    Turn,
+    AnotherCall,
     /// That commands in flight are completed and what is pending is sent; then it is over.
     Nothing(Ending),
 }
@@ -154,8 +154,8 @@ impl Conversation {
     }
 
     /// Whether the client has said goodbye in what has arrived, or in bytes that come `behind` it.
-    pub fn finds_goodbye(&self, behind: &[u8]) -> bool {
-        self.transmission().is_some_and(|transmission| transmission.finds_goodbye(&self.input, behind))
+    pub fn has_disconnect(&self, behind: &[u8]) -> bool {
+        self.transmission().is_some_and(|transmission| transmission.has_disconnect(&self.input, behind))
     }
 
     /// The client sends no more.
@@ -176,14 +176,14 @@ impl Conversation {
     fn advance_phase(&mut self) -> Need {
         if let Phase::Handshake(handshake, output) = &mut self.phase {
             match handshake.advance(&mut self.input, output) {
-                Progress::Waiting => {
+                HandshakeStep::Waiting => {
                     self.wanted = wire::OPTION_HEADER_BYTES + crate::limits::OPTION_BYTES_MAX;
                     return Need::Input;
                 }
-                Progress::Room => return Need::Room,
-                Progress::StartTls => return Need::StartTls,
-                Progress::Ended(ending) => self.end(ending),
-                Progress::Transmission(target, session) => {
+                HandshakeStep::Room => return Need::Room,
+                HandshakeStep::StartTls => return Need::StartTls,
+                HandshakeStep::Ended(ending) => self.end(ending),
+                HandshakeStep::Transmission(target, session) => {
                     let output = std::mem::replace(output, Output::new());
                     let mut transmission = Transmission::new(target, session, output);
                     if self.is_stopping {
@@ -203,7 +203,7 @@ impl Conversation {
                 }
                 Pause::Room => Need::Room,
                 Pause::Memory => Need::Memory,
-                Pause::Turn => Need::Turn,
+                Pause::AnotherCall => Need::AnotherCall,
                 Pause::Ended(ending) => {
                     if ending != Ending::Goodbye {
                         transmission.client_has_gone();

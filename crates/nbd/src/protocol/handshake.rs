@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) const ALLOCATION_CONTEXT: u32 = 1;
 
 /// The result of handling the arrived bytes.
-pub(super) enum Progress {
+pub(super) enum HandshakeStep {
     /// More bytes are needed.
     Waiting,
     /// Gathered replies must be sent before the next option is answered.
@@ -81,21 +81,21 @@ impl Handshake {
     }
 
     /// Answers options as far as they have arrived.
-    pub fn advance(&mut self, input: &mut Input, output: &mut Output) -> Progress {
+    pub fn advance(&mut self, input: &mut Input, output: &mut Output) -> HandshakeStep {
         if self.awaits_tls {
-            return Progress::StartTls;
+            return HandshakeStep::StartTls;
         }
         if self.client_flags.is_none() {
-            let Some(flags) = u32_at(input.filled(), 0) else { return Progress::Waiting };
+            let Some(flags) = u32_at(input.filled(), 0) else { return HandshakeStep::Waiting };
             input.consume(4);
             if flags & !(wire::FLAG_FIXED_NEWSTYLE | wire::FLAG_NO_ZEROES) != 0 {
-                return Progress::Ended(Ending::Violation("unknown client flags"));
+                return HandshakeStep::Ended(Ending::Violation("unknown client flags"));
             }
             self.client_flags = Some(flags);
         }
         loop {
             if !has_room(output) {
-                return Progress::Room;
+                return HandshakeStep::Room;
             }
             if let Some(next) = self.listing.take() {
                 self.list(next, output);
@@ -103,14 +103,14 @@ impl Handshake {
             }
             match self.step(input, output) {
                 Ok(true) => {}
-                Ok(false) => return Progress::Waiting,
+                Ok(false) => return HandshakeStep::Waiting,
                 Err(progress) => return progress,
             }
         }
     }
 
     /// Answers one option. Returns whether there may be another one, or what ends the negotiation.
-    fn step(&mut self, input: &mut Input, output: &mut Output) -> Result<bool, Progress> {
+    fn step(&mut self, input: &mut Input, output: &mut Output) -> Result<bool, HandshakeStep> {
         if let Some((option, left)) = self.skipped {
             let len = input.filled().len().min(left as usize);
             input.consume(len);
@@ -127,7 +127,7 @@ impl Handshake {
         let filled = input.filled();
         let (Some(option), Some(len)) = (u32_at(filled, 8), u32_at(filled, 12)) else { return Ok(false) };
         if filled[..8] != wire::OPTION_MAGIC.to_be_bytes() {
-            return Err(Progress::Ended(Ending::Violation("an option's magic number is wrong")));
+            return Err(HandshakeStep::Ended(Ending::Violation("an option's magic number is wrong")));
         }
         let total = wire::OPTION_HEADER_BYTES + len as usize;
         if len as usize <= OPTION_BYTES_MAX && filled.len() < total {
@@ -135,15 +135,17 @@ impl Handshake {
         }
         self.options += 1;
         if self.options > OPTIONS_MAX {
-            return Err(Progress::Ended(Ending::Violation("too many options")));
+            return Err(HandshakeStep::Ended(Ending::Violation("too many options")));
         }
         let flags = self.client_flags.unwrap_or_default();
         if flags & wire::FLAG_FIXED_NEWSTYLE == 0 && option != wire::OPT_EXPORT_NAME {
-            return Err(Progress::Ended(Ending::Violation("an option without fixed newstyle negotiation")));
+            return Err(HandshakeStep::Ended(Ending::Violation(
+                "an option without fixed newstyle negotiation",
+            )));
         }
         if len as usize > OPTION_BYTES_MAX {
             if option == wire::OPT_EXPORT_NAME {
-                return Err(Progress::Ended(Ending::Refused));
+                return Err(HandshakeStep::Ended(Ending::Refused));
             }
             input.consume(wire::OPTION_HEADER_BYTES);
             self.skipped = Some((option, len));
@@ -154,9 +156,9 @@ impl Handshake {
         input.consume(total);
         match result {
             Ok(()) => Ok(true),
-            Err(Progress::StartTls) if !input.filled().is_empty() => {
+            Err(HandshakeStep::StartTls) if !input.filled().is_empty() => {
                 // They were sent before TLS had begun, perhaps injected by an attacker.
-                Err(Progress::Ended(Ending::Violation("bytes were sent before TLS had begun")))
+                Err(HandshakeStep::Ended(Ending::Violation("bytes were sent before TLS had begun")))
             }
             Err(progress) => Err(progress),
         }
@@ -167,7 +169,7 @@ impl Handshake {
         option: u32,
         request: Result<OptionRequest<'_>, OptionError>,
         output: &mut Output,
-    ) -> Result<(), Progress> {
+    ) -> Result<(), HandshakeStep> {
         let is_abort = matches!(request, Ok(OptionRequest::Abort));
         let needs_tls = self.policy == TlsPolicy::Required && !self.is_encrypted;
         if option == wire::OPT_EXPORT_NAME {
@@ -175,12 +177,12 @@ impl Handshake {
                 Ok(OptionRequest::ExportName(name)) if !needs_tls && !self.is_stopping => {
                     self.export_name(name, output)
                 }
-                _ => Err(Progress::Ended(Ending::Refused)),
+                _ => Err(HandshakeStep::Ended(Ending::Refused)),
             };
         }
         if is_abort {
             reply(output, option, wire::REP_ACK, &[]);
-            return Err(Progress::Ended(Ending::Goodbye));
+            return Err(HandshakeStep::Ended(Ending::Goodbye));
         }
         if self.is_stopping {
             refuse(output, option, OptionError::Shutdown, "the server is shutting down");
@@ -222,9 +224,9 @@ impl Handshake {
         Ok(())
     }
 
-    fn export_name(&mut self, name: &str, output: &mut Output) -> Result<(), Progress> {
-        let refused = |_| Progress::Ended(Ending::Refused);
-        let export = self.exports.open(name).ok_or(Progress::Ended(Ending::Refused))?;
+    fn export_name(&mut self, name: &str, output: &mut Output) -> Result<(), HandshakeStep> {
+        let refused = |_| HandshakeStep::Ended(Ending::Refused);
+        let export = self.exports.open(name).ok_or(HandshakeStep::Ended(Ending::Refused))?;
         let target = self.target(name, &*export);
         let session = export.session().map_err(refused)?;
         output.put(&target.size.to_be_bytes());
@@ -232,7 +234,7 @@ impl Handshake {
         if self.client_flags.unwrap_or_default() & wire::FLAG_NO_ZEROES == 0 {
             output.put(&[0; 124]);
         }
-        Err(Progress::Transmission(target, session))
+        Err(HandshakeStep::Transmission(target, session))
     }
 
     fn target(&self, name: &str, export: &dyn Export) -> Target {
@@ -258,7 +260,7 @@ impl Handshake {
         reply(output, wire::OPT_LIST, wire::REP_ACK, &[]);
     }
 
-    fn start_tls(&mut self, output: &mut Output) -> Result<(), Progress> {
+    fn start_tls(&mut self, output: &mut Output) -> Result<(), HandshakeStep> {
         let option = wire::OPT_STARTTLS;
         if self.is_encrypted {
             refuse(output, option, OptionError::Invalid, "TLS is on already");
@@ -270,7 +272,7 @@ impl Handshake {
         }
         reply(output, option, wire::REP_ACK, &[]);
         self.awaits_tls = true;
-        Err(Progress::StartTls)
+        Err(HandshakeStep::StartTls)
     }
 
     /// Describes an export, without the final answer. Returns the export if there is one.
@@ -304,13 +306,13 @@ impl Handshake {
         Some(export)
     }
 
-    fn go(&self, request: &InfoRequest<'_>, output: &mut Output) -> Result<(), Progress> {
+    fn go(&self, request: &InfoRequest<'_>, output: &mut Output) -> Result<(), HandshakeStep> {
         let Some(export) = self.info(wire::OPT_GO, request, output) else { return Ok(()) };
         let target = self.target(request.name, &*export);
         match export.session() {
             Ok(session) => {
                 reply(output, wire::OPT_GO, wire::REP_ACK, &[]);
-                Err(Progress::Transmission(target, session))
+                Err(HandshakeStep::Transmission(target, session))
             }
             Err(error) => {
                 refuse(output, wire::OPT_GO, OptionError::Platform, &error.to_string());

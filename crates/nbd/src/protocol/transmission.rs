@@ -57,7 +57,7 @@ pub(super) enum Pause {
     /// All connections together have used up their memory budget.
     Memory,
     /// As many BLOCK_STATUSes were begun as one turn begins.
-    Turn,
+    AnotherCall,
     /// The connection ends.
     Ended(Ending),
 }
@@ -93,7 +93,7 @@ impl Transmission {
     }
 
     /// Whether the arrived bytes, or those `behind` them, contain a goodbye.
-    pub fn finds_goodbye(&self, input: &Input, behind: &[u8]) -> bool {
+    pub fn has_disconnect(&self, input: &Input, behind: &[u8]) -> bool {
         let said = [input.filled(), behind].concat();
         let mut at = self.payload.map_or(0, Payload::left) as usize;
         while let Some(header) = said.get(at..).and_then(<[u8]>::first_chunk) {
@@ -174,7 +174,7 @@ impl Transmission {
         if request.kind == wire::CMD_BLOCK_STATUS {
             // A session answers at once, and may look at much for it.
             if self.statuses == STATUSES_TOGETHER_MAX {
-                return Some(Pause::Turn);
+                return Some(Pause::AnotherCall);
             }
             self.statuses += 1;
         }

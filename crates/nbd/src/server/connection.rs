@@ -1,6 +1,6 @@
 //! One client's connection, on a thread of its own.
 
-use super::patience::Patience;
+use super::poll_budget::PollBudget;
 use super::stop::Stop;
 use super::wire::Wire;
 use crate::export::Exports;
@@ -9,7 +9,7 @@ use crate::limits::{
     STOP_REFUSAL_MILLISECONDS, STOP_SECONDS,
 };
 use crate::protocol::{Budget, Conversation, Ending, Need, TlsPolicy};
-use granary_sockets::Channel;
+use granary_sockets::MaybeTlsStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ServerConfig;
 use std::io;
@@ -61,7 +61,7 @@ enum Wake {
 
 pub(super) struct Connection {
     conversation: Conversation,
-    channel: Channel<Wire>,
+    channel: MaybeTlsStream<Wire>,
     context: Context,
     begun: Instant,
     /// The last time that bytes were received or sent.
@@ -72,7 +72,7 @@ pub(super) struct Connection {
     is_closed: bool,
     /// The last read without a readiness event found bytes.
     is_busy: bool,
-    patience: Patience,
+    poll_budget: PollBudget,
 }
 
 impl Connection {
@@ -80,7 +80,7 @@ impl Connection {
         let conversation =
             Conversation::new(Arc::clone(&context.exports), context.policy, Arc::clone(&context.budget));
         let now = Instant::now();
-        let channel = Channel::new(wire);
+        let channel = MaybeTlsStream::new(wire);
         Self {
             conversation,
             channel,
@@ -91,7 +91,7 @@ impl Connection {
             stopping: None,
             is_closed: false,
             is_busy: false,
-            patience: Patience::default(),
+            poll_budget: PollBudget::default(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Connection {
             if self.is_late() {
                 return Ok(End::Slow("its handshake took too long"));
             }
-            if self.stopping.is_some_and(|stopping| stopping + self.stop_patience() <= Instant::now()) {
+            if self.stopping.is_some_and(|stopping| stopping + self.stop_timeout() <= Instant::now()) {
                 return Ok(End::Stopped);
             }
             let need = self.conversation.advance();
@@ -134,7 +134,7 @@ impl Connection {
                 }
                 // There may be room again.
                 Need::Room if has_sent => continue,
-                Need::Turn => continue,
+                Need::AnotherCall => continue,
                 _ => {}
             }
             self.conversation.tidy();
@@ -147,15 +147,15 @@ impl Connection {
             }
             let began = Instant::now();
             let awaits_client = wants_input && is_sent && self.conversation.in_flight() == 0;
-            if awaits_client && !self.patience.get().is_zero() && self.look(began)? {
-                self.patience.learn(began.elapsed());
+            if awaits_client && !self.poll_budget.get().is_zero() && self.look(began)? {
+                self.poll_budget.learn(began.elapsed());
                 continue;
             }
             match self.wait(need)? {
                 Wake::Over(end) => return Ok(end),
                 Wake::Readable if wants_input && !self.channel.is_encrypted() => {
                     self.is_busy = self.receive()?;
-                    self.patience.learn(began.elapsed());
+                    self.poll_budget.learn(began.elapsed());
                 }
                 Wake::Readable | Wake::Other => {}
             }
@@ -164,7 +164,7 @@ impl Connection {
 
     /// Polls for requests for a while, yielding the core. Returns whether there are any.
     fn look(&mut self, began: Instant) -> io::Result<bool> {
-        while began.elapsed() < self.patience.get() {
+        while began.elapsed() < self.poll_budget.get() {
             rustix::thread::sched_yield();
             if self.receive()? {
                 return Ok(true);
@@ -308,7 +308,7 @@ impl Connection {
         }
         if need != Need::Input && !input.is_empty() {
             self.is_closed = true;
-            if !self.finds_goodbye() {
+            if !self.has_disconnect() {
                 self.conversation.client_has_gone();
             }
             return Ok(Wake::Other);
@@ -318,8 +318,8 @@ impl Connection {
 
     /// Whether the unread bytes of a client that has closed its side contain a goodbye. Through TLS this cannot be
     /// seen.
-    fn finds_goodbye(&self) -> bool {
-        let finds = |behind: Vec<u8>| self.conversation.finds_goodbye(&behind);
+    fn has_disconnect(&self) -> bool {
+        let finds = |behind: Vec<u8>| self.conversation.has_disconnect(&behind);
         !self.channel.is_encrypted() && self.channel.stream.peek().is_ok_and(finds)
     }
 
@@ -338,7 +338,7 @@ impl Connection {
             until(stall.since + self.context.stall_timeout, End::Slow("it stalled"))?;
         }
         if let Some(stopping) = self.stopping {
-            until(stopping + self.stop_patience(), End::Stopped)?;
+            until(stopping + self.stop_timeout(), End::Stopped)?;
             if self.is_idle() {
                 let active = self.active.max(stopping);
                 until(active + Duration::from_millis(STOP_LINGER_MILLISECONDS), End::Stopped)?;
@@ -358,7 +358,7 @@ impl Connection {
     }
 
     /// How long a stopping server serves the client.
-    fn stop_patience(&self) -> Duration {
+    fn stop_timeout(&self) -> Duration {
         match self.is_idle() {
             true => Duration::from_millis(STOP_REFUSAL_MILLISECONDS),
             false => Duration::from_secs(STOP_SECONDS),

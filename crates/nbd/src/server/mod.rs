@@ -3,7 +3,7 @@
 mod acceptor;
 mod connection;
 mod listener;
-mod patience;
+mod poll_budget;
 mod stop;
 mod wire;
 
@@ -14,7 +14,7 @@ use crate::limits::{
 use crate::protocol::{Budget, Ending, TlsPolicy};
 use acceptor::Acceptor;
 use connection::{Connection, Context, End};
-use granary_sockets::{Throttle, UnixSocket};
+use granary_sockets::{LogThrottle, UnixSocket};
 use listener::Listener;
 pub use listener::is_activated;
 use rustls::ServerConfig;
@@ -148,8 +148,8 @@ struct Counters {
     accepted: AtomicU64,
     refused: AtomicU64,
     disconnected: AtomicU64,
-    refusals: Throttle,
-    disconnections: Throttle,
+    refusals: LogThrottle,
+    disconnections: LogThrottle,
 }
 
 /// Figures of a server.

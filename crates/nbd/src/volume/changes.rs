@@ -4,7 +4,7 @@ use super::finished::Finished;
 use crate::export::Tag;
 use crate::protocol::Errno;
 use granary_volume::limits::ROOM_WAIT_MAX;
-use granary_volume::{Io, Patience, Volume};
+use granary_volume::{Io, Volume, WaitPolicy};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
@@ -24,12 +24,12 @@ pub(super) enum Change<'a> {
 }
 
 impl Change<'_> {
-    /// Makes it, with so much patience where there is no room.
-    pub fn make(&self, volume: &Volume, io: &mut Io, patience: Patience<'_>) -> io::Result<()> {
+    /// Makes it, waiting by this policy where there is no room.
+    pub fn make(&self, volume: &Volume, io: &mut Io, policy: WaitPolicy<'_>) -> io::Result<()> {
         match self {
-            Self::Write { offset, data } => volume.try_write(io, *offset, data, patience),
-            Self::WriteZeroes { offset, len } => volume.try_write_zeroes(io, *offset, *len, patience),
-            Self::Trim { offset, len } => volume.try_trim(*offset, *len, patience),
+            Self::Write { offset, data } => volume.try_write(io, *offset, data, policy),
+            Self::WriteZeroes { offset, len } => volume.try_write_zeroes(io, *offset, *len, policy),
+            Self::Trim { offset, len } => volume.try_trim(*offset, *len, policy),
         }
     }
 
@@ -124,7 +124,7 @@ impl Changes {
         if self.thread.is_none() {
             let (volume, finished) = (Arc::clone(&self.volume), Arc::clone(&self.finished));
             let shared = Arc::clone(&self.shared);
-            let run = move || serve(&volume, &finished, &shared);
+            let run = move || run_changes(&volume, &finished, &shared);
             let started = Builder::new().name("nbd-changes".into()).spawn(run);
             let started = started.inspect_err(
                 |error| tracing::warn!(%error, "no thread for changes that wait for room: they are refused"),
@@ -170,13 +170,13 @@ impl Drop for Changes {
     }
 }
 
-fn serve(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
+fn run_changes(volume: &Volume, finished: &Arc<Finished>, shared: &Shared) {
     let mut io = Io::new();
     while let Some(waiting) = shared.next() {
-        let patience = Patience::long(ROOM_WAIT_MAX).unless(&shared.are_given_up);
+        let policy = WaitPolicy::fail_after(ROOM_WAIT_MAX).cancelled_by(&shared.are_given_up);
         let gives_way = !waiting.is_trim() && waiting.since.elapsed() < GIVES_WAY_MAX;
-        let patience = if gives_way { patience.until(&shared.has_trims) } else { patience };
-        let made = waiting.change.make(volume, &mut io, patience);
+        let policy = if gives_way { policy.interruptible_by(&shared.has_trims) } else { policy };
+        let made = waiting.change.make(volume, &mut io, policy);
         if gives_way && made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             // Made anew as a whole: nobody was told of a part of it. It waits as long as if it had just come, for the trims
             // may make the room.

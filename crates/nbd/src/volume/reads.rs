@@ -3,21 +3,21 @@
 use crate::export::Tag;
 use crate::limits::{COMMANDS_IN_FLIGHT_MAX, FLIGHT_BYTES_MAX};
 use crate::protocol::{Completions, Errno};
-use granary_log::{Engine, Extent, Flights, Io};
-use granary_volume::{BlockCheck, Located, Stored, Volume};
+use granary_log::{Engine, Extent, Io, ReadQueue};
+use granary_volume::{BlockCheck, DeviceBlock, Located, Volume};
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 /// The READs in progress. They read the device in pieces: blocks that are neighbours in the volume and on the device.
 pub(super) struct Reads {
-    flights: Flights,
+    queue: ReadQueue,
     /// For blocks that have to be looked up again.
     io: Io,
     /// A buffer for one block.
     block: Vec<u8>,
     /// READs by tag.
     commands: Vec<Option<Read>>,
-    /// Pieces by their flights' tickets; unused ones have no blocks.
+    /// Pieces by their reads' tickets; unused ones have no blocks.
     pieces: Vec<Piece>,
     free: Vec<usize>,
 }
@@ -39,14 +39,14 @@ struct Read {
 struct Piece {
     tag: u32,
     /// (index in the READ, place) of each block.
-    blocks: Vec<(usize, Stored)>,
+    blocks: Vec<(usize, DeviceBlock)>,
 }
 
 impl Reads {
     /// Reads of a volume with blocks of `block_size` bytes.
     pub fn new(block_size: usize) -> Self {
         Self {
-            flights: Flights::new(Engine::Ring, FLIGHT_BYTES_MAX.max(block_size)),
+            queue: ReadQueue::new(Engine::Ring, FLIGHT_BYTES_MAX.max(block_size)),
             io: Io::new(),
             block: vec![0; block_size],
             commands: (0..COMMANDS_IN_FLIGHT_MAX).map(|_| None).collect(),
@@ -57,11 +57,11 @@ impl Reads {
 
     /// Readable after a piece was read; `None`: [`poll`](Self::poll) makes the reads.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
-        self.flights.event()
+        self.queue.event()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.flights.is_empty()
+        self.queue.is_empty()
     }
 
     /// Begins a READ. Returns `true` if all of it was in RAM and it is completed.
@@ -117,7 +117,7 @@ impl Reads {
         false
     }
 
-    fn begin_piece(&mut self, tag: Tag, blocks: &[(usize, Stored)], extent: Extent) {
+    fn begin_piece(&mut self, tag: Tag, blocks: &[(usize, DeviceBlock)], extent: Extent) {
         let ticket = self.free.pop().unwrap_or_else(|| {
             self.pieces.push(Piece::default());
             self.pieces.len() - 1
@@ -125,13 +125,13 @@ impl Reads {
         let piece = &mut self.pieces[ticket];
         piece.tag = tag.0;
         piece.blocks.extend_from_slice(blocks);
-        self.flights.begin(extent, ticket as u64);
+        self.queue.begin(extent, ticket as u64);
     }
 
     /// Completes READs whose pieces were all read; `done` is called with each first.
     pub fn poll(&mut self, volume: &Volume, completions: &mut Completions, mut done: impl FnMut(Tag)) {
-        let Self { flights, io, block, commands, pieces, free } = self;
-        flights.poll(volume.device(), |ticket, bytes| {
+        let Self { queue, io, block, commands, pieces, free } = self;
+        queue.poll(volume.device(), |ticket, bytes| {
             let piece = &mut pieces[ticket as usize];
             let tag = Tag(piece.tag);
             let command = &mut commands[tag.0 as usize];

@@ -4,9 +4,9 @@ use super::changes::{Change, Changes};
 use super::finished::Finished;
 use super::reads::Reads;
 use crate::export::{Command, ExtentState, Session, Tag};
-use crate::limits::{COMMANDS_IN_FLIGHT_MAX, ROOM_PATIENCE_MILLISECONDS, STATUS_BLOCKS_MAX};
+use crate::limits::{COMMANDS_IN_FLIGHT_MAX, ROOM_WAIT_MILLISECONDS, STATUS_BLOCKS_MAX};
 use crate::protocol::{Completions, Errno};
-use granary_volume::{Io, Operation, Patience, Volume};
+use granary_volume::{Io, Operation, Volume, WaitPolicy};
 use std::borrow::Cow;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -85,9 +85,9 @@ impl VolumeSession {
         let are_waiting = self.changes.are_waiting();
         // Trims need next to no room, and make some.
         if matches!(change, Change::Trim { .. }) || !are_waiting {
-            let patience = if are_waiting { 0 } else { ROOM_PATIENCE_MILLISECONDS };
-            let patience = Patience::short(Duration::from_millis(patience));
-            made = change.make(&self.volume, &mut self.io, patience);
+            let wait = if are_waiting { 0 } else { ROOM_WAIT_MILLISECONDS };
+            let policy = WaitPolicy::non_blocking_after(Duration::from_millis(wait));
+            made = change.make(&self.volume, &mut self.io, policy);
         }
         if made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
             if self.changes.is_ready() {

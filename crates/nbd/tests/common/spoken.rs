@@ -60,7 +60,7 @@ impl Spoken {
                     self.0.arrived(len);
                     said = &said[len..];
                 }
-                Need::Room | Need::Turn => {}
+                Need::Room | Need::AnotherCall => {}
                 need => return (heard, need),
             }
         }

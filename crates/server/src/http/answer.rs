@@ -14,7 +14,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::App;
-use super::answer_writer::{AnswerWriter, Chunk, GivenUp};
+use super::answer_writer::{AbortFlag, AnswerWriter, Chunk};
 use super::exception::Exception;
 use super::waiting::{Work, WorkPermit};
 use crate::limits::{BREAK_OFF_PAUSE, CHUNKS_AHEAD, EXCEPTION_BYTES_MAX};
@@ -94,7 +94,7 @@ pub async fn written(
 ) -> Result<Body, Exception> {
     let (chunks, received) = mpsc::channel(CHUNKS_AHEAD);
     let app = Arc::clone(app);
-    let given_up = GivenUp::default();
+    let given_up = AbortFlag::default();
     let is_given_up = given_up.clone();
     let permit = WorkPermit::take(work).await;
     let write = move || {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
-use granary_sockets::Throttle;
+use granary_sockets::LogThrottle;
 use granary_sql::Error;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
@@ -17,8 +17,8 @@ use super::App;
 use super::answer::{Compression, Delivery};
 use super::blocks::Compressor;
 use super::body::check_room;
-use super::waiting::without_a_turn;
-use crate::limits::{ANSWER_BYTES_HELD_MAX, ANSWERS_WAITING_MAX, CHUNK_BYTES, HURRIED_PATIENCE};
+use super::waiting::run_without_permit;
+use crate::limits::{ANSWER_BYTES_HELD_MAX, ANSWERS_WAITING_MAX, CHUNK_BYTES, HURRIED_TIMEOUT};
 
 /// A part of an answer, or the error that ends it.
 pub type Chunk = Result<Bytes, Error>;
@@ -40,7 +40,7 @@ impl AnswerWriter {
         compression: Compression,
         delivery: Delivery,
         chunks: Sender<Chunk>,
-        given_up: GivenUp,
+        given_up: AbortFlag,
     ) -> Self {
         let chunks = Chunks {
             app,
@@ -108,9 +108,9 @@ impl AnswerWriter {
 /// Whether an answer was broken off because its client is slow: its chunks end then, without room among them for the
 /// error.
 #[derive(Clone, Default)]
-pub struct GivenUp(Arc<AtomicBool>);
+pub struct AbortFlag(Arc<AtomicBool>);
 
-impl GivenUp {
+impl AbortFlag {
     /// The error, if the answer was broken off.
     pub fn error(&self) -> Option<Error> {
         let text = "The client takes its answer slowly, and too many do: the answer is broken off";
@@ -142,7 +142,7 @@ impl Drop for StalledAnswer {
 }
 
 /// The log lines of answers that are broken off.
-static BROKEN_OFF: Throttle = Throttle::new();
+static BROKEN_OFF: LogThrottle = LogThrottle::new();
 
 /// How often a waiting answer checks whether too many are waiting.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -150,7 +150,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Gathers bytes, and sends them in chunks.
 struct Chunks {
     app: Arc<App>,
-    given_up: GivenUp,
+    given_up: AbortFlag,
     /// Bytes of the next chunk.
     gathered: Vec<u8>,
     /// Chunks held back until the answer begins, and their bytes.
@@ -219,7 +219,7 @@ impl Chunks {
             Err(TrySendError::Full(chunk)) => Some(chunk),
         };
         let mut is_sent = false;
-        without_a_turn(&mut || {
+        run_without_permit(&mut || {
             let permit = Handle::current().block_on(self.room());
             is_sent = permit.zip(left.take()).map(|(permit, chunk)| permit.send(chunk)).is_some();
         });
@@ -233,7 +233,7 @@ impl Chunks {
         loop {
             match tokio::time::timeout(LOOK_AGAIN, self.chunks.reserve()).await {
                 Ok(permit) => return permit.ok(),
-                Err(_) if began.elapsed() >= HURRIED_PATIENCE && waiting.are_too_many() => {
+                Err(_) if began.elapsed() >= HURRIED_TIMEOUT && waiting.are_too_many() => {
                     if let Some(untold) = BROKEN_OFF.take() {
                         tracing::warn!(
                             untold,

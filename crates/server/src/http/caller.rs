@@ -1,4 +1,4 @@
-//! The sender of a request: the user that it [claims](super::claim), and that user's rights.
+//! The sender of a request: the user that it [claims](super::credentials), and that user's rights.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use granary_sql::{Error, Rights, Session};
 
-use super::claim::{Wrong, claim, is_of_a_page_with_a_name};
+use super::credentials::{CredentialsError, is_of_a_page_with_a_name, read_credentials};
 use super::exception::{BASIC, Exception};
-use super::waiting::{Work, may_wait};
+use super::waiting::{Work, run_blocking};
 use super::{App, dashboard};
 use crate::access::DEFAULT_USER;
 
@@ -51,7 +51,7 @@ impl FromRequestParts<Arc<App>> for Caller {
 impl Caller {
     async fn of(parts: &Parts, app: &Arc<App>) -> Result<Self, Exception> {
         let (user, password) = credentials(parts)?;
-        if !app.users.are_given() && is_of_a_page_with_a_name(&parts.headers) {
+        if !app.users.is_configured() && is_of_a_page_with_a_name(&parts.headers) {
             let message = "Without users, browsers may ask by an address or as localhost, for a name may be anybody's: \
                            give users passwords in the configuration, or use HTTPS";
             return Err(Error::access_denied(message).into());
@@ -60,7 +60,7 @@ impl Caller {
             app.users.authenticate(&user, &password)
         } else {
             let (app, user, password) = (Arc::clone(app), user.clone(), password.clone());
-            may_wait(Work::Login, move || app.users.authenticate(&user, &password)).await
+            run_blocking(Work::Login, move || app.users.authenticate(&user, &password)).await
         };
         let says_who = user != DEFAULT_USER || !password.is_empty();
         let rights = rights.inspect_err(|_| {
@@ -74,19 +74,21 @@ impl Caller {
 }
 
 fn credentials(parts: &Parts) -> Result<(String, String), Exception> {
-    let claimed = claim(&parts.method, &parts.headers, &parts.uri);
+    let claimed = read_credentials(&parts.method, &parts.headers, &parts.uri);
     let (user, password) = claimed.map_err(|wrong| match wrong {
-        Wrong::OtherPage => Error::access_denied(
+        CredentialsError::OtherPage => Error::access_denied(
             "A page of another server asks, and browsers may ask here for this server's own pages only",
         ),
-        Wrong::NotBasic => {
+        CredentialsError::NotBasic => {
             Error::authentication_failed("The Authorization header is not Basic with a user and a password")
         }
-        Wrong::NoUser => {
+        CredentialsError::NoUser => {
             Error::authentication_failed("Got an empty user name from X-ClickHouse HTTP headers")
         }
-        Wrong::NotText(header) => Error::cannot_parse_text(format!("The header {header} is not UTF-8")),
-        Wrong::Url(what) => Error::cannot_parse_text(what),
+        CredentialsError::NotText(header) => {
+            Error::cannot_parse_text(format!("The header {header} is not UTF-8"))
+        }
+        CredentialsError::Url(what) => Error::cannot_parse_text(what),
     })?;
     Ok((user.unwrap_or_else(|| DEFAULT_USER.to_owned()), password))
 }

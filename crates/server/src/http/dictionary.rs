@@ -26,7 +26,7 @@ use super::exception::Exception;
 use super::pieces::Pieces;
 use super::url::{Parameters, path_part};
 use super::url_parameters::UrlParameters;
-use super::waiting::{Work, may_wait};
+use super::waiting::{Work, run_blocking};
 use crate::limits::{KEY_BYTES_PER_LOOKUP, KEYS_PER_LOOKUP, ROWS_PER_WRITE};
 
 /// The formats of keys and rows: `?format=`, by default RowBinary.
@@ -141,7 +141,7 @@ pub async fn refresh(
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let session = caller.session();
-    may_wait(Work::Lookup, move || {
+    run_blocking(Work::Lookup, move || {
         let dictionary = session.dictionary_to_renew(&name)?;
         let keys = dictionary.key_reader(form.keys).within_memory(session.memory_check());
         Ok(dictionary.refresh(&keys.read_all(&body)?)?)
@@ -159,7 +159,7 @@ pub async fn invalidate(
 ) -> Result<Response, Exception> {
     let form = Form::of(&parameters)?;
     let session = caller.session();
-    may_wait(Work::Lookup, move || {
+    run_blocking(Work::Lookup, move || {
         let dictionary = session.dictionary_to_renew(&name)?;
         if body.is_empty() {
             return Ok(dictionary.reload()?);
@@ -202,12 +202,13 @@ pub async fn statement(
     headers: HeaderMap,
 ) -> Result<Response, Exception> {
     let (session, wanted) = (caller.session(), name.clone());
-    let dictionary = may_wait(Work::Lookup, move || session.dictionary(&wanted)).await?;
+    let dictionary = run_blocking(Work::Lookup, move || session.dictionary(&wanted)).await?;
     dictionary.definition().require_keys()?;
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:8123");
     let url = format!("{scheme}://{host}/dictionary/{}", path_part(&name));
     let Caller { user, password, .. } = &caller;
-    let credentials = caller.app.users.must_say(user, password).then_some((user.as_str(), password.as_str()));
+    let credentials =
+        caller.app.users.requires_password(user, password).then_some((user.as_str(), password.as_str()));
     let statement = dictionary.definition().to_sql_over_http(&url, credentials);
     // The statement may contain a password.
     Ok(([(CACHE_CONTROL, HeaderValue::from_static("no-store"))], statement).into_response())

@@ -20,7 +20,7 @@ use super::App;
 use super::body::read_whole;
 use super::exception::Exception;
 use super::lz4::unpacked;
-use super::waiting::{Work, may_wait};
+use super::waiting::{Work, run_blocking};
 use crate::limits::CHUNK_BYTES;
 
 /// Unpacks a request's body as its header says, and refuses unknown encodings.
@@ -55,7 +55,7 @@ fn unpacked_once_read(app: Arc<App>, body: Body) -> Body {
     Body::from_stream(futures::stream::once(async move {
         let packed = read_whole(&app, body).await?;
         let check_memory = move |bytes| app.session.check_memory(bytes);
-        may_wait(Work::Lookup, move || unpacked(&packed, check_memory)).await.map(Bytes::from)
+        run_blocking(Work::Lookup, move || unpacked(&packed, check_memory)).await.map(Bytes::from)
     }))
 }
 

@@ -27,7 +27,7 @@ use prometheus_client::registry::Registry;
 use super::App;
 use super::caller::Caller;
 use super::exception::Exception;
-use crate::figures::{Figure, Kind, LatencyFigure, Memcached, Neighbours, Volumes};
+use crate::figures::{Figure, Kind, LatencyFigure, Memcached, SideServers, Volumes};
 use Kind::{Counter, Gauge};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -63,16 +63,16 @@ fn latencies() -> Histogram {
 }
 
 impl Metrics {
-    pub fn new(session: Arc<Session>, neighbours: Neighbours) -> Self {
+    pub fn new(session: Arc<Session>, side_servers: SideServers) -> Self {
         let mut registry = Registry::with_prefix("granary");
         let requests = Family::new_with_constructor(latencies as fn() -> Histogram);
         let help = "Time from a request's head to its answer's first bytes";
         registry.register("http_request_duration_seconds", help, requests.clone());
         registry.register_collector(Box::new(Dictionaries(session)));
-        if let Some(memcached) = neighbours.memcached {
+        if let Some(memcached) = side_servers.memcached {
             registry.register_collector(Box::new(memcached));
         }
-        if let Some(volumes) = neighbours.volumes {
+        if let Some(volumes) = side_servers.volumes {
             registry.register_collector(Box::new(volumes));
         }
         Self { registry, requests }

@@ -4,8 +4,9 @@ mod answer;
 mod answer_writer;
 mod blocks;
 mod body;
+mod body_timeout;
 mod caller;
-mod claim;
+mod credentials;
 mod dashboard;
 mod dictionary;
 mod encoding;
@@ -13,7 +14,6 @@ mod exception;
 mod identity;
 mod lz4;
 mod metrics;
-mod patience;
 mod pieces;
 mod query;
 mod sessions;
@@ -30,18 +30,18 @@ use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::middleware::{from_fn, from_fn_with_state, map_request, map_response};
 use axum::response::Response;
 use axum::routing::{get, post};
-use granary_sockets::Throttle;
+use granary_sockets::LogThrottle;
 use granary_sql::Session;
 use tokio::runtime::Handle;
 use tower_http::compression::CompressionLayer;
 
 use crate::access::Users;
-use crate::figures::Neighbours;
+use crate::figures::SideServers;
 use dashboard::History;
 use metrics::Metrics;
 use sessions::Sessions;
 
-pub use waiting::without_a_turn;
+pub use waiting::run_without_permit;
 
 /// State that all requests share.
 pub struct App {
@@ -53,14 +53,14 @@ pub struct App {
     sessions: Arc<Sessions>,
     metrics: Metrics,
     history: Arc<History>,
-    refused_logins: Throttle,
+    refused_logins: LogThrottle,
 }
 
 impl App {
-    pub fn new(session: Arc<Session>, queries: Handle, users: Users, neighbours: Neighbours) -> Self {
-        let metrics = Metrics::new(Arc::clone(&session), neighbours.clone());
-        let history = Arc::new(History::new(neighbours));
-        let (sessions, refused_logins) = (Arc::default(), Throttle::default());
+    pub fn new(session: Arc<Session>, queries: Handle, users: Users, side_servers: SideServers) -> Self {
+        let metrics = Metrics::new(Arc::clone(&session), side_servers.clone());
+        let history = Arc::new(History::new(side_servers));
+        let (sessions, refused_logins) = (Arc::default(), LogThrottle::default());
         Self { session, queries, users, sessions, metrics, history, refused_logins }
     }
 
@@ -101,7 +101,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn(identity::identify))
         .layer(from_fn_with_state(Arc::clone(&app), metrics::measure))
         .layer(from_fn(unread::read_unwanted))
-        .layer(map_request(patience::limited))
+        .layer(map_request(body_timeout::limited))
         .layer(map_response(for_no_other_page))
         .with_state(app)
 }

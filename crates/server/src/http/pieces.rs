@@ -12,7 +12,7 @@ use tokio_stream::StreamExt;
 use super::App;
 use super::body::{check_room, unread};
 use super::unread::read_off;
-use super::waiting::without_a_turn;
+use super::waiting::run_without_permit;
 use crate::limits::{KEY_BYTES_AHEAD, KEY_BYTES_AT_FIRST, LONG_BODIES_MAX, PIECE_BYTES_MAX};
 
 /// Bytes counted for a piece beside its content: a body may come in pieces of a few bytes.
@@ -89,7 +89,7 @@ impl Pieces {
         self.taken = None;
         let received = self.begun.pop_front().or_else(|| self.received.try_recv().ok()).or_else(|| {
             let mut received = None;
-            without_a_turn(&mut || received = self.received.blocking_recv());
+            run_without_permit(&mut || received = self.received.blocking_recv());
             received
         });
         let Some((piece, permit)) = received else { return Ok(None) };

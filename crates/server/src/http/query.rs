@@ -19,7 +19,7 @@ use super::exception::Exception;
 use super::sessions::Lease;
 use super::url::Parameters;
 use super::url_parameters::UrlParameters;
-use super::waiting::{Work, may_wait};
+use super::waiting::{Work, run_blocking};
 use crate::limits::{ANSWER_BYTES_HELD_MAX, ANSWER_BYTES_HELD_MIN, BODY_BYTES_MAX};
 
 const FORMAT: HeaderName = HeaderName::from_static("x-clickhouse-format");
@@ -81,7 +81,7 @@ pub async fn run_post(
     }
     let body = if is_on(&parameters, "decompress") {
         let app = Arc::clone(&caller.app);
-        may_wait(Work::Query, move || {
+        run_blocking(Work::Query, move || {
             app.session.check_memory(blocks::plain_len(&body).min(BODY_BYTES_MAX))?;
             Ok(blocks::decompress(&body, BODY_BYTES_MAX)?)
         })
@@ -158,7 +158,7 @@ async fn run(
     let (queries, planning) = (caller.app.queries.clone(), caller.app.queries.clone());
     // Tokenizing a long text takes long. Commands wait for sources and the device, and so does the planning of some
     // queries.
-    let mut output = may_wait(Work::Query, move || {
+    let mut output = run_blocking(Work::Query, move || {
         let session = &running.session;
         planning.block_on(session.execute_one(text(session, query, body)?))
     })

@@ -44,7 +44,7 @@ pub struct Lease {
 struct SessionLease {
     app: Arc<App>,
     key: Key,
-    patience: Duration,
+    timeout: Duration,
     end: End,
 }
 
@@ -62,7 +62,7 @@ impl Drop for SessionLease {
             kept.remove(&self.key);
         } else if let Some(known) = kept.get_mut(&self.key) {
             let since = Instant::now();
-            known.usage = Usage::Idle { since, until: since + self.patience };
+            known.usage = Usage::Idle { since, until: since + self.timeout };
         }
     }
 }
@@ -89,7 +89,7 @@ impl Sessions {
         let Some(name) = parameters.get("session_id") else {
             return Ok(Lease { session: Arc::new(caller.session()), _lease: None });
         };
-        let patience = patience(parameters)?;
+        let timeout = timeout(parameters)?;
         let is_on = |name: &str| parameters.get(name).is_some_and(|value| value == "1");
         let end = if is_on("close_session") { End::IsClosed } else { End::IsKept };
         let mut kept = self.lock();
@@ -120,7 +120,7 @@ impl Sessions {
                 session
             }
         };
-        let lease = SessionLease { app: Arc::clone(&caller.app), key, patience, end };
+        let lease = SessionLease { app: Arc::clone(&caller.app), key, timeout, end };
         Ok(Lease { session, _lease: Some(lease) })
     }
 }
@@ -131,7 +131,7 @@ fn drop_expired(kept: &mut HashMap<Key, HeldSession>) {
 }
 
 /// How long a session is kept after a request.
-fn patience(parameters: &Parameters) -> Result<Duration, Error> {
+fn timeout(parameters: &Parameters) -> Result<Duration, Error> {
     let Some(text) = parameters.get("session_timeout") else {
         return Ok(Duration::from_secs(SESSION_SECONDS));
     };

@@ -21,25 +21,26 @@ pub enum Work {
 }
 
 /// The turns of one kind of work.
-struct Turns {
+struct WorkPermits {
     free: Semaphore,
     /// Number of turns resumed after a wait while none was free. As many turns given back do not become free.
     owed: AtomicUsize,
 }
 
-impl Turns {
+impl WorkPermits {
     fn new() -> Self {
-        Self::of((cores() * TURNS_PER_CORE).clamp(TURNS_MIN, TURNS_MAX))
+        Self::with_count((cores() * TURNS_PER_CORE).clamp(TURNS_MIN, TURNS_MAX))
     }
 
-    fn of(turns: usize) -> Self {
+    fn with_count(turns: usize) -> Self {
         Self { free: Semaphore::new(turns), owed: AtomicUsize::new(0) }
     }
 }
 
-static QUERIES: LazyLock<Turns> = LazyLock::new(Turns::new);
-static LOOKUPS: LazyLock<Turns> = LazyLock::new(Turns::new);
-static LOGINS: LazyLock<Turns> = LazyLock::new(|| Turns::of((cores() / 2).clamp(LOGINS_MIN, LOGINS_MAX)));
+static QUERIES: LazyLock<WorkPermits> = LazyLock::new(WorkPermits::new);
+static LOOKUPS: LazyLock<WorkPermits> = LazyLock::new(WorkPermits::new);
+static LOGINS: LazyLock<WorkPermits> =
+    LazyLock::new(|| WorkPermits::with_count((cores() / 2).clamp(LOGINS_MIN, LOGINS_MAX)));
 
 fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
@@ -51,7 +52,7 @@ thread_local! {
 }
 
 impl Work {
-    fn turns(self) -> &'static Turns {
+    fn turns(self) -> &'static WorkPermits {
         match self {
             Work::Query => &QUERIES,
             Work::Lookup => &LOOKUPS,
@@ -92,7 +93,7 @@ impl Drop for WorkPermit {
 }
 
 /// Runs `wait` for a thread that has a turn, which others may use meanwhile.
-pub fn without_a_turn(wait: &mut dyn FnMut()) {
+pub fn run_without_permit(wait: &mut dyn FnMut()) {
     let turns = WORK.get().turns();
     turns.free.add_permits(1);
     give_way(wait);
@@ -102,7 +103,7 @@ pub fn without_a_turn(wait: &mut dyn FnMut()) {
 }
 
 /// Runs `work` on a thread that may wait, when it has a turn. A panic becomes an error.
-pub async fn may_wait<T: Send + 'static>(
+pub async fn run_blocking<T: Send + 'static>(
     of: Work,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -123,7 +123,7 @@ impl Catalogue {
     /// Leaves an identical or a detached dictionary alone, whose comment alone may be new.
     fn make(&self, full_name: &FullName, mut definition: Definition) -> Result<()> {
         let FullName { database, name } = full_name;
-        definition.settle(database);
+        definition.set_default_database(database);
         let same = |known: &Definition| known.is_same_as(&definition);
         let known = self.entry(database, name);
         let is_failed = matches!(known, Some(Entry::Failed(_)));

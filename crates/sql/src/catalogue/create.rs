@@ -1,6 +1,6 @@
 //! CREATE DICTIONARY, and what happens to the dictionary that it replaces.
 //!
-//! A replacement that fails leaves the old dictionary as it is. It is done once its statement is written. A note lists
+//! A replacement that fails leaves the old dictionary as it is. It is done once its statement is written. An intent lists
 //! the files made before that, another one those removed after it: a kill at any step leaves no file without an owner.
 //! Nor does a dictionary find entries of another one: files in the same place lose their names before new ones are
 //! made, and the new ones have no entries before the statement is written.
@@ -14,7 +14,7 @@ use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Code, CreateDictionary, CreateMode, Definition, Dictionary, LayoutKind};
 
 use super::moves::{lock_all, opening_locks};
-use super::store::Step;
+use super::store::IntentKind;
 use super::{Catalogue, Entry, Failure, already_exists, open_entry, unknown_database};
 
 /// How the files of a new dictionary relate to those of the one it replaces.
@@ -33,11 +33,11 @@ impl Catalogue {
     pub fn create(&self, statement: CreateDictionary, database: &str) -> Result<()> {
         let mut definition = statement.definition;
         let database = definition.database.get_or_insert_with(|| database.to_owned()).clone();
-        definition.settle(&database);
+        definition.set_default_database(&database);
         let full_name = FullName::new(database, &definition.name);
         let changing = self.changing();
         let replaced = self.replace(statement.existing, definition, &full_name);
-        self.finish(self.store.notes_of(&full_name));
+        self.finish(self.store.intents_of(&full_name));
         drop(changing);
         if let Some(Entry::Open(old)) = replaced? {
             self.close_replaced(old);
@@ -146,14 +146,14 @@ impl Catalogue {
     ) -> Result<()> {
         let makes_files = self.data_file(definition).is_some()
             && (overlap != FileOverlap::None || !Dictionary::has_files(definition, &self.environment)?);
-        if makes_files { self.store.note(full_name, Step::Making, sql) } else { Ok(()) }
+        if makes_files { self.store.record_intent(full_name, IntentKind::Create, sql) } else { Ok(()) }
     }
 
     /// Writes the new statement, which is when the dictionary is replaced. First the files of the old one that `leaves`
     /// are noted.
     fn write_statement(&self, full_name: &FullName, leaves: Option<&Definition>, sql: &str) -> Result<()> {
         if let Some(old) = leaves {
-            self.store.note(full_name, Step::Leaving, &old.to_sql_with_secrets())?;
+            self.store.record_intent(full_name, IntentKind::Remove, &old.to_sql_with_secrets())?;
         }
         self.store.put(&full_name.database, &full_name.name, sql)
     }
@@ -172,7 +172,7 @@ impl Catalogue {
         let old = entries.insert(name.clone(), entry);
         drop(databases);
         if let (true, Some(Entry::Open(old))) = (leaves, &old) {
-            // Files that remain are removed later, by the note.
+            // Files that remain are removed later, by the intent.
             let _ = old.remove_files();
         }
         Ok(old)

@@ -1,6 +1,6 @@
 //! DROP DICTIONARY and DROP DATABASE, and how a dictionary that has lost its name is closed.
 //!
-//! The statement file becomes a note in one step. From then on the dictionary is gone. Its files are removed before
+//! The statement file becomes an intent in one step. From then on the dictionary is gone. Its files are removed before
 //! another dictionary can use them: at once or, after a kill, at the next start.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use granary_dialect::{Error, FullName, Result};
 use granary_dict::{Definition, Dictionary, Environment, LayoutKind};
 
 use super::moves::{lock_all, opening_locks};
-use super::store::Note;
+use super::store::Intent;
 use super::{Catalogue, Entry, unknown_database};
 
 impl Catalogue {
@@ -42,7 +42,7 @@ impl Catalogue {
         let gone = self.write().get_mut(database).and_then(|all| all.remove(name));
         drop(held);
         let gone: Vec<_> = gone.into_iter().filter_map(left_open).collect();
-        self.finish(self.store.notes_of(&full_name));
+        self.finish(self.store.intents_of(&full_name));
         drop(changing);
         gone.into_iter().for_each(|dictionary| self.close_replaced(dictionary));
         Ok(())
@@ -66,8 +66,8 @@ impl Catalogue {
         drop(held);
         gone.keys().for_each(|dictionary| self.origins.forget(name, dictionary));
         let gone: Vec<_> = gone.into_values().filter_map(left_open).collect();
-        match self.store.notes_of_dropped(name) {
-            Ok(notes) => self.finish(notes),
+        match self.store.intents_of_dropped(name) {
+            Ok(intents) => self.finish(intents),
             Err(error) => {
                 tracing::error!(%error, "files of dropped dictionaries may stay until the next start")
             }
@@ -77,19 +77,19 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Removes the files of the dictionaries that notes name, except files that another dictionary uses, and forgets
-    /// the notes. Nothing else may be made or dropped meanwhile.
-    pub(super) fn finish(&self, notes: Vec<Note>) {
-        for note in notes {
-            let finished = match &note.definition {
+    /// Removes the files of the dictionaries that intents name, except files that another dictionary uses, and forgets
+    /// the intents. Nothing else may be made or dropped meanwhile.
+    pub(super) fn finish(&self, intents: Vec<Intent>) {
+        for intent in intents {
+            let finished = match &intent.definition {
                 Ok(definition) => self.remove_unowned(definition),
                 Err(error) => {
                     tracing::error!(%error, "files of a dictionary may stay, of which nothing is known");
                     Ok(())
                 }
             };
-            // If files remain, so does the note, for the next start.
-            if let Err(error) = finished.and_then(|()| self.store.forget(&note)) {
+            // If files remain, so does the intent, for the next start.
+            if let Err(error) = finished.and_then(|()| self.store.forget(&intent)) {
                 tracing::error!(%error, "files of a dictionary that is gone stay until the next start");
             }
         }
@@ -152,7 +152,7 @@ fn path_of(definition: &Definition) -> Option<&str> {
 /// The dictionary of a removed entry, if it is open, with its files unlinked.
 fn left_open(entry: Entry) -> Option<Arc<Dictionary>> {
     let Entry::Open(dictionary) = entry else { return None };
-    // Files that remain are removed later, by the note.
+    // Files that remain are removed later, by the intent.
     let _ = dictionary.remove_files();
     Some(dictionary)
 }

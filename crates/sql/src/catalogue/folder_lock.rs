@@ -11,7 +11,7 @@ use super::store::failed;
 
 /// How long to wait for another process to release the folder: a process killed while it started a program holds the
 /// lock until that program runs.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The folder's `lock`, held until the last clone is dropped; the system releases it however the process ends.
@@ -32,7 +32,7 @@ impl FolderLock {
             .write(true)
             .open(&path)
             .map_err(|error| failed("open", &path, &error))?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(FolderLock(Arc::new(file))),

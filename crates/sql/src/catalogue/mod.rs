@@ -133,7 +133,7 @@ impl Catalogue {
             changing: Mutex::default(),
         };
         // Before a dictionary is opened in the place of a dropped one.
-        catalogue.finish(catalogue.store.notes()?);
+        catalogue.finish(catalogue.store.intents()?);
         let mut databases = BTreeMap::from([(DEFAULT_DATABASE.to_owned(), Dictionaries::new())]);
         for kept in catalogue.store.load()? {
             let dictionaries = databases.entry(kept.database.clone()).or_default();
@@ -164,12 +164,12 @@ impl Catalogue {
     /// waiters give up their query's turn meanwhile.
     fn changing(&self) -> MutexGuard<'_, ()> {
         let lock = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        moves::free(&self.changing).unwrap_or_else(|| self.without_query_permit(lock))
+        moves::try_lock(&self.changing).unwrap_or_else(|| self.without_query_permit(lock))
     }
 
     /// Returns the result of `wait`, which may take long: another query has this one's turn meanwhile.
     fn without_query_permit<T>(&self, wait: impl FnOnce() -> T) -> T {
-        self.environment.waiting.beside(usize::MAX).wait(wait).expect("any number may wait")
+        self.environment.waiting.with_own_limit(usize::MAX).wait(wait).expect("any number may wait")
     }
 
     /// Returns an error if there is no such database.
@@ -272,10 +272,10 @@ impl Catalogue {
         Ok(self.environment.resolve(&path.to_string_lossy())?)
     }
 
-    /// Closes every dictionary once it is unused, and empties the catalogue. Dictionaries still in use after `patience`
+    /// Closes every dictionary once it is unused, and empties the catalogue. Dictionaries still in use after `timeout`
     /// are left open, as after a kill; their caches recover from that.
-    pub fn close(&self, patience: Duration) {
-        let deadline = Instant::now() + patience;
+    pub fn close(&self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
         let databases = std::mem::take(&mut *self.write());
         // In parallel: each may wait for its source, or for its programs.
         std::thread::scope(|scope| {

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// How long to wait for queries to release a dictionary that is to be closed.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Catalogue {
     /// RENAME.
@@ -168,7 +168,7 @@ impl Catalogue {
                 DictionaryUse::IsClosed => return Ok(()),
                 DictionaryUse::Queries => {
                     // The time begins with the first check: before that, other statements may have held the catalogue.
-                    if Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + CLOSE_PATIENCE) {
+                    if Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + CLOSE_TIMEOUT) {
                         return Err(in_use(name));
                     }
                     std::thread::sleep(CLOSE_PAUSE);
@@ -232,8 +232,8 @@ impl Catalogue {
                     });
                 }
             };
-            let is_closed = free(&unloaded.closing).is_some();
-            let opening = free(&unloaded.opening).filter(|_| is_closed);
+            let is_closed = try_lock(&unloaded.closing).is_some();
+            let opening = try_lock(&unloaded.opening).filter(|_| is_closed);
             drop(databases);
             let Some(opening) = opening else {
                 let held = if is_closed { &unloaded.opening } else { &unloaded.closing };
@@ -254,9 +254,9 @@ impl Catalogue {
     fn put_opened(&self, database: &str, name: &str, of: &Unloaded, opened: Entry) -> Option<Entry> {
         let mut databases = self.write();
         let entry = databases.get_mut(database).and_then(|entries| entries.get_mut(name));
-        let is_meant =
+        let selects =
             |entry: &Entry| matches!(entry, Entry::Unloaded(it) if Arc::ptr_eq(&it.opening, &of.opening));
-        match entry.filter(|entry| is_meant(entry)) {
+        match entry.filter(|entry| selects(entry)) {
             Some(entry) => {
                 *entry = opened.clone();
                 Some(opened)
@@ -270,10 +270,10 @@ impl Catalogue {
         }
     }
 
-    /// Write-locks the names once no dictionary that `is_meant` selects is being opened.
+    /// Write-locks the names once no dictionary that `selects` is true for is being opened.
     pub(super) fn lock_names_when_idle(
         &self,
-        is_meant: impl Fn((&String, &String)) -> bool,
+        selects: impl Fn((&String, &String)) -> bool,
     ) -> RwLockWriteGuard<'_, BTreeMap<String, Dictionaries>> {
         loop {
             let databases = self.write();
@@ -282,7 +282,7 @@ impl Catalogue {
             });
             let opening = all.find_map(|(database, name, entry)| match entry {
                 Entry::Unloaded(unloaded)
-                    if is_meant((database, name)) && free(&unloaded.opening).is_none() =>
+                    if selects((database, name)) && try_lock(&unloaded.opening).is_none() =>
                 {
                     Some(Arc::clone(&unloaded.opening))
                 }
@@ -314,7 +314,7 @@ impl Catalogue {
         name: &FullName,
         dictionary: Arc<Dictionary>,
     ) -> Result<Arc<Dictionary>, (Arc<Dictionary>, Error)> {
-        let deadline = Instant::now() + CLOSE_PATIENCE;
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
         while dictionary.is_shared() {
             if Instant::now() > deadline {
                 return Err((dictionary, in_use(name)));
@@ -399,7 +399,7 @@ enum DictionaryUse {
 }
 
 /// Locks `lock` if it is free.
-pub(super) fn free(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
+pub(super) fn try_lock(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
     match lock.try_lock() {
         Ok(held) => Some(held),
         Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),

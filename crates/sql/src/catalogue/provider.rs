@@ -10,19 +10,19 @@ use granary_dict::Times;
 
 use super::dictionary_table::DictionaryTable;
 use super::{Catalogue, Entry, SYSTEM_DATABASE, system};
-use crate::tables::given::SessionTables;
 use crate::tables::provider::Provider;
+use crate::tables::session_tables::SessionTables;
 
 /// All databases.
 #[derive(Debug)]
 pub struct Databases {
     catalogue: Arc<Catalogue>,
-    given: Arc<SessionTables>,
+    session_tables: Arc<SessionTables>,
 }
 
 impl Databases {
-    pub fn new(catalogue: Arc<Catalogue>, given: Arc<SessionTables>) -> Self {
-        Self { catalogue, given }
+    pub fn new(catalogue: Arc<Catalogue>, session_tables: Arc<SessionTables>) -> Self {
+        Self { catalogue, session_tables }
     }
 }
 
@@ -38,7 +38,7 @@ impl CatalogProvider for Databases {
         Some(Arc::new(Database {
             name: name.to_owned(),
             catalogue: Arc::clone(&self.catalogue),
-            given: Arc::clone(&self.given),
+            session_tables: Arc::clone(&self.session_tables),
         }))
     }
 }
@@ -48,7 +48,7 @@ impl CatalogProvider for Databases {
 struct Database {
     name: String,
     catalogue: Arc<Catalogue>,
-    given: Arc<SessionTables>,
+    session_tables: Arc<SessionTables>,
 }
 
 #[async_trait]
@@ -56,7 +56,7 @@ impl SchemaProvider for Database {
     fn table_names(&self) -> Vec<String> {
         let mut names: Vec<String> =
             self.catalogue.entries(&self.name).into_iter().map(|(name, _)| name).collect();
-        names.extend(self.given.names());
+        names.extend(self.session_tables.names());
         names
     }
 
@@ -75,7 +75,7 @@ impl SchemaProvider for Database {
             Some(Entry::Open(dictionary)) => Ok(Some(Provider::of(DictionaryTable::new(dictionary, times)))),
             Some(Entry::Failed(failure)) => Err(failure.error.into()),
             Some(Entry::Table(table)) => Ok(Some(Arc::new(Provider(table)))),
-            Some(Entry::Unloaded(_)) | None => self.given.table(name).await,
+            Some(Entry::Unloaded(_)) | None => self.session_tables.table(name).await,
         }
     }
 
@@ -84,15 +84,15 @@ impl SchemaProvider for Database {
         name: String,
         table: Arc<dyn TableProvider>,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
-        self.given.add(name, table)
+        self.session_tables.add(name, table)
     }
 
     fn deregister_table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        self.given.remove(name)
+        self.session_tables.remove(name)
     }
 
     fn table_exist(&self, name: &str) -> bool {
         let name = name.strip_suffix(WITH_TIMES).unwrap_or(name);
-        self.catalogue.entry(&self.name, name).is_some() || self.given.contains(name)
+        self.catalogue.entry(&self.name, name).is_some() || self.session_tables.contains(name)
     }
 }

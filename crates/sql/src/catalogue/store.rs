@@ -1,9 +1,9 @@
 //! The catalogue's folder: `metadata/<database>/<dictionary>.sql` and `named_collections/<name>.sql` hold CREATE
 //! statements, passwords and all, so only the owner may read them. Each file is replaced in one step.
 //!
-//! Beside them lie `.sql.detached`, the statement of a dictionary that was detached for good, and [notes].
+//! Beside them lie `.sql.detached`, the statement of a dictionary that was detached for good, and [intents].
 
-mod notes;
+mod intents;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -17,8 +17,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::folder_lock::FolderLock;
 use crate::limits::FILE_NAME_BYTES_MAX;
-use notes::DROPPED;
-pub use notes::{Note, Step};
+use intents::DROPPED;
+pub use intents::{Intent, IntentKind};
 
 /// Suffix of a file that is being written.
 const UNFINISHED: &str = ".tmp";
@@ -206,7 +206,7 @@ impl StatementFolder {
         rename(&aside, &path)
     }
 
-    /// Refuses a name that is too long for its files: the statement's, or the note's when the dictionary is dropped.
+    /// Refuses a name that is too long for its files: the statement's, or the intent's when the dictionary is dropped.
     ///
     /// # Errors
     /// ARGUMENT_OUT_OF_BOUND.
@@ -371,7 +371,7 @@ fn read_definition(file: &Path, database: &str, name: &str) -> Result<Definition
     // The file's place decides the name, as it does for lookups.
     definition.database = Some(database.to_owned());
     definition.name = name.to_owned();
-    definition.settle(database);
+    definition.set_default_database(database);
     Ok(definition)
 }
 
@@ -444,8 +444,8 @@ mod tests {
             let full_name = FullName::new(&database, &name);
             store.check_name(&full_name).unwrap();
             store.put(&database, &name, "x").unwrap();
-            store.note(&full_name, Step::Making, "x").unwrap();
-            store.note(&full_name, Step::Leaving, "x").unwrap();
+            store.record_intent(&full_name, IntentKind::Create, "x").unwrap();
+            store.record_intent(&full_name, IntentKind::Remove, "x").unwrap();
             store.detach(&full_name).unwrap();
             store.reattach(&full_name).unwrap();
             store.drop_dictionary(&full_name).unwrap();

@@ -17,9 +17,9 @@ use granary_dict::{DataType, Format, RowReader};
 use crate::catalogue::LocalTable;
 use crate::query;
 use crate::session::Session;
-use crate::tables::given::TableGuard;
 use crate::tables::local as tables;
 use crate::tables::provider::Table;
+use crate::tables::session_tables::TableGuard;
 
 /// Puts rows into the table that INSERT names.
 async fn put(

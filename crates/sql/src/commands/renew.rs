@@ -62,10 +62,10 @@ fn dictionary_name(session: &Session, Name { database, name }: Name) -> FullName
     }
 }
 
-/// Names of the entries that `is_meant` selects. The entries are dropped: a held `Arc` would count as use by a query.
-fn names_of(catalogue: &Catalogue, database: &str, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
+/// Names of the entries that `selects` is true for. The entries are dropped: a held `Arc` would count as use by a query.
+fn names_of(catalogue: &Catalogue, database: &str, selects: impl Fn(&Entry) -> bool) -> Vec<String> {
     let entries = catalogue.entries(database).into_iter();
-    entries.filter(|(_, entry)| is_meant(entry)).map(|(name, _)| name).collect()
+    entries.filter(|(_, entry)| selects(entry)).map(|(name, _)| name).collect()
 }
 
 /// Whether a dictionary has not been needed yet: it has nothing to reload.

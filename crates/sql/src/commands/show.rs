@@ -80,8 +80,10 @@ pub fn exists(session: &Session, kind: ObjectKind, name: Name) -> Result<Output>
         ObjectKind::Table if database == SYSTEM_DATABASE && catalogue.has_system_table(&name.name)? => true,
         ObjectKind::Table => {
             // Given tables are in every database.
-            let is_given =
-                || session.engine.given.contains(&name.name) && catalogue.check_database(&database).is_ok();
+            let is_given = || {
+                session.engine.session_tables.contains(&name.name)
+                    && catalogue.check_database(&database).is_ok()
+            };
             entry().is_some() || is_given()
         }
         ObjectKind::Dictionary => entry().is_some_and(|entry| entry.noun() == Noun::Dictionary),

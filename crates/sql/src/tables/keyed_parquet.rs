@@ -20,13 +20,13 @@ use datafusion::parquet::arrow::arrow_reader::{
 };
 use datafusion::parquet::errors::{ParquetError, Result};
 use datafusion::parquet::file::metadata::PageIndexPolicy;
-use granary_dict::{Code, DictError, ParquetReader, ParquetWanted, Take, caught_quietly};
+use granary_dict::{BatchSink, Code, DictError, ParquetReader, ParquetRequest, caught_quietly};
 
 type Builder = ParquetRecordBatchReaderBuilder<File>;
 
 /// The reader, for the dictionaries' environment.
 pub fn reader() -> ParquetReader {
-    ParquetReader(Arc::new(|path: &Path, wanted: &ParquetWanted<'_>, take: &mut Take<'_>| {
+    ParquetReader(Arc::new(|path: &Path, wanted: &ParquetRequest<'_>, sink: &mut BatchSink<'_>| {
         let wrong = |error: &dyn std::fmt::Display| {
             DictError::new(Code::IncorrectData, format!("File {}: {error}", path.display()))
         };
@@ -35,7 +35,7 @@ pub fn reader() -> ParquetReader {
         // The reader trusts some of the file's metadata, so panics are caught.
         let mut batches = guarded(|| open(file, wanted)?.build()).map_err(|e| wrong(&e))?;
         while let Some(batch) = guarded(|| Ok(batches.next().transpose()?)).map_err(|e| wrong(&e))? {
-            take(batch)?;
+            sink(batch)?;
         }
         Ok(())
     }))
@@ -46,7 +46,7 @@ fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
         .unwrap_or_else(|| Err(ParquetError::General("what it says of itself makes no sense".into())))
 }
 
-fn open(file: File, wanted: &ParquetWanted<'_>) -> Result<Builder> {
+fn open(file: File, wanted: &ParquetRequest<'_>) -> Result<Builder> {
     let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
     let metadata = ArrowReaderMetadata::load(&file, options)?;
     let builder = Builder::new_with_metadata(file, metadata);

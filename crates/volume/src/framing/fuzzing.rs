@@ -4,7 +4,7 @@ use super::footer::{MAGIC, MAGIC_AT, seal};
 use super::{Blocks, Entry, Summary, content_hash};
 use granary_log::device::{Device, MemoryDevice};
 use granary_log::fuzzing::number;
-use granary_log::{Framing, Geometry, SegmentId, Source};
+use granary_log::{Framing, Geometry, SegmentId, SummarySource};
 use std::sync::atomic::Ordering;
 
 const BLOCK: usize = 512;
@@ -21,7 +21,7 @@ fn geometry() -> Geometry {
 fn read(geometry: &Geometry, bytes: &[u8]) -> Option<Summary> {
     let device = MemoryDevice::new(geometry.file_bytes());
     device.write_at(0, &[bytes]).expect("memory can be written");
-    let source = Source { geometry, instance: INSTANCE, salt: 0, device: &device };
+    let source = SummarySource { geometry, instance: INSTANCE, salt: 0, device: &device };
     let blocks = Blocks::default();
     let found = blocks.read(&source, 0..1).pop().flatten();
     assert_eq!(blocks.faults.unreadable.load(Ordering::Relaxed), 0, "memory can be read");

@@ -13,7 +13,7 @@ pub use segment_builder::SegmentBuilder;
 
 use crate::limits::{BLOCKS_LOCKED_MAX, UTILISATION_PERCENT_MAX};
 use footer::entries_per_block;
-use granary_log::{Framing, Geometry, Sealed, SegmentId, Source};
+use granary_log::{Framing, Geometry, SealedBlocks, SegmentId, SummarySource};
 use scan::Entries;
 use segment_builder::Durable;
 use std::ops::Range;
@@ -71,7 +71,12 @@ impl Blocks {
         Durable { synced, checkpoint }
     }
 
-    fn read_with(&self, entries: Entries, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+    fn read_with(
+        &self,
+        entries: Entries,
+        source: &SummarySource<'_>,
+        slots: Range<u64>,
+    ) -> Vec<Option<Summary>> {
         let from = self.entries_from.load(Ordering::Acquire);
         scan::read(source, slots, from, entries, &self.faults)
     }
@@ -89,9 +94,9 @@ impl Framing for Blocks {
         builder.entries.capacity() * size_of::<Entry>()
     }
 
-    fn seal(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Sealed {
+    fn seal(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> SealedBlocks {
         let summary = builder.seal(id, blocks, self.durable());
-        Sealed { data: 0..builder.position, summary }
+        SealedBlocks { data: 0..builder.position, summary }
     }
 
     fn commit(&self, id: &SegmentId, builder: &mut SegmentBuilder, blocks: &mut [u8]) -> Option<usize> {
@@ -131,15 +136,15 @@ impl Framing for Blocks {
         (summary.sequence, summary.first_block)
     }
 
-    fn read(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+    fn read(&self, source: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
         self.read_with(Entries::Kept, source, slots)
     }
 
-    fn read_to_recover(&self, source: &Source<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
+    fn read_to_recover(&self, source: &SummarySource<'_>, slots: Range<u64>) -> Vec<Option<Summary>> {
         self.read_with(Entries::Checked, source, slots)
     }
 
-    fn sequence_of_block(&self, source: &Source<'_>, block: u64, bytes: &[u8]) -> Option<u64> {
+    fn sequence_of_block(&self, source: &SummarySource<'_>, block: u64, bytes: &[u8]) -> Option<u64> {
         Some(footer::check(bytes, source.instance, block)?.sequence)
     }
 }

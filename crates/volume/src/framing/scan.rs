@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use super::footer::{self, Header, Kind};
 use crate::limits::DAMAGED_SEARCHED_MAX;
-use granary_log::{AlignedBuffer, Engine, Extent, Io, Source};
+use granary_log::{AlignedBuffer, Engine, Extent, Io, SummarySource};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -75,7 +75,7 @@ struct SlotEnd {
 
 /// Reads the summaries of slots. Segments before `from` are only recognised, not read.
 pub(super) fn read(
-    source: &Source<'_>,
+    source: &SummarySource<'_>,
     slots: Range<u64>,
     from: u64,
     entries: Entries,
@@ -131,7 +131,7 @@ pub(super) fn read(
 }
 
 /// Reads the first and the last block of each slot.
-fn read_ends(source: &Source<'_>, slots: &Range<u64>, faults: &Faults) -> Vec<SlotEnd> {
+fn read_ends(source: &SummarySource<'_>, slots: &Range<u64>, faults: &Faults) -> Vec<SlotEnd> {
     let size = source.geometry.block_size();
     let blocks_of = |slot: u64| {
         let first = source.geometry.first_block_of_slot(slot);
@@ -174,7 +174,11 @@ fn bare(header: Header, first_block: u64) -> Summary {
 struct Unreadable;
 
 /// Reads a summary, whose last block has its length; `None`: it is incomplete.
-fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Result<Option<Summary>, Unreadable> {
+fn read_summary(
+    source: &SummarySource<'_>,
+    last: Header,
+    first_block: u64,
+) -> Result<Option<Summary>, Unreadable> {
     let all = source.geometry.blocks_per_segment();
     let size = source.geometry.block_size();
     if last.blocks > all || last.index + 1 != last.blocks {
@@ -191,7 +195,7 @@ fn read_summary(source: &Source<'_>, last: Header, first_block: u64) -> Result<O
 /// In a slot without a valid header, looks for a commit of segment `from` or a later one that proves that its header
 /// was synced; returns that segment.
 fn follows_damage(
-    source: &Source<'_>,
+    source: &SummarySource<'_>,
     first_block: u64,
     from: u64,
     buffer: &mut Option<AlignedBuffer>,
@@ -206,7 +210,10 @@ fn follows_damage(
 }
 
 /// A buffer for a segment, allocated once.
-fn segment_buffer<'a>(source: &Source<'_>, buffer: &'a mut Option<AlignedBuffer>) -> &'a mut AlignedBuffer {
+fn segment_buffer<'a>(
+    source: &SummarySource<'_>,
+    buffer: &'a mut Option<AlignedBuffer>,
+) -> &'a mut AlignedBuffer {
     buffer.get_or_insert_with(|| AlignedBuffer::zeroed(source.geometry.segment_bytes() as usize))
 }
 
@@ -214,7 +221,7 @@ fn segment_buffer<'a>(source: &Source<'_>, buffer: &'a mut Option<AlignedBuffer>
 /// If a footer states that everything before it was synced, no earlier one may be missing. `None`: the slot was being
 /// overwritten by a newer segment whose header never reached the device.
 fn read_commits(
-    source: &Source<'_>,
+    source: &SummarySource<'_>,
     header: Header,
     first_block: u64,
     buffer: &mut Option<AlignedBuffer>,
@@ -275,7 +282,7 @@ fn read_commits(
 }
 
 /// Reads a segment, and returns the positions of unreadable blocks, which are zeros in `buffer`.
-fn read_blocks(source: &Source<'_>, first_block: u64, buffer: &mut AlignedBuffer) -> Vec<usize> {
+fn read_blocks(source: &SummarySource<'_>, first_block: u64, buffer: &mut AlignedBuffer) -> Vec<usize> {
     if source.device.read_at(source.geometry.offset(first_block), buffer).is_ok() {
         return Vec::new();
     }
@@ -292,7 +299,7 @@ fn read_blocks(source: &Source<'_>, first_block: u64, buffer: &mut AlignedBuffer
 
 /// Reads the entries of a footer, each with the position of its block; `None`: it is incomplete.
 fn read_footer(
-    source: &Source<'_>,
+    source: &SummarySource<'_>,
     bytes: &[u8],
     first: u64,
     sequence: u64,
@@ -329,7 +336,7 @@ mod tests {
     use super::super::{Blocks, SegmentBuilder};
     use super::*;
     use granary_log::device::{Device, MemoryDevice};
-    use granary_log::{Framing, Geometry, Sealed, SegmentId};
+    use granary_log::{Framing, Geometry, SealedBlocks, SegmentId};
 
     const BLOCK: usize = 512;
     const BLOCKS: usize = 64;
@@ -344,14 +351,14 @@ mod tests {
                 break;
             }
         }
-        let Sealed { summary, .. } = Blocks::default().seal(&id, &mut builder, &mut blocks);
+        let SealedBlocks { summary, .. } = Blocks::default().seal(&id, &mut builder, &mut blocks);
         (blocks, summary)
     }
 
     fn read_slot(geometry: &Geometry, bytes: &[u8]) -> Option<Summary> {
         let device = MemoryDevice::new((BLOCKS * BLOCK) as u64);
         device.write_at(0, &[bytes]).unwrap();
-        let source = Source { geometry, instance: INSTANCE, salt: 0, device: &device };
+        let source = SummarySource { geometry, instance: INSTANCE, salt: 0, device: &device };
         read(&source, 0..1, 0, Entries::Checked, &Faults::default()).pop().unwrap()
     }
 

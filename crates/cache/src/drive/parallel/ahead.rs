@@ -106,7 +106,7 @@ mod tests {
         let mut ahead = choose(flash, &wanted, End::Low, u64::MAX);
         assert_eq!((windows(&ahead), ahead.blocks()), (vec![0, 1], 2 * BLOCKS as usize));
         let brings =
-            |ahead: &BegunReads, block| ahead.bring(geometry.offset(block), flash.log.sequence_of(block));
+            |ahead: &BegunReads, block| ahead.covers(geometry.offset(block), flash.log.sequence_of(block));
         assert!((0..2 * BLOCKS).all(|block| brings(&ahead, block)) && !brings(&ahead, 2 * BLOCKS));
         ahead.truncate(1);
         assert!((0..BLOCKS).all(|block| brings(&ahead, block)) && !brings(&ahead, BLOCKS));

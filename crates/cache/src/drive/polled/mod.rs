@@ -14,7 +14,7 @@ use crate::key::Key;
 use crate::lookup::{Lookup, Outcome, Workspace};
 use crate::partition_state::PartitionState;
 use arriving::Arriving;
-use granary_log::{Engine, Flights};
+use granary_log::{Engine, ReadQueue};
 use opening::open_reads;
 use std::os::fd::BorrowedFd;
 use waiting::Tables;
@@ -25,7 +25,7 @@ pub struct Pending {
     /// For entries longer than a read, which are waited for, and for its workspace.
     io: Io,
     /// `None`: everything is in RAM.
-    flights: Option<Flights>,
+    queue: Option<ReadQueue>,
     tables: Tables,
     /// Reads to begin.
     opened: Vec<u32>,
@@ -35,14 +35,14 @@ impl Pending {
     /// For a cache with flash part `flash`, with `engine` or the next best.
     pub(crate) fn over(flash: Option<&Flash>, engine: Engine) -> Self {
         let block_size = flash.map(|flash| flash.log.geometry().block_size());
-        let flights = block_size.map(|size| Flights::new(engine, Io::extent_bytes_max(size)));
-        Self { io: Io::with_engine(engine), flights, tables: Tables::default(), opened: Vec::new() }
+        let queue = block_size.map(|size| ReadQueue::new(engine, Io::extent_bytes_max(size)));
+        Self { io: Io::with_engine(engine), queue, tables: Tables::default(), opened: Vec::new() }
     }
 
-    /// Readable after reads have completed that [`Cache::go_on`](crate::Cache::go_on) delivers. Watch it
+    /// Readable after reads have completed that [`Cache::poll`](crate::Cache::poll) delivers. Watch it
     /// edge-triggered, and do not read it. It may be spurious. `None`: no lookup ever waits.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
-        self.flights.as_ref()?.event()
+        self.queue.as_ref()?.event()
     }
 
     /// Keys that have no outcome yet.
@@ -81,21 +81,21 @@ pub(crate) fn begin_many(
     shared.helpers.take_back(&mut io.workspace, workspace);
 }
 
-/// See [`Cache::go_on`](crate::Cache::go_on). `partition` gives the partitions by their numbers; all are on one device.
-pub(crate) fn go_on<'a>(
+/// See [`Cache::poll`](crate::Cache::poll). `partition` gives the partitions by their numbers; all are on one device.
+pub(crate) fn poll<'a>(
     partition: impl Fn(usize) -> &'a PartitionState,
     pending: &mut Pending,
     now: u32,
     mut sink: impl FnMut(u64, Outcome<'_>),
 ) {
-    let Pending { io, flights, tables, opened } = pending;
-    let (Some(flash), Some(flights)) = (&partition(0).flash, flights) else { return };
+    let Pending { io, queue, tables, opened } = pending;
+    let (Some(flash), Some(queue)) = (&partition(0).flash, queue) else { return };
     let mut workspace = io.workspace.take().unwrap_or_default();
     loop {
         for id in opened.drain(..) {
-            flights.begin(tables.reads[id as usize].extent, u64::from(id));
+            queue.begin(tables.reads[id as usize].extent, u64::from(id));
         }
-        flights.poll(flash.log.device(), |id, result| {
+        queue.poll(flash.log.device(), |id, result| {
             let id = id as u32;
             let read = &tables.reads[id as usize];
             let extent = read.extent;

@@ -4,7 +4,7 @@ use super::waiting::Tables;
 use crate::drive::io::Io;
 use crate::flash::Flash;
 use crate::limits::LOOKUP_ROUNDS_MAX;
-use crate::lookup::{BegunReads, FalsePositive, Lookup, Outcome, Probe, Reach, Scratch};
+use crate::lookup::{BegunReads, FalsePositive, Lookup, Outcome, Probe, ReadSpan, Scratch};
 
 /// Answers keys from write buffers, and opens reads for the keys on the device, which begin to wait (`admit`).
 pub(super) fn open_reads<S: FnMut(usize, Outcome<'_>)>(
@@ -23,7 +23,7 @@ pub(super) fn open_reads<S: FnMut(usize, Outcome<'_>)>(
     for round in first_round.. {
         lookup.fetch_buffered(flash, scratch);
         let longest = Io::extent_bytes_max(geometry.block_size());
-        lookup.plan_reads(flash, &BegunReads::default(), (Reach::OneSegment, longest), scratch);
+        lookup.plan_reads(flash, &BegunReads::default(), (ReadSpan::OneSegment, longest), scratch);
         for (read, extent) in scratch.reads.iter().zip(&scratch.extents) {
             let sequence = scratch.on_device[read.segment].sequence;
             let opening = tables.open(*extent, sequence, flash.log.instance());

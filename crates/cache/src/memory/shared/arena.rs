@@ -42,14 +42,14 @@ struct Free {
 
 /// Units of an arena, exclusive to this extent. If dropped, it stays in the directory for the next process;
 /// [`give_back`](Arena::give_back) ends it.
-pub(crate) struct Extent {
+pub(crate) struct UnitRange {
     arena: Arc<Arena>,
     bytes: MappedBytes,
     first: u32,
     units: u32,
 }
 
-impl Extent {
+impl UnitRange {
     pub fn arena(&self) -> &Arc<Arena> {
         &self.arena
     }
@@ -59,7 +59,7 @@ impl Extent {
     }
 }
 
-impl Deref for Extent {
+impl Deref for UnitRange {
     type Target = [u8];
 
     #[inline]
@@ -68,7 +68,7 @@ impl Deref for Extent {
     }
 }
 
-impl DerefMut for Extent {
+impl DerefMut for UnitRange {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
@@ -79,7 +79,7 @@ impl DerefMut for Extent {
 pub(crate) struct FoundChunk {
     pub sequence: u64,
     pub len: usize,
-    pub extent: Extent,
+    pub extent: UnitRange,
 }
 
 impl Arena {
@@ -141,7 +141,7 @@ impl Arena {
     }
 
     /// Allocates an extent of at least `bytes` bytes, or `None` if there is no room.
-    pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Extent> {
+    pub fn take(self: &Arc<Self>, bytes: usize) -> Option<UnitRange> {
         let units = u32::try_from((bytes as u64).div_ceil(self.layout.unit_bytes)).ok()?;
         let mut free = self.free.lock().expect("no panic under the lock");
         let first = free.first_fit(units)?;
@@ -170,22 +170,22 @@ impl Arena {
         false
     }
 
-    fn extent(self: &Arc<Self>, first: u32, units: u32) -> Extent {
+    fn extent(self: &Arc<Self>, first: u32, units: u32) -> UnitRange {
         let offset = self.layout.units_at() + u64::from(first) * self.layout.unit_bytes;
         let len = u64::from(units) * self.layout.unit_bytes;
         let bytes = MappedBytes::new(&self.mapping, offset as usize, len as usize);
-        Extent { arena: Arc::clone(self), bytes, first, units }
+        UnitRange { arena: Arc::clone(self), bytes, first, units }
     }
 
     /// Takes an extent back; no recovery finds it.
-    pub fn give_back(&self, extent: Extent) {
+    pub fn give_back(&self, extent: UnitRange) {
         self.slot(&extent).end();
         self.free.lock().expect("no panic under the lock").give_back(extent.first, extent.units);
     }
 
     /// The directory's entry of an extent.
     #[inline]
-    pub fn slot(&self, extent: &Extent) -> Slot<'_> {
+    pub fn slot(&self, extent: &UnitRange) -> Slot<'_> {
         let at = self.layout.directory_at() as usize + extent.first as usize * ENTRY_SIZE;
         self.before_store();
         let [owner, extent] = self.mapping.words(at);
@@ -213,7 +213,7 @@ struct Opened {
 impl Opened {
     fn new(claim: &Claim, memory_id: u64, salt: u64) -> io::Result<Self> {
         let layout = *claim.layout();
-        let found = claim.take_over(memory_id, salt);
+        let found = claim.adopt(memory_id, salt);
         let checksum_seed = found.map_or_else(|| fastrand::u64(..), |found| found.checksum_seed);
         if found.is_none() {
             claim.start_over(&Header {

@@ -121,7 +121,7 @@ impl Claim {
     }
 
     /// Returns the found header if it has this number and salt.
-    pub fn take_over(&self, memory_id: u64, salt: u64) -> Option<Header> {
+    pub fn adopt(&self, memory_id: u64, salt: u64) -> Option<Header> {
         self.found.filter(|header| header.memory_id == memory_id && header.salt == salt && memory_id != 0)
     }
 

@@ -15,7 +15,7 @@ mod header;
 mod mapping;
 mod partition_memory;
 
-pub(crate) use arena::{Arena, Extent, FoundChunk};
+pub(crate) use arena::{Arena, FoundChunk, UnitRange};
 pub(crate) use claims::Claims;
 pub(crate) use file::{path_of, remove_unlocked};
 pub(crate) use header::{Layout, WriteBuffers};

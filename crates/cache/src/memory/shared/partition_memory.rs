@@ -51,7 +51,7 @@ impl fmt::Debug for PartitionMemory {
 }
 
 impl SharedMemory for PartitionMemory {
-    fn found(&self) -> u64 {
+    fn previous_id(&self) -> u64 {
         self.found
     }
 

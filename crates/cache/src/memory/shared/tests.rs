@@ -6,7 +6,9 @@ use super::file::Claim;
 use super::header::{Header, PATH_BYTES_MAX, encode_path, parse_path};
 use crate::codec::StoredValue;
 use crate::key::KeyHasher;
-use crate::memory::{Elsewhere, EntryFilter, EntryState, Eviction, Memory, Pool, Role, ShrinkTarget, Spare};
+use crate::memory::{
+    EntryFilter, EntryState, Eviction, FlashCopy, Memory, Pool, Protected, Role, ShrinkTarget,
+};
 use std::collections::HashMap;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -34,8 +36,8 @@ fn open(folder: &Path, bytes: u64, memory_id: u64) -> (Memory, Arc<Arena>) {
     let claim = Claim::new(folder, Path::new("c"), 0, pool.layout(u64::MAX)).unwrap();
     let (arena, mut chunks) = Arena::open(claim, memory_id, SALT).unwrap();
     let hasher = KeyHasher::with_seed(SALT);
-    let mut memory = Memory::new(pool, u64::MAX, Role::Tier, hasher, 0, Some(Arc::clone(&arena)));
-    memory.take_over(chunks.swap_remove(0), |_| Elsewhere::AsBefore);
+    let mut memory = Memory::new(pool, u64::MAX, Role::InFrontOfFlash, hasher, 0, Some(Arc::clone(&arena)));
+    memory.adopt(chunks.swap_remove(0), |_| FlashCopy::AsFlagged);
     memory.validate();
     (memory, arena)
 }
@@ -92,8 +94,8 @@ fn a_kill_at_any_store_leaves_the_state_before_an_operation_or_after_it() {
             let key = KeyHasher::with_seed(SALT).key(&name);
             let value = vec![step as u8; (random(&mut seed) % values) as usize];
             let most = memory_bytes * 3 / 4;
-            let spare = if step.is_multiple_of(2) { Spare::Fresh } else { Spare::Nothing };
-            let aim = ShrinkTarget { shard: most, pool: most, spare };
+            let protected = if step.is_multiple_of(2) { Protected::Fresh } else { Protected::Nothing };
+            let aim = ShrinkTarget { shard: most, pool: most, protected };
             let operation = random(&mut seed) % 20;
             match operation {
                 0..3 => _ = memory.remove(key),

@@ -3,8 +3,8 @@
 
 mod bits;
 mod calendar;
-mod chosen;
 mod dates;
+mod filter_sort;
 mod intervals;
 mod lists;
 mod local;
@@ -54,7 +54,7 @@ pub fn all() -> impl Iterator<Item = &'static Function> {
     let tables: [&'static [Function]; 13] = [
         bits::FUNCTIONS,
         calendar::FUNCTIONS,
-        chosen::FUNCTIONS,
+        filter_sort::FUNCTIONS,
         dates::FUNCTIONS,
         intervals::FUNCTIONS,
         lists::FUNCTIONS,

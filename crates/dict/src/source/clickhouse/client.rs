@@ -2,7 +2,7 @@
 //! answered in RowBinary. A read-only USER suffices: no setting is changed.
 
 use super::columns::{BoolType, Column, Moments};
-use super::cuts;
+use super::truncating_settings;
 use crate::definition::{Key, KeyColumn, Structure};
 use crate::environment::OwnTables;
 use crate::error::{Code, DictError};
@@ -12,9 +12,9 @@ use crate::source::literals::conditions;
 use crate::source::rows::{self, Rows};
 use crate::source::select::Select;
 use crate::source::server::Server;
-use crate::source::sql::{self, Dialect, UpdateStatements, is_moment, said_in_utc};
+use crate::source::sql::{self, Dialect, UpdateStatements, is_moment, with_utc_zone};
 use crate::source::web::{self, Client};
-use crate::source::{Changes, Source, Tail, Take};
+use crate::source::{BatchSink, Changes, NewestChange, Source};
 use crate::types::DataType;
 use arrow::array::{ArrayRef, RecordBatch};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) enum Answerer {
 }
 
 impl Endpoint {
-    pub fn answerer(&self, patience: Duration) -> Result<Answerer, DictError> {
+    pub fn answerer(&self, timeout: Duration) -> Result<Answerer, DictError> {
         let (server, is_secure) = match self {
             Endpoint::Server { server, is_secure } => (server, *is_secure),
             Endpoint::Own(own) => {
@@ -59,7 +59,7 @@ impl Endpoint {
             percent_encoded(&server.database)
         );
         let credentials = web::basic(&server.user, &server.password);
-        let client = Client::new(url, std::iter::once(credentials), patience);
+        let client = Client::new(url, std::iter::once(credentials), timeout);
         client.map(Answerer::Http).map_err(|e| e.within("SOURCE(CLICKHOUSE): USER, PASSWORD"))
     }
 }
@@ -85,7 +85,9 @@ impl Answerer {
     /// Refuses a server that would cut answers. The dictionary's own SETTINGS were looked at when it was created.
     fn refuse_cuts(&self) -> Result<(), DictError> {
         let Answerer::Http(client) = self else { return Ok(()) };
-        cuts::check(&String::from_utf8_lossy(&client.post(cuts::QUERY.as_bytes())?))
+        truncating_settings::check(&String::from_utf8_lossy(
+            &client.post(truncating_settings::QUERY.as_bytes())?,
+        ))
     }
 
     /// Whether the server has Bool, as ClickHouse has since 21.12.
@@ -132,7 +134,7 @@ pub(super) struct Clickhouse {
     updates: Option<UpdateStatements>,
     /// The keys that the texts of `updates` hold.
     updated_keys: Structure,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Clickhouse {
@@ -141,7 +143,7 @@ impl Clickhouse {
         database: Option<String>,
         select: &Select,
         structure: &Structure,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Clickhouse, DictError> {
         answerer.refuse_cuts()?;
         let asked = sql::columns(Dialect::Clickhouse, structure);
@@ -150,12 +152,12 @@ impl Clickhouse {
             sql::statement(Dialect::Clickhouse, select, database.as_deref(), &plain.join(", "), None);
         let described = answerer.ask(&format!("{statement} LIMIT 0 FORMAT TabSeparatedWithNamesAndTypes"))?;
         let described = String::from_utf8_lossy(&described).into_owned();
-        let theirs: Vec<&str> = described.lines().nth(1).unwrap_or_default().split('\t').collect();
+        let server_type: Vec<&str> = described.lines().nth(1).unwrap_or_default().split('\t').collect();
         let keys = structure.key_columns().into_iter().map(|key| key.data_type);
         let attributes = structure.attributes.iter().map(|attribute| attribute.data_type.clone());
         let wanted: Vec<DataType> = keys.chain(attributes).collect();
-        if theirs.len() != asked.len() {
-            let text = format!("ClickHouse described {} columns, not {}", theirs.len(), asked.len());
+        if server_type.len() != asked.len() {
+            let text = format!("ClickHouse described {} columns, not {}", server_type.len(), asked.len());
             return Err(DictError::new(Code::IncorrectData, text));
         }
         let is_bool = |data_type: &DataType| *data_type == DataType::Bool;
@@ -167,8 +169,10 @@ impl Clickhouse {
         let selected = |moments: Moments| -> Vec<Column> {
             plain
                 .iter()
-                .zip(wanted.iter().zip(&theirs))
-                .map(|(expression, (ours, theirs))| Column::new(expression, ours, theirs, bool_type, moments))
+                .zip(wanted.iter().zip(&server_type))
+                .map(|(expression, (ours, server_type))| {
+                    Column::new(expression, ours, server_type, bool_type, moments)
+                })
                 .collect()
         };
         let list = |columns: &[Column]| -> Vec<String> {
@@ -189,7 +193,7 @@ impl Clickhouse {
             database,
             select: select.clone(),
             structure: structure.clone(),
-            patience,
+            timeout,
         })
     }
 
@@ -218,12 +222,12 @@ impl Clickhouse {
 
 impl Source for Clickhouse {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.timeout;
         let mut batches = Vec::new();
         for condition in conditions(Dialect::Clickhouse, &self.structure, keys, &[])? {
             if Instant::now() > deadline {
                 let text =
-                    format!("ClickHouse: no answer to all keys within {} ms", self.patience.as_millis());
+                    format!("ClickHouse: no answer to all keys within {} ms", self.timeout.as_millis());
                 return Err(DictError::new(Code::TimeoutExceeded, text));
             }
             batches.push(self.select(Some(&condition))?);
@@ -231,25 +235,25 @@ impl Source for Clickhouse {
         Ok(batches)
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         let rows = Rows::of_columns(&self.columns);
         let format = self.answerer.format();
         let statement = format!("{} FORMAT {}", self.statement(None), format.name());
         match &self.answerer {
             Answerer::Http(client) => {
-                pass_rows(format, client.post_and_read(statement.as_bytes())?, rows, take)
+                pass_rows(format, client.post_and_read(statement.as_bytes())?, rows, sink)
             }
             Answerer::Own((tables, settings)) => {
                 let answer = (tables.0)(&statement, settings)?;
-                let mut take = |batch: RecordBatch| take(self.as_wanted(batch)?);
-                pass_rows(format, &answer[..], rows, &mut take)
+                let mut sink = |batch: RecordBatch| sink(self.as_wanted(batch)?);
+                pass_rows(format, &answer[..], rows, &mut sink)
             }
         }
     }
 
-    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, watermark: Option<&str>) -> Result<NewestChange, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
-        updates.ask_tail(watermark, |statement, rows| self.fill(statement, rows))
+        updates.ask_newest_change(watermark, |statement, rows| self.fill(statement, rows))
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
@@ -273,7 +277,7 @@ impl Clickhouse {
 /// The structure with the moments of its key in UTC, and nothing else.
 fn key_in_utc(structure: &Structure) -> Structure {
     let column =
-        |column: &KeyColumn| KeyColumn { data_type: said_in_utc(&column.data_type), ..column.clone() };
+        |column: &KeyColumn| KeyColumn { data_type: with_utc_zone(&column.data_type), ..column.clone() };
     let key = match &structure.key {
         Key::Complex(columns) => Key::Complex(columns.iter().map(column).collect()),
         simple => simple.clone(),

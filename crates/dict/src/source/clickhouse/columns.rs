@@ -1,6 +1,6 @@
 //! How a column is asked for: cast by the server to our type, as ClickHouse casts what its dictionaries read.
 
-use crate::source::sql::{is_moment, said_in_utc};
+use crate::source::sql::{is_moment, with_utc_zone};
 use crate::types::DataType;
 
 /// Whether a server has Bool. An older one has the same byte as UInt8.
@@ -28,21 +28,21 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// `ours` is the wanted type, `theirs` the name of the one that the server says the expression has.
+    /// `ours` is the wanted type, `server_type` the name of the one that the server says the expression has.
     pub fn new(
         expression: &str,
         ours: &DataType,
-        theirs: &str,
+        server_type: &str,
         bool_type: BoolType,
         moments: Moments,
     ) -> Column {
         let inner = ours.inner();
-        let is_nullable = ours.is_nullable() || theirs.contains("Nullable(") && !ours.is_composite();
+        let is_nullable = ours.is_nullable() || server_type.contains("Nullable(") && !ours.is_composite();
         let data_type = match is_nullable {
             true => DataType::Nullable(Box::new(inner.clone())),
             false => inner.clone(),
         };
-        let number_as_bool = *inner == DataType::Bool && is_number(theirs);
+        let number_as_bool = *inner == DataType::Bool && is_number(server_type);
         let given = match number_as_bool {
             // A server without Bool would keep the lowest byte.
             true => format!("({expression} != 0)"),
@@ -50,15 +50,15 @@ impl Column {
         };
         let expression = match ours.is_nullable() {
             // A cast of a text to Nullable makes NULL of what it cannot read, which is an error here.
-            false if is_nullable && is_text(theirs) && *inner != DataType::String => {
+            false if is_nullable && is_text(server_type) && *inner != DataType::String => {
                 let value =
-                    read(&format!("ifNull({given}, '{}')", stand_in(inner)), inner, theirs, bool_type);
+                    read(&format!("ifNull({given}, '{}')", stand_in(inner)), inner, server_type, bool_type);
                 format!("toNullable(if(isNull({given}), NULL, {value}))")
             }
-            false if !is_nullable => read(&given, inner, theirs, bool_type),
+            false if !is_nullable => read(&given, inner, server_type, bool_type),
             _ => cast(&given, &zoned(&data_type), bool_type),
         };
-        let in_utc = said_in_utc(&data_type);
+        let in_utc = with_utc_zone(&data_type);
         match moments == Moments::Texts && data_type.contains(is_moment) {
             true if in_utc == zoned(&data_type) => Column { expression, data_type: in_utc },
             true => Column { expression: cast(&expression, &in_utc, bool_type), data_type: in_utc },
@@ -68,10 +68,10 @@ impl Column {
 }
 
 /// A value in a type that is not Nullable.
-fn read(expression: &str, data_type: &DataType, theirs: &str, bool_type: BoolType) -> String {
+fn read(expression: &str, data_type: &DataType, server_type: &str, bool_type: BoolType) -> String {
     match zoned(data_type) {
         // An older server casts texts and days in its own zone, whatever the type says.
-        DataType::DateTime { tz: Some(tz) } if is_text(theirs) || plain(theirs) == "Date" => {
+        DataType::DateTime { tz: Some(tz) } if is_text(server_type) || plain(server_type) == "Date" => {
             format!("toDateTime({expression}, '{tz}')")
         }
         zoned => cast(expression, &zoned, bool_type),
@@ -81,7 +81,7 @@ fn read(expression: &str, data_type: &DataType, theirs: &str, bool_type: BoolTyp
 /// The type with UTC where moments have no zone: other values of the server become moments in UTC.
 fn zoned(data_type: &DataType) -> DataType {
     data_type.with_parts(&|plain: &DataType| match plain {
-        DataType::DateTime { tz: None } | DataType::DateTime64 { tz: None, .. } => said_in_utc(plain),
+        DataType::DateTime { tz: None } | DataType::DateTime64 { tz: None, .. } => with_utc_zone(plain),
         other => other.clone(),
     })
 }
@@ -107,21 +107,22 @@ fn stand_in(data_type: &DataType) -> &'static str {
 }
 
 /// Whether a server's type, without its wrappers, is one of texts.
-fn is_text(theirs: &str) -> bool {
-    let plain = plain(theirs);
+fn is_text(server_type: &str) -> bool {
+    let plain = plain(server_type);
     plain.starts_with("String") || plain.starts_with("FixedString(")
 }
 
 /// Whether a server's type, without its wrappers, is one of numbers.
-fn is_number(theirs: &str) -> bool {
-    let is_named = |name: &&str| plain(theirs).starts_with(name);
+fn is_number(server_type: &str) -> bool {
+    let is_named = |name: &&str| plain(server_type).starts_with(name);
     ["UInt", "Int8", "Int16", "Int32", "Int64", "Int128", "Int256", "Float", "Decimal"].iter().any(is_named)
 }
 
 /// The name of a type without wrappers that change none of its values.
-fn plain(theirs: &str) -> &str {
-    let of_aggregate = theirs.strip_prefix("SimpleAggregateFunction(").and_then(|rest| rest.split_once(", "));
-    let mut plain = of_aggregate.map_or(theirs, |(_, inner)| inner);
+fn plain(server_type: &str) -> &str {
+    let of_aggregate =
+        server_type.strip_prefix("SimpleAggregateFunction(").and_then(|rest| rest.split_once(", "));
+    let mut plain = of_aggregate.map_or(server_type, |(_, inner)| inner);
     while let Some(inner) =
         ["LowCardinality(", "Nullable("].iter().find_map(|wrapper| plain.strip_prefix(wrapper))
     {
@@ -134,14 +135,14 @@ fn plain(theirs: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn asked(ours: &str, theirs: &str) -> String {
+    fn asked(ours: &str, server_type: &str) -> String {
         let ours = DataType::parse(ours).unwrap();
-        Column::new("v", &ours, theirs, BoolType::Known, Moments::Numbers).expression
+        Column::new("v", &ours, server_type, BoolType::Known, Moments::Numbers).expression
     }
 
     #[test]
     fn what_cannot_be_read_is_null_where_there_can_be_null_alone() {
-        for (ours, theirs, expression) in [
+        for (ours, server_type, expression) in [
             ("UInt64", "String", "CAST(v AS UInt64)"),
             ("UInt64", "Nullable(Int8)", "CAST(v AS Nullable(UInt64))"),
             ("Nullable(UInt64)", "String", "CAST(v AS Nullable(UInt64))"),
@@ -160,21 +161,21 @@ mod tests {
             ),
             ("Array(UInt8)", "Array(Nullable(UInt8))", "CAST(v AS Array(UInt8))"),
         ] {
-            assert_eq!(asked(ours, theirs), expression, "{ours} {theirs}");
+            assert_eq!(asked(ours, server_type), expression, "{ours} {server_type}");
         }
     }
 
     #[test]
     fn a_number_is_true_if_it_is_not_0() {
         let bool = DataType::Bool;
-        for (theirs, bool_type, expression) in [
+        for (server_type, bool_type, expression) in [
             ("Int32", BoolType::Known, "CAST((v != 0) AS Bool)"),
             ("Nullable(Float64)", BoolType::Unknown, "CAST((v != 0) AS Nullable(UInt8))"),
             ("String", BoolType::Known, "CAST(v AS Bool)"),
             ("String", BoolType::Unknown, "CAST(v AS UInt8)"),
             ("Bool", BoolType::Known, "CAST(v AS Bool)"),
         ] {
-            let column = Column::new("v", &bool, theirs, bool_type, Moments::Numbers);
+            let column = Column::new("v", &bool, server_type, bool_type, Moments::Numbers);
             assert_eq!(column.expression, expression);
             assert_eq!(*column.data_type.inner(), bool);
         }
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_is_no_moment_there_is_one_in_the_zone_of_the_attribute() {
-        for (ours, theirs, expression) in [
+        for (ours, server_type, expression) in [
             ("DateTime", "String", "toDateTime(v, 'UTC')"),
             ("DateTime('Asia/Tokyo')", "Date", "toDateTime(v, 'Asia/Tokyo')"),
             ("DateTime('Asia/Tokyo')", "DateTime", "CAST(v AS DateTime('Asia/Tokyo'))"),
@@ -194,7 +195,7 @@ mod tests {
                 "toNullable(if(isNull(v), NULL, toDateTime(ifNull(v, '2000-01-01 00:00:00'), 'UTC')))",
             ),
         ] {
-            assert_eq!(asked(ours, theirs), expression, "{ours} {theirs}");
+            assert_eq!(asked(ours, server_type), expression, "{ours} {server_type}");
         }
     }
 

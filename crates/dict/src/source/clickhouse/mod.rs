@@ -3,7 +3,7 @@
 
 mod client;
 mod columns;
-mod cuts;
+mod truncating_settings;
 
 use self::client::{Clickhouse, Endpoint};
 use super::SourceFactory;
@@ -68,7 +68,7 @@ fn describe(values: &Values) -> String {
 }
 
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
-    let Opening { definition, environment, structure, patience } = opening;
+    let Opening { definition, environment, structure, timeout } = opening;
     let (server, select) = (Server::of(values), Select::of(values));
     let place = match is_own(values) {
         false => Endpoint::Server { server: server.clone(), is_secure: values.flag(SECURE) },
@@ -85,8 +85,8 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
             let text = format!("The source of dictionary {}.{} is the dictionary itself", itself.0, itself.1);
             return Err(DictError::bad_arguments(text));
         }
-        let answerer = place.answerer(patience)?;
+        let answerer = place.answerer(timeout)?;
         let database = Some(server.database.clone()).filter(|name| !name.is_empty());
-        Ok(Box::new(Clickhouse::connect(answerer, database, &select, &structure, patience)?))
+        Ok(Box::new(Clickhouse::connect(answerer, database, &select, &structure, timeout)?))
     }))
 }

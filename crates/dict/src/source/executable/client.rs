@@ -7,7 +7,7 @@ use crate::limits;
 use crate::source::format::{pass_rows, read_rows, write_keys};
 use crate::source::process::Process;
 use crate::source::rows::Rows;
-use crate::source::{Source, Take};
+use crate::source::{BatchSink, Source};
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) struct Executable {
     keys: Vec<(String, DataType)>,
     command: CommandLine,
     /// How long it may run.
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Executable {
@@ -27,7 +27,7 @@ impl Executable {
         program: &Program,
         command: &CommandLine,
         structure: &Structure,
-        patience: Duration,
+        timeout: Duration,
     ) -> Executable {
         let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type)).collect();
         Executable {
@@ -35,12 +35,12 @@ impl Executable {
             structure: structure.clone(),
             keys,
             command: command.clone(),
-            patience,
+            timeout,
         }
     }
 
     fn run(&self, input: &[u8]) -> Result<Vec<u8>, DictError> {
-        Process::start(&self.command)?.run(input, self.patience, limits::ANSWER_BYTES_MAX)
+        Process::start(&self.command)?.run(input, self.timeout, limits::ANSWER_BYTES_MAX)
     }
 }
 
@@ -77,7 +77,7 @@ impl Source for Executable {
         }
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         if self.program.key_echo == KeyEcho::Implicit {
             return Err(DictError::new(
                 Code::UnsupportedMethod,
@@ -86,6 +86,6 @@ impl Source for Executable {
         }
         // Its success is known at its end.
         let output = self.run(&[])?;
-        pass_rows(self.program.format, &output[..], Rows::new(&self.structure), take)
+        pass_rows(self.program.format, &output[..], Rows::new(&self.structure), sink)
     }
 }

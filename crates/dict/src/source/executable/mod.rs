@@ -40,6 +40,6 @@ fn describe(values: &Values) -> String {
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
     let program = Program::of(values);
     let command = CommandLine::new(values, "executable", opening.environment)?;
-    let Opening { structure, patience, .. } = opening;
-    Ok(Arc::new(move || Ok(Box::new(Executable::new(&program, &command, &structure, patience)))))
+    let Opening { structure, timeout, .. } = opening;
+    Ok(Arc::new(move || Ok(Box::new(Executable::new(&program, &command, &structure, timeout)))))
 }

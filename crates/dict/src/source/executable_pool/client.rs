@@ -13,7 +13,7 @@ use crate::source::format::names::Format;
 use crate::source::format::{End, Reader, write_keys};
 use crate::source::process::Process;
 use crate::source::rows::Rows;
-use crate::source::{Source, Take};
+use crate::source::{BatchSink, Source};
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use std::collections::HashSet;
@@ -26,7 +26,7 @@ pub(super) struct Processes {
     /// POOL_SIZE; `None`: no limit.
     most: Option<usize>,
     /// How long a request waits for one of them.
-    patience: Duration,
+    timeout: Duration,
     termination: Duration,
     state: Mutex<State>,
     returned: Condvar,
@@ -44,7 +44,7 @@ impl Processes {
         Processes {
             command,
             most: usize::try_from(values.number(POOL_SIZE)).ok().filter(|&size| size > 0),
-            patience: Duration::from_secs(values.number(EXECUTION_TIME_S)),
+            timeout: Duration::from_secs(values.number(EXECUTION_TIME_S)),
             termination: Duration::from_secs(values.number(TERMINATION_TIMEOUT_S)),
             state: Mutex::default(),
             returned: Condvar::new(),
@@ -57,7 +57,7 @@ impl Processes {
 
     /// An idle process, or a new one if the limit allows it.
     fn borrow(&self) -> Result<Borrowed<'_>, DictError> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.timeout;
         let mut state = self.lock();
         loop {
             if let Some(process) = state.idle.pop() {
@@ -84,7 +84,7 @@ impl Processes {
             let Some(left) = deadline.checked_duration_since(Instant::now()) else {
                 let text = format!(
                     "Could not get process from pool, max command execution timeout exceeded {} seconds",
-                    self.patience.as_secs()
+                    self.timeout.as_secs()
                 );
                 return Err(DictError::new(Code::TimeoutExceeded, text));
             };
@@ -143,13 +143,13 @@ impl ExecutablePool {
         processes: Arc<Processes>,
         values: &Values,
         structure: Structure,
-        patience: Duration,
+        timeout: Duration,
         answer_bytes_max: u64,
     ) -> ExecutablePool {
         let timeouts = Timeouts {
             read: Duration::from_millis(values.number(READ_TIMEOUT_MS)),
             write: Duration::from_millis(values.number(WRITE_TIMEOUT_MS)),
-            whole: patience,
+            whole: timeout,
         };
         let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type)).collect();
         ExecutablePool {
@@ -208,7 +208,7 @@ impl Source for ExecutablePool {
         Ok(vec![answer])
     }
 
-    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, _sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         let text = "An executable_pool source cannot be read whole: its programs answer keys";
         Err(DictError::new(Code::UnsupportedMethod, text))
     }

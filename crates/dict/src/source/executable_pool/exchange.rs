@@ -36,18 +36,18 @@ impl Process {
         let mut buffer = vec![0; BUFFER_BYTES];
         while !unsent.is_empty() || answer == Answer::Unfinished {
             let left = deadline.saturating_duration_since(Instant::now());
-            let (what, patience) = match unsent.is_empty() {
+            let (what, timeout) = match unsent.is_empty() {
                 true => ("read", timeouts.read),
                 false => ("write", timeouts.write),
             };
             // A program that keeps writing to standard error never lets `wait` time out.
-            if left.is_zero() || !self.wait(!unsent.is_empty(), patience.min(left))? {
-                let text = match left < patience {
+            if left.is_zero() || !self.wait(!unsent.is_empty(), timeout.min(left))? {
+                let text = match left < timeout {
                     true => format!("Command '{}' was killed after {:?}", self.command, timeouts.whole),
                     false => format!(
                         "Command '{}': Pipe {what} timeout exceeded {} milliseconds",
                         self.command,
-                        patience.as_millis()
+                        timeout.as_millis()
                     ),
                 };
                 return Err(DictError::new(Code::TimeoutExceeded, text));
@@ -75,7 +75,7 @@ impl Process {
         self.end(LOOK * 50);
         let how = match self.is_running() {
             true => "closed its output".to_string(),
-            false => self.bury().map_or("has ended".to_string(), ended),
+            false => self.kill_and_reap().map_or("has ended".to_string(), ended),
         };
         self.read_errors(buffer);
         let text =
@@ -92,10 +92,10 @@ impl Process {
         poll(&mut [PollFd::new(&self.stdout, PollFlags::IN)], Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
     }
 
-    /// Closes its input and waits for its end, at most `patience`.
-    pub fn end(&mut self, patience: Duration) {
+    /// Closes its input and waits for its end, at most `timeout`.
+    pub fn end(&mut self, timeout: Duration) {
         self.close();
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         while self.is_running() && Instant::now() < deadline {
             std::thread::sleep(LOOK);
         }

@@ -66,8 +66,8 @@ fn validate(values: &Values, structure: &Structure) -> Result<(), DictError> {
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
     let command = CommandLine::new(values, "executable pool", opening.environment)?;
     let processes = Arc::new(Processes::new(values, command));
-    let Opening { structure, patience, environment, .. } = opening;
+    let Opening { structure, timeout, environment, .. } = opening;
     let most = environment.answer_bytes_max;
-    let pool = ExecutablePool::new(processes, values, structure, patience, most);
+    let pool = ExecutablePool::new(processes, values, structure, timeout, most);
     Ok(Arc::new(move || Ok(Box::new(pool.clone()))))
 }

@@ -2,14 +2,14 @@
 //! may hold the keys.
 
 use crate::definition::Structure;
-use crate::environment::{ParquetReader, ParquetWanted};
+use crate::environment::{ParquetReader, ParquetRequest};
 use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::KeyFormat;
 use crate::source::format::names::Format;
 use crate::source::format::{push_batch, read_rows};
 use crate::source::rows::Rows;
-use crate::source::{Source, Take};
+use crate::source::{BatchSink, Source};
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
 use rustix::fs::OFlags;
@@ -56,7 +56,7 @@ impl File {
     }
 
     /// Hands over the rows with these keys, or all rows; others may be among them.
-    fn read(&self, keys: Option<&[ArrayRef]>, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn read(&self, keys: Option<&[ArrayRef]>, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         let mut rows = Rows::new(&self.structure);
         match self.format {
             FileFormat::Rows(format) => {
@@ -64,7 +64,7 @@ impl File {
                               key, or an SQLite database";
                 let bytes = contents(&self.path, advice)?;
                 read_rows(format, &bytes, &mut rows).map_err(|e| self.within(e))?;
-                take(rows.finish(&[])?)
+                sink(rows.finish(&[])?)
             }
             FileFormat::Parquet => {
                 let Some(reader) = &self.parquet else {
@@ -75,10 +75,10 @@ impl File {
                 open_regular(&self.path).map_err(|e| unreadable(&self.path, &e))?;
                 let columns: Vec<String> =
                     (0..rows.width()).map(|column| rows.name(column).to_owned()).collect();
-                let wanted = ParquetWanted { columns: &columns, keys: keys.and_then(<[_]>::first) };
+                let wanted = ParquetRequest { columns: &columns, keys: keys.and_then(<[_]>::first) };
                 let mut adopt = |batch: RecordBatch| {
                     push_batch(&batch, &mut rows).map_err(|e| self.within(e))?;
-                    rows.pour(take)
+                    rows.flush(sink)
                 };
                 (reader.0)(&self.path, &wanted, &mut adopt)
             }
@@ -147,7 +147,7 @@ impl Source for File {
         Ok(found)
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        self.read(None, take)
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
+        self.read(None, sink)
     }
 }

@@ -4,7 +4,7 @@
 use super::{Order, Rows, backing};
 use crate::error::DictError;
 use crate::limits::ROW_BYTES_MAX;
-use crate::quiet::caught_quietly;
+use crate::quiet_panics::caught_quietly;
 use crate::row::Cells;
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};

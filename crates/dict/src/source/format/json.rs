@@ -233,7 +233,7 @@ fn push(values: JsonValues, column: usize, value: &RawValue, rows: &mut Rows) ->
             let is_null = values == JsonValues::Strings && text == NULL;
             match (is_null, raw.starts_with('"')) {
                 (true, _) => rows.push_parsed(column, None),
-                (_, true) => rows.push_written(column, Some(&text)),
+                (_, true) => rows.push_lenient(column, Some(&text)),
                 // A number is not read like a text: as a time it is Unix seconds.
                 (_, false) => rows.push_parsed(column, Some(&text)),
             }

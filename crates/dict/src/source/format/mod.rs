@@ -23,7 +23,7 @@ pub use row_reader::RowReader;
 use self::names::{Format, JsonFormat};
 use self::order::Order;
 pub(super) use self::reader::{End, Reader, byte_order_mark};
-use super::Take;
+use super::BatchSink;
 use super::rows::Rows;
 use super::text::TextFormat;
 use crate::error::{Code, DictError};
@@ -116,7 +116,7 @@ pub(super) fn pass_rows(
     format: Format,
     mut input: impl Read,
     mut rows: Rows,
-    take: &mut Take<'_>,
+    sink: &mut BatchSink<'_>,
 ) -> Result<(), DictError> {
     let mut reader = Reader::new(format);
     // Bytes not read yet, which end in the middle of a row or a block.
@@ -142,9 +142,9 @@ pub(super) fn pass_rows(
             }
         }
         if piece == 0 {
-            return rows.pour(take);
+            return rows.flush(sink);
         }
-        rows.pour_batch(take)?;
+        rows.flush_if_full(sink)?;
     }
 }
 
@@ -197,7 +197,7 @@ impl FieldSink for Rows {
             Field::Plain(b"") | Field::Exact(b"") if !is_text => return self.push_parsed(column, None),
             Field::Plain(bytes) | Field::Exact(bytes) => bytes,
         };
-        self.push_written_bytes(column, bytes)
+        self.push_lenient_bytes(column, bytes)
     }
 
     fn keeps_escapes(&self, column: usize) -> bool {

@@ -33,20 +33,19 @@ impl Order {
         let mut order = Order::of_names(names, rows)?;
         for (i, name) in names.iter().enumerate() {
             let ours = order.places[i].map(|column| rows.data_type(column));
-            let theirs = match types.get(i) {
+            let sent = match types.get(i) {
                 Some(text) => {
                     DataType::parse(text).map_err(|e| e.within(format_args!("Column {}", shown(name))))?
                 }
                 None => ours.cloned().ok_or_else(|| unknown(name, rows))?,
             };
-            if ours.is_some_and(|ours| !same(ours, &theirs)) {
+            if ours.is_some_and(|ours| !same(ours, &sent)) {
                 let ours = ours.expect("it was just compared");
-                let theirs = theirs.to_string();
-                let text =
-                    format!("Column {name} comes as {} and is {ours} in the dictionary", shown(&theirs));
+                let sent = sent.to_string();
+                let text = format!("Column {name} comes as {} and is {ours} in the dictionary", shown(&sent));
                 return Err(DictError::new(Code::TypeMismatch, text));
             }
-            order.types.push(theirs);
+            order.types.push(sent);
         }
         Ok(order)
     }
@@ -84,28 +83,26 @@ fn unknown(name: &str, rows: &Rows) -> DictError {
 }
 
 /// Whether values of these types are written alike, except for NULL. Time zones matter only in texts.
-fn same(ours: &DataType, theirs: &DataType) -> bool {
-    match (ours.inner(), theirs.inner()) {
+fn same(ours: &DataType, sent: &DataType) -> bool {
+    match (ours.inner(), sent.inner()) {
         (DataType::DateTime { .. }, DataType::DateTime { .. }) => true,
-        (DataType::DateTime64 { precision: ours, .. }, DataType::DateTime64 { precision: theirs, .. }) => {
-            ours == theirs
+        (DataType::DateTime64 { precision: ours, .. }, DataType::DateTime64 { precision: sent, .. }) => {
+            ours == sent
         }
-        (DataType::Map(ours), DataType::Map(theirs)) => same(ours, theirs),
-        (
-            DataType::Array(ours) | DataType::Nested(ours),
-            DataType::Array(theirs) | DataType::Nested(theirs),
-        ) => same_parts(ours, theirs),
+        (DataType::Map(ours), DataType::Map(sent)) => same(ours, sent),
+        (DataType::Array(ours) | DataType::Nested(ours), DataType::Array(sent) | DataType::Nested(sent)) => {
+            same_parts(ours, sent)
+        }
         // Their names matter only in texts, too.
-        (DataType::Tuple(ours), DataType::Tuple(theirs)) => {
-            let mut pairs = ours.iter().zip(theirs);
-            ours.len() == theirs.len()
-                && pairs.all(|(ours, theirs)| same_parts(&ours.data_type, &theirs.data_type))
+        (DataType::Tuple(ours), DataType::Tuple(sent)) => {
+            let mut pairs = ours.iter().zip(sent);
+            ours.len() == sent.len() && pairs.all(|(ours, sent)| same_parts(&ours.data_type, &sent.data_type))
         }
-        (ours, theirs) => ours == theirs,
+        (ours, sent) => ours == sent,
     }
 }
 
 /// Whether items or elements are written alike, with or without NULL flags.
-fn same_parts(ours: &DataType, theirs: &DataType) -> bool {
-    ours.is_nullable() == theirs.is_nullable() && same(ours, theirs)
+fn same_parts(ours: &DataType, sent: &DataType) -> bool {
+    ours.is_nullable() == sent.is_nullable() && same(ours, sent)
 }

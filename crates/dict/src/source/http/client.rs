@@ -7,7 +7,7 @@ use crate::source::format::names::Format;
 use crate::source::format::{pass_rows, read_rows, write_keys};
 use crate::source::rows::Rows;
 use crate::source::web::Client;
-use crate::source::{Source, Take};
+use crate::source::{BatchSink, Source};
 use crate::types::DataType;
 use arrow::array::{ArrayRef, RecordBatch};
 use std::time::Duration;
@@ -26,11 +26,11 @@ impl Http {
         headers: &[(String, String)],
         format: Format,
         structure: &Structure,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Http, DictError> {
         let headers = headers.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let client =
-            Client::new(url.to_string(), headers, patience).map_err(|e| e.within("SOURCE(HTTP): HEADERS"))?;
+            Client::new(url.to_string(), headers, timeout).map_err(|e| e.within("SOURCE(HTTP): HEADERS"))?;
         let keys = structure.key_columns().into_iter().map(|key| (key.name, key.data_type)).collect();
         Ok(Http { client, format, structure: structure.clone(), keys })
     }
@@ -48,7 +48,7 @@ impl Source for Http {
         self.rows(&self.client.post(&body)?)
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        pass_rows(self.format, self.client.get()?, Rows::new(&self.structure), take)
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
+        pass_rows(self.format, self.client.get()?, Rows::new(&self.structure), sink)
     }
 }

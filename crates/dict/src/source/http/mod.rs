@@ -74,6 +74,6 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
     });
     let headers: Vec<(String, String)> = headers.chain(credentials).collect();
     let (url, format) = (whole_url(values), Format::of(values));
-    let Opening { structure, patience, .. } = opening;
-    Ok(Arc::new(move || Ok(Box::new(Http::new(&url, &headers, format, &structure, patience)?))))
+    let Opening { structure, timeout, .. } = opening;
+    Ok(Arc::new(move || Ok(Box::new(Http::new(&url, &headers, format, &structure, timeout)?))))
 }

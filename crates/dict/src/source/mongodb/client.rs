@@ -9,7 +9,7 @@ use crate::error::DictError;
 use crate::limits;
 use crate::source::rows::Rows;
 use crate::source::sql::no_updates;
-use crate::source::{Changes, Source, Tail, Take};
+use crate::source::{BatchSink, Changes, NewestChange, Source};
 use ::mongodb::Cursor;
 use ::mongodb::bson::{Document, RawDocumentBuf};
 use arrow::array::{ArrayRef, RecordBatch};
@@ -50,7 +50,7 @@ impl Mongodb {
     }
 
     pub fn deadline(&self) -> Instant {
-        Instant::now() + self.server.patience
+        Instant::now() + self.server.timeout
     }
 
     /// Runs `work`; after an error the next connection gets a new client.
@@ -123,7 +123,7 @@ impl Source for Mongodb {
         Ok(vec![rows.finish(&[])?])
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         let mut rows = Rows::new(&self.structure).at_most(self.server.answer_bytes_max);
         // The cursor is dropped inside, whatever happens: that tells the server.
         let _inside = runtime()?.enter();
@@ -133,16 +133,16 @@ impl Source for Mongodb {
             // A slow reader's time is not the server's: each batch has a time of its own.
             let filled = fill(&mut cursor, &self.fields, Most::Batch, &mut rows);
             let rest = self.ask(self.deadline(), filled)?;
-            rows.pour(take)?;
+            rows.flush(sink)?;
             if rest == Rest::None {
                 return Ok(());
             }
         }
     }
 
-    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, watermark: Option<&str>) -> Result<NewestChange, DictError> {
         let updates = self.server.updates.as_ref().ok_or_else(no_updates)?;
-        updates::tail(self, updates, watermark)
+        updates::newest_change(self, updates, watermark)
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {

@@ -4,7 +4,7 @@ use crate::definition::{KeyColumn, ObjectId, Structure};
 use crate::error::DictError;
 use crate::limits;
 use crate::row::{Cells, Raw};
-use crate::source::doubles::{combinations, doubles};
+use crate::source::float_keys::{combinations, doubles};
 use crate::types::{DataType, kept_digits, print_fixed};
 use arrow::array::{Array, ArrayRef};
 use mongodb::bson::{self, Binary, Bson, DateTime, Decimal128, Document, doc, spec::BinarySubtype};

@@ -49,7 +49,7 @@ pub(super) struct Server {
     pub updates: Option<Updates>,
     /// File of the certificate authorities that TLS trusts, if one is named.
     authorities: Option<PathBuf>,
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Bytes of an answer that is read whole.
     pub answer_bytes_max: u64,
     client: Mutex<Weak<Connected>>,
@@ -67,7 +67,7 @@ impl Server {
         target: Target,
         values: &Values,
         authorities: Option<PathBuf>,
-        patience: Duration,
+        timeout: Duration,
         answer_bytes_max: u64,
     ) -> Server {
         Server {
@@ -75,7 +75,7 @@ impl Server {
             collection: values.text("COLLECTION").to_string(),
             updates: Updates::of(values),
             authorities,
-            patience,
+            timeout,
             answer_bytes_max,
             client: Mutex::default(),
         }
@@ -107,8 +107,8 @@ impl Server {
         let mut options =
             runtime.block_on(async { ClientOptions::parse(connection).await }).map_err(|e| error(&e))?;
         options.app_name.get_or_insert_with(|| "granary".into());
-        options.connect_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience));
-        options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.patience / SELECTION_PART));
+        options.connect_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.timeout));
+        options.server_selection_timeout.get_or_insert(CONNECT_TIMEOUT.min(self.timeout / SELECTION_PART));
         // The threads that ask, and those that read all, bound how many are used at once.
         options.max_pool_size.get_or_insert(2 * limits::SOURCE_THREADS_MAX as u32);
         if let Some(Tls::Enabled(tls)) = &mut options.tls
@@ -129,7 +129,7 @@ impl Server {
         work: impl Future<Output = Result<T, DictError>>,
     ) -> Result<T, DictError> {
         let overdue = || {
-            let text = format!("MongoDB: no whole answer within {} ms", self.patience.as_millis());
+            let text = format!("MongoDB: no whole answer within {} ms", self.timeout.as_millis());
             DictError::new(Code::TimeoutExceeded, text)
         };
         runtime()?

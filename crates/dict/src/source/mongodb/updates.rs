@@ -5,15 +5,19 @@ use super::fields::{Fields, find};
 use super::server::error;
 use crate::error::{Code, DictError};
 use crate::limits::{CHANGES_MAX, RESIDENT_BATCH_ROWS};
-use crate::source::moment::{self, Moment};
 use crate::source::rows::Rows;
 use crate::source::select::Updates;
-use crate::source::{Changes, Tail};
+use crate::source::update_stamp::{self, UpdateStamp};
+use crate::source::{Changes, NewestChange};
 use mongodb::bson::oid::ObjectId;
 use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
 
 /// The end of the changes.
-pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>) -> Result<Tail, DictError> {
+pub(super) fn newest_change(
+    source: &Mongodb,
+    updates: &Updates,
+    watermark: Option<&str>,
+) -> Result<NewestChange, DictError> {
     let (deadline, field) = (source.deadline(), updates.field.as_str());
     let since = watermark.map(|watermark| since(field, watermark)).transpose()?;
     let collection = source.connected.collection::<RawDocumentBuf>(&source.server.collection);
@@ -23,7 +27,7 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>)
         let last = last.max_time(left(deadline)).await.map_err(|e| error(&e))?;
         let latest = last.as_ref().map(|last| find(last, field)).transpose()?.flatten();
         let latest = match latest {
-            None | Some(RawBsonRef::Null) => return Ok(Tail::behind()),
+            None | Some(RawBsonRef::Null) => return Ok(NewestChange::behind()),
             Some(latest) => Watermark::of(latest, field)?,
         };
         // Without a watermark all documents would have to be counted, for a number that is not used.
@@ -34,13 +38,13 @@ pub(super) fn tail(source: &Mongodb, updates: &Updates, watermark: Option<&str>)
             }
         };
         let next = latest.earlier(updates.lag_after(watermark)).ok_or_else(|| {
-            let (latest, problem) = (latest.value(), moment::no_lag(updates.lag_seconds));
+            let (latest, problem) = (latest.value(), update_stamp::no_lag(updates.lag_seconds));
             DictError::new(Code::TypeMismatch, format!("UPDATE_FIELD {field} is {latest}: {problem}"))
         })?;
-        let Moment { at, unit_seconds } = latest.moment(count > 1);
+        let UpdateStamp { at, unit_seconds } = latest.moment(count > 1);
         let text = |watermark: Watermark| Some(watermark.text());
         let count = Some(count.to_string());
-        Ok(Tail { latest: text(latest), count, next: text(next), at, unit_seconds })
+        Ok(NewestChange { latest: text(latest), count, next: text(next), at, unit_seconds })
     })
 }
 
@@ -126,13 +130,13 @@ impl Watermark {
         }
     }
 
-    fn moment(self, is_shared: bool) -> Moment {
+    fn moment(self, is_shared: bool) -> UpdateStamp {
         match self {
-            Watermark::Date(milliseconds) => Moment::of_milliseconds(milliseconds),
-            Watermark::Whole(number) => Moment::of_other(Some(number as f64), is_shared),
-            Watermark::Double(number) => Moment::of_other(Some(number), is_shared),
+            Watermark::Date(milliseconds) => UpdateStamp::of_milliseconds(milliseconds),
+            Watermark::Whole(number) => UpdateStamp::of_other(Some(number as f64), is_shared),
+            Watermark::Double(number) => UpdateStamp::of_other(Some(number), is_shared),
             Watermark::Id(id) => {
-                Moment { at: Some(id.timestamp().timestamp_millis() / 1000), ..Moment::default() }
+                UpdateStamp { at: Some(id.timestamp().timestamp_millis() / 1000), ..UpdateStamp::default() }
             }
         }
     }
@@ -146,11 +150,11 @@ impl Watermark {
                 Watermark::Date(milliseconds.saturating_sub(lag.saturating_mul(1000)))
             }
             Watermark::Whole(number) => {
-                let units = moment::unix_units(number as f64)?;
+                let units = update_stamp::unix_units(number as f64)?;
                 Watermark::Whole(number.saturating_sub(lag.saturating_mul(units)))
             }
             Watermark::Double(number) => {
-                let units = moment::unix_units(number)?;
+                let units = update_stamp::unix_units(number)?;
                 Watermark::Double(number - lag as f64 * units as f64)
             }
             // An ObjectId begins with the second in which it was made.

@@ -11,7 +11,7 @@ use crate::source::rows::Rows;
 use crate::source::select::Select;
 use crate::source::server::Server;
 use crate::source::sql::{self, Dialect, UpdateStatements};
-use crate::source::{Changes, Source, Tail, Take};
+use crate::source::{BatchSink, Changes, NewestChange, Source};
 use crate::types::{DataType, text_to_fixed};
 use arrow::array::{ArrayRef, RecordBatch};
 use mysql::consts::ColumnType;
@@ -53,9 +53,9 @@ pub(super) struct Mysql {
     /// The expressions selected.
     list: String,
     /// The server's types of the key columns.
-    theirs: Vec<ServerColumn>,
+    server_columns: Vec<ServerColumn>,
     updates: Option<UpdateStatements>,
-    patience: Duration,
+    timeout: Duration,
     answer_bytes_max: u64,
 }
 
@@ -64,7 +64,7 @@ impl Mysql {
         server: &Server,
         select: &Select,
         structure: &Structure,
-        patience: Duration,
+        timeout: Duration,
         answer_bytes_max: u64,
     ) -> Result<Mysql, DictError> {
         let named = |name: &String| Some(name.clone()).filter(|name| !name.is_empty());
@@ -76,9 +76,9 @@ impl Mysql {
             .db_name(named(&server.database))
             // HOST and PORT are meant as they are written, even if the server also has a socket file here.
             .prefer_socket(false)
-            .tcp_connect_timeout(Some(CONNECT_TIMEOUT.min(patience)))
-            .read_timeout(Some(patience + GRACE))
-            .write_timeout(Some(patience + GRACE))
+            .tcp_connect_timeout(Some(CONNECT_TIMEOUT.min(timeout)))
+            .read_timeout(Some(timeout + GRACE))
+            .write_timeout(Some(timeout + GRACE))
             // Statements hold their keys: none comes twice, and each is closed after its rows.
             .stmt_cache_size(0);
         let options = Opts::from(options);
@@ -90,7 +90,7 @@ impl Mysql {
             .query_drop(SESSION)
             .and_then(|()| connection.query_drop("SET SESSION TRANSACTION READ ONLY"))
             .map_err(error)?;
-        limit_statements(&mut connection, patience)?;
+        limit_statements(&mut connection, timeout)?;
         let columns = sql::columns(Dialect::Mysql, structure).into_iter();
         let list: Vec<String> =
             columns.map(|c| format!("{} AS {}", c.expression, Dialect::Mysql.name(&c.name))).collect();
@@ -98,18 +98,18 @@ impl Mysql {
         let database = named(&server.database);
         let updates = UpdateStatements::new(Dialect::Mysql, select, database.as_deref(), keys);
         let mut mysql = Mysql {
-            theirs: Vec::new(),
+            server_columns: Vec::new(),
             updates,
             connection: Connection { conn: connection, options, is_broken_off: false },
             database,
             select: select.clone(),
             structure: structure.clone(),
             list: list.join(", "),
-            patience,
+            timeout,
             answer_bytes_max,
         };
         let (all, database) = (mysql.statement(None), mysql.database.as_deref());
-        mysql.theirs =
+        mysql.server_columns =
             keys::describe(&mut mysql.connection.conn, structure, &all, of_none(select, database))?;
         Ok(mysql)
     }
@@ -119,15 +119,15 @@ impl Mysql {
     }
 
     fn load_keys(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.timeout;
         let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
-        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.theirs)? {
+        for condition in conditions(Dialect::Mysql, &self.structure, keys, &self.server_columns)? {
             if Instant::now() > deadline {
-                let text = format!("MySQL: no answer to all keys within {} ms", self.patience.as_millis());
+                let text = format!("MySQL: no answer to all keys within {} ms", self.timeout.as_millis());
                 return Err(DictError::new(Code::TimeoutExceeded, text));
             }
             let statement = self.statement(Some(&condition));
-            pass(&mut self.connection, &statement, &self.theirs, &mut rows, |_| Ok(()))?;
+            pass(&mut self.connection, &statement, &self.server_columns, &mut rows, |_| Ok(()))?;
         }
         Ok(vec![rows.finish(&[])?])
     }
@@ -210,21 +210,27 @@ impl Source for Mysql {
         if !self.connection.is_broken_off && !answer.as_ref().is_err_and(DictError::is_lost_connection) {
             // Keys that were written for another character set are found nowhere, or are an error.
             let of_none = of_none(&self.select, self.database.as_deref());
-            keys::check_charsets(&mut self.connection.conn, &self.structure, keys, &self.theirs, of_none)?;
+            keys::check_charsets(
+                &mut self.connection.conn,
+                &self.structure,
+                keys,
+                &self.server_columns,
+                of_none,
+            )?;
         }
         answer
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         let statement = self.statement(None);
         let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
-        pass(&mut self.connection, &statement, &[], &mut rows, |rows| rows.pour_batch(take))?;
-        rows.pour(take)
+        pass(&mut self.connection, &statement, &[], &mut rows, |rows| rows.flush_if_full(sink))?;
+        rows.flush(sink)
     }
 
-    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, watermark: Option<&str>) -> Result<NewestChange, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
-        updates.ask_tail(watermark, |statement, rows| fill(&mut self.connection, statement, rows))
+        updates.ask_newest_change(watermark, |statement, rows| fill(&mut self.connection, statement, rows))
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
@@ -235,18 +241,18 @@ impl Source for Mysql {
 }
 
 /// Has the server end statements that take longer, so that an abandoned request does not go on there.
-fn limit_statements(connection: &mut Conn, patience: Duration) -> Result<(), DictError> {
+fn limit_statements(connection: &mut Conn, timeout: Duration) -> Result<(), DictError> {
     let version: Option<String> = connection.query_first("SELECT @@version").map_err(error)?;
     let limit = match version {
         Some(version) if version.contains("MariaDB") => {
-            format!("SET SESSION max_statement_time = {:.3}", patience.as_secs_f64())
+            format!("SET SESSION max_statement_time = {:.3}", timeout.as_secs_f64())
         }
-        _ => format!("SET SESSION max_execution_time = {}", patience.as_millis()),
+        _ => format!("SET SESSION max_execution_time = {}", timeout.as_millis()),
     };
     connection.query_drop(limit).map_err(error)
 }
 
-fn push(rows: &mut Rows, column: usize, theirs: ColumnType, value: Value) -> Result<(), DictError> {
+fn push(rows: &mut Rows, column: usize, server_type: ColumnType, value: Value) -> Result<(), DictError> {
     let ours = rows.data_type(column).inner().clone();
     match (value, &ours) {
         (Value::NULL, _) => rows.push_parsed(column, None),
@@ -271,11 +277,11 @@ fn push(rows: &mut Rows, column: usize, theirs: ColumnType, value: Value) -> Res
             let moment = format!("{date} {hour:02}:{minute:02}:{second:02}");
             match ours {
                 DataType::Date | DataType::Date32 => rows.push_parsed(column, Some(&date)),
-                DataType::DateTime { .. } => push_moment(rows, column, theirs, &moment),
+                DataType::DateTime { .. } => push_moment(rows, column, server_type, &moment),
                 DataType::DateTime64 { .. } => {
-                    push_moment(rows, column, theirs, &format!("{moment}.{micros:06}"))
+                    push_moment(rows, column, server_type, &format!("{moment}.{micros:06}"))
                 }
-                _ if theirs == ColumnType::MYSQL_TYPE_DATE => rows.push_parsed(column, Some(&date)),
+                _ if server_type == ColumnType::MYSQL_TYPE_DATE => rows.push_parsed(column, Some(&date)),
                 _ if micros > 0 => rows.push_parsed(column, Some(&format!("{moment}.{micros:06}"))),
                 _ => rows.push_parsed(column, Some(&moment)),
             }
@@ -286,7 +292,7 @@ fn push(rows: &mut Rows, column: usize, theirs: ColumnType, value: Value) -> Res
             let hours = days * 24 + u32::from(hours);
             rows.push_parsed(column, Some(&format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}")))
         }
-        (Value::Bytes(bits), _) if theirs == ColumnType::MYSQL_TYPE_BIT => {
+        (Value::Bytes(bits), _) if server_type == ColumnType::MYSQL_TYPE_BIT => {
             let number = bits.iter().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
             rows.push_parsed(column, Some(&number.to_string()))
         }
@@ -296,8 +302,8 @@ fn push(rows: &mut Rows, column: usize, theirs: ColumnType, value: Value) -> Res
 
 /// The session's TIMESTAMPs are moments in UTC, whatever the zone in which they are shown. DATETIMEs, which have no zone,
 /// are local times in that of the column.
-fn push_moment(rows: &mut Rows, column: usize, theirs: ColumnType, text: &str) -> Result<(), DictError> {
-    if !is_moment(theirs) {
+fn push_moment(rows: &mut Rows, column: usize, server_type: ColumnType, text: &str) -> Result<(), DictError> {
+    if !is_moment(server_type) {
         return rows.push_parsed(column, Some(text));
     }
     let utc = sql::in_utc(rows.data_type(column).inner());

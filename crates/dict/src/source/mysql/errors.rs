@@ -1,7 +1,7 @@
 //! What MySQL's errors mean for a request, and for others.
 
 use crate::error::{Code, DictError};
-use crate::source::lost::{io_cause, is_broken};
+use crate::source::lost_connection::{io_cause, is_broken};
 use mysql::Error;
 
 /// ER_STATEMENT_TIMEOUT of MariaDB and ER_QUERY_TIMEOUT of MySQL.

@@ -25,15 +25,16 @@ pub(super) fn describe(
 ) -> Result<Vec<ServerColumn>, DictError> {
     let prepared = connection.prep(format!("/* granary {UNSEEN_END} {statement}")).map_err(error)?;
     let keys = structure.key_columns();
-    let mut theirs: Vec<ServerColumn> = prepared.columns().iter().take(keys.len()).map(theirs_of).collect();
+    let mut server_columns: Vec<ServerColumn> =
+        prepared.columns().iter().take(keys.len()).map(server_column_of).collect();
     connection.close(prepared).map_err(error)?;
     let is_spelt = |data_type: &DataType| *data_type == DataType::String || data_type.is_composite();
-    for (theirs, key) in theirs.iter_mut().zip(&keys) {
-        if theirs.is_text && is_spelt(key.data_type.inner()) {
-            theirs.charset = charset_of(connection, &key.name, &select)?;
+    for (server_column, key) in server_columns.iter_mut().zip(&keys) {
+        if server_column.is_text && is_spelt(key.data_type.inner()) {
+            server_column.charset = charset_of(connection, &key.name, &select)?;
         }
     }
-    Ok(theirs)
+    Ok(server_columns)
 }
 
 /// Refuses an answer to keys that were written for columns whose character sets lack some characters, if these have
@@ -48,11 +49,11 @@ pub(super) fn check_charsets(
     written_for: &[ServerColumn],
     select: impl Fn(&str) -> String,
 ) -> Result<(), DictError> {
-    for ((theirs, key), values) in written_for.iter().zip(structure.key_columns()).zip(keys) {
+    for ((server_column, key), values) in written_for.iter().zip(structure.key_columns()).zip(keys) {
         let is_ascii = values.as_string_opt::<i32>().is_some_and(|values| values.value_data().is_ascii());
-        if theirs.charset.is_some()
+        if server_column.charset.is_some()
             && !is_ascii
-            && charset_of(connection, &key.name, &select)? != theirs.charset
+            && charset_of(connection, &key.name, &select)? != server_column.charset
         {
             return Err(changed());
         }
@@ -88,9 +89,9 @@ fn charset(row: Option<Row>) -> Option<Charset> {
 /// # Errors
 /// The error of a lost connection: a new one describes the columns anew.
 pub(super) fn check(written_for: &[ServerColumn], columns: &[Column]) -> Result<(), DictError> {
-    let is_same = |(theirs, column): (&ServerColumn, &Column)| {
-        let now = theirs_of(column);
-        (theirs.is_local, theirs.is_text) == (now.is_local, now.is_text)
+    let is_same = |(server_column, column): (&ServerColumn, &Column)| {
+        let now = server_column_of(column);
+        (server_column.is_local, server_column.is_text) == (now.is_local, now.is_text)
     };
     match written_for.iter().zip(columns).all(is_same) {
         true => Ok(()),
@@ -98,21 +99,21 @@ pub(super) fn check(written_for: &[ServerColumn], columns: &[Column]) -> Result<
     }
 }
 
-fn theirs_of(column: &Column) -> ServerColumn {
-    let theirs = column.column_type();
-    ServerColumn { is_local: !is_moment(theirs), is_text: is_text(theirs), charset: None }
+fn server_column_of(column: &Column) -> ServerColumn {
+    let server_type = column.column_type();
+    ServerColumn { is_local: !is_moment(server_type), is_text: is_text(server_type), charset: None }
 }
 
 /// Whether a type is one of moments, whatever the zone in which they are shown.
-pub(super) fn is_moment(theirs: ColumnType) -> bool {
-    matches!(theirs, ColumnType::MYSQL_TYPE_TIMESTAMP | ColumnType::MYSQL_TYPE_TIMESTAMP2)
+pub(super) fn is_moment(server_type: ColumnType) -> bool {
+    matches!(server_type, ColumnType::MYSQL_TYPE_TIMESTAMP | ColumnType::MYSQL_TYPE_TIMESTAMP2)
 }
 
 /// Whether its values are texts, which a comparison with a number turns into numbers: 0 if they begin with none.
-fn is_text(theirs: ColumnType) -> bool {
+fn is_text(server_type: ColumnType) -> bool {
     use ColumnType::*;
     matches!(
-        theirs,
+        server_type,
         MYSQL_TYPE_VARCHAR
             | MYSQL_TYPE_VAR_STRING
             | MYSQL_TYPE_STRING

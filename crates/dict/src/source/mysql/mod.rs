@@ -50,9 +50,9 @@ fn describe(values: &Values) -> String {
 }
 
 fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictError> {
-    let Opening { structure, patience, environment, .. } = opening;
+    let Opening { structure, timeout, environment, .. } = opening;
     let most = environment.answer_bytes_max;
     let select = Select::of(values);
-    let connect = move |one: &Server| Mysql::connect(one, &select, &structure, patience, most);
+    let connect = move |one: &Server| Mysql::connect(one, &select, &structure, timeout, most);
     Ok(replicas::first(Server::all(values), connect))
 }

@@ -1,7 +1,7 @@
 //! NULL(): a source without rows, for layouts that hold all of them.
 
 use super::kind::{Opening, SourceKind};
-use super::{Source, SourceFactory, Take};
+use super::{BatchSink, Source, SourceFactory};
 use crate::config::{Layout, LayoutKind, Values};
 use crate::error::{Code, DictError};
 use arrow::array::{ArrayRef, RecordBatch};
@@ -33,7 +33,7 @@ impl Source for Null {
         Err(no_keys(""))
     }
 
-    fn load_all(&mut self, _take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, _sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         Ok(())
     }
 }

@@ -12,13 +12,13 @@ use crate::error::{Code, DictError};
 use crate::limits;
 use crate::row::{Cells, Raw, Style, print};
 use crate::source::batch::BatchSize;
-use crate::source::doubles::{combinations, doubles};
+use crate::source::float_keys::{combinations, doubles};
 use crate::source::rows::Rows;
 use crate::source::select::Select;
 use crate::source::server::Server;
 use crate::source::sql::{self, Dialect, UpdateStatements};
 use crate::source::tls::{self, Check};
-use crate::source::{Changes, Source, Tail, Take};
+use crate::source::{BatchSink, Changes, NewestChange, Source};
 use crate::types::DataType;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use futures::future::try_join;
@@ -50,7 +50,7 @@ pub(super) struct Database {
     pub authorities: Option<PathBuf>,
     pub select: Select,
     pub structure: Structure,
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Bytes of an answer that is read whole.
     pub answer_bytes_max: u64,
 }
@@ -92,10 +92,10 @@ impl Described {
 
 impl Postgres {
     pub fn connect(server: &Server, database: &Database) -> Result<Postgres, DictError> {
-        let Database { schema, ssl_mode, authorities, select, structure, patience, answer_bytes_max } =
+        let Database { schema, ssl_mode, authorities, select, structure, timeout, answer_bytes_max } =
             database;
         let schema = schema.as_deref();
-        let mut session = open_session(server, *ssl_mode, authorities.as_deref(), *patience)?;
+        let mut session = open_session(server, *ssl_mode, authorities.as_deref(), *timeout)?;
         let columns = sql::columns(Dialect::Standard, structure);
         let statement =
             |list: &str, condition| sql::statement(Dialect::Standard, select, schema, list, condition);
@@ -108,7 +108,7 @@ impl Postgres {
         let shown: Vec<String> = columns
             .iter()
             .zip(types.iter().zip(&wanted))
-            .map(|(column, (theirs, ours))| show(&column.expression, theirs, ours))
+            .map(|(column, (server_type, ours))| show(&column.expression, server_type, ours))
             .collect();
         let list = shown.join(", ");
         let keys = structure.key_columns().len();
@@ -132,37 +132,37 @@ fn open_session(
     server: &Server,
     ssl_mode: SslMode,
     authorities: Option<&Path>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Session, DictError> {
-    let mut options = options(server, patience);
+    let mut options = options(server, timeout);
     options.ssl_mode(match ssl_mode {
         SslMode::Disable => config::SslMode::Disable,
         SslMode::Prefer => config::SslMode::Prefer,
         SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => config::SslMode::Require,
     });
     let connected = match certificate_check(ssl_mode, authorities) {
-        None => Session::connect(&options, NoTls, patience),
+        None => Session::connect(&options, NoTls, timeout),
         Some(check) => {
             let tls = MakeRustlsConnect::new(tls::client(check, authorities)?);
-            Session::connect(&options, tls, patience)
+            Session::connect(&options, tls, timeout)
         }
     };
     let mut session = connected.map_err(|e| {
         e.within(format_args!("Cannot connect to PostgreSQL at {}:{}", server.host, server.port))
     })?;
     let Session { client, driver } = &mut session;
-    let limit = format!("SET statement_timeout = {}", patience.as_millis().clamp(1, i32::MAX as u128));
+    let limit = format!("SET statement_timeout = {}", timeout.as_millis().clamp(1, i32::MAX as u128));
     driver.wait(client.batch_execute(&format!("{SESSION}; {limit}")))?;
     Ok(session)
 }
 
 /// Where the server is, who asks, and how long a connection may take.
-fn options(server: &Server, patience: Duration) -> Config {
+fn options(server: &Server, timeout: Duration) -> Config {
     let mut options = Config::new();
     options.host(&server.host).port(server.port).user(&server.user).dbname(&server.database);
-    options.application_name("granary").tcp_user_timeout(patience);
+    options.application_name("granary").tcp_user_timeout(timeout);
     // For each address of the host: if the first does not answer, there is time for the next.
-    options.connect_timeout(CONNECT_TIMEOUT.min(patience / 3));
+    options.connect_timeout(CONNECT_TIMEOUT.min(timeout / 3));
     options.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
     options.keepalives_retries(KEEPALIVE_TRIES);
     if !server.password.is_empty() {
@@ -251,7 +251,7 @@ async fn take_in(
 fn push(row: &Row, rows: &mut Rows) -> Result<(), DictError> {
     for column in 0..rows.width() {
         let text: Option<&str> = row.try_get(column).map_err(|e| error(&e))?;
-        rows.push_filled(column, text)?;
+        rows.push_null_as_default(column, text)?;
     }
     Ok(())
 }
@@ -260,7 +260,7 @@ impl Source for Postgres {
     fn load(&mut self, keys: &[ArrayRef]) -> Result<Vec<RecordBatch>, DictError> {
         let columns = self.structure.key_columns();
         let key_types = &self.described.types[..columns.len()];
-        let written = |(data_type, theirs): (&DataType, &Type)| match *theirs {
+        let written = |(data_type, server_type): (&DataType, &Type)| match *server_type {
             Type::TIMESTAMPTZ => sql::in_utc(data_type),
             _ => data_type.clone(),
         };
@@ -268,14 +268,14 @@ impl Source for Postgres {
             .iter()
             .zip(keys)
             .zip(key_types)
-            .map(|((column, array), theirs)| {
-                Ok((written((&column.data_type, theirs)), Cells::new(&column.data_type, array)?))
+            .map(|((column, array), server_type)| {
+                Ok((written((&column.data_type, server_type)), Cells::new(&column.data_type, array)?))
             })
             .collect::<Result<Vec<_>, DictError>>()?;
         let mut texts: Vec<Vec<Option<String>>> = Vec::with_capacity(keys[0].len());
         for row in 0..keys[0].len() {
-            let values = cells.iter().zip(key_types).map(|((written, cells), theirs)| {
-                match (theirs, written.inner(), cells.get(row)) {
+            let values = cells.iter().zip(key_types).map(|((written, cells), server_type)| {
+                match (server_type, written.inner(), cells.get(row)) {
                     (&Type::FLOAT8 | &Type::NUMERIC, DataType::Float32, Raw::Fixed(raw)) => {
                         doubles(raw).into_iter().map(|double| Some(double.to_string())).collect()
                     }
@@ -284,7 +284,9 @@ impl Source for Postgres {
             });
             let is_held = |key: &Vec<Option<String>>| {
                 let mut held = key.iter().zip(key_types).zip(&columns);
-                held.all(|((value, theirs), column)| holds(theirs, &column.data_type, value.as_deref()))
+                held.all(|((value, server_type), column)| {
+                    holds(server_type, &column.data_type, value.as_deref())
+                })
             };
             texts.extend(combinations(values.collect()).into_iter().filter(is_held));
         }
@@ -303,7 +305,7 @@ impl Source for Postgres {
         Ok(vec![rows.finish(&[])?])
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         // A portal gives rows when they are asked for; an answer that comes by itself would have to be read to its end.
         let Postgres { session: Session { client, driver }, select_all, described, .. } = self;
         driver.begin();
@@ -333,17 +335,17 @@ impl Source for Postgres {
                 return driver.wait(transaction.commit());
             }
             size.learn(lengths.into_iter());
-            rows.pour(take)?;
-            // The time that `take` needs does not count.
+            rows.flush(sink)?;
+            // The time that `sink` needs does not count.
             driver.begin();
         }
     }
 
-    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, watermark: Option<&str>) -> Result<NewestChange, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
         self.session.driver.begin();
         let (session, described) = (&mut self.session, &self.described);
-        updates.ask_tail(watermark, |statement, rows| fill(session, described, statement, &[], rows))
+        updates.ask_newest_change(watermark, |statement, rows| fill(session, described, statement, &[], rows))
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {
@@ -401,8 +403,8 @@ fn type_name(data_type: &Type) -> String {
 
 /// A column's text in ClickHouse's form; a `timestamptz` as Unix seconds, which no time zone changes, a `timestamp` as
 /// the local time that it is.
-fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
-    match (theirs, ours.inner()) {
+fn show(expression: &str, server_type: &Type, ours: &DataType) -> String {
+    match (server_type, ours.inner()) {
         (&Type::BOOL, DataType::String | DataType::Bool) => format!("{expression}::text"),
         (&Type::BOOL, _) => format!("{expression}::int::text"),
         // Seconds with a fraction would be cut towards 1970.
@@ -414,11 +416,15 @@ fn show(expression: &str, theirs: &Type, ours: &DataType) -> String {
         // A cast to text drops trailing blanks, which COPY, and so ClickHouse, keeps.
         (&Type::BPCHAR, DataType::String) => format!("textin(bpcharout({expression}))"),
         // Their text is `{..}`, with escapes of its own.
-        (theirs, DataType::Array(_) | DataType::Nested(_)) if matches!(theirs.kind(), Kind::Array(_)) => {
+        (server_type, DataType::Array(_) | DataType::Nested(_))
+            if matches!(server_type.kind(), Kind::Array(_)) =>
+        {
             format!("to_json({expression})::text")
         }
         // Its text is `"a"=>"1"`. An extension's type has no number of its own.
-        (theirs, DataType::Map(_)) if theirs.name() == "hstore" => format!("to_json({expression})::text"),
+        (server_type, DataType::Map(_)) if server_type.name() == "hstore" => {
+            format!("to_json({expression})::text")
+        }
         // Its text ends with its mask.
         (&Type::INET | &Type::CIDR, DataType::Ipv4 | DataType::Ipv6) => format!("host({expression})"),
         // A cast to text adds `/32` to an address without a mask, which COPY, and so ClickHouse, does not.

@@ -2,11 +2,11 @@
 //! would wait for its end.
 
 use crate::error::{Code, DictError};
-use crate::source::lost::{io_cause, is_broken};
+use crate::source::lost_connection::{io_cause, is_broken};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{self, Instant, timeout_at};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, Error, Socket};
@@ -37,7 +37,7 @@ pub(super) struct Driver {
     runtime: Runtime,
     /// Ends with the connection, and says why.
     connection: JoinHandle<Result<(), Error>>,
-    patience: Duration,
+    timeout: Duration,
     /// The deadline of the request that runs.
     deadline: Instant,
     /// The request that it was made for has not begun.
@@ -50,7 +50,7 @@ impl Session {
     ///
     /// # Errors
     /// Why there is no connection.
-    pub fn connect<T>(config: &Config, tls: T, patience: Duration) -> Result<Session, DictError>
+    pub fn connect<T>(config: &Config, tls: T, timeout: Duration) -> Result<Session, DictError>
     where
         T: MakeTlsConnect<Socket>,
         T::TlsConnect: Send,
@@ -61,16 +61,16 @@ impl Session {
             .enable_all()
             .build()
             .map_err(|e| DictError::new(Code::LimitExceeded, format!("no room for a connection: {e}")))?;
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         let connected =
-            runtime.block_on(async { timeout(patience, config.connect(tls)).await }).map_err(|_| {
-                let text = format!("no answer within {} ms", patience.as_millis());
+            runtime.block_on(async { time::timeout(timeout, config.connect(tls)).await }).map_err(|_| {
+                let text = format!("no answer within {} ms", timeout.as_millis());
                 DictError::new(Code::PostgresqlConnectionFailure, text)
             })?;
         let (client, connection) =
             connected.map_err(|e| DictError::new(Code::PostgresqlConnectionFailure, said(&e)))?;
         let connection = runtime.spawn(connection);
-        let driver = Driver { runtime, connection, patience, deadline, is_new: true, is_overdue: false };
+        let driver = Driver { runtime, connection, timeout, deadline, is_new: true, is_overdue: false };
         Ok(Session { client, driver })
     }
 }
@@ -79,7 +79,7 @@ impl Driver {
     /// Begins a request, or a part of one that has a time of its own.
     pub fn begin(&mut self) {
         if !std::mem::take(&mut self.is_new) {
-            self.deadline = Instant::now() + self.patience;
+            self.deadline = Instant::now() + self.timeout;
         }
     }
 
@@ -91,7 +91,7 @@ impl Driver {
         let deadline = self.deadline;
         let Ok(outcome) = self.runtime.block_on(async { timeout_at(deadline, work).await }) else {
             self.is_overdue = true;
-            let text = format!("PostgreSQL: no whole answer within {} ms", self.patience.as_millis());
+            let text = format!("PostgreSQL: no whole answer within {} ms", self.timeout.as_millis());
             return Err(DictError::new(Code::TimeoutExceeded, text));
         };
         outcome.map_err(|e| error(&self.end(e)))
@@ -114,7 +114,7 @@ impl Drop for Driver {
     fn drop(&mut self) {
         if !self.is_overdue && !self.connection.is_finished() {
             let connection = &mut self.connection;
-            let _ = self.runtime.block_on(async { timeout(FAREWELL, connection).await });
+            let _ = self.runtime.block_on(async { time::timeout(FAREWELL, connection).await });
         }
     }
 }

@@ -12,9 +12,9 @@ const YEAR_MAX_BC: i32 = 4714;
 
 /// Whether a column of the type can have the value. A String is found only by a text that the type itself writes, so
 /// only those are looked for; the texts of our truth values and times are not checked against types of numbers.
-pub(super) fn holds(theirs: &Type, ours: &DataType, value: Option<&str>) -> bool {
+pub(super) fn holds(server_type: &Type, ours: &DataType, value: Option<&str>) -> bool {
     let Some(value) = value else { return true };
-    match *theirs {
+    match *server_type {
         _ if is_truth_or_time(ours.inner()) => true,
         Type::INT2 => value.parse::<i16>().is_ok(),
         Type::INT4 => value.parse::<i32>().is_ok(),
@@ -24,7 +24,7 @@ pub(super) fn holds(theirs: &Type, ours: &DataType, value: Option<&str>) -> bool
         Type::FLOAT4 => value.parse().is_ok_and(|float: f32| is_in_range(value, float.into())),
         Type::FLOAT8 => value.parse().is_ok_and(|float: f64| is_in_range(value, float)),
         Type::NUMERIC => is_numeric(value),
-        _ if *ours.inner() == DataType::String => writes(theirs, value),
+        _ if *ours.inner() == DataType::String => writes(server_type, value),
         _ => true,
     }
 }
@@ -35,8 +35,8 @@ fn is_truth_or_time(ours: &DataType) -> bool {
 }
 
 /// Whether the type may write this text.
-fn writes(theirs: &Type, text: &str) -> bool {
-    match *theirs {
+fn writes(server_type: &Type, text: &str) -> bool {
+    match *server_type {
         Type::UUID => has_digits(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"),
         Type::MACADDR => has_digits(text, "xx:xx:xx:xx:xx:xx"),
         Type::MACADDR8 => has_digits(text, "xx:xx:xx:xx:xx:xx:xx:xx"),
@@ -61,14 +61,14 @@ fn writes(theirs: &Type, text: &str) -> bool {
 /// Whether a key is compared with the column's text, and not with its value: a String that the type does not write
 /// cannot be cast to it, and which texts it writes is known here only for some types. Such a comparison uses no index
 /// of the column.
-pub(super) fn is_compared_as_text(theirs: &Type, ours: &DataType) -> bool {
-    *ours.inner() == DataType::String && !is_cast(theirs)
+pub(super) fn is_compared_as_text(server_type: &Type, ours: &DataType) -> bool {
+    *ours.inner() == DataType::String && !is_cast(server_type)
 }
 
 /// Whether it is known which texts a type writes: what `holds` lets through is cast without an error.
-fn is_cast(theirs: &Type) -> bool {
+fn is_cast(server_type: &Type) -> bool {
     let is_known = matches!(
-        *theirs,
+        *server_type,
         Type::INT2
             | Type::INT4
             | Type::INT8
@@ -94,7 +94,7 @@ fn is_cast(theirs: &Type) -> bool {
             | Type::UNKNOWN
     );
     // Any text is one without case, an extension's type that has no number of its own.
-    is_known || theirs.name() == "citext"
+    is_known || server_type.name() == "citext"
 }
 
 /// Whether a number is neither so small that it is read as 0 nor so large that it is read as infinite.
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_a_type_writes_is_held_and_nothing_else() {
-        for (theirs, held, others) in [
+        for (server_type, held, others) in [
             (Type::INT4, &["-5", "2147483647"][..], &["2147483648", "x", "", "1.5"][..]),
             (Type::BOOL, &["true", "false", "1"], &["2", "yes", ""]),
             (Type::FLOAT4, &["0.1", "-1e30", "inf", "NaN", "0", "0e5"], &["1e39", "1e-50", "x", ""]),
@@ -261,17 +261,17 @@ mod tests {
             (Type::MACADDR, &["08:00:2b:01:02:03"], &["08:00:2b:01:02", "x"]),
             (Type::TEXT, &["", "anything"], &["nul\0"]),
         ] {
-            let holds = |text: &&&str| holds(&theirs, &DataType::String, Some(**text));
-            assert_eq!(held.iter().find(|text| !holds(text)), None, "{theirs}");
-            assert_eq!(others.iter().find(holds), None, "{theirs}");
+            let holds = |text: &&&str| holds(&server_type, &DataType::String, Some(**text));
+            assert_eq!(held.iter().find(|text| !holds(text)), None, "{server_type}");
+            assert_eq!(others.iter().find(holds), None, "{server_type}");
         }
         // What other types of ours write is cast by the server as it can be.
-        for (theirs, ours, text) in [
+        for (server_type, ours, text) in [
             (Type::DATE, "DateTime", "2024-02-29 00:00:00"),
             (Type::INT8, "DateTime", "2024-02-29 00:00:00"),
             (Type::INT2, "Nullable(Bool)", "true"),
         ] {
-            assert!(holds(&theirs, &DataType::parse(ours).unwrap(), Some(text)), "{theirs}");
+            assert!(holds(&server_type, &DataType::parse(ours).unwrap(), Some(text)), "{server_type}");
         }
     }
 }

@@ -61,7 +61,7 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
         authorities: authorities(values.text(tls::AUTHORITIES), opening.environment)?,
         select: Select::of(values),
         structure: opening.structure,
-        patience: opening.patience,
+        timeout: opening.timeout,
         answer_bytes_max: opening.environment.answer_bytes_max,
     };
     Ok(replicas::first(Server::all(values), move |one| Postgres::connect(one, &database)))

@@ -7,7 +7,7 @@ use crate::row::{Cells, Raw};
 use crate::source::batch::BatchSize;
 use crate::source::rows::Rows;
 use crate::source::tls::Trusted;
-use crate::source::{Source, Take};
+use crate::source::{BatchSink, Source};
 use crate::types::{DataType, print_fixed, text_to_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use redis::{
@@ -47,7 +47,7 @@ pub(super) struct Redis {
     connection: Connection,
     storage: Storage,
     structure: Structure,
-    patience: Duration,
+    timeout: Duration,
     /// The deadline of the request that runs.
     deadline: Instant,
     /// Keys of the next request: the answer to each is read whole.
@@ -59,7 +59,7 @@ impl Redis {
     pub fn connect(
         server: &Server,
         structure: &Structure,
-        patience: Duration,
+        timeout: Duration,
         answer_bytes_max: u64,
     ) -> Result<Redis, DictError> {
         let mut session = RedisConnectionInfo::default().set_db(server.database).set_skip_set_lib_name();
@@ -82,9 +82,9 @@ impl Redis {
                     Client::build_with_tls(place.set_addr(address), certificates)?
                 }
             };
-            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT.min(patience))?;
-            connection.set_read_timeout(Some(patience))?;
-            connection.set_write_timeout(Some(patience))?;
+            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT.min(timeout))?;
+            connection.set_read_timeout(Some(timeout))?;
+            connection.set_write_timeout(Some(timeout))?;
             Ok(connection)
         };
         let connection = connect().map_err(|e: RedisError| {
@@ -94,7 +94,7 @@ impl Redis {
         let structure = structure.clone();
         let (storage, deadline) = (server.storage, Instant::now());
         let size = BatchSize::new(limits::REDIS_ANSWER_BYTES, limits::REDIS_KEYS_MAX);
-        Ok(Redis { connection, storage, structure, patience, deadline, size, answer_bytes_max })
+        Ok(Redis { connection, storage, structure, timeout, deadline, size, answer_bytes_max })
     }
 
     fn ask<T: FromRedisValue>(&mut self, pipeline: &redis::Pipeline) -> Result<Vec<T>, DictError> {
@@ -108,12 +108,12 @@ impl Redis {
     }
 
     fn overdue(&self) -> DictError {
-        let text = format!("Redis: no whole answer within {} ms", self.patience.as_millis());
+        let text = format!("Redis: no whole answer within {} ms", self.timeout.as_millis());
         DictError::new(Code::TimeoutExceeded, text)
     }
 
     fn start(&mut self) -> Rows {
-        self.deadline = Instant::now() + self.patience;
+        self.deadline = Instant::now() + self.timeout;
         Rows::new(&self.structure).at_most(self.answer_bytes_max)
     }
 
@@ -213,13 +213,13 @@ impl Source for Redis {
         Ok(vec![rows.finish(&[])?])
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         let mut rows = self.start();
         // Names alone are kept, for SCAN may give one twice.
         let names: Vec<String> = self.scan()?.into_iter().collect();
         if self.storage == Storage::Simple {
-            self.simple(&names, &mut rows, |rows| rows.pour_batch(take))?;
-            return rows.pour(take);
+            self.simple(&names, &mut rows, |rows| rows.flush_if_full(sink))?;
+            return rows.flush(sink);
         }
         let column = self.structure.key_columns().swap_remove(1).data_type;
         for name in names {
@@ -233,12 +233,12 @@ impl Source for Redis {
                 for (field, value) in fields {
                     if let Some(field) = key_of(&column, field) {
                         push(&mut rows, &[&name, &field], Some(&value))?;
-                        rows.pour_batch(take)?;
+                        rows.flush_if_full(sink)?;
                     }
                 }
             }
         }
-        rows.pour(take)
+        rows.flush(sink)
     }
 }
 

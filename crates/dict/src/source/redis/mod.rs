@@ -95,7 +95,7 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
         authorities: authorities(values.text("SSL_CA"), opening.environment)?,
         storage: storage(values),
     };
-    let Opening { structure, patience, environment, .. } = opening;
+    let Opening { structure, timeout, environment, .. } = opening;
     let most = environment.answer_bytes_max;
-    Ok(Arc::new(move || Ok(Box::new(Redis::connect(&server, &structure, patience, most)?))))
+    Ok(Arc::new(move || Ok(Box::new(Redis::connect(&server, &structure, timeout, most)?))))
 }

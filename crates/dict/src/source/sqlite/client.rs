@@ -5,10 +5,10 @@ use super::deadline::{Deadline, error};
 use crate::definition::Structure;
 use crate::error::DictError;
 use crate::row::{Cells, Raw, Style, print};
-use crate::source::doubles::{combinations, doubles};
+use crate::source::float_keys::{combinations, doubles};
 use crate::source::rows::Rows;
 use crate::source::sql::{self, Dialect, UpdateStatements};
-use crate::source::{Changes, Source, Tail, Take};
+use crate::source::{BatchSink, Changes, NewestChange, Source};
 use crate::types::{DataType, print_fixed};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use rusqlite::config::DbConfig;
@@ -35,13 +35,13 @@ pub(super) struct Sqlite {
 
 impl Sqlite {
     pub fn open(database: &Database) -> Result<Sqlite, DictError> {
-        let Database { path, select, structure, patience, answer_bytes_max } = database;
-        let patience = *patience;
+        let Database { path, select, structure, timeout, answer_bytes_max } = database;
+        let timeout = *timeout;
         let failed = |e: rusqlite::Error| error(e).within(format_args!("SQLite database {}", path.display()));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        connection.busy_timeout(BUSY_TIMEOUT.min(patience)).map_err(failed)?;
-        let deadline = Deadline::of(&mut connection, patience).map_err(failed)?;
+        connection.busy_timeout(BUSY_TIMEOUT.min(timeout)).map_err(failed)?;
+        let deadline = Deadline::of(&mut connection, timeout).map_err(failed)?;
         // Otherwise the name of a column that does not exist is taken for a string, and is every row's value.
         for misspelled in [DbConfig::SQLITE_DBCONFIG_DQS_DML, DbConfig::SQLITE_DBCONFIG_DQS_DDL] {
             connection.set_db_config(misspelled, false).map_err(failed)?;
@@ -168,22 +168,22 @@ impl Source for Sqlite {
         self.select(&self.select_keys, [])
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
         let mut rows = Rows::new(&self.structure).at_most(self.answer_bytes_max);
         self.deadline.begin();
         self.pass(&self.select_all, [], &mut rows, |rows| {
-            rows.pour_batch(take)?;
-            // The time that `take` needs does not count.
+            rows.flush_if_full(sink)?;
+            // The time that `sink` needs does not count.
             self.deadline.begin();
             Ok(())
         })?;
-        rows.pour(take)
+        rows.flush(sink)
     }
 
-    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
+    fn newest_change(&mut self, watermark: Option<&str>) -> Result<NewestChange, DictError> {
         let updates = self.updates.as_ref().ok_or_else(sql::no_updates)?;
         self.deadline.begin();
-        updates.ask_tail(watermark, |statement, rows| self.fill(statement, [], rows))
+        updates.ask_newest_change(watermark, |statement, rows| self.fill(statement, [], rows))
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {

@@ -4,7 +4,7 @@ use super::client::Sqlite;
 use crate::definition::Structure;
 use crate::error::{Code, DictError};
 use crate::source::select::Select;
-use crate::source::{Changes, Source, Tail, Take};
+use crate::source::{BatchSink, Changes, NewestChange, Source};
 use arrow::array::{ArrayRef, RecordBatch};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -17,7 +17,7 @@ pub(super) struct Database {
     pub path: PathBuf,
     pub select: Select,
     pub structure: Structure,
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Bytes of an answer that is read whole.
     pub answer_bytes_max: u64,
 }
@@ -71,12 +71,12 @@ impl Source for Current {
         self.sqlite()?.load(keys)
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        self.sqlite()?.load_all(take)
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
+        self.sqlite()?.load_all(sink)
     }
 
-    fn tail(&mut self, watermark: Option<&str>) -> Result<Tail, DictError> {
-        self.sqlite()?.tail(watermark)
+    fn newest_change(&mut self, watermark: Option<&str>) -> Result<NewestChange, DictError> {
+        self.sqlite()?.newest_change(watermark)
     }
 
     fn changes(&mut self, watermark: &str) -> Result<Changes, DictError> {

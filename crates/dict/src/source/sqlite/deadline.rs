@@ -12,31 +12,31 @@ const LOOK_EVERY: i32 = 10_000;
 /// The deadline of the request that a connection runs.
 pub(super) struct Deadline {
     opened: Instant,
-    patience: Duration,
+    timeout: Duration,
     /// Milliseconds since the connection was opened.
     ends: Arc<AtomicU64>,
 }
 
 impl Deadline {
-    pub fn of(connection: &mut Connection, patience: Duration) -> rusqlite::Result<Deadline> {
+    pub fn of(connection: &mut Connection, timeout: Duration) -> rusqlite::Result<Deadline> {
         let (opened, ends) = (Instant::now(), Arc::<AtomicU64>::default());
-        let deadline = Deadline { opened, patience, ends: Arc::clone(&ends) };
+        let deadline = Deadline { opened, timeout, ends: Arc::clone(&ends) };
         deadline.begin();
         let is_over = move || milliseconds(opened.elapsed()) > ends.load(Ordering::Relaxed);
         connection.progress_handler(LOOK_EVERY, Some(is_over))?;
         Ok(deadline)
     }
 
-    /// Begins a request, which has `patience`.
+    /// Begins a request, which has `timeout`.
     pub fn begin(&self) {
-        self.ends.store(milliseconds(self.opened.elapsed() + self.patience), Ordering::Relaxed);
+        self.ends.store(milliseconds(self.opened.elapsed() + self.timeout), Ordering::Relaxed);
     }
 
     /// SQLite's error, or that it took too long.
     pub fn error(&self, e: rusqlite::Error) -> DictError {
         match e.sqlite_error_code() {
             Some(ErrorCode::OperationInterrupted) => {
-                let text = format!("SQLite: no whole answer within {} ms", self.patience.as_millis());
+                let text = format!("SQLite: no whole answer within {} ms", self.timeout.as_millis());
                 DictError::new(Code::TimeoutExceeded, text)
             }
             _ => error(e),

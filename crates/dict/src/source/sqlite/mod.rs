@@ -23,7 +23,7 @@ fn open(values: &Values, opening: Opening<'_>) -> Result<SourceFactory, DictErro
         path: opening.environment.resolve(values.text("PATH"))?,
         select: Select::of(values),
         structure: opening.structure,
-        patience: opening.patience,
+        timeout: opening.timeout,
         answer_bytes_max: opening.environment.answer_bytes_max,
     };
     Ok(Arc::new(move || Ok(Box::new(Current::open(database.clone())?))))

@@ -15,7 +15,7 @@ use crate::limits;
 use crate::row::{Raw, put};
 use crate::source::file::contents;
 use crate::source::rows::Rows;
-use crate::source::{Source, Take};
+use crate::source::{BatchSink, Source};
 use crate::types::DataType;
 use arrow::array::{ArrayRef, RecordBatch};
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
@@ -61,8 +61,8 @@ impl Source for Yaml {
         Err(DictError::new(Code::UnsupportedMethod, "YAMLREGEXPTREE is read as a whole"))
     }
 
-    fn load_all(&mut self, take: &mut Take<'_>) -> Result<(), DictError> {
-        take(self.read()?)
+    fn load_all(&mut self, sink: &mut BatchSink<'_>) -> Result<(), DictError> {
+        sink(self.read()?)
     }
 }
 

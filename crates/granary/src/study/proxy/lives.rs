@@ -19,7 +19,7 @@ pub const PASSES: [(&str, usize, usize); 4] =
 /// Starts of everything except PostgreSQL.
 pub const LIVES: usize = 3;
 /// How long PostgreSQL may take to notice disconnected clients.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs of one contender.
 #[derive(Default)]
@@ -169,7 +169,7 @@ impl Stage<'_> {
     /// Rows of the table that PostgreSQL has read so far, by index or scan. Connections report their counts when they
     /// end.
     fn rows(&self) -> Result<u64> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let clients = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' \
                        AND pid <> pg_backend_pid()";
         while self.postgres.number(clients)? > 0 {

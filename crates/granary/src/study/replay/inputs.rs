@@ -26,8 +26,8 @@ const INPUTS: [(&str, u64, u32); 5] = [
     ("kvcache_reg", 500_000, 8),
 ];
 
-/// A quick run takes 1/QUICK_PARTS of the requests.
-const QUICK_PARTS: u64 = 100;
+/// A quick run takes 1/QUICK_DIVISOR of the requests.
+const QUICK_DIVISOR: u64 = 100;
 
 /// The inputs whose files exist.
 pub fn find(folder: &Path) -> Vec<Input> {
@@ -38,7 +38,7 @@ pub fn find(folder: &Path) -> Vec<Input> {
 impl Input {
     /// The requests, and the number of those left out because their objects are too large for the server.
     pub fn load(&self, quick: bool) -> Result<(Workload, usize)> {
-        let parts = if quick { QUICK_PARTS } else { 1 };
+        let parts = if quick { QUICK_DIVISOR } else { 1 };
         let scale = Scale { requests: self.requests / parts, keys: None, seed: 1 };
         let source = Source { path: self.path.clone(), format: None, scale, cluster: None };
         let limit = usize::try_from(if quick { self.requests.min(100_000) / parts } else { self.requests });

@@ -1,7 +1,7 @@
 //! docs/studies/replay.md.
 
 use granary_lab::Report;
-use granary_lab::model::{LARGE_DRAM_PARTS, Tally};
+use granary_lab::model::{LARGE_DRAM_DIVISOR, Tally};
 use indicatif::{BinaryBytes, HumanCount};
 
 use super::{Line, PART, RATIO, Run};
@@ -180,7 +180,7 @@ written. All the same {behind}
 on the server.
 ",
         part = PART * 100.0,
-        large = LARGE_DRAM_PARTS,
+        large = LARGE_DRAM_DIVISOR,
         inputs = inputs.join("\n"),
         hits = hits(lines).markdown(),
         writes = writes(lines).markdown(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use granary_volume::checksums::content_hash;
 use granary_volume::device::Device;
-use granary_volume::{BlockCheck, Extent, Io, Located, Stored, Volume};
+use granary_volume::{BlockCheck, DeviceBlock, Extent, Io, Located, Volume};
 
 use super::null::NullDevice;
 
@@ -109,7 +109,7 @@ fn read_many_mapped<'a>(
     reads: impl Iterator<Item = &'a Request>,
     buffer: &mut [u8],
 ) -> io::Result<()> {
-    let mut found: Vec<(u64, Stored)> = Vec::new();
+    let mut found: Vec<(u64, DeviceBlock)> = Vec::new();
     for (Request { block, .. }, out) in reads.zip(buffer.chunks_exact_mut(BLOCK)) {
         if let Located::OnDevice(stored) = volume.find(*block, out) {
             found.push((*block, stored));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use granary_lab::FioFigures;
-use granary_volume::{BlockCheck, Config, Engine, Flights, Io, Located, Stored, Volume};
+use granary_volume::{BlockCheck, Config, DeviceBlock, Engine, Io, Located, ReadQueue, Volume};
 
 use super::contender::BLOCK;
 use crate::failure::{Failure, Result, at};
@@ -19,7 +19,7 @@ pub struct Inside {
 /// A read under way.
 struct Pending {
     block: u64,
-    stored: Stored,
+    stored: DeviceBlock,
     began: Instant,
 }
 
@@ -40,7 +40,7 @@ impl Inside {
     pub fn read(&self, depth: usize, seconds: f64) -> Result<FioFigures> {
         let volume = &self.volume;
         let (mut random, mut io, mut block) = (Rng::with_seed(5), Io::new(), vec![0; BLOCK]);
-        let mut flights = Flights::new(Engine::Ring, BLOCK);
+        let mut queue = ReadQueue::new(Engine::Ring, BLOCK);
         let mut pending: Vec<Option<Pending>> = (0..depth).map(|_| None).collect();
         let mut times = Vec::new();
         let began = Instant::now();
@@ -55,11 +55,11 @@ impl Inside {
         };
         for (read, number) in pending.iter_mut().zip(0..) {
             let read = read.insert(next(&mut block, &mut times));
-            flights.begin(volume.extent(read.stored), number);
+            queue.begin(volume.extent(read.stored), number);
         }
         while Instant::now() < end {
             let mut result = Ok(());
-            flights.poll_next(volume.device(), |number, bytes| {
+            queue.poll_next(volume.device(), |number, bytes| {
                 let read = pending[number as usize].take().expect("a read that is under way is known");
                 let right = bytes.is_ok_and(|bytes| {
                     block.copy_from_slice(bytes);
@@ -74,7 +74,7 @@ impl Inside {
                 Some((volume.extent(read.stored), number))
             });
             result.map_err(failed)?;
-            flights.wait();
+            queue.wait();
         }
         Ok(figures(times, began.elapsed()))
     }

@@ -11,7 +11,7 @@ use granary_sql::{Rights, Session};
 use serde_json::{Map, Value, json};
 
 use super::series::Series;
-use crate::figures::{LatencyFigure, Neighbours, VolumeFigures};
+use crate::figures::{LatencyFigure, SideServers, VolumeFigures};
 use crate::limits::{HISTORY_FAILURES, HISTORY_SECONDS};
 
 type Figure = (&'static str, fn(&Status) -> u64);
@@ -122,20 +122,20 @@ struct Tracks {
 
 /// Samples of everything.
 pub struct History {
-    neighbours: Neighbours,
+    side_servers: SideServers,
     tracks: Mutex<Tracks>,
 }
 
 impl History {
-    pub fn new(neighbours: Neighbours) -> Self {
-        Self { neighbours, tracks: Mutex::default() }
+    pub fn new(side_servers: SideServers) -> Self {
+        Self { side_servers, tracks: Mutex::default() }
     }
 
     /// Samples all dictionaries, memcached and volumes.
     fn sample(&self, session: &Session) {
         let unix_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
         let dictionaries = session.dictionaries();
-        let Neighbours { memcached, volumes } = &self.neighbours;
+        let SideServers { memcached, volumes } = &self.side_servers;
         let figures = memcached.as_ref().map(|memcached| (memcached.figures)()).unwrap_or_default();
         let volumes = volumes.as_ref().map(|volumes| (volumes.figures)()).unwrap_or_default();
         let mut tracks = self.tracks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,7 +169,7 @@ impl History {
         let visible = tracks.dictionaries.iter().filter(|(name, _)| rights.may_read(name));
         let dictionaries: Map<String, Value> =
             visible.map(|(name, track)| (name.clone(), track.since(since))).collect();
-        let seen = Some(&self.neighbours).filter(|_| rights.dictionaries.is_none());
+        let seen = Some(&self.side_servers).filter(|_| rights.dictionaries.is_none());
         let memcached = seen.and_then(|seen| seen.memcached.as_ref());
         let memcached = memcached
             .map(|memcached| json!({"address": memcached.address, "series": tracks.memcached.since(since)}));

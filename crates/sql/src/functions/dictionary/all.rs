@@ -25,27 +25,27 @@ const MOST: usize = 3;
 
 /// The function.
 #[derive(Debug)]
-pub struct AllFunction {
+pub struct GetAllFunction {
     name: String,
     catalogue: Arc<Catalogue>,
     signature: Signature,
 }
 
-impl PartialEq for AllFunction {
+impl PartialEq for GetAllFunction {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && Arc::ptr_eq(&self.catalogue, &other.catalogue)
     }
 }
 
-impl Eq for AllFunction {}
+impl Eq for GetAllFunction {}
 
-impl Hash for AllFunction {
+impl Hash for GetAllFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
     }
 }
 
-impl AllFunction {
+impl GetAllFunction {
     pub fn new(name: String, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
         Self { name, catalogue, signature: arguments::any(volatility) }
     }
@@ -94,7 +94,7 @@ fn values_field(call: &Call, place: usize) -> Field {
     granary_dict::DataType::Array(Box::new(attribute.data_type)).to_field(&attribute.name)
 }
 
-impl ScalarUDFImpl for AllFunction {
+impl ScalarUDFImpl for GetAllFunction {
     fn name(&self) -> &str {
         &self.name
     }

@@ -17,11 +17,11 @@ use datafusion::logical_expr::{ScalarUDF, Volatility};
 use granary_dialect::rewrite::CONSTANT_SUFFIX;
 
 use crate::catalogue::Catalogue;
-use all::AllFunction;
+use all::GetAllFunction;
 use function::{DictionaryFunction, Kind};
 use hierarchy::HierarchyFunction;
 pub use lazy::LazyDefaults;
-use reverse::KeysFunction;
+use reverse::GetKeysFunction;
 pub use row::{ColumnOfRow, RowLookup};
 
 /// The types that have a `dictGet<Type>` of their own.
@@ -61,10 +61,11 @@ pub fn register(context: &SessionContext, catalogue: &Arc<Catalogue>) {
         }
     }
     for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {
-        let function = AllFunction::new(format!("{}{suffix}", all::NAME), volatility, Arc::clone(catalogue));
+        let function =
+            GetAllFunction::new(format!("{}{suffix}", all::NAME), volatility, Arc::clone(catalogue));
         context.register_udf(ScalarUDF::from(function));
         let name = format!("{}{suffix}", reverse::NAME);
-        context.register_udf(ScalarUDF::from(KeysFunction::new(name, volatility, Arc::clone(catalogue))));
+        context.register_udf(ScalarUDF::from(GetKeysFunction::new(name, volatility, Arc::clone(catalogue))));
     }
     for (name, question) in hierarchy::FUNCTIONS {
         for (suffix, volatility) in [("", Volatility::Stable), (CONSTANT_SUFFIX, Volatility::Volatile)] {

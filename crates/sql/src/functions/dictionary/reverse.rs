@@ -31,27 +31,27 @@ const VALUE: usize = 2;
 
 /// The function.
 #[derive(Debug)]
-pub struct KeysFunction {
+pub struct GetKeysFunction {
     name: String,
     catalogue: Arc<Catalogue>,
     signature: Signature,
 }
 
-impl PartialEq for KeysFunction {
+impl PartialEq for GetKeysFunction {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && Arc::ptr_eq(&self.catalogue, &other.catalogue)
     }
 }
 
-impl Eq for KeysFunction {}
+impl Eq for GetKeysFunction {}
 
-impl Hash for KeysFunction {
+impl Hash for GetKeysFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name.hash(state);
     }
 }
 
-impl KeysFunction {
+impl GetKeysFunction {
     pub fn new(name: String, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
         Self { name, catalogue, signature: arguments::any(volatility) }
     }
@@ -98,7 +98,7 @@ impl ReverseCall {
     }
 }
 
-impl ScalarUDFImpl for KeysFunction {
+impl ScalarUDFImpl for GetKeysFunction {
     fn name(&self) -> &str {
         &self.name
     }

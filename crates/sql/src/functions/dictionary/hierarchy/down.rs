@@ -21,21 +21,21 @@ pub enum Level {
 
 /// The descendants of each of some keys.
 #[derive(Default)]
-pub struct Below {
+pub struct Descendants {
     /// The descendants, by different key.
     walks: Vec<Vec<u64>>,
     /// The index in `walks`, by key asked for; `None`: the key is NULL.
     asked: Vec<Option<usize>>,
 }
 
-impl Below {
+impl Descendants {
     /// Descendants in ClickHouse's order. Repeated keys are walked once.
     ///
     /// # Errors
     /// MEMORY_LIMIT_EXCEEDED if the descendants are too many for one block, LIMIT_EXCEEDED if the keys before them are.
-    pub fn find(children: &Children, keys: &UInt64Array, level: Level) -> Result<Below> {
+    pub fn find(children: &Children, keys: &UInt64Array, level: Level) -> Result<Descendants> {
         let mut known: HashMap<u64, usize> = HashMap::new();
-        let (mut below, mut items) = (Below::default(), 0);
+        let (mut below, mut items) = (Descendants::default(), 0);
         let mut steps = Steps { left: HIERARCHY_STEPS_MAX };
         for key in keys {
             let walk = match key {
@@ -88,7 +88,7 @@ fn walk(children: &Children, key: u64, level: Level, steps: &mut Steps) -> Resul
         if level != Level::All {
             steps.take()?;
         }
-        let below = children.of(key);
+        let below = children.children_of(key);
         if !passed.insert(key) {
             break;
         }

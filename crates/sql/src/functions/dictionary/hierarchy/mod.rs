@@ -24,14 +24,14 @@ use granary_dialect::rewrite::CONSTANT_SUFFIX;
 use granary_dialect::types::type_name;
 use granary_dict::{Dictionary, Key, LayoutKind};
 
-use self::down::{Below, Level};
-use self::up::Ways;
+use self::down::{Descendants, Level};
+use self::up::Ancestors;
 use super::converted::converted;
 use crate::catalogue::Catalogue;
 
 /// What is asked of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
+pub enum HierarchyFunctionKind {
     /// All its ancestors, the key first.
     Ancestors,
     /// Its last ancestor.
@@ -45,19 +45,19 @@ pub enum Question {
 }
 
 /// The functions and what they ask.
-pub const FUNCTIONS: [(&str, Question); 5] = [
-    ("dictGetHierarchy", Question::Ancestors),
-    ("dictGetRoot", Question::Root),
-    ("dictIsIn", Question::IsIn),
-    ("dictGetChildren", Question::Children),
-    ("dictGetDescendants", Question::Descendants),
+pub const FUNCTIONS: [(&str, HierarchyFunctionKind); 5] = [
+    ("dictGetHierarchy", HierarchyFunctionKind::Ancestors),
+    ("dictGetRoot", HierarchyFunctionKind::Root),
+    ("dictIsIn", HierarchyFunctionKind::IsIn),
+    ("dictGetChildren", HierarchyFunctionKind::Children),
+    ("dictGetDescendants", HierarchyFunctionKind::Descendants),
 ];
 
 /// A function of the hierarchy.
 #[derive(Debug)]
 pub struct HierarchyFunction {
     name: String,
-    question: Question,
+    kind: HierarchyFunctionKind,
     catalogue: Arc<Catalogue>,
     signature: Signature,
 }
@@ -77,22 +77,29 @@ impl Hash for HierarchyFunction {
 }
 
 impl HierarchyFunction {
-    pub fn new(name: String, question: Question, volatility: Volatility, catalogue: Arc<Catalogue>) -> Self {
-        Self { name, question, catalogue, signature: arguments::any(volatility) }
+    pub fn new(
+        name: String,
+        kind: HierarchyFunctionKind,
+        volatility: Volatility,
+        catalogue: Arc<Catalogue>,
+    ) -> Self {
+        Self { name, kind, catalogue, signature: arguments::any(volatility) }
     }
 
     /// Refuses a wrong number of arguments, and a level that is no number.
     fn check(&self, given: &[FieldRef]) -> Result<()> {
         let shown = self.name.trim_end_matches(CONSTANT_SUFFIX);
-        let wanted = match self.question {
-            Question::IsIn => 3..=3,
-            Question::Ancestors | Question::Root | Question::Children => 2..=2,
-            Question::Descendants => 2..=3,
+        let wanted = match self.kind {
+            HierarchyFunctionKind::IsIn => 3..=3,
+            HierarchyFunctionKind::Ancestors
+            | HierarchyFunctionKind::Root
+            | HierarchyFunctionKind::Children => 2..=2,
+            HierarchyFunctionKind::Descendants => 2..=3,
         };
         check_count(shown, given.len(), wanted)?;
         match given.get(2) {
             Some(level)
-                if self.question == Question::Descendants
+                if self.kind == HierarchyFunctionKind::Descendants
                     && !level.data_type().is_integer()
                     && !level.data_type().is_null() =>
             {
@@ -129,7 +136,9 @@ impl HierarchyFunction {
         };
         // No cache layout knows the way down, which needs all keys.
         let has_all = matches!(dictionary.definition().layout.kind, LayoutKind::FullLoad(_));
-        if !has_all && matches!(self.question, Question::Children | Question::Descendants) {
+        if !has_all
+            && matches!(self.kind, HierarchyFunctionKind::Children | HierarchyFunctionKind::Descendants)
+        {
             let message = format!("Function {shown}: hierarchical index is not supported for {full_name}");
             return Err(Error::not_implemented(message).into());
         }
@@ -138,8 +147,8 @@ impl HierarchyFunction {
 
     /// The descendants that a call asks for, by its third argument; 0 is all.
     fn level(&self, constants: &[Option<&ScalarValue>]) -> Result<Level> {
-        let given = match (self.question, constants.get(2)) {
-            (Question::Children, _) => Some(1),
+        let given = match (self.kind, constants.get(2)) {
+            (HierarchyFunctionKind::Children, _) => Some(1),
             (_, None) => Some(0),
             (_, Some(None)) => None,
             (_, Some(Some(scalar))) if !scalar.data_type().is_integer() => None,
@@ -180,10 +189,12 @@ impl ScalarUDFImpl for HierarchyFunction {
         if args.arg_fields[1..].iter().any(|field| field.data_type().is_null()) {
             return Ok(Arc::new(Field::new(self.name.as_str(), DataType::Null, true)));
         }
-        let data_type = match self.question {
-            Question::IsIn => DataType::Boolean,
-            Question::Root => DataType::UInt64,
-            Question::Ancestors | Question::Children | Question::Descendants => DataType::List(item()),
+        let data_type = match self.kind {
+            HierarchyFunctionKind::IsIn => DataType::Boolean,
+            HierarchyFunctionKind::Root => DataType::UInt64,
+            HierarchyFunctionKind::Ancestors
+            | HierarchyFunctionKind::Children
+            | HierarchyFunctionKind::Descendants => DataType::List(item()),
         };
         let nullable = !data_type.is_nested() && args.arg_fields[1..].iter().any(|field| field.is_nullable());
         Ok(Arc::new(Field::new(self.name.as_str(), data_type, nullable)))
@@ -206,27 +217,27 @@ impl ScalarUDFImpl for HierarchyFunction {
         if args.return_field.data_type().is_nested() && asked.null_count() > 0 {
             asked = UInt64Array::from_iter_values(asked.iter().map(Option::unwrap_or_default));
         }
-        if matches!(self.question, Question::Children | Question::Descendants) {
+        if matches!(self.kind, HierarchyFunctionKind::Children | HierarchyFunctionKind::Descendants) {
             let children = dictionary.children().map_err(Error::from)?;
             let level = self.level(&constants(&args.args))?;
-            let below = children.map(|children| Below::find(&children, &asked, level)).transpose()?;
+            let below = children.map(|children| Descendants::find(&children, &asked, level)).transpose()?;
             return shaped(lists(below.unwrap_or_default().rows())?, &args.args[1..2]);
         }
-        let ways = Ways::find(&dictionary, parent, &asked)?;
-        let ways = asked.iter().map(|key| ways.up(key));
-        let answer: ArrayRef = match self.question {
-            Question::IsIn => {
+        let ancestors = Ancestors::find(&dictionary, parent, &asked)?;
+        let ancestors = asked.iter().map(|key| ancestors.up(key));
+        let answer: ArrayRef = match self.kind {
+            HierarchyFunctionKind::IsIn => {
                 let above = keys(2)?;
-                let found = ways.zip(above.values()).map(|(way, above)| way.contains(above));
+                let found = ancestors.zip(above.values()).map(|(way, above)| way.contains(above));
                 let nulls = NullBuffer::union(asked.nulls(), above.nulls());
                 Arc::new(BooleanArray::new(found.collect::<Vec<_>>().into(), nulls))
             }
-            Question::Root => {
+            HierarchyFunctionKind::Root => {
                 // A key that is not in the dictionary has no root.
-                let roots = ways.map(|way| way.last().copied().unwrap_or(0)).collect::<Vec<_>>();
+                let roots = ancestors.map(|way| way.last().copied().unwrap_or(0)).collect::<Vec<_>>();
                 Arc::new(UInt64Array::new(roots.into(), asked.nulls().cloned()))
             }
-            _ => lists(ways)?,
+            _ => lists(ancestors)?,
         };
         shaped(answer, &args.args[1..])
     }

@@ -15,12 +15,12 @@ use crate::limits::HIERARCHY_DEPTH_MAX;
 const SHORT_WAY: usize = 32;
 
 /// The parents of some keys and of their ancestors.
-pub struct Ways {
+pub struct Ancestors {
     /// The parent, by key that the dictionary has; `None`: the key is at the top.
     parents: HashMap<u64, Option<u64>>,
 }
 
-impl Ways {
+impl Ancestors {
     /// Looks up the keys, then their parents, level by level. In a dictionary that holds all rows, all levels come from
     /// one load.
     pub fn find(dictionary: &Dictionary, parent: usize, keys: &UInt64Array) -> Result<Self> {
