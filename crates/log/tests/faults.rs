@@ -282,8 +282,16 @@ fn a_commit_that_comes_during_a_sync_has_a_sync_of_its_own() {
     let options = options(folder.path(), Geometry::new(SIZE, 16 << 10, BLOCK as u64).unwrap());
     let device = GatedDevice::over(VolatileDevice::new(SIZE, BLOCK));
     let (log, _) = Log::open_on(Unframed, Box::new(device.clone()), &options).unwrap();
+    /// Ends the flusher when it is dropped, by a failure too.
+    struct Ending<'a>(&'a Log<Unframed>);
+    impl Drop for Ending<'_> {
+        fn drop(&mut self) {
+            self.0.abandon();
+        }
+    }
     std::thread::scope(|scope| {
         scope.spawn(|| log.run_flusher(&Nobody));
+        let _ending = Ending(&log);
         let mut places = vec![append(&log, 1)];
         let before = device.syncs();
         let held = device.hold_syncs();
@@ -296,7 +304,6 @@ fn a_commit_that_comes_during_a_sync_has_a_sync_of_its_own() {
         drop(held);
         let committed = [first, second].map(|commit| commit.join().unwrap());
         let left = device.inner().after_power_cut(|_| false);
-        log.abandon();
         committed.into_iter().for_each(Result::unwrap);
         assert_eq!(device.syncs(), before + 2);
         for (byte, place) in (1..).zip(places) {

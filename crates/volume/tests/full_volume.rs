@@ -141,6 +141,19 @@ impl Device for Killed {
     }
 }
 
+/// Ends the flushes when it is dropped, by a failure too.
+struct Ending<'a> {
+    ends: &'a AtomicBool,
+    device: &'a GatedDevice,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.device.set_open(true);
+        self.ends.store(true, Ordering::Release);
+    }
+}
+
 /// Each process is killed when so many blocks of its first move are on the device. The reserve is not used up, and in the
 /// end the volume takes writes.
 #[test]
@@ -166,6 +179,7 @@ fn kills_in_the_middle_of_first_moves_do_not_use_up_the_reserve() {
         let volume = Volume::open_on(folder.path(), "v", &config, Box::new(killed_at.clone())).unwrap();
         let ends = AtomicBool::new(false);
         let (copy, other) = std::thread::scope(|scope| {
+            let ending = Ending { ends: &ends, device: &device };
             let flushing = scope.spawn(|| {
                 while !ends.load(Ordering::Acquire) {
                     volume.commit().unwrap();
@@ -178,8 +192,7 @@ fn kills_in_the_middle_of_first_moves_do_not_use_up_the_reserve() {
                 killed_at.left.load(Ordering::Acquire) <= 0
             });
             let left = killed(folder.path(), &device);
-            device.set_open(true);
-            ends.store(true, Ordering::Release);
+            drop(ending);
             flushing.join().unwrap();
             left
         });

@@ -1,9 +1,11 @@
 //! What one session, one statement or a stalled disk must not take from the others.
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use granary_sql::{MemoryOptions, Options, Session};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -85,21 +87,33 @@ fn a_stalled_disk_holds_no_names() {
             let session = Arc::clone(&session);
             std::thread::spawn(move || run(&session, &changes))
         };
-        // Time to come to the pipe.
-        std::thread::sleep(Duration::from_millis(300));
-        assert!(!changing.is_finished(), "it reads the statements of detached dictionaries");
+        let writer = once_read(&pipe);
         let (tell, told) = mpsc::channel();
         let asking = Arc::clone(&session);
         std::thread::spawn(move || {
             let asked = run(&asking, "SELECT name, status FROM system.dictionaries");
             let _ = tell.send(asked.and_then(|()| run(&asking, "SELECT 1")));
         });
-        told.recv_timeout(Duration::from_secs(20)).expect("queries wait for the disk").unwrap();
-        // It is read now, and not again.
-        let writer = std::fs::File::options().write(true).open(&pipe).unwrap();
+        told.recv_timeout(Duration::from_secs(60)).expect("queries wait for the disk").unwrap();
+        assert!(!changing.is_finished(), "it reads the statements of detached dictionaries");
+        // It is not read again.
         std::fs::remove_file(&pipe).unwrap();
         drop(writer);
         changing.join().unwrap().unwrap();
+    }
+}
+
+/// The end of a pipe that is written, once another thread waits at the other end.
+fn once_read(pipe: &Path) -> File {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    loop {
+        match File::options().write(true).custom_flags(flags).open(pipe) {
+            Ok(writer) => return writer,
+            // Nobody reads.
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

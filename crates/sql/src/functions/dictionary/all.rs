@@ -14,7 +14,7 @@ use granary_dialect::functions::arguments::{self, constants, wrong_count};
 use granary_dialect::functions::{rows, shaped};
 
 use super::call::{Call, Shape};
-use super::function::call_of;
+use super::function::{call_of, replaced};
 use super::keys::keys;
 use crate::catalogue::Catalogue;
 
@@ -94,6 +94,15 @@ fn values_field(call: &Call, place: usize) -> Field {
     granary_dict::DataType::Array(Box::new(attribute.data_type)).to_field(&attribute.name)
 }
 
+/// The field of the answer: a tuple if several attributes were asked for.
+fn answer_field(call: &Call) -> Field {
+    let mut fields = (0..call.attributes.len()).map(|place| values_field(call, place));
+    match call.shape {
+        Shape::Single => fields.next().unwrap_or_else(|| Field::new(NAME, DataType::Null, true)),
+        Shape::Tuple => Field::new(NAME, DataType::Struct(fields.collect()), false),
+    }
+}
+
 impl ScalarUDFImpl for GetAllFunction {
     fn name(&self) -> &str {
         &self.name
@@ -108,17 +117,15 @@ impl ScalarUDFImpl for GetAllFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        let call = self.resolve(args.scalar_arguments)?;
-        let mut fields = (0..call.attributes.len()).map(|place| values_field(&call, place));
-        Ok(Arc::new(match call.shape {
-            Shape::Single => fields.next().unwrap_or_else(|| Field::new(NAME, DataType::Null, true)),
-            Shape::Tuple => Field::new(NAME, DataType::Struct(fields.collect()), false),
-        }))
+        Ok(Arc::new(answer_field(&self.resolve(args.scalar_arguments)?)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let constants = constants(&args.args);
         let (call, most) = (self.resolve(&constants)?, most(&constants)?);
+        if !answer_field(&call).data_type().equals_datatype(args.return_field.data_type()) {
+            return Err(replaced(&call.dictionary));
+        }
         let key_arguments = KEY..KEY + 1;
         let rows = rows(&args.args[key_arguments.clone()], args.number_rows);
         let keys =

@@ -20,7 +20,7 @@ use granary_dialect::functions::arguments::{self, constants, wrong_count};
 use granary_dialect::functions::constant_text;
 use granary_dialect::functions::{rows, shaped};
 use granary_dialect::rewrite::CONSTANT_SUFFIX;
-use granary_dict::Answer;
+use granary_dict::{Answer, Dictionary};
 
 use super::call::{Call, Shape};
 use super::converted::{converted, converted_or_null};
@@ -186,7 +186,7 @@ impl ScalarUDFImpl for DictionaryFunction {
         let call = self.resolve(&constants(&args.args))?;
         let (place, key_arguments) = (self.kind.key(), self.kind.key_arguments(&call));
         if self.demanded.is_none() && self.kind != Kind::Has && !call.is_as_planned(&args.return_field) {
-            return Err(replaced(&call));
+            return Err(replaced(&call.dictionary));
         }
         if self.kind == Kind::GetOrDefault && self.demanded.is_some() {
             check_known(self.shown(), &args.arg_fields[key_arguments.end])?;
@@ -214,8 +214,8 @@ impl ScalarUDFImpl for DictionaryFunction {
 }
 
 /// The error of a query that was planned for another dictionary of this name.
-pub(super) fn replaced(call: &Call) -> DataFusionError {
-    let name = call.dictionary.definition().full_name();
+pub(super) fn replaced(dictionary: &Dictionary) -> DataFusionError {
+    let name = dictionary.definition().full_name();
     Error::table_is_dropped(format!("Dictionary {name} was replaced while the query ran: run it again"))
         .into()
 }

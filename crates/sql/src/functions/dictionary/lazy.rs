@@ -267,7 +267,7 @@ impl ScalarUDFImpl for DefaultPart {
             _ => &args.return_field,
         };
         if self.part != Part::TypedAnswer && !call.is_as_planned(planned) {
-            return Err(replaced(&call));
+            return Err(replaced(&call.dictionary));
         }
         let array: ArrayRef = match self.part {
             Part::Found => return self.found(&call, answer, &args),

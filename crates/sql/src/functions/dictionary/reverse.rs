@@ -22,7 +22,7 @@ use granary_dialect::rewrite::ATTRIBUTE_SEPARATOR;
 use granary_dict::Dictionary;
 
 use super::converted::converted;
-use super::function::constant;
+use super::function::{constant, replaced};
 use crate::catalogue::Catalogue;
 
 pub const NAME: &str = "dictGetKeys";
@@ -118,6 +118,10 @@ impl ScalarUDFImpl for GetKeysFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let asked = self.resolve(&constants(&args.args))?;
+        let answer = DataType::List(Arc::new(asked.key_field()));
+        if !answer.equals_datatype(args.return_field.data_type()) {
+            return Err(replaced(&asked.dictionary));
+        }
         let value_arguments = &args.args[VALUE..];
         let values = value_arguments[0].to_array(rows(value_arguments, args.number_rows))?;
         let values = as_attribute(&args.arg_fields[VALUE], &values, &asked.attribute)?;
