@@ -48,7 +48,7 @@ pub use files::{UnpublishedFile, folder_of, sync_folder, with_suffix};
 pub use framing::{Framing, SealedBlocks, SegmentId, SummarySource};
 pub use geometry::{Geometry, GeometryError};
 pub use io::{Engine, Extent, Io, ReadAhead, ReadQueue};
-pub use lock::{Lock, lock as lock_file, patiently};
+pub use lock::{Lock, is_locked, lock as lock_file, patiently};
 pub use log::{Consumer, Location, Log, LogStats, OnWriteError};
 pub use occupant::Occupant;
 pub use open::set_geometry;

@@ -21,8 +21,8 @@ pub enum Lock {
     InUse,
 }
 
-/// Whether another descriptor holds the lock of a file.
-pub(crate) fn is_locked(path: &Path) -> bool {
+/// Whether another descriptor holds the lock of a file. Of one that cannot be opened or locked this cannot be told.
+pub fn is_locked(path: &Path) -> bool {
     // Over NFS a lock wants a descriptor that may write.
     let file = OpenOptions::new().read(true).write(true).open(path);
     file.is_ok_and(|file| lock(&file) == Ok(Lock::InUse))

@@ -198,7 +198,7 @@ impl Volume {
         device: Box<dyn Device>,
     ) -> Result<Self, Error> {
         let files = Files::new(folder, name)?;
-        let lock = Arc::new(VolumeLock::take(&files)?);
+        let lock = Arc::new(VolumeLock::take_beside_device(&files)?);
         let (options, is_there) =
             (config.log_options(&files, CrashPolicy::StartEmpty)?, files.state_file().exists());
         let open = |framing, newest| {

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, Error, Files, is_there};
 use crate::raw_device::claim;
-use granary_log::{Lock, folder_of, lock_file};
+use granary_log::{Lock, folder_of, is_locked, lock_file};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -34,6 +34,18 @@ impl VolumeLock {
     /// # Errors
     /// Another process has it, or has the log open, or the folder cannot be written.
     pub fn take(files: &Files) -> Result<Self, Error> {
+        Self::take_unless_open(files, &[files.state_file(), files.data()])
+    }
+
+    /// Like [`take`](Self::take), for a volume whose log is on a device that the caller has open.
+    ///
+    /// # Errors
+    /// The errors of [`take`](Self::take).
+    pub fn take_beside_device(files: &Files) -> Result<Self, Error> {
+        Self::take_unless_open(files, &[files.state_file()])
+    }
+
+    fn take_unless_open(files: &Files, parts: &[PathBuf]) -> Result<Self, Error> {
         let path = files.lock_path();
         loop {
             let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -42,11 +54,20 @@ impl VolumeLock {
                 Lock::InUse => return Err(Error::InUse { path: files.config() }),
                 Lock::Taken if is_at(&lock, &path).map_err(Error::io("lock", &path))? => {
                     let folder = identity(folder_of(&path)).map_err(Error::io("look at", &path))?;
-                    let (files, parts, claim) = (files.clone(), OnceLock::new(), OnceLock::new());
-                    let hold = Self { files, lock, folder, parts, claim };
+                    let taken = Self {
+                        files: files.clone(),
+                        lock,
+                        folder,
+                        parts: OnceLock::new(),
+                        claim: OnceLock::new(),
+                    };
                     // The lock file may have been removed and made anew under a process that works on the volume.
-                    let is_open = is_log_open(&hold.files);
-                    return if is_open { Err(Error::InUse { path: hold.files.config() }) } else { Ok(hold) };
+                    let is_open = parts.iter().any(|part| is_locked(part));
+                    return if is_open {
+                        Err(Error::InUse { path: taken.files.config() })
+                    } else {
+                        Ok(taken)
+                    };
                 }
                 // The previous holder deleted the volume, and this file with it.
                 Lock::Taken => {}
@@ -155,16 +176,6 @@ type Identity = (u64, u64);
 
 fn identity(path: &Path) -> io::Result<Identity> {
     std::fs::metadata(path).map(|there| (there.dev(), there.ino()))
-}
-
-/// Whether a log's state or data file is locked by another descriptor. Of a file that cannot be opened or locked this cannot
-/// be told.
-fn is_log_open(files: &Files) -> bool {
-    [files.state_file(), files.data()].iter().any(|path| {
-        // Over NFS a lock wants a descriptor that may write.
-        let file = OpenOptions::new().read(true).write(true).open(path);
-        file.is_ok_and(|file| lock_file(&file) == Ok(Lock::InUse))
-    })
 }
 
 /// Whether a path still leads to a file.
