@@ -2,7 +2,6 @@
 
 use super::batch::Freshness;
 use super::counters::Counters;
-use super::load::end_of_lifetime;
 use crate::config::Expired;
 use crate::row::Decoder;
 use granary_cache::Outcome;
@@ -41,7 +40,7 @@ impl<'a> CacheHits<'a> {
     pub fn take(&mut self, row: u32, outcome: Outcome<'_>, freshness: Freshness) {
         match outcome {
             Outcome::Hit { expires_at, .. } | Outcome::Negative { expires_at }
-                if end_of_lifetime(expires_at) > freshness.latest =>
+                if freshness.is_beyond_latest(expires_at) =>
             {
                 self.expired += 1;
                 self.missing.push(row);
