@@ -37,15 +37,6 @@ pub(crate) struct Freshness {
     pub strict_max_seconds: u64,
 }
 
-impl Freshness {
-    /// Whether an entry's lifetime ends later than that of one got now may. One that never ends (0) wraps to the latest
-    /// of all.
-    #[inline(always)]
-    pub fn is_beyond_latest(self, expires_at: u32) -> bool {
-        u64::from(expires_at.wrapping_sub(1)) >= self.latest
-    }
-}
-
 impl<'a> Batch<'a> {
     pub fn new(access: &'a SourceAccess, attributes: &[usize], keys: KeyBatch) -> Batch<'a> {
         let rows = keys.len();

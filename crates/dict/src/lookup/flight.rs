@@ -53,9 +53,9 @@ pub(crate) struct Loaded {
     pub bytes: Vec<u8>,
     /// Where each slot's row is in `bytes`; `None`: the source does not have the key.
     pub rows: Vec<Option<(usize, usize)>>,
-    /// When the source was asked for each part of the slots, in Unix seconds: no row of it is older, and the lifetimes of
-    /// its rows begin then.
-    pub asked_at: Vec<(Range<usize>, u64)>,
+    /// The slots of each request that was answered, and when it began, in Unix seconds: no row of them is older, and
+    /// their lifetimes begin then.
+    pub answered: Vec<(Range<usize>, u64)>,
     /// Slots for which it is unknown whether the source has the key, and why.
     pub failures: Vec<(Range<usize>, DictError)>,
 }
@@ -63,12 +63,6 @@ pub(crate) struct Loaded {
 impl Loaded {
     pub fn row(&self, slot: u32) -> Option<&[u8]> {
         self.rows[slot as usize].map(|(start, end)| &self.bytes[start..end])
-    }
-
-    /// When the source was asked for the key of a slot that is no failure.
-    pub fn asked_at(&self, slot: u32) -> u64 {
-        let part = self.asked_at.iter().find(|(slots, _)| slots.contains(&(slot as usize)));
-        part.map_or(0, |(_, time)| *time)
     }
 
     /// Why nothing is known of a slot.

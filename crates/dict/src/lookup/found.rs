@@ -2,6 +2,7 @@
 
 use super::batch::Freshness;
 use super::counters::Counters;
+use super::load::ends_after;
 use crate::config::Expired;
 use crate::row::Decoder;
 use granary_cache::Outcome;
@@ -40,7 +41,7 @@ impl<'a> CacheHits<'a> {
     pub fn take(&mut self, row: u32, outcome: Outcome<'_>, freshness: Freshness) {
         match outcome {
             Outcome::Hit { expires_at, .. } | Outcome::Negative { expires_at }
-                if freshness.is_beyond_latest(expires_at) =>
+                if ends_after(expires_at, freshness.latest) =>
             {
                 self.expired += 1;
                 self.missing.push(row);

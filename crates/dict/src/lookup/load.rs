@@ -379,14 +379,15 @@ impl SourceAccess {
     /// Writes rows and absences to the cache, each with a lifetime of its own.
     fn cache_rows(&self, flight: &Flight, loaded: &Loaded) {
         let Some(store) = self.storage.store() else { return };
-        let known = |slot: &u32| loaded.failures.is_empty() || loaded.failure(*slot).is_none();
-        let slots: Vec<u32> = (0..flight.keys.len() as u32).filter(known).collect();
-        let entry = |&slot: &u32| {
+        let answered = loaded.answered.iter();
+        let slots =
+            answered.flat_map(|(slots, asked_at)| slots.clone().map(move |slot| (slot as u32, *asked_at)));
+        let entry = |(slot, asked_at): (u32, u64)| {
             let key = flight.keys.get(slot as usize);
-            let expires_at = self.expiry(loaded.asked_at(slot), key);
-            Entry { key: store.cache().key(key), value: loaded.row(slot), expires_at }
+            let expires_at = self.expiry(asked_at, key);
+            (slot, Entry { key: store.cache().key(key), value: loaded.row(slot), expires_at })
         };
-        let entries: Vec<Entry<'_>> = slots.iter().map(entry).collect();
+        let (slots, entries): (Vec<u32>, Vec<Entry<'_>>) = slots.map(entry).unzip();
         if flight.renews() {
             // No power loss may bring back a row that was seen replaced. Lookups meanwhile join this flight.
             store.cache().delete_many(&entries.iter().map(|entry| entry.key).collect::<Vec<_>>());
@@ -455,10 +456,11 @@ impl SourceAccess {
     }
 }
 
-/// When the lifetime of an entry ends, in Unix seconds; `u64::MAX`: never.
-#[inline]
-pub(crate) fn end_of_lifetime(expires_at: u32) -> u64 {
-    if expires_at == 0 { u64::MAX } else { expires_at.into() }
+/// Whether an entry's lifetime ends after `latest` ([`SourceAccess::latest_end`]). One that never ends (0) wraps to the
+/// latest of all.
+#[inline(always)]
+pub(crate) fn ends_after(expires_at: u32, latest: u64) -> bool {
+    u64::from(expires_at.wrapping_sub(1)) >= latest
 }
 
 /// A row that the source answered.

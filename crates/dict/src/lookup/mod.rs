@@ -19,7 +19,7 @@ pub(crate) use backoff::Backoff;
 pub(crate) use batch::{Batch, Freshness};
 pub(crate) use connections::{Connections, Remake};
 pub(crate) use flight::{Claim, Flight, FlightTable, Loaded, lock, unique};
-pub(crate) use load::{SourceAccess, end_of_lifetime};
+pub(crate) use load::{SourceAccess, ends_after};
 pub(crate) use pace::Pace;
 pub(crate) use panics::caught;
 pub(crate) use pool::{JobInput, Pool, PoolFigures, Refused};

@@ -68,7 +68,7 @@ impl SourceAccess {
                     parts.has_answer = true;
                     self.count_rows(&batches);
                     self.encode(&flight.keys, part.start, &batches, &mut loaded)?;
-                    loaded.asked_at.push((part, asked_at));
+                    loaded.answered.push((part, asked_at));
                 }
                 // DIRECT shares no flights: no other lookup waits for it.
                 Err(error) if !error.is_of_request() || self.storage.store().is_none() => return Err(error),

@@ -3,7 +3,7 @@
 use super::{Columns, time_type};
 use crate::error::{Code, DictError};
 use crate::limits;
-use crate::lookup::{SourceAccess, end_of_lifetime};
+use crate::lookup::{SourceAccess, ends_after};
 use crate::row::{Column, Decoder, KeyFormat};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::{sort_to_indices, take};
@@ -29,8 +29,7 @@ impl Cached {
         let (access, shows_times) = (&*self.access, self.columns.shows_times);
         let Some(store) = access.storage.store() else { return Ok(None) };
         let now = access.clock.now();
-        // As for a lookup.
-        let fresh = now..=access.latest_end(now);
+        let latest = access.latest_end(now);
         let all: Vec<usize> = (0..access.row_format.data_types().len()).collect();
         let mut keys: Vec<Column> = access.key_format.data_types().iter().map(Column::new).collect();
         let mut rows = Decoder::new(&access.row_format, &all, 0);
@@ -42,7 +41,9 @@ impl Cached {
         {
             let more = store.scan_on(scan, |key, value, expires_at| {
                 let Some(value) = value else { return };
-                if !fresh.contains(&end_of_lifetime(expires_at)) {
+                // As for a lookup.
+                let has_ended = expires_at != 0 && u64::from(expires_at) < now;
+                if has_ended || ends_after(expires_at, latest) {
                     return;
                 }
                 if !access.key_format.is_whole(key) || rows.push(value).is_err() {
