@@ -1,6 +1,6 @@
 //! Dictionaries from ClickHouse's XML files, read at the start and again whenever a file changes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,28 +45,23 @@ impl DictionaryFiles {
     /// The files of all patterns in the order of their paths, each once, however many paths lead to it: of several files
     /// that describe one dictionary the first counts.
     fn files(&self, is_first: bool) -> Vec<PathBuf> {
-        let mut files = BTreeMap::new();
+        let mut paths = Vec::new();
         for pattern in &self.patterns {
-            let paths = match glob::glob(pattern) {
-                Ok(paths) => paths.flatten(),
+            let before = paths.len();
+            match glob::glob(pattern) {
+                Ok(found) => paths.extend(found.flatten()),
                 Err(error) => {
                     tracing::error!(%pattern, %error, "the pattern of dictionary files is wrong");
                     continue;
                 }
-            };
-            let mut is_any = false;
-            for path in paths {
-                is_any = true;
-                let file = path.canonicalize().unwrap_or_else(|_| path.clone());
-                let shown = files.entry(file).or_insert_with(|| path.clone());
-                *shown = path.min(shown.clone());
             }
-            if is_first && !is_any {
+            if is_first && paths.len() == before {
                 tracing::warn!(%pattern, "no file of dictionaries is of this pattern");
             }
         }
-        let mut paths: Vec<PathBuf> = files.into_values().collect();
         paths.sort_unstable();
+        let mut files = HashSet::new();
+        paths.retain(|path| files.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
         paths
     }
 

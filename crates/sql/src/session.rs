@@ -305,7 +305,8 @@ impl Session {
         Ok(self.memory().check(more)?)
     }
 
-    /// The same for rows that are being read, for [`RowReader::within_memory`](granary_dict::RowReader::within_memory).
+    /// Checks whether there is memory for rows while they are read: the argument of
+    /// [`RowReader::within_memory`](granary_dict::RowReader::within_memory).
     pub fn memory_check(&self) -> impl Fn(usize) -> Result<(), DictError> + Send + 'static {
         let memory = Arc::clone(self.memory());
         move |more| {

@@ -11,12 +11,12 @@ use axum::extract::Path;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderValue, Version};
 use axum::response::{IntoResponse, Response};
-use granary_dict::Dictionary;
-use granary_sql::Error;
+use granary_dict::{Dictionary, RowReader};
 use granary_sql::arrow::array::{ArrayRef, RecordBatch};
 use granary_sql::arrow::compute::filter;
 use granary_sql::arrow::datatypes::SchemaRef;
 use granary_sql::format::{self, BatchWriter, Format, Statistics};
+use granary_sql::{Error, Session};
 
 use super::Scheme;
 use super::answer::{self, Compression, Delivery};
@@ -54,6 +54,11 @@ impl Form {
         })?;
         Ok(Self { keys, rows })
     }
+
+    /// A reader of a dictionary's keys, as long as there is memory for them.
+    fn key_reader(&self, dictionary: &Dictionary, session: &Session) -> RowReader {
+        dictionary.key_reader(self.keys).within_memory(session.memory_check())
+    }
 }
 
 /// POST: the rows of the keys in the body, looked up while the body arrives.
@@ -75,7 +80,7 @@ pub async fn look_up(
         dictionary.definition().require_keys()?;
         let schema = dictionary.definition().structure.schema();
         let mut writer = format::open(form.rows, Arc::clone(&schema), out)?;
-        let mut keys = dictionary.key_reader(form.keys).within_memory(session.memory_check());
+        let mut keys = form.key_reader(&dictionary, &session);
         let mut gathered = 0;
         let mut ended = false;
         while !ended {
@@ -143,8 +148,7 @@ pub async fn refresh(
     let session = caller.session();
     run_blocking(Work::Lookup, move || {
         let dictionary = session.dictionary_to_renew(&name)?;
-        let keys = dictionary.key_reader(form.keys).within_memory(session.memory_check());
-        Ok(dictionary.refresh(&keys.read_all(&body)?)?)
+        Ok(dictionary.refresh(&form.key_reader(&dictionary, &session).read_all(&body)?)?)
     })
     .await?;
     Ok("Ok.\n".into_response())
@@ -164,8 +168,7 @@ pub async fn invalidate(
         if body.is_empty() {
             return Ok(dictionary.reload()?);
         }
-        let keys = dictionary.key_reader(form.keys).within_memory(session.memory_check());
-        Ok(dictionary.invalidate(&keys.read_all(&body)?)?)
+        Ok(dictionary.invalidate(&form.key_reader(&dictionary, &session).read_all(&body)?)?)
     })
     .await?;
     Ok("Ok.\n".into_response())

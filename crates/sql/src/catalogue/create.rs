@@ -245,18 +245,18 @@ impl Catalogue {
         let old_definition = old.definition().clone();
         let error = Error::timeout_exceeded(format!("Dictionary {database}.{name} is being replaced"));
         let definition_of_old = Some(Box::new(old_definition.clone()));
-        self.put_back(database, name, Entry::Failed(Failure { definition: definition_of_old, error }))?;
+        self.put_entry(database, name, Entry::Failed(Failure { definition: definition_of_old, error }))?;
         let old = match self.wait_until_unused(full_name, old) {
             Ok(old) => old,
             Err((old, error)) => {
-                self.put_back(database, name, Entry::Open(old))?;
+                self.put_entry(database, name, Entry::Open(old))?;
                 return Err(error);
             }
         };
         let removed = old.remove_files().map_err(Error::from);
         drop(old);
         removed.and_then(|()| self.open_replacement(definition)).or_else(|error| {
-            self.put_back(database, name, open_entry(&old_definition, &self.environment))?;
+            self.put_entry(database, name, open_entry(&old_definition, &self.environment))?;
             Err(error)
         })
     }

@@ -174,10 +174,7 @@ impl Catalogue {
 
     /// Returns an error if there is no such database.
     pub fn check_database(&self, database: &str) -> Result<()> {
-        match database == SYSTEM_DATABASE || self.read().contains_key(database) {
-            true => Ok(()),
-            false => Err(unknown_database(database)),
-        }
+        if database == SYSTEM_DATABASE { Ok(()) } else { self.check_database_of_names(database) }
     }
 
     /// Like [`check_database`](Self::check_database), for one that names can be put into.
@@ -314,7 +311,7 @@ impl Catalogue {
         self.check_path(&definition, &FullName::new(database, name))?;
         let entry = open_entry(&definition, &self.environment);
         let error = if let Entry::Failed(failure) = &entry { Some(failure.error.clone()) } else { None };
-        self.put_back(database, name, entry)?;
+        self.put_entry(database, name, entry)?;
         error.map_or(Ok(()), Err)
     }
 

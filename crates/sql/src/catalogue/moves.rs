@@ -107,14 +107,14 @@ impl Catalogue {
             Entry::Open(dictionary) => match self.wait_until_unused(name, dictionary) {
                 Ok(dictionary) => Entry::Open(dictionary),
                 Err((dictionary, error)) => {
-                    self.put_back(&name.database, &name.name, Entry::Open(dictionary))?;
+                    self.put_entry(&name.database, &name.name, Entry::Open(dictionary))?;
                     return Err(error);
                 }
             },
             entry => entry,
         };
         if permanently && let Err(error) = self.store.detach(name) {
-            self.put_back(&name.database, &name.name, entry)?;
+            self.put_entry(&name.database, &name.name, entry)?;
             return Err(error);
         }
         drop(changing);
@@ -146,7 +146,7 @@ impl Catalogue {
             Entry::Failed(failure) => Err(failure.error),
             entry => {
                 self.store.reattach(name)?;
-                self.put_back(&name.database, &name.name, entry)
+                self.put_entry(&name.database, &name.name, entry)
             }
         }
     }
@@ -206,7 +206,7 @@ impl Catalogue {
     }
 
     /// Inserts an entry that was taken out, or a new one, unless its database is gone.
-    pub(super) fn put_back(&self, database: &str, name: &str, entry: Entry) -> Result<()> {
+    pub(super) fn put_entry(&self, database: &str, name: &str, entry: Entry) -> Result<()> {
         let mut databases = self.write();
         let entries = databases.get_mut(database).ok_or_else(|| unknown_database(database))?;
         let replaced = entries.insert(name.to_owned(), entry);

@@ -25,7 +25,7 @@ impl Catalogue {
             (None, OnConflict::Ignore) if self.is_detached(&full_name) => Ok(()),
             (None, _) => {
                 self.check_not_detached(&full_name)?;
-                self.put_back(database, name, Entry::Table(Arc::new(table)))
+                self.put_entry(database, name, Entry::Table(Arc::new(table)))
             }
         }
     }
@@ -61,7 +61,7 @@ impl Catalogue {
             None => self.check_not_detached(&FullName::new(database, name))?,
             Some(_) => return Err(Error::incorrect_query(format!("{database}.{name} is not a view"))),
         }
-        self.put_back(database, name, Entry::Table(Arc::new(view)))
+        self.put_entry(database, name, Entry::Table(Arc::new(view)))
     }
 
     /// DROP VIEW.

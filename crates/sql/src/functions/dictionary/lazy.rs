@@ -144,7 +144,7 @@ enum Part {
     Default,
     /// The chosen value (the last argument), with the field of the whole answer.
     Answer,
-    /// The same for a function that names the type: a time has no zone.
+    /// Like `Answer`, for a function that names its type, such as `dictGetDateTimeOrDefault`: times have no zone.
     TypedAnswer,
 }
 
