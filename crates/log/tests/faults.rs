@@ -275,7 +275,7 @@ fn append(log: &Log<Unframed>, byte: u8) -> u64 {
     appended.expect("there is room")
 }
 
-/// What is appended while another commit syncs is not covered by that sync.
+/// A block that is appended while another commit syncs is not covered by that sync.
 #[test]
 fn a_commit_that_comes_during_a_sync_has_a_sync_of_its_own() {
     let folder = tempfile::tempdir().unwrap();

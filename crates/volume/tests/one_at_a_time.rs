@@ -297,7 +297,7 @@ fn what_is_open_is_left_alone_without_its_lock_file() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// What is flushed to a file that no later start will find is lost.
+/// A flush fails once the files are removed or replaced: no later start would find what it wrote.
 #[test]
 fn flushes_fail_once_a_file_is_removed_or_replaced() {
     for name in ["v.state", "v.log"] {

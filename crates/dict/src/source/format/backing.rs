@@ -40,7 +40,7 @@ pub(super) fn parts(columns: &[&ArrayRef], rows: usize) -> Result<Vec<Range<usiz
     Ok(parts)
 }
 
-/// What is copied for each row of an array whose rows share values.
+/// The bytes that are copied for each row of an array in which several rows may share a value.
 enum CopiedBytes {
     /// The value of a dictionary, by row.
     Value { keys: Vec<usize>, lengths: Vec<usize> },

@@ -171,7 +171,7 @@ fn options(server: &Server, timeout: Duration) -> Config {
     options
 }
 
-/// What is checked of the server's certificate. `None`: no TLS.
+/// How the server's certificate is checked; `None`: the connection has no TLS.
 fn certificate_check(ssl_mode: SslMode, authorities: Option<&Path>) -> Option<Check> {
     match (ssl_mode, authorities) {
         (SslMode::Disable, _) => None,

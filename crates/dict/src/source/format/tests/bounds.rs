@@ -94,7 +94,7 @@ fn one_long_value_of_a_dictionary_is_not_copied_for_all_rows_at_once() {
     assert!(rows.bytes() < 200 << 20, "{} bytes", rows.bytes());
 }
 
-/// What is absent from a row takes the width of its column.
+/// A row that lacks a column takes the width of that column all the same.
 #[test]
 fn absent_columns_are_checked_while_rows_are_read() {
     let names: Vec<String> = (0..100).map(|i| format!("a{i}")).collect();
