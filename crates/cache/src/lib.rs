@@ -61,7 +61,6 @@ mod options;
 mod partition;
 mod partition_state;
 mod policy;
-mod prefetch;
 mod reclaim;
 mod record;
 mod recover;

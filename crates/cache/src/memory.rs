@@ -17,13 +17,13 @@ use crate::codec::StoredValue;
 use crate::entry::StoredEntry;
 use crate::key::{Key, KeyHash, KeyHasher};
 use crate::limits::{CACHE_LINE_BYTES, MEMORY_CHUNK_BYTES_MAX, PREFETCHED_BYTES_MAX, SIDE_BY_SIDE};
-use crate::prefetch::{prefetch, prefetch_value};
 use crate::record::{EntryRecord, HeaderBytes, parse_short, same_bytes};
 use chunk::Chunk;
 use entry::{
     COUNTS_AT, DEAD, DIRTY, FLAGS_AT, RECORD_AT, STAMP_SHIFT, UPDATE, entry_len, has_tag, hash_of, is_of,
     mark_read, parse_written, record_of,
 };
+use granary_log::prefetch::{prefetch, prefetch_value};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use pool::{CHUNKS_MAX, SHORT_ENTRY_BYTES, UnreportedPuts};

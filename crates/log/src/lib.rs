@@ -31,6 +31,8 @@ mod partitions;
 mod power_loss;
 #[cfg(all(test, not(any(feature = "shuttle", miri))))]
 mod power_loss_tests;
+#[doc(hidden)]
+pub mod prefetch;
 mod recover;
 mod segment;
 mod shared_memory;

@@ -46,7 +46,11 @@ impl Running {
                 return Located::Copied;
             };
             match self.log.locate(place.block().into()) {
-                Location::Device { sequence } => return Located::OnDevice(DeviceBlock { place, sequence }),
+                Location::Device { sequence } => {
+                    let (slot, index) = self.place_in_slot(place);
+                    self.checksums.prefetch(slot, index);
+                    return Located::OnDevice(DeviceBlock { place, sequence });
+                }
                 Location::Memory(segment) => {
                     let segment = segment.read();
                     // The slot may have been reused since the lookup. As long as the map points to the block, its slot
@@ -90,14 +94,21 @@ impl Running {
         if self.checksum(stored) == Some(sum) { BlockCheck::Valid } else { BlockCheck::Damaged }
     }
 
+    /// The slot that a block lies in, and which of its blocks it is.
+    fn place_in_slot(&self, place: Place) -> (u32, u32) {
+        let (geometry, block) = (self.log.geometry(), u64::from(place.block()));
+        let slot = geometry.slot_of_block(block);
+        (slot as u32, (block - geometry.first_block_of_slot(slot)) as u32)
+    }
+
     /// The checksum that a block on the device should have; `None`: its segment is no longer there.
     fn checksum(&self, DeviceBlock { place, sequence }: DeviceBlock) -> Option<u32> {
         let geometry = self.log.geometry();
-        let slot = geometry.slot_of_block(place.block().into());
-        let index = (u64::from(place.block()) - geometry.first_block_of_slot(slot)) as u32;
+        let (slot, index) = self.place_in_slot(place);
         let load = || {
             self.counters.checksum_loads.fetch_add(1, Ordering::Relaxed);
-            let summary = self.summary_of(slot).filter(|summary| summary.sequence == sequence).ok_or(())?;
+            let summary =
+                self.summary_of(slot.into()).filter(|summary| summary.sequence == sequence).ok_or(())?;
             let mut sums = vec![0; geometry.blocks_per_segment() as usize].into_boxed_slice();
             // Where reads failed, what is found is right, but some entries may be missing.
             let mut is_known = summary.is_read;
@@ -112,7 +123,7 @@ impl Running {
             }
             Ok::<_, ()>(sums)
         };
-        self.checksums.get_or_load(slot as u32, sequence, index, load).unwrap_or(None)
+        self.checksums.get_or_load(slot, sequence, index, load).unwrap_or(None)
     }
 
     /// See [`Volume::runs`](crate::Volume::runs).

@@ -6,7 +6,7 @@ use super::dealing::Dealing;
 use super::placing::choose;
 use super::shape::{Capacity, Shape};
 use crate::limits::{BUCKET_BYTES, EXPECTED_AHEAD_MAX, FULL_PERCENT, SAME_HASH_MAX};
-use crate::prefetch::prefetch;
+use granary_log::prefetch::prefetch;
 
 /// The block of each entry of one shard.
 ///

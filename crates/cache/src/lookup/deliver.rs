@@ -12,10 +12,10 @@ use crate::framing::Placed;
 use crate::framing::block::{self, Header};
 use crate::key::Key;
 use crate::policy::{Promotion, promotion};
-use crate::prefetch::prefetch;
 use crate::record::{EntryRecord, Record, find_last, parse};
 use crate::stats::add;
 use granary_log::Extent;
+use granary_log::prefetch::prefetch;
 
 /// A block from the device, with the instance and segment that it should be of.
 pub(crate) struct ArrivedBlock<'a> {

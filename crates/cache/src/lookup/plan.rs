@@ -9,8 +9,8 @@ use crate::batch::KeyInBatch;
 use crate::key::Key;
 use crate::limits::{LOCKED_LOOKUPS, PLANNED_KEYS, SHARDS, SIDE_BY_SIDE};
 use crate::memory::{Candidates, EntryAt};
-use crate::prefetch::prefetch;
 use crate::shard::Shard;
+use granary_log::prefetch::prefetch;
 use std::ops::Range;
 
 impl<S: FnMut(usize, Outcome<'_>)> Lookup<'_, S> {

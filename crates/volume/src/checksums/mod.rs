@@ -37,6 +37,12 @@ impl Checksums {
         self.shard(slot).get(slot, sequence)?.get(index as usize).copied()
     }
 
+    /// Has the processor fetch the checksum of block `index` of the segment in `slot`, if it is here, while the block
+    /// is read.
+    pub fn prefetch(&self, slot: u32, index: u32) {
+        self.shard(slot).prefetch(slot, index);
+    }
+
     /// Returns the checksum of block `index` of the segment `sequence` in `slot`, or `None` if it has no such
     /// block. Calls `load` for the checksums of the segment if they are not here, and keeps them.
     ///

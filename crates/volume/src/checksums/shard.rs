@@ -1,6 +1,7 @@
 //! One shard: a table of slots, and a clock that picks the segment to evict.
 
 use crate::limits::CHECKSUM_ENTRY_BYTES_MAX;
+use granary_log::prefetch::prefetch_value;
 use hashbrown::HashTable;
 
 struct Entry {
@@ -52,6 +53,15 @@ impl Shard {
         }
         entry.referenced = true;
         Some(&entry.checksums)
+    }
+
+    /// Has the processor fetch the checksum of a block, if it is here.
+    pub fn prefetch(&self, slot: u32, index: u32) {
+        if let Some(number) = self.number(slot)
+            && let Some(checksum) = self.entries[number].checksums.get(index as usize)
+        {
+            prefetch_value(checksum);
+        }
     }
 
     pub fn insert(&mut self, slot: u32, sequence: u64, checksums: Box<[u32]>) {

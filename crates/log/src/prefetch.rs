@@ -3,7 +3,7 @@
 /// Has the processor fetch the cache line that begins `bytes`, and waits for nothing: a load would hold up what
 /// comes after it as soon as the processor has looked some hundred instructions ahead.
 #[inline(always)]
-pub(crate) fn prefetch(bytes: &[u8]) {
+pub fn prefetch(bytes: &[u8]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     prefetch_line(bytes.as_ptr());
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
@@ -12,7 +12,7 @@ pub(crate) fn prefetch(bytes: &[u8]) {
 
 /// Has the processor fetch the cache line in which a value begins, and waits for nothing.
 #[inline(always)]
-pub(crate) fn prefetch_value<T: Copy>(value: &T) {
+pub fn prefetch_value<T: Copy>(value: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     prefetch_line(std::ptr::from_ref(value).cast());
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
