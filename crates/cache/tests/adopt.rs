@@ -24,12 +24,18 @@ fn options(folder: &Path, memory_folder: &Path) -> Options {
 
 /// A process that puts, and is killed.
 fn put_and_abandon(options: Options) {
+    put_and_abandon_behind(options, || ());
+}
+
+/// Like [`put_and_abandon`], with something that happens once the cache is open.
+fn put_and_abandon_behind(options: Options, then: impl FnOnce()) {
     let cache = Cache::open(options).unwrap();
     let names: Vec<[u8; 8]> = (0..KEYS).map(u64::to_le_bytes).collect();
     let entries: Vec<Entry<'_>> = names
         .iter()
         .map(|name| Entry { key: cache.key(name), value: Some(&[7; 100]), expires_at: 0 })
         .collect();
+    then();
     assert!(cache.put_many(&entries).is_empty());
     cache.abandon();
 }
@@ -102,6 +108,19 @@ fn a_process_that_is_slow_to_end_keeps_its_ram_tier_for_the_next() {
         }
     };
     ends.join().unwrap();
+    has_all(&cache);
+    cache.abandon();
+}
+
+/// A cache whose files were removed, and which is closed after another one was made in their place.
+#[test]
+fn a_cache_that_is_replaced_leaves_the_next_its_ram_tier() {
+    let (folder, Some(memory)) = (tempfile::tempdir().unwrap(), Tmpfs::new(128)) else { return };
+    let options = || options(folder.path(), memory.path());
+    let replaced = Cache::open(options()).unwrap();
+    options().flash.unwrap().remove_files().unwrap();
+    put_and_abandon_behind(options(), || drop(replaced.close()));
+    let cache = Cache::open(options()).unwrap();
     has_all(&cache);
     cache.abandon();
 }

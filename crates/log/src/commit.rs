@@ -59,7 +59,7 @@ impl<F: Framing> Log<F> {
         if durability == Durability::Synced {
             self.sync()?;
             if let Some((segment, end)) = part.and_then(|(segment, end)| Some((segment.upgrade()?, end))) {
-                segment.note_synced(&self.framing, end);
+                segment.note_synced(end);
             }
         }
         Ok(())

@@ -244,13 +244,16 @@ impl<F: Framing> Log<F> {
     /// Empties the slots that these segments (side by side) will be written to.
     fn reclaim(&self, fifo: &FifoSlots, sequences: Range<u64>, consumer: &dyn Consumer<F>) {
         let segments = self.geometry.segments();
+        // Before what is forgotten: a clear forgets first, and then gives the log another instance, under which no
+        // summary of a forgotten segment can be read.
+        let source = self.summary_source();
         let forgotten = fifo.forgotten.load(Ordering::Acquire);
         let old = |sequence: u64| sequence.checked_sub(segments).filter(|old| *old > forgotten);
         if old(sequences.end - 1).is_none() {
             return;
         }
         let slots = self.geometry.slot(sequences.start)..self.geometry.slot(sequences.end - 1) + 1;
-        let found = self.framing.read(&self.summary_source(), slots);
+        let found = self.framing.read(&source, slots);
         for (sequence, summary) in sequences.zip(found) {
             let Some(old) = old(sequence) else { continue };
             match summary {

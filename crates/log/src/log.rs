@@ -210,7 +210,8 @@ impl<F: Framing> Log<F> {
 
     /// Slots of segments that were opened since the log was made or cleared.
     pub fn segments_used(&self) -> u64 {
-        (self.head() - self.slots.forgotten()).min(self.geometry.segments())
+        // A clear that goes on meanwhile may have forgotten the head that was read.
+        self.head().saturating_sub(self.slots.forgotten()).min(self.geometry.segments())
     }
 
     /// Newest sequence number that was written, as all before it were.
@@ -402,6 +403,8 @@ impl<F: Framing> Log<F> {
         let kept = self.read_buffers().live.is_empty();
         self.requests.lock().expect("no panic under the lock").stop = true;
         self.requested.notify_all();
+        // A commit that began after the flush waits for what nobody writes any more: it fails.
+        self.written.notify_all();
         // A lost segment is no reason to lose the rest.
         if !kept {
             flushed?;

@@ -2,6 +2,7 @@
 
 use crate::buffer::AlignedBuffer;
 use crate::framing::{Framing, SealedBlocks, SegmentId};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{RwLock, RwLockReadGuard};
 use std::ops::Range;
 
@@ -9,19 +10,22 @@ use std::ops::Range;
 pub struct Segment<F: Framing> {
     id: SegmentId,
     content: RwLock<Content<F>>,
+    /// The blocks from the segment's beginning that are on the device already. Commits, one at a time, note them without
+    /// the lock: to wait for it would keep readers out for as long as the segment is being written.
+    written: AtomicUsize,
+    /// The blocks from the segment's beginning that are durable.
+    synced: AtomicUsize,
 }
 
 struct Content<F: Framing> {
     memory: AlignedBuffer,
     builder: F::Builder,
-    /// The blocks from the segment's beginning that are on the device already.
-    written: usize,
 }
 
 impl<F: Framing> Segment<F> {
     pub(crate) fn new(framing: &F, id: SegmentId, memory: AlignedBuffer) -> Self {
-        let content = Content { memory, builder: framing.begin(&id), written: 0 };
-        Self { id, content: RwLock::new(content) }
+        let content = RwLock::new(Content { memory, builder: framing.begin(&id) });
+        Self { id, content, written: AtomicUsize::new(0), synced: AtomicUsize::new(0) }
     }
 
     /// The sequence number.
@@ -47,7 +51,7 @@ impl<F: Framing> Segment<F> {
     /// Passes the segment to `put` under the write lock: no one reads it meanwhile.
     pub(crate) fn fill<R>(&self, put: impl FnOnce(&SegmentId, &mut F::Builder, &mut [u8]) -> R) -> R {
         let mut content = self.content.write().expect("no panic under the lock");
-        let Content { memory, builder, .. } = &mut *content;
+        let Content { memory, builder } = &mut *content;
         put(&self.id, builder, memory)
     }
 
@@ -63,9 +67,10 @@ impl<F: Framing> Segment<F> {
     /// Completes the segment. The returned data range omits the blocks that are on the device already.
     pub(crate) fn seal(&self, framing: &F) -> SealedBlocks {
         let mut content = self.content.write().expect("no panic under the lock");
-        let Content { memory, builder, written } = &mut *content;
+        let Content { memory, builder } = &mut *content;
+        framing.note_synced(builder, self.synced.load(Ordering::Acquire));
         let mut sealed = framing.seal(&self.id, builder, memory);
-        sealed.data.start = (*written).min(sealed.data.end);
+        sealed.data.start = self.written.load(Ordering::Acquire).min(sealed.data.end);
         sealed
     }
 
@@ -73,9 +78,11 @@ impl<F: Framing> Segment<F> {
     /// `None`: the segment can only be sealed.
     pub(crate) fn commit(&self, framing: &F) -> Option<(Range<usize>, AlignedBuffer)> {
         let mut content = self.content.write().expect("no panic under the lock");
-        let Content { memory, builder, written } = &mut *content;
+        let Content { memory, builder } = &mut *content;
+        framing.note_synced(builder, self.synced.load(Ordering::Acquire));
         let end = framing.commit(&self.id, builder, memory)?;
-        let (blocks, size) = (*written..end.max(*written), self.id.geometry.block_size());
+        let written = self.written.load(Ordering::Acquire);
+        let (blocks, size) = (written..end.max(written), self.id.geometry.block_size());
         let bytes = &memory[blocks.start * size..blocks.end * size];
         let mut copy = AlignedBuffer::zeroed(bytes.len().max(size));
         copy[..bytes.len()].copy_from_slice(bytes);
@@ -84,16 +91,14 @@ impl<F: Framing> Segment<F> {
 
     /// Notes that blocks that [`commit`](Self::commit) gave are on the device.
     pub(crate) fn note_written(&self, blocks: &Range<usize>) {
-        let mut content = self.content.write().expect("no panic under the lock");
-        if content.written >= blocks.start {
-            content.written = content.written.max(blocks.end);
+        if self.written.load(Ordering::Acquire) >= blocks.start {
+            self.written.fetch_max(blocks.end, Ordering::AcqRel);
         }
     }
 
     /// Notes that the blocks before `position` that [`commit`](Self::commit) gave are durable.
-    pub(crate) fn note_synced(&self, framing: &F, position: usize) {
-        let mut content = self.content.write().expect("no panic under the lock");
-        framing.note_synced(&mut content.builder, position);
+    pub(crate) fn note_synced(&self, position: usize) {
+        self.synced.fetch_max(position, Ordering::AcqRel);
     }
 
     /// From here on a next process finds the segment, if its memory outlives this process.

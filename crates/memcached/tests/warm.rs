@@ -144,6 +144,27 @@ fn all_is_there(policy: &str) {
 }
 
 #[test]
+fn a_start_that_is_refused_gives_up_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = common::start(folder.path());
+    assert_eq!(Client::new(server.address()).lines("set a 0 0 1\na"), "STORED\n");
+    server.stop().unwrap();
+    let mut without_flash = common::options(folder.path());
+    without_flash.store.flash_bytes = 0;
+    without_flash.store.bytes_per_day = Some(1 << 30);
+    let refused = Server::start(&without_flash).err().expect("a write budget needs flash");
+    assert!(refused.to_string().contains("flash"), "{refused}");
+    let server = common::start(folder.path());
+    assert_eq!(Client::new(server.address()).lines("get a"), "VALUE a 0 1\na\nEND\n");
+    server.stop().unwrap();
+    without_flash.store.bytes_per_day = None;
+    Server::start(&without_flash).unwrap().stop().unwrap();
+    let server = common::start(folder.path());
+    assert_eq!(Client::new(server.address()).lines("get a"), "END\n", "changes went by it");
+    server.stop().unwrap();
+}
+
+#[test]
 fn a_flush_holds_after_stops_kills_and_while_nobody_serves() {
     let folder = tempfile::tempdir().unwrap();
     let items = "set a 0 0 1\na\nset b 0 2 1\nb";

@@ -141,18 +141,31 @@ impl CasNumbers {
         self.change(|persisted| (persisted.flushed_below, persisted.flush_at) = (below, 0))
     }
 
+    /// Carries out the planned flush if it is due at `now`. A later plan, which may have taken its place meanwhile,
+    /// stays. The caller prevents all changes meanwhile.
+    pub fn flush_if_due(&self, now: u32) -> io::Result<()> {
+        let below = self.next();
+        self.change(|persisted| {
+            if is_due(persisted.flush_at, now) {
+                (persisted.flushed_below, persisted.flush_at) = (below, 0);
+            }
+        })
+    }
+
     /// Plans a flush for the second `at`; replaces an earlier plan.
     pub fn flush_later(&self, at: u32) -> io::Result<()> {
         self.change(|persisted| persisted.flush_at = at)
     }
 
-    /// Cancels a planned flush, as all that it would flush is gone. For when the file cannot be written.
-    pub fn forget_plan(&self) {
+    /// Cancels the flush that was planned for the second `plan`, as all that it would flush is gone. For when the file
+    /// cannot be written. Another plan, made meanwhile, stays.
+    pub fn forget_plan(&self, plan: u32) {
         let mut persisted = self.persisted.lock().expect("no panic under the lock");
-        if self.flush_at.swap(0, Ordering::AcqRel) == 0 {
+        if plan == 0 || persisted.flush_at != plan {
             return;
         }
         persisted.flush_at = 0;
+        self.flush_at.store(0, Ordering::Release);
         // The file is outdated: without it a start after a kill empties the cache.
         self.remove("after a kill all is flushed again");
     }
@@ -193,9 +206,31 @@ impl CasNumbers {
     }
 }
 
+/// Whether a flush planned for the second `flush_at` (0: none is planned) has to be carried out at `now`.
+pub(super) fn is_due(flush_at: u32, now: u32) -> bool {
+    (1..=now).contains(&flush_at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_that_took_the_place_of_a_due_one_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (numbers, _) = CasNumbers::open(folder.path().join("numbers")).unwrap();
+        numbers.flush_later(50).unwrap();
+        numbers.flush_later(150).unwrap();
+        numbers.flush_if_due(50).unwrap();
+        assert_eq!((numbers.flush_at(), numbers.flushed_below()), (150, 0));
+        numbers.forget_plan(50);
+        assert_eq!(numbers.flush_at(), 150);
+        numbers.flush_if_due(151).unwrap();
+        assert!(numbers.flush_at() == 0 && numbers.flushed_below() > 0);
+        numbers.flush_later(200).unwrap();
+        numbers.forget_plan(200);
+        assert_eq!(numbers.flush_at(), 0);
+    }
 
     #[test]
     fn numbers_grow_through_stops_and_kills() {

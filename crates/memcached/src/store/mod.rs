@@ -19,7 +19,7 @@ use crate::clock;
 use crate::item::{Deadline, Header, Item};
 use crate::limits::{ITEM_FLAGS_BYTES, ITEM_OVERHEAD_BYTES};
 use crate::protocol::Exptime;
-use cas::{CasNumbers, FileState};
+use cas::{CasNumbers, FileState, is_due};
 use granary_cache::{Cache, Entry, FlashOptions, Key, Outcome, Scan};
 use reads::Reads;
 use std::io;
@@ -124,6 +124,8 @@ impl Store {
     pub fn open(options: &Options) -> Result<Store, OpenError> {
         let refused = |source| OpenError::Folder { path: options.path.clone(), source };
         std::fs::create_dir_all(&options.path).map_err(refused)?;
+        // First, as a start that is refused gives up nothing.
+        let cache = Cache::open(options.cache()?)?;
         if options.flash_bytes == 0
             && FlashOptions::invalidate(&options.flash_path(), options.memory_folder.as_deref())?
         {
@@ -133,7 +135,7 @@ impl Store {
                 "{path}: the items on SSD are given up, for this start is told to use none (items.bin may be removed)"
             );
         }
-        Self::from_cache(Cache::open(options.cache()?)?, options)
+        Self::from_cache(cache, options)
     }
 
     /// Opens the store on a device at hand.
@@ -395,16 +397,17 @@ impl Store {
     /// Holds all stripes, as a change that has read a flushed item must not write it back afterwards.
     fn flush_now(&self) -> io::Result<()> {
         let _held = self.stripes.lock_all();
-        self.flush_held()
+        self.flush_held(CasNumbers::flush)
     }
 
-    /// Flushes all items for a caller that holds all stripes.
-    fn flush_held(&self) -> io::Result<()> {
-        self.numbers.flush().or_else(|error| {
+    /// Flushes all items by `flush`, for a caller that holds all stripes.
+    fn flush_held(&self, flush: impl FnOnce(&CasNumbers) -> io::Result<()>) -> io::Result<()> {
+        let plan = self.numbers.flush_at();
+        flush(&self.numbers).or_else(|error| {
             // Emptying the cache needs no space on the disk.
             tracing::warn!(%error, "the numbers of a flush_all cannot be written down: the cache is emptied instead");
             self.cache.clear()?;
-            self.numbers.forget_plan();
+            self.numbers.forget_plan(plan);
             Ok(())
         })
     }
@@ -413,7 +416,7 @@ impl Store {
     pub fn tick(&self, now: u32) {
         self.time.note(now);
         self.cache.note_time(now);
-        let is_due = || (1..=now).contains(&self.numbers.flush_at());
+        let is_due = || is_due(self.numbers.flush_at(), now);
         // A flush that failed is tried again once a second.
         if !is_due() || self.flush_failed_at.load(Ordering::Relaxed) == now {
             return;
@@ -421,7 +424,7 @@ impl Store {
         // Other threads that come here meanwhile wait, so that they do not see flushed items.
         let _held = self.stripes.lock_all();
         if is_due()
-            && let Err(error) = self.flush_held()
+            && let Err(error) = self.flush_held(|numbers| numbers.flush_if_due(now))
         {
             tracing::error!(%error, "the planned flush_all waits: the cache cannot be emptied");
             self.flush_failed_at.store(now, Ordering::Relaxed);

@@ -246,7 +246,7 @@ impl Catalogue {
         let error = Error::timeout_exceeded(format!("Dictionary {database}.{name} is being replaced"));
         let definition_of_old = Some(Box::new(old_definition.clone()));
         self.put_entry(database, name, Entry::Failed(Failure { definition: definition_of_old, error }))?;
-        let old = match self.wait_until_unused(full_name, old) {
+        let old = match self.wait_until_alone(full_name, old) {
             Ok(old) => old,
             Err((old, error)) => {
                 self.put_entry(database, name, Entry::Open(old))?;

@@ -324,6 +324,26 @@ impl Catalogue {
         Ok(dictionary)
     }
 
+    /// Like [`wait_until_unused`](Self::wait_until_unused), for a dictionary that will be dropped: also until the thread
+    /// that looks for changes has ended its look. It finds no dictionary any more.
+    pub(super) fn wait_until_alone(
+        &self,
+        name: &FullName,
+        mut dictionary: Arc<Dictionary>,
+    ) -> Result<Dictionary, (Arc<Dictionary>, Error)> {
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
+        loop {
+            dictionary = match Arc::try_unwrap(self.wait_until_unused(name, dictionary)?) {
+                Ok(alone) => return Ok(alone),
+                // A look has begun in between.
+                Err(shared) => shared,
+            };
+            if Instant::now() > deadline {
+                return Err((dictionary, in_use(name)));
+            }
+        }
+    }
+
     /// Checks that a name exists and is of the kind that the statement says. A dictionary counts as a table, too.
     fn check_noun(&self, entries: Option<&Dictionaries>, noun: Noun, name: &FullName) -> Result<()> {
         let Some(entries) = entries else { return Err(unknown_database(&name.database)) };

@@ -18,24 +18,13 @@ pub fn reload(session: &Session, name: Name) -> Result<()> {
 pub fn reload_all(session: &Session) -> Result<()> {
     let catalogue = session.catalogue();
     let is_used = |entry: &Entry| !matches!(entry, Entry::Table(_)) && !is_unused(entry);
-    let mut outcome = Ok(());
-    for database in catalogue.databases() {
-        for name in names_of(catalogue, &database, is_used) {
-            outcome = outcome.and(catalogue.reload(&database, &name));
-        }
-    }
-    outcome
+    for_all(catalogue, is_used, |name| catalogue.reload(&name.database, &name.name))
 }
 
-/// `SYSTEM UNLOAD DICTIONARIES`.
+/// `SYSTEM UNLOAD DICTIONARIES`. A dictionary that is in use does not keep others from being unloaded.
 pub fn unload_all(session: &Session) -> Result<()> {
     let catalogue = session.catalogue();
-    for database in catalogue.databases() {
-        for name in names_of(catalogue, &database, |entry| matches!(entry, Entry::Open(_))) {
-            catalogue.unload(&FullName::new(&database, name))?;
-        }
-    }
-    Ok(())
+    for_all(catalogue, |entry| matches!(entry, Entry::Open(_)), |name| catalogue.unload(name))
 }
 
 /// Asks the source for the rows of these keys, which are written tab separated.
@@ -60,6 +49,28 @@ fn dictionary_name(session: &Session, Name { database, name }: Name) -> FullName
         Some(database) => FullName::new(database, name),
         None => FullName::new(session.catalogue().home_of(&session.database(), &name), name),
     }
+}
+
+/// Does something with each dictionary that `selects` is true for. One that is dropped meanwhile counts as done.
+///
+/// # Errors
+/// The first error, after all were tried.
+fn for_all(
+    catalogue: &Catalogue,
+    selects: impl Fn(&Entry) -> bool,
+    renew: impl Fn(&FullName) -> Result<()>,
+) -> Result<()> {
+    let mut outcome = Ok(());
+    for database in catalogue.databases() {
+        for name in names_of(catalogue, &database, &selects) {
+            let name = FullName::new(&database, name);
+            let renewed = renew(&name);
+            if catalogue.entry(&name.database, &name.name).is_some() {
+                outcome = outcome.and(renewed);
+            }
+        }
+    }
+    outcome
 }
 
 /// Names of the entries that `selects` is true for. The entries are dropped: a held `Arc` would count as use by a query.

@@ -158,8 +158,14 @@ impl Claim {
         self.remove();
     }
 
-    /// Removes the file; its RAM is freed when it is closed.
+    /// Removes the file; its RAM is freed when it is closed. A file of another cache that has taken its place stays:
+    /// that cache has the path of this one, whose files were removed.
     pub fn remove(&self) {
+        let identity = |found: Metadata| (found.dev(), found.ino());
+        let there = std::fs::symlink_metadata(&self.path).map(identity);
+        if there.is_ok_and(|there| self.file.metadata().map(identity).is_ok_and(|own| own != there)) {
+            return;
+        }
         if let Err(error) = std::fs::remove_file(&self.path)
             && error.kind() != ErrorKind::NotFound
         {
