@@ -3,6 +3,7 @@
 
 mod common;
 
+use arrow::array::ArrayRef;
 use common::*;
 use granary_dict::{Dictionary, Environment, parse_create};
 use std::sync::Arc;
@@ -24,38 +25,59 @@ fn get(dictionary: &Dictionary, keys: impl IntoIterator<Item = u64>) -> Result<V
     Ok(values(&answer.columns[0]))
 }
 
-#[test]
-fn no_more_requests_a_second_than_allowed_and_who_waits_for_one_gives_up_in_time() {
-    let folder = tempfile::tempdir().unwrap();
-    for layout in ["CACHE(SIZE_IN_CELLS 1000 ", "DIRECT("] {
-        // The clock stands still: its second lasts as long as the test wants.
-        let (environment, clock) = manual_environment(folder.path());
-        let fake = Arc::new(Fake::default());
-        let settings = "MAX_REQUESTS_PER_SECOND 2 QUERY_WAIT_TIMEOUT_MILLISECONDS 2000)";
-        let dictionary = open(&fake, &format!("{layout}{settings}"), &environment);
-        assert_eq!((get(&dictionary, [1]), get(&dictionary, [2])), (Ok(vec![10]), Ok(vec![20])), "{layout}");
-        assert_eq!(get(&dictionary, [3]), Err(159), "{layout}");
-        assert_eq!(dictionary.refresh(&u64s([1])).unwrap_err().code(), 159, "{layout}");
-        assert_eq!(fake.requests(), 2, "{layout}");
-        clock.fetch_add(1, SeqCst);
-        assert_eq!((get(&dictionary, [4]), get(&dictionary, [3])), (Ok(vec![40]), Ok(vec![30])), "{layout}");
-        assert_eq!(get(&dictionary, [5]), Err(159), "{layout}");
-        assert_eq!((fake.requests(), fake.keys()), (4, 4), "{layout}");
+/// An answer that is to come within two seconds; `None`: this machine stood still, and the test is to begin anew.
+fn in_time<T>(answer: Result<T, i32>) -> Option<T> {
+    match answer {
+        Err(159) => None,
+        answer => Some(answer.unwrap_or_else(|code| panic!("{code}"))),
     }
 }
 
 #[test]
+fn no_more_requests_a_second_than_allowed_and_who_waits_for_one_gives_up_in_time() {
+    for layout in ["CACHE(SIZE_IN_CELLS 1000 ", "DIRECT("] {
+        until("what may be asked is answered", || two_requests_a_second(layout).is_some());
+    }
+}
+
+fn two_requests_a_second(layout: &str) -> Option<()> {
+    let folder = tempfile::tempdir().unwrap();
+    // The clock stands still: its second lasts as long as the test wants.
+    let (environment, clock) = manual_environment(folder.path());
+    let fake = Arc::new(Fake::default());
+    let settings = "MAX_REQUESTS_PER_SECOND 2 QUERY_WAIT_TIMEOUT_MILLISECONDS 2000)";
+    let dictionary = open(&fake, &format!("{layout}{settings}"), &environment);
+    assert_eq!(in_time(get(&dictionary, [1]))?, [10], "{layout}");
+    assert_eq!(in_time(get(&dictionary, [2]))?, [20], "{layout}");
+    assert_eq!(get(&dictionary, [3]), Err(159), "{layout}");
+    assert_eq!(dictionary.refresh(&u64s([1])).unwrap_err().code(), 159, "{layout}");
+    assert_eq!(fake.requests(), 2, "{layout}");
+    clock.fetch_add(1, SeqCst);
+    assert_eq!(in_time(get(&dictionary, [4]))?, [40], "{layout}");
+    assert_eq!(in_time(get(&dictionary, [3]))?, [30], "{layout}");
+    assert_eq!(get(&dictionary, [5]), Err(159), "{layout}");
+    assert_eq!((fake.requests(), fake.keys()), (4, 4), "{layout}");
+    Some(())
+}
+
+#[test]
 fn reading_a_source_whole_is_a_request_too() {
+    until("what may be asked is answered", || reading_whole_once().is_some());
+}
+
+fn reading_whole_once() -> Option<()> {
     let folder = tempfile::tempdir().unwrap();
     let (environment, clock) = manual_environment(folder.path());
     let fake = Arc::new(Fake::default());
     let settings = "DIRECT(MAX_REQUESTS_PER_SECOND 1 QUERY_WAIT_TIMEOUT_MILLISECONDS 2000)";
     let dictionary = open(&fake, settings, &environment);
-    assert_eq!(get(&dictionary, [1]), Ok(vec![10]));
-    assert_eq!(all_rows(&dictionary).err().map(|error| error.code()), Some(159));
+    let read_whole = || all_rows(&dictionary).map(drop).map_err(|error| error.code());
+    assert_eq!(in_time(get(&dictionary, [1]))?, [10]);
+    assert_eq!(read_whole(), Err(159));
     clock.fetch_add(1, SeqCst);
-    assert!(all_rows(&dictionary).is_ok());
+    in_time(read_whole())?;
     assert_eq!((get(&dictionary, [1]), fake.requests()), (Err(159), 2));
+    Some(())
 }
 
 /// The answer of a lookup that waits for its turn when `then` is called, and the number of requests at the end.
@@ -67,9 +89,7 @@ fn lookup_that_waits(then: impl FnOnce(&Dictionary, &AtomicU64)) -> (Result<Vec<
     assert_eq!(get(&dictionary, [1]), Ok(vec![10]));
     let answer = std::thread::scope(|scope| {
         let waits = scope.spawn(|| get(&dictionary, [2]));
-        while dictionary.status().keys_missed < 2 {
-            std::thread::yield_now();
-        }
+        until("it waits", || dictionary.status().keys_missed == 2);
         then(&dictionary, &clock);
         waits.join().unwrap()
     });
@@ -130,23 +150,22 @@ fn a_request_that_nobody_waits_for_any_longer_is_not_begun() {
     let dictionary = open(&fake, &format!("CACHE(SIZE_IN_CELLS 1000 {settings}"), &environment);
     fake.close_gate();
     // The first has begun, and is answered late; the second and third are in the queue.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while fake.requests() == 0 {
-        assert!(Instant::now() < deadline, "none begins");
+    until("it begins", || {
         assert_eq!(get(&dictionary, [1]), Err(159));
-    }
+        fake.requests() == 1
+    });
     for key in 2..=3 {
         assert_eq!(get(&dictionary, [key]), Err(159));
     }
     assert_eq!((fake.requests(), dictionary.status().source_queue), (1, 2));
     fake.open_gate();
-    assert_eq!(get(&dictionary, [4]), Ok(vec![40]));
+    let get_at_last = |keys: &[ArrayRef]| {
+        let answer = answers_at_last(|| dictionary.get(&[0], keys));
+        values(&answer.columns[0])
+    };
+    assert_eq!(get_at_last(&u64s([4])), [40]);
     assert_eq!((fake.requests(), dictionary.status().source_queue), (2, 0));
-    assert_eq!(
-        get(&dictionary, 1..=4),
-        Ok(vec![10, 20, 30, 40]),
-        "they are asked for by who wants them next"
-    );
+    assert_eq!(get_at_last(&u64s(1..=4)), [10, 20, 30, 40], "they are asked for by who wants them next");
     assert_eq!((fake.requests(), fake.keys()), (3, 4));
 }
 
@@ -182,11 +201,7 @@ fn lookups_that_may_not_wait_ask_for_nothing() {
             let waiting: Vec<_> =
                 (0..WAIT as u64).map(|key| scope.spawn(move || get(dictionary, [key * 10 + 1]))).collect();
             silent.await_waiting(1);
-            let deadline = Instant::now() + Duration::from_secs(60);
-            while dictionary.status().source_queue_keys < WAIT as u64 - 1 {
-                assert!(Instant::now() < deadline, "{} wait", dictionary.status().source_queue_keys);
-                std::thread::yield_now();
-            }
+            until("all wait", || dictionary.status().source_queue_keys == WAIT as u64 - 1);
             for key in 5001..5010 {
                 assert_eq!(get(dictionary, [key]), Err(510));
                 assert_eq!(dictionary.refresh(&u64s([key])).unwrap_err().code(), 510);

@@ -300,8 +300,18 @@ fn errors(server: &Server) {
     assert!(error.message().contains("password") && !error.message().contains("wrong-word"), "{error}");
     let source = "QUERY 'SELECT id, ok + sleep(3) AS ok FROM users WHERE {condition}'";
     let layout = "CACHE(SIZE_IN_CELLS 8 QUERY_WAIT_TIMEOUT_MILLISECONDS 100)";
-    let slow = open(server, "id UInt64, ok UInt8", "id", source, layout);
-    assert_eq!(slow.has(&u64s([1])).unwrap_err().code(), 159);
+    let slow = || {
+        let dictionary = open(server, "id UInt64, ok UInt8", "id", source, layout);
+        dictionary.has(&u64s([1])).unwrap_err().code()
+    };
+    // The source is given up later. A lookup that is woken later still is told of that.
+    until("the lookup gives up first", || match slow() {
+        159 => true,
+        code => {
+            assert_eq!(code, 510);
+            false
+        }
+    });
 }
 
 fn outage(server: &mut Server) {

@@ -73,8 +73,13 @@ fn one_process_answers_request_after_request() {
         assert_eq!(pids(&[5]), [first[0]], "{format}: the same process");
         let pid = first[0];
         drop(dictionary);
-        assert!(!Path::new(&format!("/proc/{pid}")).exists(), "{format}: it ends with the dictionary");
+        await_end(pid);
     }
+}
+
+/// Waits until a process of a dictionary has ended: the source's thread may be slow to end it.
+fn await_end(pid: u64) {
+    until("the process ends", || !Path::new(&format!("/proc/{pid}")).exists());
 }
 
 /// The array around the rows, and the mark before it, come in any pieces; the next answer has its own.
@@ -123,11 +128,7 @@ fn a_reload_starts_the_program_anew() {
     assert_eq!((version, ask(2)), (1, (1, pid)));
     dictionary.reload().unwrap();
     // It ends even if it is not asked.
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while Path::new(&format!("/proc/{pid}")).exists() {
-        assert!(Instant::now() < deadline, "process {pid} stays");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    await_end(pid);
     assert_eq!((ask(1).0, ask(2).0), (2, 2));
 }
 
@@ -164,16 +165,22 @@ fn a_process_that_keeps_silent_is_killed_with_what_it_started() {
     let command =
         format!("sleep 1000 & echo $! > {0}; echo $$ >> {0}; head -n 1; sleep 1000", pids.display());
     let source = format!("COMMAND '{command}' FORMAT TSV COMMAND_READ_TIMEOUT 2000");
-    let dictionary = try_open(folder.path(), "id UInt64", "id", &source, "CACHE(SIZE_IN_CELLS 8)").unwrap();
-    let started = Instant::now();
-    let error = dictionary.has(&u64s([1, 2])).unwrap_err();
-    assert!(error.message().contains("Pipe read timeout exceeded 2000 milliseconds"), "{error}");
-    assert!(
-        error.message().contains("TIMEOUT_EXCEEDED") && started.elapsed() < Duration::from_secs(60),
-        "{error}"
-    );
-    assert_eq!(dictionary.status().element_count, 0, "the first row is not kept");
-    std::fs::read_to_string(&pids).unwrap().lines().for_each(await_death);
+    let noted = || std::fs::read_to_string(&pids).unwrap_or_default();
+    // It may be killed before it has written both.
+    until("both are started", || {
+        let dictionary =
+            try_open(folder.path(), "id UInt64", "id", &source, "CACHE(SIZE_IN_CELLS 8)").unwrap();
+        let started = Instant::now();
+        let error = dictionary.has(&u64s([1, 2])).unwrap_err();
+        assert!(error.message().contains("Pipe read timeout exceeded 2000 milliseconds"), "{error}");
+        assert!(
+            error.message().contains("TIMEOUT_EXCEEDED") && started.elapsed() < Duration::from_secs(60),
+            "{error}"
+        );
+        assert_eq!(dictionary.status().element_count, 0, "the first row is not kept");
+        noted().lines().count() == 2
+    });
+    noted().lines().for_each(await_death);
 }
 
 #[test]
@@ -190,11 +197,7 @@ fn what_a_program_leaves_behind_is_killed() {
 /// Killed: gone, or a zombie that its new parent has not buried.
 fn await_death(pid: &str) {
     let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !state().is_empty() && !state().contains(") Z ") {
-        assert!(Instant::now() < deadline, "{pid} lives on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until("it is killed", || state().is_empty() || state().contains(") Z "));
 }
 
 #[test]
@@ -240,11 +243,7 @@ fn a_process_that_ends_or_says_too_much_is_replaced() {
             await_death(&first.to_string());
         } else {
             std::fs::write(&may_speak, "").unwrap();
-            let deadline = Instant::now() + Duration::from_secs(60);
-            while !has_spoken.exists() {
-                assert!(Instant::now() < deadline, "{first} says nothing");
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            until("it speaks", || has_spoken.exists());
             // The next process is to say nothing but its answer.
             std::fs::remove_file(&may_speak).unwrap();
         }
@@ -272,8 +271,11 @@ fn requests_wait_for_a_process_of_the_pool() {
     pids.dedup();
     assert!(pids.len() <= 2, "{pids:?}");
     let errors: Vec<String> = run(1, 3).into_iter().filter_map(|r| r.err()).map(|e| e.to_string()).collect();
-    assert!(!errors.is_empty(), "six requests of a second each, one process, three seconds");
-    assert!(errors.iter().all(|e| e.contains("Could not get process from pool")), "{errors:?}");
+    // Six requests of a second each, one process, three seconds. Who asks behind a failure is told when to ask again.
+    let failed = |e: &&String| e.contains("Could not get process from pool");
+    let (failures, others): (Vec<&String>, Vec<&String>) = errors.iter().partition(failed);
+    assert!(!failures.is_empty(), "{others:?}");
+    assert!(others.iter().all(|e| e.contains("nearest update is scheduled")), "{others:?}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #[path = "server/program.rs"]
 mod program;
+#[path = "server/unlocked.rs"]
+mod unlocked;
 
 use program::granary;
 use std::collections::BTreeSet;
@@ -10,6 +12,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use unlocked::await_unlocked;
 
 struct Process {
     child: Child,
@@ -92,6 +95,7 @@ fn memcached_and_http_in_one_program_warm_after_a_stop() {
     assert_eq!(process.say("gets a b"), "VALUE a 5 2 1\r\nhi\r\nEND\r\n");
     assert_eq!(process.say("set a 0 0 3\r\nnew\r\ndelete a"), "STORED\r\nDELETED\r\n");
     process.kill();
+    await_unlocked(folder.path());
     let process = Process::start(folder.path());
     assert_eq!(process.say("get a b"), "END\r\n");
     assert_eq!(process.ping(), "Ok.\n");

@@ -2,6 +2,8 @@
 
 #[path = "../../nbd/tests/common/programs.rs"]
 mod programs;
+#[path = "server/unlocked.rs"]
+mod unlocked;
 
 use programs::{attempt, run};
 use std::fs::File;
@@ -9,6 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use unlocked::await_unlocked;
 
 const GRANARY: &str = env!("CARGO_BIN_EXE_granary");
 
@@ -129,6 +132,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
+        await_unlocked(self.errors.parent().unwrap());
     }
 }
 

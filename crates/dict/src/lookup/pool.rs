@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(pool.push(tell("late"), 1, Duration::ZERO), Err(Refused::Closed));
         assert_eq!(turns.recv().unwrap(), ("late", true));
         go.send(()).unwrap();
-        pool.close(Duration::from_secs(10));
+        pool.close(Duration::from_secs(60));
         assert_eq!(lock(&pool.shared.queue).threads, 0);
     }
 
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(pool.figures().waiting_keys, 509);
         go.send(()).unwrap();
         pool.push(nothing(), 1, Duration::from_secs(20)).unwrap();
-        pool.close(Duration::from_secs(10));
+        pool.close(Duration::from_secs(60));
         assert_eq!(pool.figures(), PoolFigures::default());
     }
 
@@ -309,7 +309,7 @@ mod tests {
             pool.push(Box::new(run), 0, Duration::ZERO).unwrap();
         }
         assert_eq!([0; 2].map(|_| results.recv_timeout(Duration::from_secs(20)).unwrap()), [1, 2]);
-        pool.close(Duration::from_secs(10));
+        pool.close(Duration::from_secs(60));
         assert_eq!(lock(&pool.shared.queue).threads, 0);
     }
 
@@ -329,6 +329,6 @@ mod tests {
         for _ in 0..9 {
             results.recv_timeout(Duration::from_secs(20)).unwrap();
         }
-        pool.close(Duration::from_secs(10));
+        pool.close(Duration::from_secs(60));
     }
 }

@@ -143,6 +143,7 @@ impl Drop for LogGuard {
 mod tests {
     use super::*;
     use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Instant;
 
     /// Takes a line when it is told to, and gives it on.
     struct Gated(Receiver<()>, Sender<Vec<u8>>);
@@ -168,7 +169,9 @@ mod tests {
         let mut writer = LogWriter(Arc::clone(&shared));
         writer.write_all(b"first\n").unwrap();
         // It is on its way, and stuck.
+        let deadline = Instant::now() + Duration::from_secs(60);
         while !shared.lock().is_writing {
+            assert!(Instant::now() < deadline, "nothing is written");
             std::thread::yield_now();
         }
         for i in 0..LINES_MAX + 5 {

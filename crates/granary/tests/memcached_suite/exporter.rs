@@ -69,12 +69,34 @@ fn use_it(address: SocketAddr) {
         let request = format!("set key{key} 0 0 1000 noreply\r\n{value}\r\n");
         stream.get_mut().write_all(request.as_bytes()).unwrap();
     }
+    // What is in write buffers is not read from flash.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while figure(&mut stream, "extstore_page_allocs") == 0 {
+        assert!(Instant::now() < deadline, "nothing is written");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     for key in 0..20_000 {
         stream.get_mut().write_all(format!("mg key{key} s\r\n").as_bytes()).unwrap();
         let mut line = String::new();
         stream.read_line(&mut line).unwrap();
         assert!(line == "HD s1000\r\n" || line == "EN\r\n", "{line}");
     }
+}
+
+/// A figure of `stats`.
+fn figure(stream: &mut BufReader<TcpStream>, name: &str) -> u64 {
+    stream.get_mut().write_all(b"stats\r\n").unwrap();
+    let mut found = None;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        match line.trim_end().split(' ').collect::<Vec<_>>()[..] {
+            ["STAT", is, value] if is == name => found = Some(value.parse().unwrap()),
+            ["STAT", ..] => {}
+            _ => break,
+        }
+    }
+    found.unwrap_or_else(|| panic!("{name} is not in it"))
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod skip;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
@@ -115,6 +116,7 @@ fn run(folder: &Path, name: &str, shape: Shape) -> Output {
         .env("GRANARY_FOLDER", folder.join("data"))
         .env("GRANARY_FLASH", shape.flash)
         .env("GRANARY_ADMISSION", shape.admission)
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(fs::File::create(file("out")).unwrap())
         .stderr(fs::File::create(file("err")).unwrap())
@@ -126,7 +128,8 @@ fn run(folder: &Path, name: &str, shape: Shape) -> Output {
             break status;
         }
         if Instant::now() > deadline {
-            child.kill().unwrap();
+            // With its servers, which would have the ports of the next run.
+            let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
         }
         std::thread::sleep(Duration::from_millis(20));
     };

@@ -44,6 +44,15 @@ impl FileSystem {
         run(folder, &format!("mkfs.{}", self.name()), &[arguments, &[file]].concat());
     }
 
+    /// Whether it can be mounted in a folder from a file that is no disk of these tests.
+    fn is_mounted_elsewhere(self, folder: &Path) -> bool {
+        let folder = folder.join("elsewhere");
+        std::fs::create_dir(&folder).unwrap();
+        File::create(folder.join("disk")).unwrap().set_len(self.bytes()).unwrap();
+        self.make(&folder, "disk");
+        Mounted::new(&folder, self, self.options()).is_ok()
+    }
+
     /// Nothing becomes durable by itself: neither after some seconds, nor where a file takes another's place.
     fn options(self) -> &'static str {
         match self {
@@ -143,9 +152,13 @@ impl Disk {
             return None;
         }
         file_system.make(&folder, "disk");
-        let Ok(mounted) = Mounted::new(&folder, file_system, file_system.options()) else {
-            skipped(&format!("no loop device, or no {}: losses of power", file_system.name()));
-            return None;
+        let mounted = match Mounted::new(&folder, file_system, file_system.options()) {
+            Ok(mounted) => mounted,
+            Err(why) => {
+                assert!(!file_system.is_mounted_elsewhere(&folder), "this disk alone is not mounted: {why}");
+                skipped(&format!("no loop device, or no {}: losses of power", file_system.name()));
+                return None;
+            }
         };
         run(&folder, "sync", &["-f", "mount"]);
         let begin = logged.log_bytes();

@@ -26,6 +26,8 @@ mod programs;
 #[path = "../../../log/tests/common/skip.rs"]
 mod skip;
 mod statements;
+#[path = "../server/unlocked.rs"]
+mod unlocked;
 mod volume;
 mod watched;
 mod world;

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Has the rest of its arguments run on a machine that came up again: with another boot id, that of the first one. File
 /// systems of other tests, which are not to stay for as long as this runs, it leaves: all but the second one.
@@ -16,6 +16,9 @@ mount --bind "$1" /proc/sys/kernel/random/boot_id || exit
 awk -v mine="$2" '$2 ~ "/(disk|image)/mount$" && $2 != mine {print $2}' /proc/mounts | xargs -r umount -l
 shift 2
 exec "$@""#;
+
+/// Longer than any answer takes, and the end of a server.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 pub struct Process {
     child: Running,
@@ -79,7 +82,8 @@ impl Process {
     /// The text that SQL answers.
     #[track_caller]
     pub fn sql(&self, sql: &str) -> String {
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let options = ureq::Agent::config_builder().http_status_as_error(false);
+        let agent: ureq::Agent = options.timeout_global(Some(TIMEOUT)).build().into();
         let (parts, mut body) = agent.post(&self.http).send(sql).unwrap().into_parts();
         let text = body.with_config().limit(1 << 30).read_to_string().unwrap();
         assert_eq!(parts.status.as_u16(), 200, "{sql}: {text}");
@@ -105,6 +109,14 @@ impl Process {
     pub fn stop(mut self) {
         let stop = Command::new("kill").arg(self.child.0.id().to_string()).status().unwrap();
         assert!(stop.success());
-        assert!(self.child.0.wait().unwrap().success());
+        let deadline = Instant::now() + TIMEOUT;
+        let status = loop {
+            if let Some(status) = self.child.0.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        assert!(status.success());
     }
 }

@@ -8,6 +8,7 @@ use crate::nbd::Client;
 use crate::process::Process;
 use crate::program::GRANARY;
 use crate::programs::run;
+use crate::unlocked::await_unlocked;
 use crate::volume::{self, Blocks};
 use crate::watched::Watched;
 use fastrand::Rng;
@@ -23,7 +24,7 @@ const FOLDER: &str = "granary/data";
 const BOOT_ID: &str = "00000000-0000-0000-0000-00000000000a\n";
 
 /// How the server ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum End {
     Kill,
     Stop,
@@ -96,11 +97,17 @@ impl World {
                 }
             }
             drop(client);
-            if end == End::Stop {
-                self.items.looked_at(&process, history.len());
-                self.items.stopped(history.len());
-                self.blocks.stopped(history.len());
-                history.note("a stop", || process.stop());
+            match end {
+                End::Kill => {
+                    drop(process);
+                    await_unlocked(&self.path);
+                }
+                End::Stop => {
+                    self.items.looked_at(&process, history.len());
+                    self.items.stopped(history.len());
+                    self.blocks.stopped(history.len());
+                    history.note("a stop", || process.stop());
+                }
             }
         }
     }

@@ -1,8 +1,7 @@
 //! Dictionaries of ClickHouse's XML files.
 
-use crate::served::Served;
+use crate::served::{Served, until};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 fn element(name: &str, rest: &str) -> String {
     format!(
@@ -114,7 +113,7 @@ fn what_failed_once_is_tried_again() {
     assert_ne!(ask("late").status, 200);
     std::fs::remove_file(&caches).unwrap();
     std::fs::create_dir(&caches).unwrap();
-    wait_until("the dictionary is made", || ask("late").status == 200);
+    until("the dictionary is made", || ask("late").status == 200);
     assert_eq!(ask("late").text(), "one\n");
     assert_ne!(ask("dropped").status, 200);
 
@@ -125,11 +124,11 @@ fn what_failed_once_is_tried_again() {
     let late = element("late", &format!("{source}{layout}"));
     std::fs::write(&file, format!("<clickhouse>{late}</clickhouse>")).unwrap();
     let failure = || served.sql("SELECT last_exception FROM system.dictionaries WHERE name = 'late'");
-    wait_until("the failure is shown", || failure() != "\n");
+    until("the failure is shown", || failure() != "\n");
     assert_eq!(ask("late").text(), "one\n");
     std::fs::remove_file(&elsewhere).unwrap();
     std::fs::create_dir(&elsewhere).unwrap();
-    wait_until("the new definition is in use", || ask("late").text() == "two\n");
+    until("the new definition is in use", || ask("late").text() == "two\n");
     assert_eq!(failure(), "\n");
 }
 
@@ -156,15 +155,7 @@ fn a_comment_costs_no_cache() {
     let shown = || served.sql("SELECT comment, element_count FROM system.dictionaries WHERE name = 'one'");
     assert_eq!(shown(), "before\t1\n");
     write("after");
-    wait_until("the comment is taken over", || shown() == "after\t1\n");
-}
-
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    until("the comment is taken over", || shown() == "after\t1\n");
 }
 
 /// A copy of a file does not replace what the file says, whichever is read last; once the file says nothing of it, it does.
@@ -187,8 +178,8 @@ fn of_two_files_that_describe_one_dictionary_the_first_counts() {
     let origin = || served.sql("SELECT origin FROM system.dictionaries");
     assert_eq!((ask(), origin()), ("one\n".to_owned(), format!("{}\n", first.display())));
     std::fs::write(&first, describe("three")).unwrap();
-    wait_until("the first file's change is seen", || ask() == "three\n");
+    until("the first file's change is seen", || ask() == "three\n");
     std::fs::write(&first, "<clickhouse></clickhouse>").unwrap();
-    wait_until("the second file counts", || ask() == "two\n");
+    until("the second file counts", || ask() == "two\n");
     assert_eq!(origin(), format!("{}\n", second.display()));
 }

@@ -79,8 +79,8 @@ fn memcached_no_flush() {
 #[test]
 fn memcached_idle_timeout() {
     let (_folder, _served, socket) = with_memcached(&["--memcached-idle-timeout", "1"]);
-    let mut idle = connect(&socket);
     let started = Instant::now();
+    let mut idle = connect(&socket);
     assert_eq!(rest(&mut idle), "");
     assert!(started.elapsed() >= Duration::from_millis(900), "{:?}", started.elapsed());
 }

@@ -13,9 +13,10 @@ use crate::unlocked::await_unlocked;
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Maximum time from a start to the kill, in milliseconds.
+/// Maximum time from the first answer to the kill, in milliseconds.
 const LIFE_MS_MAX: u64 = 300;
 const DATABASES: [&str; 2] = ["default", "other"];
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -62,7 +63,7 @@ impl Tables {
         let folder = folder.join("user_files");
         std::fs::create_dir_all(&folder).unwrap();
         let database = rusqlite::Connection::open(folder.join("tables.db")).unwrap();
-        database.busy_timeout(Duration::from_secs(5)).unwrap();
+        database.busy_timeout(Duration::from_secs(60)).unwrap();
         // So that no journal file comes and goes.
         database.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF").unwrap();
         for table in TABLES {
@@ -201,7 +202,11 @@ fn statements_of_the_catalogue_are_whole_or_not_at_all_after_kills() {
     for _ in 0..kills {
         let life = Duration::from_millis(random.u64(..LIFE_MS_MAX));
         let under_way = std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let (begin, begun) = channel();
+            let served = &served;
+            scope.spawn(move || {
+                // A life begins with the first answer.
+                let _ = begun.recv_timeout(Duration::from_secs(60));
                 std::thread::sleep(life);
                 served.signal("KILL");
             });
@@ -210,6 +215,7 @@ fn statements_of_the_catalogue_are_whole_or_not_at_all_after_kills() {
                 let Some(_) = served.try_sql("CREATE DATABASE IF NOT EXISTS other") else {
                     break (String::new(), catalogue.clone());
                 };
+                let _ = begin.send(());
                 match served.try_sql(&sql) {
                     Some(_) => catalogue = after,
                     None => break (sql, after),
@@ -229,6 +235,7 @@ fn statements_of_the_catalogue_are_whole_or_not_at_all_after_kills() {
         assert_eq!(found, expected(&catalogue), "behind {sql}");
         check(&served, &catalogue, &tables, folder.path());
     }
+    assert!(statements > 0, "each life ended with its first statement");
     println!("{kills} kills, {statements} statements before them; of those under way {done} were done");
 }
 

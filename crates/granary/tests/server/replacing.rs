@@ -1,8 +1,10 @@
 //! Dictionaries that are replaced, or should have been.
 
 use crate::dictionary::{users, with_cached_users};
-use crate::served::Served;
+use crate::served::{Served, until};
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 const ON_SSD: &str = "DICTIONARY d (id UInt64, name String) PRIMARY KEY id \
@@ -108,14 +110,6 @@ fn a_source_that_hangs_keeps_its_own_dictionary_from_going_and_nothing_else_wait
     }
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// A dictionary whose cached rows need no call of its program.
 fn with_program(folder: &Path) -> String {
     let version = folder.join("version");
@@ -190,23 +184,29 @@ fn a_dictionary_that_is_detached_keeps_its_path() {
 fn a_dictionary_is_there_while_it_is_unloaded() {
     let (_folder, served) = crate::dictionary::with_users();
     let cached = "SELECT dictGet('users', 'name', toUInt64(7))";
+    let unloaded = AtomicU64::new(0);
     std::thread::scope(|scope| {
-        let asks =
-            (0..2).map(|_| scope.spawn(|| (0..300).for_each(|_| assert_eq!(served.sql(cached), "n7\n"))));
-        let asks: Vec<_> = asks.collect();
-        let mut unloaded = 0;
+        let ask = || {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let mut asked = 0;
+            while asked < 300 || unloaded.load(SeqCst) < 4 && Instant::now() < deadline {
+                assert_eq!(served.sql(cached), "n7\n");
+                asked += 1;
+            }
+        };
+        let asks = [scope.spawn(ask), scope.spawn(ask)];
         while asks.iter().any(|asks| !asks.is_finished()) {
             served.sql("SYSTEM UNLOAD DICTIONARY users");
-            unloaded += 1;
+            unloaded.fetch_add(1, SeqCst);
         }
-        assert!(unloaded > 3, "{unloaded}");
     });
+    assert!(unloaded.load(SeqCst) > 3, "{unloaded:?}");
 }
 
 /// An SSD_CACHE is opened by its first use; queries of other dictionaries do not wait for that.
 #[test]
 fn others_are_asked_while_a_dictionary_is_opened() {
-    assert!((0..5).any(|_| others_are_asked()), "this machine is too busy");
+    until("this machine is too busy", others_are_asked);
 }
 
 /// `false`: it took so long that the opening was given up.
@@ -266,7 +266,7 @@ impl Held {
 /// A change of a dictionary's name waits until it has been opened.
 #[test]
 fn a_dictionary_that_is_being_opened_changes_its_name_behind_that() {
-    assert!((0..5).any(|_| names_are_changed()), "this machine is too busy");
+    until("this machine is too busy", names_are_changed);
 }
 
 /// `false`: it took so long that the opening was given up.
@@ -370,6 +370,11 @@ fn what_a_kill_leaves_undone_is_finished_at_the_next_start() {
 
 #[test]
 fn a_dictionary_that_waits_for_its_source_is_not_unloaded() {
+    until("this machine is too busy", it_is_not_unloaded);
+}
+
+/// `false`: it took so long that the source was given up.
+fn it_is_not_unloaded() -> bool {
     let folder = tempfile::tempdir().unwrap();
     let answers = folder.path().join("answers");
     let served = Served::start(folder.path(), &["--allow-executable"]);
@@ -382,12 +387,18 @@ fn a_dictionary_that_waits_for_its_source_is_not_unloaded() {
     ));
     // No client waits for the answer any more, but the cache does.
     let (asked, unload) = ("SELECT dictGet('h', 'v', toUInt64(1))", "SYSTEM UNLOAD DICTIONARY h");
+    let since = Instant::now();
     for (sql, words) in [(asked, "159"), (unload, "waits for its source")] {
         let answer = served.post("/", sql.as_bytes());
+        // The source is given up after 16 seconds.
+        if since.elapsed() > Duration::from_secs(14) {
+            return false;
+        }
         assert_eq!(answer.header("x-clickhouse-exception-code"), "159", "{sql}: {}", answer.text());
         assert!(answer.text().contains(words), "{}", answer.text());
     }
     std::fs::write(&answers, "").unwrap();
     served.sql(unload);
     assert_eq!(served.sql(asked), "one\n");
+    true
 }

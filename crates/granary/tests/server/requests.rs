@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use crate::program::{granary, unset};
-use crate::served::Served;
+use crate::served::{Served, until};
 
 fn served() -> (tempfile::TempDir, Served) {
     let folder = tempfile::tempdir().unwrap();
@@ -292,11 +292,8 @@ fn wear_and_the_parts_of_ram_are_figures() {
     assert_eq!(served.sql("SELECT count() FROM numbers(20000) WHERE dictHas('d', number)"), "20000\n");
     // The device takes the rows when it can.
     let is_written = |text: &String| !text.contains("flash_written_bytes_total{dictionary=\"default.d\"} 0");
-    let mut metrics = (0..1000).map(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        served.get("/metrics").text()
-    });
-    let text = metrics.find(is_written).expect("something is written");
+    until("something is written", || is_written(&served.get("/metrics").text()));
+    let text = served.get("/metrics").text();
     let figure = |name: &str| -> f64 {
         let line = format!("granary_dictionary_{name}{{dictionary=\"default.d\"}} ");
         let found = text.lines().find_map(|found| found.strip_prefix(&line));

@@ -3,10 +3,13 @@
 use crate::program::granary;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+
+/// Longer than any answer takes, and the end of a server.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A server, stopped by SIGTERM on drop.
 pub struct Served {
@@ -155,7 +158,7 @@ impl Served {
     /// Stops it and returns the exit status.
     pub fn stop(mut self) -> Option<i32> {
         self.terminate();
-        self.child.wait().unwrap().code()
+        self.end().code()
     }
 
     /// Stops it and returns the log lines from then on.
@@ -163,13 +166,32 @@ impl Served {
         let log = std::mem::replace(&mut self.log, Mutex::new(channel().1)).into_inner().unwrap();
         log.try_iter().for_each(drop);
         self.terminate();
-        self.child.wait().unwrap();
+        self.end();
         log.iter().collect()
     }
 
     /// Waits until it has ended.
     pub fn wait(mut self) {
+        self.end();
+    }
+
+    /// Its exit status, once it has ended.
+    fn end(&mut self) -> ExitStatus {
+        self.try_end().expect("it ends")
+    }
+
+    /// Its exit status, once it has ended; `None`: it did not, and was killed.
+    fn try_end(&mut self) -> Option<ExitStatus> {
+        let deadline = Instant::now() + TIMEOUT;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.child.kill().unwrap();
         self.child.wait().unwrap();
+        None
     }
 
     fn terminate(&self) {
@@ -187,7 +209,7 @@ impl Drop for Served {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             self.terminate();
-            let _ = self.child.wait();
+            self.try_end();
         }
     }
 }
@@ -203,7 +225,17 @@ impl Answer {
 }
 
 fn agent() -> ureq::Agent {
-    ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build().into()
+    let options = ureq::Agent::config_builder().http_status_as_error(false).proxy(None);
+    options.timeout_global(Some(TIMEOUT)).build().into()
+}
+
+/// Waits until it holds.
+pub fn until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn answer(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Answer {

@@ -3,6 +3,8 @@
 use crate::served::{Answer, Served};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
 fn served() -> (tempfile::TempDir, Served) {
@@ -22,22 +24,25 @@ const MANY: usize = 10_010;
 fn a_session_has_one_query_at_a_time() {
     let (_folder, served) = served();
     let served = &served;
+    let is_refused = &AtomicBool::new(false);
+    let deadline = Instant::now() + Duration::from_secs(60);
     std::thread::scope(|scope| {
         let slow = scope.spawn(move || {
             loop {
                 let answer = served.post("/?session_id=a", b"SELECT sleep(1)");
-                if code(&answer) != "373" {
+                let is_over = is_refused.load(SeqCst) || Instant::now() > deadline;
+                if code(&answer) != "373" && is_over {
                     break answer;
                 }
             }
         });
-        let deadline = Instant::now() + Duration::from_secs(60);
         let refused = loop {
             let answer = served.post("/?session_id=a", b"SELECT 1");
             if answer.status != 200 || Instant::now() > deadline {
                 break answer;
             }
         };
+        is_refused.store(true, SeqCst);
         assert_eq!(code(&refused), "373");
         assert!(refused.text().contains("Session a is locked by a concurrent client"), "{}", refused.text());
         assert_eq!(served.post("/?session_id=b", b"SELECT 1").text(), "1\n");

@@ -4,8 +4,8 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Waits until neither the folder nor a dictionary in it is locked: the kernel may finish the reads of a killed
-/// process, and release its files, after the process is gone.
+/// Waits until neither the folder nor a dictionary or a volume in it is locked: the kernel may finish the reads of a
+/// killed process, and release its files, after the process is gone.
 pub fn await_unlocked(folder: &Path) {
     let deadline = Instant::now() + Duration::from_secs(60);
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
@@ -16,7 +16,7 @@ pub fn await_unlocked(folder: &Path) {
             continue;
         }
         // SQLite's locks, which are of another kind, would be released by closing the file.
-        if name != "lock" && !name.ends_with(".bin") && !name.ends_with(".state") {
+        if name != "lock" && ![".bin", ".state", ".lock", ".log"].iter().any(|end| name.ends_with(end)) {
             continue;
         }
         let is_locked = || {

@@ -1,6 +1,7 @@
 //! A source that accepts requests and answers none.
 
 use crate::dictionary::with_cached_users;
+use crate::served::until;
 use granary_server::limits::{TURNS_MAX, TURNS_MIN, TURNS_PER_CORE};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -84,6 +85,7 @@ fn queries_whose_clients_have_gone_away_end() {
         format!("POST / HTTP/1.1\r\nHost: granary\r\nContent-Length: {}\r\n\r\n{query}", query.len());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let at_once = (cores * TURNS_PER_CORE).clamp(TURNS_MIN, TURNS_MAX);
+    let threads = served.threads();
     let asked: Vec<TcpStream> = (0..at_once + 8)
         .map(|_| {
             let mut client = TcpStream::connect(served.host()).unwrap();
@@ -91,8 +93,9 @@ fn queries_whose_clients_have_gone_away_end() {
             client
         })
         .collect();
-    // They have begun by then. Lookups do not wait for queries, nor for their waiters.
-    std::thread::sleep(Duration::from_millis(300));
+    // Each query that has begun has a thread, some of which may have been there. Lookups do not wait for queries, nor
+    // for their waiters.
+    until("they have begun", || served.threads() > threads + at_once as u64 / 2);
     assert!(served.post("/dictionary/users", &7u64.to_le_bytes()).body.ends_with(b"\x02n7"));
     drop(asked);
     assert_eq!(served.sql("SELECT 1"), "1\n");
