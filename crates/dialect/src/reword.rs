@@ -1,7 +1,8 @@
 //! Rewords DataFusion's errors as ClickHouse's.
 //!
 //! Errors of columns, casts and memory have their own variants. Other errors of a query are texts only: [`PLAN`],
-//! [`INTERNAL`] and [`CAST`] are all the texts that are recognised, as DataFusion 55.2 and Arrow 59 write them.
+//! [`INTERNAL`], [`CAST`], [`UNNEST`] and [`DOT`] are all the texts that are recognised, as DataFusion 55.2 and Arrow 59
+//! write them.
 //! `sql/tests/sql/errors.rs` has a query for each, and fails when one is written differently. An unknown text keeps its
 //! own words.
 
@@ -84,6 +85,9 @@ const CAST: Text = Text {
 /// The beginning of the text of `DataFusionError::NotImplemented` about arrayJoin outside of SELECT.
 const UNNEST: &str = "Unnest should be rewritten to LogicalPlan::Unnest";
 
+/// The beginning of the text of `DataFusionError::NotImplemented` about a word behind a dot that is no name, as `null`.
+const DOT: &str = "Dot access not supported for non-string expr";
+
 impl Text {
     fn read(&self, text: &str) -> Option<Error> {
         let (first, others) = self.marks.split_first()?;
@@ -114,6 +118,9 @@ pub fn reworded(error: &DataFusionError) -> Error {
         DataFusionError::ResourcesExhausted(text) => Error::memory_limit_exceeded(memory_error(text)),
         DataFusionError::NotImplemented(text) if text.starts_with(UNNEST) => Error::not_implemented(
             "arrayJoin is known among the columns of SELECT and in GROUP BY: put it into a subquery, and the rest around it",
+        ),
+        DataFusionError::NotImplemented(text) if text.starts_with(DOT) => Error::not_implemented(
+            "Subcolumns are elements of tuples, size0 of arrays and maps, and keys and values of maps here: write n IS NULL for n.null",
         ),
         DataFusionError::NotImplemented(_) => Error::not_implemented(message),
         DataFusionError::Internal(text) => match INTERNAL.iter().find_map(|known| known.read(text)) {

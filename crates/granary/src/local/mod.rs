@@ -87,8 +87,8 @@ pub struct Arguments {
     #[arg(long, visible_alias = "output-format", alias = "output_format", value_name = "FORMAT")]
     format: Option<Format>,
 
-    /// Format of standard input (as `table`) and of files whose name does not tell: CSV, CSVWithNames,
-    /// TabSeparated, TabSeparatedWithNames, Parquet
+    /// Format of standard input (as `table`; TabSeparated unless this says so), of a lone file, and of files
+    /// whose name does not tell: CSV, CSVWithNames, TabSeparated, TabSeparatedWithNames, Parquet
     #[arg(long, alias = "input_format", value_name = "FORMAT")]
     input_format: Option<InputFormat>,
 

@@ -20,7 +20,8 @@ pub struct Input {
     /// pop.json, sizes.json), Twitter's table of clusters
     trace: PathBuf,
 
-    /// The format, where it is not recognised
+    /// The format, where it is not recognised: cloudphysics, web, cache2k, oracle-general, twitter, key-value,
+    /// cachelib, twitter-clusters
     #[arg(long, value_name = "NAME")]
     format: Option<Format>,
 

@@ -16,7 +16,8 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Volumes over NBD")]
 pub struct Arguments {
-    /// Serve the volumes in DIR/volumes here, by their names; `granary volume create` makes them
+    /// Serve the volumes in DIR/volumes here, by their names; `granary volume create` makes them, and without one the
+    /// server does not start
     #[arg(id = "nbd-address", long = "nbd", value_name = "ADDR", env = "GRANARY_NBD", value_parser = address::parse)]
     #[serde(default, deserialize_with = "address::deserialize")]
     address: Option<SocketAddr>,

@@ -19,7 +19,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   Make a disk of 8 GiB that takes space as it is written, and serve it:
     granary volume create scratch --size 8GiB
-    granary server --nbd 127.0.0.1:10809 &
+    granary server --http none --nbd 127.0.0.1:10809 &
 
   Use it, without the kernel or with it:
     truncate -s 8G image.raw
@@ -210,7 +210,7 @@ fn make(Create { named, size, block_size, map, device, force }: Create) -> Resul
     let create = if force { Volume::create_over } else { Volume::create };
     create(&folder(&named.place.path), &named.name, &config)?;
     say!(
-        "{} is made; `granary server --path {} --nbd 127.0.0.1:10809` serves it, from its next start on",
+        "{} is made; `granary server --path {} --http none --nbd 127.0.0.1:10809` serves it, from its next start on",
         named.name,
         named.place.path.display()
     );

@@ -24,7 +24,7 @@ pub fn serve(folder: &Path, name: &str) -> Result<()> {
     if !is_activated() && stdin().is_terminal() {
         let text = format!(
             "standard input is a terminal: an NBD client starts this, such as `nbdinfo -- [ granary volume serve {name} ]`; \
-             for many clients there is `granary server --nbd 127.0.0.1:10809`"
+             for many clients there is `granary server --http none --nbd 127.0.0.1:10809`"
         );
         return Err(Failure::Argument(text));
     }

@@ -32,6 +32,12 @@ const REFUSED: &[(&str, i32, &str)] = &[
         48,
         "arrayJoin is known among the columns of SELECT and in GROUP BY: put it into a subquery, and the rest around it",
     ),
+    // "Dot access not supported"
+    (
+        "SELECT n.null FROM (SELECT toNullable(1) AS n)",
+        48,
+        "Subcolumns are elements of tuples, size0 of arrays and maps, and keys and values of maps here: write n IS NULL for n.null",
+    ),
     // "require unique expression names"
     ("SELECT *, * FROM (SELECT 1 AS a)", 48, REPEATED),
     // "subquery can only be used in"
