@@ -132,9 +132,8 @@ fn reads_beside_writes_and_cleaning_are_right() {
     // On a slow machine it goes on longer, until enough is cleaned and read.
     let goes_on = || {
         let elapsed = begun.elapsed();
-        let is_enough = |stats: Stats| {
-            stats.segments_cleaned > stats.segments && stats.bytes_read > 10 * BLOCKS * BLOCK
-        };
+        let is_enough =
+            |stats: Stats| stats.segments_cleaned > stats.segments && stats.bytes_read > 10 * BLOCKS * BLOCK;
         elapsed < enough || elapsed < 24 * enough && !is_enough(volume.stats())
     };
     // All of it is in use.
@@ -147,7 +146,8 @@ fn reads_beside_writes_and_cleaning_are_right() {
         for half in 0..2 {
             scope.spawn(move || change(&mut client(serving), blocks, half, goes_on));
         }
-        let readers = [7, 8].map(|seed| scope.spawn(move || read(&mut client(serving), blocks, seed, goes_on)));
+        let readers =
+            [7, 8].map(|seed| scope.spawn(move || read(&mut client(serving), blocks, seed, goes_on)));
         readers.map(|reader| reader.join().unwrap()).into_iter().sum()
     });
     let stats = volume.stats();

@@ -468,7 +468,10 @@ mod tests {
         assert!(!stalled.is_stalled() && stalled.may_step());
         assert!(!stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS), longest), "its time is over");
         stalled.advance(Taken { len: 16, swallow: 0 });
-        assert!(stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS), longest), "the next has its own time");
+        assert!(
+            stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS), longest),
+            "the next has its own time"
+        );
     }
 
     #[test]
