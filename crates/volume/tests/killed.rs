@@ -137,7 +137,7 @@ fn kill_often(map: MapKind) {
     while done < kills {
         for _ in 0..random.u8(1..5) {
             let mut worker = Worker::start(folder.path(), &[seed, next]);
-            // Some are killed while they start, the others once they have begun some operations, however long these take.
+            // Some are killed while they start, the others after some operations, however long these take.
             let most = if random.u8(..3) == 0 {
                 20_000
             } else {
