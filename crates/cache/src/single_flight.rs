@@ -295,7 +295,7 @@ mod tests {
     use crate::cache::Cache;
     use crate::entry::Entry;
     use std::sync::atomic::AtomicBool;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     #[cfg(feature = "async")]
     #[test]
@@ -386,6 +386,16 @@ mod tests {
         assert_eq!(cache.get(b"key"), None);
     }
 
+    /// Waits until so many threads that change the key have come to its flight.
+    fn await_changers(flight: &Arc<Flight>, changers: usize) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        // The maker has it, too, and the table of flights.
+        while Arc::strong_count(flight) < 2 + changers {
+            assert!(Instant::now() < deadline, "{changers} changers come");
+            std::thread::yield_now();
+        }
+    }
+
     /// While a made value is being stored, one changer waits for that; the next one finds it waiting.
     #[test]
     fn each_of_several_changers_waits_for_a_value_that_is_being_stored() {
@@ -401,10 +411,12 @@ mod tests {
             std::thread::scope(|scope| {
                 flight.unless_cancelled(|| {
                     let of = |clears| scope.spawn(move || change(clears));
+                    let mut come = 0;
                     let waiting = changers.map(|clears| {
                         let changer = of(clears);
                         // It comes to the flight before the next one does.
-                        std::thread::sleep(Duration::from_millis(20));
+                        come += 1;
+                        await_changers(&flight, come);
                         changer
                     });
                     assert!(waiting.iter().all(|changer| !changer.is_finished()), "{changers:?}");
@@ -425,7 +437,7 @@ mod tests {
         std::thread::scope(|scope| {
             flight.unless_cancelled(|| {
                 let put = scope.spawn(|| cache.insert(b"key", b"new"));
-                std::thread::sleep(Duration::from_millis(20));
+                await_changers(&flight, 1);
                 assert!(!put.is_finished());
                 cache.put_made(Entry { key: cache.key(b"key"), value: Some(b"old"), expires_at: 0 });
             });

@@ -42,10 +42,11 @@ async fn it_is_a_map_that_outlives_its_process() {
             // A task finds its own changes at once, on the device as well.
             let tasks = (0..6).map(|task| {
                 let (cache, mut own) = (cache.clone(), versions.clone());
+                let mut random = fastrand::Rng::with_seed(round * 6 + task);
                 tokio::spawn(async move {
                     for step in 0..400 {
-                        let key = fastrand::u64(0..KEYS / 6) * 6 + task;
-                        match fastrand::u64(0..10) {
+                        let key = random.u64(0..KEYS / 6) * 6 + task;
+                        match random.u64(0..10) {
                             0 => {
                                 cache.remove(&key);
                                 own.remove(&key);
@@ -224,11 +225,14 @@ fn a_close_waits_for_a_flush_whose_future_was_dropped() {
     written.store(false, Ordering::SeqCst);
     gate.set_closed(true);
     assert!(poll_once(cache.flush()).is_pending());
+    let mut close = pin!(cache.close());
+    let polled = close.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending(), "the device takes nothing");
     let opening = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
         gate.set_closed(false);
     });
-    wait(cache.close()).unwrap();
+    wait(close).unwrap();
     assert!(written.load(Ordering::SeqCst));
     opening.join().unwrap();
 }

@@ -8,6 +8,7 @@ use granary_cache::limits::{HASH_BITS, SHARDS};
 use granary_cache::{Cache, Entry, KeyHasher, Options};
 use granary_log::device::{Device, MemoryDevice};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -76,18 +77,32 @@ fn lookalikes() -> (u64, u64) {
     unreachable!()
 }
 
+/// What a kill would leave now: copies of a cache's files in another folder, and of its device.
+fn killed(from: &Path, to: &Path, memory: &MemoryDevice) -> MemoryDevice {
+    std::fs::create_dir_all(to).unwrap();
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+    let mut bytes = vec![0; memory.size() as usize];
+    memory.read_at(0, &mut bytes).unwrap();
+    let copy = MemoryDevice::new(memory.size());
+    copy.write_at(0, &[&bytes]).unwrap();
+    copy
+}
+
 /// A look-alike is admitted and takes the place of another key, whose new version is then in RAM only; a kill follows
 /// before the look-alike's segment is on the device.
 #[test]
 fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at("first")).unwrap();
+    let shape = |name: &str| dram_first(&at(name), 96 << 10, Admission::Probability(1.0));
     // In memory, for a slow disk would make entries leave RAM for good.
-    let memory = Arc::new(MemoryDevice::new(64 * 128 * 512));
-    let open = || {
-        let options = dram_first(folder.path(), 96 << 10, Admission::Probability(1.0));
-        Cache::open_on(Box::new(Arc::clone(&memory)), options).unwrap()
-    };
-    let cache = open();
+    let memory = Arc::new(MemoryDevice::new(64 * SEGMENT_BYTES));
+    let device = Arc::new(RefusesOne::new(Arc::clone(&memory)));
+    let cache = Cache::open_on(Box::new(Arc::clone(&device)), shape("first")).unwrap();
     let (k, k2) = lookalikes();
     let mut fillers = (1_000_000u64..).filter(|f| shard(*f) == shard(k) && prefix(*f) != prefix(k));
     put(&cache, k, 1);
@@ -105,7 +120,8 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     let before = cache.stats();
     assert_eq!(get(&cache, k), Some(1));
     assert_eq!(cache.stats().hits_flash, before.hits_flash + 1, "K is on flash");
-    // K2 goes to the write buffer.
+    // K2 goes to the write buffer, and stays there.
+    let held = device.hold();
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         assert!(Instant::now() < deadline, "K2 stays in RAM: {:?}", cache.stats());
@@ -124,8 +140,10 @@ fn a_kill_does_not_bring_back_what_a_lookalike_took_over() {
     }
     put(&cache, k, 2);
     assert_eq!(get(&cache, k), Some(2));
+    let left = killed(&at("first"), &at("second"), &memory);
+    drop(held);
     cache.abandon();
-    let cache = open();
+    let cache = Cache::open_on(Box::new(left), shape("second")).unwrap();
     assert_ne!(get(&cache, k), Some(1), "version 2 was put before the kill");
 }
 
@@ -145,9 +163,29 @@ enum Mode {
 const SEGMENT_BYTES: u64 = 128 * 512;
 
 impl RefusesOne {
+    /// A device that takes writes.
+    fn new(memory: Arc<MemoryDevice>) -> Self {
+        Self { memory, mode: Mutex::new(Mode::Takes), changed: Condvar::new() }
+    }
+
     fn turn(&self, mode: Mode) {
         *self.mode.lock().unwrap() = mode;
         self.changed.notify_all();
+    }
+
+    /// Has writes wait until the result is dropped.
+    fn hold(&self) -> HeldWrites<'_> {
+        self.turn(Mode::Waits);
+        HeldWrites(self)
+    }
+}
+
+/// Writes of a device that wait: not for ever, for a cache that ends in a test that fails waits for them.
+struct HeldWrites<'a>(&'a RefusesOne);
+
+impl Drop for HeldWrites<'_> {
+    fn drop(&mut self) {
+        self.0.turn(Mode::Takes);
     }
 }
 
@@ -179,7 +217,7 @@ impl Device for RefusesOne {
 fn what_was_deleted_behind_a_refused_segment_stays_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let memory = Arc::new(MemoryDevice::new(64 * SEGMENT_BYTES));
-    let device = Arc::new(RefusesOne { memory, mode: Mutex::new(Mode::Takes), changed: Condvar::new() });
+    let device = Arc::new(RefusesOne::new(memory));
     let open = || {
         let options = dram_first(folder.path(), 96 << 10, Admission::Probability(1.0));
         Cache::open_on(Box::new(Arc::clone(&device)), options).unwrap()
@@ -233,8 +271,10 @@ fn what_is_deleted_during_a_clear_stays_deleted() {
     // Something in the write buffer, which the device does not take.
     put_bytes(&cache, 2, 1, 20_000);
     let gate = Arc::new((Mutex::new(true), Condvar::new()));
-    let closed = Arc::clone(&gate);
+    let waits = Arc::new(AtomicBool::new(false));
+    let (closed, is_waiting) = (Arc::clone(&gate), Arc::clone(&waits));
     device.after_each_write(move || {
+        is_waiting.store(true, Ordering::Release);
         drop(closed.1.wait_while(closed.0.lock().unwrap(), |closed| *closed).unwrap());
     });
     let clearing = {
@@ -242,11 +282,10 @@ fn what_is_deleted_during_a_clear_stays_deleted() {
         std::thread::spawn(move || cache.clear().unwrap())
     };
     let deadline = Instant::now() + Duration::from_secs(60);
-    while get(&cache, 1).is_some() {
+    while get(&cache, 1).is_some() || !waits.load(Ordering::Acquire) {
         assert!(Instant::now() < deadline, "nothing is cleared");
         std::thread::yield_now();
     }
-    std::thread::sleep(std::time::Duration::from_millis(100));
     // In a thread, for a deletion may wait for the clear.
     let (told, done) = std::sync::mpsc::channel();
     let deleting = {
@@ -268,15 +307,7 @@ fn what_is_deleted_during_a_clear_stays_deleted() {
         threads.drain(..).for_each(|thread| thread.join().unwrap());
     }
     // The kill.
-    std::fs::create_dir_all(at("second")).unwrap();
-    for file in std::fs::read_dir(at("first")).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), at("second").join(file.file_name())).unwrap();
-    }
-    let mut bytes = vec![0; memory.size() as usize];
-    memory.read_at(0, &mut bytes).unwrap();
-    let copy = MemoryDevice::new(memory.size());
-    copy.write_at(0, &[&bytes]).unwrap();
+    let copy = killed(&at("first"), &at("second"), &memory);
     open_gate();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let killed = Cache::open_on(Box::new(copy), shape("second")).unwrap();
@@ -365,6 +396,7 @@ fn a_slow_flusher_at_open_brings_no_old_version_back() {
     assert_eq!(get(&cache, 1), Some(2));
     *gate.0.lock().unwrap() = false;
     gate.1.notify_all();
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    // The flusher ends what it has begun before it writes this.
+    cache.flush().unwrap();
     assert_ne!(get(&cache, 1), Some(1));
 }

@@ -173,7 +173,7 @@ fn kill_often(kind: usize) {
             let most = if random.bool() {
                 20_000
             } else {
-                worker.wait_for_progress();
+                worker.wait_for_operation(next);
                 working += 1;
                 100_000
             };

@@ -81,7 +81,7 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
     let value = vec![7; 2 * value_bytes];
     let objects = file_size * 115 / 100 / (value_bytes + KEY_BYTES) as u64;
     // The most objects on flash at once: it varies with the evictor's lead, and a flush leaves segments half full.
-    let (mut on_flash, mut left_unseen) = (0, 0);
+    let (mut on_flash, mut left_unseen, mut pause) = (0, 0, Duration::ZERO);
     for n in 0..objects {
         let (key, value) = (key(n), &value[..sizes(n)]);
         cache.put_many(&[Entry { key: cache.key(&key), value: Some(value), expires_at: 0 }]);
@@ -91,11 +91,15 @@ fn measure_dram_first(file_size: u64, partitions: u64, block_size: u64, value_by
             }
             let stats = cache.stats();
             on_flash = on_flash.max(stats.entries - stats.memory_entries);
-            // The evictor, which shares its processor, gets time when it falls behind.
-            if stats.left_unseen > left_unseen {
-                left_unseen = stats.left_unseen;
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            // Flusher and evictor, which share its processor, get time when they fall behind, and the more the longer
+            // they stay behind.
+            pause = if stats.left_unseen > left_unseen {
+                (2 * pause).clamp(Duration::from_millis(2), Duration::from_secs(1))
+            } else {
+                Duration::ZERO
+            };
+            left_unseen = stats.left_unseen;
+            std::thread::sleep(pause);
         }
     }
     // Flusher and evictor have more in hand while they work.

@@ -104,6 +104,7 @@ fn close_while_training(compression: Compression, closes: bool) {
         assert!(Instant::now() < deadline, "{:?}", cache.stats());
         put(&cache, next..next + 100, 0);
         next += 100;
+        std::thread::sleep(Duration::from_millis(5));
     }
     wait_for_trainings(&cache, 2);
     let ids_before = cache.stats().codec_versions;

@@ -31,6 +31,12 @@ impl<F: Framing> Log<F> {
         covered.result.as_ref().map_or(Ok(()), |failure| Err(failure.error()))
     }
 
+    /// The number of commits that were asked for.
+    #[doc(hidden)]
+    pub fn commits_asked(&self) -> u64 {
+        self.commits.asked.load(Ordering::Acquire)
+    }
+
     fn commit_now(&self, durability: Durability) -> io::Result<()> {
         let errors = self.counters.write_errors.load(Ordering::Acquire);
         let mut writer = self.writer();

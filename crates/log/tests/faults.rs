@@ -298,9 +298,13 @@ fn a_commit_that_comes_during_a_sync_has_a_sync_of_its_own() {
         let first = scope.spawn(|| log.commit(Durability::Synced));
         held.wait_for_sync();
         places.push(append(&log, 2));
+        let asked = log.commits_asked();
         let second = scope.spawn(|| log.commit(Durability::Synced));
-        // Time for the second one to ask.
-        std::thread::sleep(Duration::from_millis(50));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while log.commits_asked() == asked {
+            assert!(Instant::now() < deadline, "the second one asks");
+            std::thread::yield_now();
+        }
         drop(held);
         let committed = [first, second].map(|commit| commit.join().unwrap());
         let left = device.inner().after_power_cut(|_| false);

@@ -34,7 +34,7 @@ else:
     import pymemcache
     from pymemcache.client.base import Client
     host, port = servers[0].split(":")
-    client = Client((host, int(port)), timeout=20)
+    client = Client((host, int(port)), timeout=90)
     failure = (pymemcache.exceptions.MemcacheError, OSError)
 found = 0
 for key, value in items.items():
@@ -65,7 +65,7 @@ fn proxy(folder: &Path, servers: &[String]) -> OtherServer {
         let list: String =
             servers.iter().enumerate().map(|(i, s)| format!("    - {s}:1 granary{i}\n")).collect();
         let configuration = format!(
-            "granary:\n  listen: {address}\n  hash: fnv1a_64\n  distribution: ketama\n  timeout: 5000\n  \
+            "granary:\n  listen: {address}\n  hash: fnv1a_64\n  distribution: ketama\n  timeout: 60000\n  \
              auto_eject_hosts: true\n  server_failure_limit: 1\n  server_retry_timeout: 500\n  servers:\n{list}"
         );
         let file = folder.join("nutcracker.yml");

@@ -233,6 +233,17 @@ fn figures_by_memcacheds_names_move() {
             (first..first + 100).map(|i| format!("set k{i} 0 0 200\r\n{i:0200}\r\n")).collect();
         client.say(request.as_bytes());
     }
+    // The first items are on the device then, and no longer read from write buffers.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let lines = client.lines("stats granary");
+        let written = lines.lines().find_map(|line| line.strip_prefix("STAT bytes_written "));
+        if written.unwrap_or_else(|| panic!("{lines}")).parse::<u64>().unwrap() >= 4 << 20 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "too little is written: {lines}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     (0..2000).for_each(|i| _ = client.lines(&format!("get k{i}")));
     let mut refused = TcpStream::connect(server.address()).unwrap();
     refused.read_to_end(&mut Vec::new()).unwrap();

@@ -212,8 +212,10 @@ fn no_flush_is_answered_by_a_sync_that_began_before_its_write() {
             is_done(second);
             second.write_all(&request(0, FLUSH, 0, 0, 0)).unwrap();
         }
-        // It was requested by now.
-        std::thread::sleep(Duration::from_millis(100));
+        // A connection's commands begin in their order: that was requested when this one is answered.
+        second.write_all(&request(0, READ, 0, 2 * BLOCK, BLOCK as u32)).unwrap();
+        is_done(second);
+        second.read_exact(&mut [0; BLOCK as usize]).unwrap();
         drop(held);
         is_done(first);
         is_done(second);

@@ -368,7 +368,11 @@ fn a_server_stops_while_a_client_keeps_sending() {
     let (stop, options) = (Stop::new().unwrap(), Options::new(Arc::new(SingleExport(disk()))));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(100));
+            let until = Instant::now() + Duration::from_secs(60);
+            while (&file).stream_position().unwrap() <= said.len() as u64 + 28 + len {
+                assert!(Instant::now() < until, "the first of these is read");
+                std::thread::sleep(Duration::from_millis(1));
+            }
             stop.give();
         });
         serve(&options, input.into(), Some(output.into()), &stop).unwrap();

@@ -201,7 +201,7 @@ fn a_volume_shows_what_a_disk_may_after_each_write_below_it() {
     for round in 0..rounds() {
         let mut random = Random(round);
         let mut tries = 0;
-        let (start, before, after) = loop {
+        let (start, end, before, after) = loop {
             let volume = open(&files, &config, &disk);
             volume.commit().unwrap();
             let start = Start::new(&disk, &files);
@@ -210,10 +210,11 @@ fn a_volume_shows_what_a_disk_may_after_each_write_below_it() {
             while volume.stats().segments_since_checkpoint < most {
                 history.run(&volume, &mut io, &mut random, &disk);
             }
-            let after = volume.stats();
+            // Behind this end there may be a checkpoint.
+            let (end, after) = (disk.log_bytes(), volume.stats());
             if after.checkpoints == before.checkpoints {
                 volume.abandon();
-                break (start, before, after);
+                break (start, end, before, after);
             }
             // A checkpoint was written, which is newer than earlier states of the disk: try again with a start without
             // one.
@@ -222,7 +223,8 @@ fn a_volume_shows_what_a_disk_may_after_each_write_below_it() {
             volume.close().unwrap();
         };
         cleaned += after.segments_cleaned - before.segments_cleaned;
-        let entries = disk.entries(start.log_bytes);
+        let entries = disk.entries(start.log_bytes).into_iter().filter(|entry| entry.end <= end);
+        let entries: Vec<_> = entries.collect();
         start.power_cuts(&entries, &mut random, |image, log_bytes| {
             let (volume, _files) = start.open(image, &config);
             let shown = history.check(&volume, &mut io, log_bytes);

@@ -110,8 +110,8 @@ fn a_full_file_system_costs_nothing_that_was_flushed() {
         assert!(client.piece(number) == content(number), "piece {number}");
     }
     std::fs::remove_file(&ballast).unwrap();
-    // Failed writes are retried after a while.
-    let flushes = (0..100).position(|_| {
+    // Failed writes are retried after a while, here for a minute.
+    let flushes = (0..1200).position(|_| {
         std::thread::sleep(Duration::from_millis(50));
         client.ask(&request(0, FLUSH, 0, 0, 0)) == 0
     });

@@ -7,7 +7,7 @@ use common::bytes::*;
 use common::random::Random;
 use common::serving::Serving;
 use granary_nbd::{Exports, VolumeExports};
-use granary_volume::{Config, Volume};
+use granary_volume::{Config, Stats, Volume};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -50,9 +50,9 @@ struct Block {
 }
 
 /// Changes blocks of one half of the volume, as its only writer.
-fn change(stream: &mut UnixStream, blocks: &[Block], half: u64, until: Instant) {
+fn change(stream: &mut UnixStream, blocks: &[Block], half: u64, goes_on: impl Fn() -> bool) {
     let (mut random, mut version) = (Random(half), 0);
-    while Instant::now() < until {
+    while goes_on() {
         version += 1;
         let len = 1 + random.below(12);
         let first = half * (BLOCKS / 2) + random.below(BLOCKS / 2 - len);
@@ -77,12 +77,12 @@ fn change(stream: &mut UnixStream, blocks: &[Block], half: u64, until: Instant) 
 }
 
 /// Reads with many READs in flight. Returns the number of blocks read.
-fn read(stream: &mut UnixStream, blocks: &[Block], seed: u64, until: Instant) -> u64 {
+fn read(stream: &mut UnixStream, blocks: &[Block], seed: u64, goes_on: impl Fn() -> bool) -> u64 {
     let (mut random, mut next, mut seen) = (Random(seed), 0, 0);
     // By cookie: (the first block, the version of each block answered before).
     let mut asked: HashMap<u64, (u64, Vec<u64>)> = HashMap::new();
-    while Instant::now() < until || !asked.is_empty() {
-        while Instant::now() < until && (asked.len() as u64) < DEPTH {
+    while goes_on() || !asked.is_empty() {
+        while goes_on() && (asked.len() as u64) < DEPTH {
             let len = 1 + if random.below(2) == 0 { 0 } else { random.below(40) };
             let first = random.below(BLOCKS - len);
             let range = &blocks[first as usize..(first + len) as usize];
@@ -128,18 +128,26 @@ fn reads_beside_writes_and_cleaning_are_right() {
     let volume = Arc::new(Volume::open(folder.path(), "disk", &mut |_, _| {}).unwrap());
     let serving = Serving::new(VolumeExports::new([Arc::clone(&volume)]).open("").unwrap());
     let blocks: Vec<Block> = (0..BLOCKS).map(|_| Block::default()).collect();
-    let until = Instant::now() + Duration::from_secs(5);
+    let (begun, enough) = (Instant::now(), Duration::from_secs(5));
+    // On a slow machine it goes on longer, until enough is cleaned and read.
+    let goes_on = || {
+        let elapsed = begun.elapsed();
+        let is_enough =
+            |stats: Stats| stats.segments_cleaned > stats.segments && stats.bytes_read > 10 * BLOCKS * BLOCK;
+        elapsed < enough || elapsed < 24 * enough && !is_enough(volume.stats())
+    };
     // All of it is in use.
     for lba in 0..BLOCKS {
         let mut io = granary_volume::Io::new();
         volume.write(&mut io, lba * BLOCK, &content(lba, 0)).unwrap();
     }
     let seen: u64 = std::thread::scope(|scope| {
-        let (serving, blocks) = (&serving, &blocks[..]);
+        let (serving, blocks, goes_on) = (&serving, &blocks[..], &goes_on);
         for half in 0..2 {
-            scope.spawn(move || change(&mut client(serving), blocks, half, until));
+            scope.spawn(move || change(&mut client(serving), blocks, half, goes_on));
         }
-        let readers = [7, 8].map(|seed| scope.spawn(move || read(&mut client(serving), blocks, seed, until)));
+        let readers =
+            [7, 8].map(|seed| scope.spawn(move || read(&mut client(serving), blocks, seed, goes_on)));
         readers.map(|reader| reader.join().unwrap()).into_iter().sum()
     });
     let stats = volume.stats();

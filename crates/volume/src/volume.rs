@@ -8,7 +8,7 @@ use crate::framing::{Blocks, Summary};
 use crate::limits::CHECKSUM_BYTES;
 use crate::map::Map;
 use crate::read::{BlockCheck, DeviceBlock, Located};
-use crate::running::{Running, Slot, Wake};
+use crate::running::{Running, Slot, SlotUse, Wake};
 use crate::stats::{Counters, Operation, Stats};
 use crate::unfinished::{Resize, finish_resize, present};
 use crate::volume_lock::VolumeLock;
@@ -449,6 +449,13 @@ impl Volume {
     /// the map has them. Unmapped blocks cannot be checked. `progress` is called with the number of segments done.
     pub fn check_map(&self, progress: &mut dyn FnMut(u64)) -> u64 {
         self.running.check_map(progress)
+    }
+
+    /// The number of segments that the cleaner found to hold nothing alive, and whose slots are not free yet.
+    #[doc(hidden)]
+    pub fn segments_emptied(&self) -> u64 {
+        let slots = self.running.slots.iter();
+        slots.filter(|slot| slot.usage() == SlotUse::Emptied).count() as u64
     }
 
     /// Counters and the state now.

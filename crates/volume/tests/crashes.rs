@@ -6,15 +6,18 @@ mod gated;
 #[path = "../../log/tests/common/golden.rs"]
 #[expect(dead_code, reason = "only the loss of power is used here")]
 mod golden;
+#[path = "common/wait.rs"]
+mod wait;
 
 use gated::GatedDevice;
 use golden::lose_power;
 use granary_log::device::{Device, VolatileDevice};
-use granary_volume::limits::{CLEANER_SLEEP, RESERVED_SEGMENTS};
+use granary_volume::limits::RESERVED_SEGMENTS;
 use granary_volume::{Config, Io, Volume, WaitPolicy};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use wait::wait_until;
 
 const BLOCK: u64 = 512;
 const BLOCKS: u64 = 8;
@@ -233,6 +236,7 @@ fn a_commit_vouches_for_nothing_that_came_during_its_sync() {
     volume.write(&mut io, 0, &[1; (BLOCKS * BLOCK) as usize]).unwrap();
     volume.close().unwrap();
     let volume = open(folder.path(), Box::new(device.clone()));
+    let used = volume.stats().segments - volume.stats().segments_free;
     std::thread::scope(|scope| {
         let held = device.hold_syncs();
         volume.write(&mut io, 0, &[2; BLOCK as usize]).unwrap();
@@ -249,8 +253,7 @@ fn a_commit_vouches_for_nothing_that_came_during_its_sync() {
         while volume.stats().segments_free > RESERVED_SEGMENTS + 3 {
             write(3).unwrap();
         }
-        // The cleaner finds the empty segments.
-        std::thread::sleep(CLEANER_SLEEP + Duration::from_millis(50));
+        wait_until("the cleaner finds the empty segments", || volume.segments_emptied() >= used);
         held.end_sync();
         commit.join().unwrap().unwrap();
         let during = device.inner().recent();

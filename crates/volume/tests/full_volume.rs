@@ -200,7 +200,7 @@ fn kills_in_the_middle_of_first_moves_do_not_use_up_the_reserve() {
         (folder, device) = (copy, other);
     }
     let volume = open(folder.path(), &config, &device);
-    (0..blocks / 4).for_each(|_| write(&volume, WaitPolicy::fail_after(Duration::from_secs(10))).unwrap());
+    (0..blocks / 4).for_each(|_| write(&volume, WaitPolicy::DEFAULT).unwrap());
     let mut found = vec![0; BLOCK as usize];
     for lba in 0..blocks {
         volume.read(&mut Io::new(), lba * BLOCK, &mut found).unwrap();

@@ -61,8 +61,10 @@ fn a_start_that_waits_for_another_process_sees_what_that_did() {
         let folder = tempfile::tempdir().unwrap();
         create(folder.path());
         let volume = open(folder.path()).unwrap();
+        let begin = Barrier::new(2);
         std::thread::scope(|scope| {
             let next = scope.spawn(|| {
+                begin.wait();
                 loop {
                     match open(folder.path()) {
                         Err(Error::InUse { .. }) => {}
@@ -70,6 +72,8 @@ fn a_start_that_waits_for_another_process_sees_what_that_did() {
                     }
                 }
             });
+            // It waits for the lock from here on.
+            begin.wait();
             std::thread::sleep(Duration::from_millis(20));
             trim_and_write_on(&volume);
             if killed {

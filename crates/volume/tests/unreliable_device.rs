@@ -9,8 +9,8 @@ use granary_volume::{Config, Io, Volume, WaitPolicy};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use wait::wait_until;
 
 const BLOCK: u64 = 512;
@@ -63,6 +63,25 @@ fn open(
 ) -> Result<Volume, granary_volume::Error> {
     let device = Refusing { inner: Arc::clone(inner), refuses: Box::new(refuses) };
     Volume::open_on(folder, "v", config, Box::new(device))
+}
+
+/// Like `refuses`; counts the reads that are refused.
+fn counted(
+    count: Arc<AtomicU64>,
+    refuses: impl Fn(u64, u64) -> bool + Send + Sync + 'static,
+) -> impl Fn(u64, u64) -> bool + Send + Sync + 'static {
+    move |offset, len| {
+        let is_refused = refuses(offset, len);
+        count.fetch_add(u64::from(is_refused), Ordering::AcqRel);
+        is_refused
+    }
+}
+
+/// Waits until the cleaner has read in vain since there were `before` refused reads, and has had time to try each
+/// segment.
+fn await_vain_cleaning(refused: &AtomicU64, before: u64) {
+    wait_until("the cleaner reads in vain", || refused.load(Ordering::Acquire) >= before + 10);
+    std::thread::sleep(Duration::from_millis(500));
 }
 
 /// Summaries cannot be read for a while, though headers and content can: reads meanwhile fail or are right, and are
@@ -142,7 +161,8 @@ fn cleaning_that_was_held_up_goes_on() {
         let third = offset / (16 * BLOCK) * 16 * BLOCK + 3 * BLOCK;
         (offset..offset + len).contains(&third) && is_refusing.load(Ordering::Acquire)
     };
-    let volume = open(folder.path(), &config, &inner, refused).unwrap();
+    let count = Arc::<AtomicU64>::default();
+    let volume = open(folder.path(), &config, &inner, counted(Arc::clone(&count), refused)).unwrap();
     let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
     let content = |write: u64| [write.to_le_bytes(); BLOCK as usize / 8].concat();
     let mut written = vec![0; BLOCKS as usize];
@@ -151,13 +171,13 @@ fn cleaning_that_was_held_up_goes_on() {
         volume.write(&mut io, lba * BLOCK, &content(write)).unwrap();
         written[lba as usize] = write;
     }
+    let before = count.load(Ordering::Acquire);
     refuses.store(true, Ordering::Release);
     let waits = volume.stats().waits;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             wait_until("a write waits", || volume.stats().waits > waits);
-            // The cleaner tries each segment.
-            std::thread::sleep(Duration::from_millis(500));
+            await_vain_cleaning(&count, before);
             refuses.store(false, Ordering::Release);
         });
         for write in 4 * BLOCKS..8 * BLOCKS {
@@ -181,7 +201,9 @@ fn writes_wait_again_after_others_waited_in_vain() {
     let config = config(BLOCKS, 16);
     let (folder, refuses) = (tempfile::tempdir().unwrap(), Arc::new(AtomicBool::new(false)));
     let is_refusing = Arc::clone(&refuses);
-    let refused = move |_, _| is_refusing.load(Ordering::Acquire);
+    let refused = move |_: u64, _: u64| is_refusing.load(Ordering::Acquire);
+    let count = Arc::<AtomicU64>::default();
+    let refused = counted(Arc::clone(&count), refused);
     let volume = open(folder.path(), &config, &device(&config), refused).unwrap();
     let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
     let mut write = |lba: u64, wait| {
@@ -199,12 +221,13 @@ fn writes_wait_again_after_others_waited_in_vain() {
     assert_eq!((stats.writes, stats.bytes_written), (4 * BLOCKS + tries - 1, stats.writes * BLOCK));
     refuses.store(false, Ordering::Release);
     wait_until("segments are free", || volume.stats().segments_free > RESERVED_SEGMENTS + 1);
+    let before = count.load(Ordering::Acquire);
     refuses.store(true, Ordering::Release);
     let waits = volume.stats().waits;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             wait_until("a write waits", || volume.stats().waits > waits);
-            std::thread::sleep(Duration::from_millis(500));
+            await_vain_cleaning(&count, before);
             refuses.store(false, Ordering::Release);
         });
         for _ in 0..BLOCKS {
@@ -223,15 +246,19 @@ fn segments_without_dead_blocks_are_not_moved() {
     let (folder, refuses) = (tempfile::tempdir().unwrap(), Arc::new(AtomicBool::new(true)));
     let is_refusing = Arc::clone(&refuses);
     // The first 400 blocks are in the first 400 / 13 segments of the log, each with a header, a footer and a summary.
-    let refused = move |offset: u64, _| offset > 400 / 13 * 16 * BLOCK && is_refusing.load(Ordering::Acquire);
+    let refused =
+        move |offset: u64, _: u64| offset > 400 / 13 * 16 * BLOCK && is_refusing.load(Ordering::Acquire);
+    let count = Arc::<AtomicU64>::default();
+    let refused = counted(Arc::clone(&count), refused);
     let volume = open(folder.path(), &config, &device(&config), refused).unwrap();
+    let before = count.load(Ordering::Acquire);
     let mut io = Io::new();
     let mut write = |lba: u64| volume.write(&mut io, lba * BLOCK, &[1; BLOCK as usize]).unwrap();
     (0..BLOCKS).for_each(&mut write);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             wait_until("a write waits", || volume.stats().waits > 0);
-            std::thread::sleep(Duration::from_millis(500));
+            await_vain_cleaning(&count, before);
             let stats = volume.stats();
             refuses.store(false, Ordering::Release);
             assert_eq!(stats.blocks_moved, 0, "{stats:?}");
@@ -267,7 +294,13 @@ fn cleaning_ends_where_it_gains_nothing() {
         lba if lba % 13 == 2 && lba < 13 * 12 => Ok(()),
         lba => write(lba, WaitPolicy::non_blocking_after(Duration::from_secs(1))),
     };
-    let written = (0..20 * BLOCKS).map_while(|number| overwrite(number).ok()).count();
+    // Where a file system takes long to write the map down, writes are refused before much is cleaned.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut goes_on = |number: u64| {
+        let is_written = overwrite(number).is_ok();
+        is_written || volume.stats().segments_cleaned <= 10 && Instant::now() < deadline
+    };
+    let written = (0..20 * BLOCKS).take_while(|number| goes_on(*number)).count();
     let stats = volume.stats();
     assert!(stats.segments_cleaned > 10, "{written} writes, {stats:?}");
     wait_until("cleaning has ended", || {

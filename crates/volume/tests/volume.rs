@@ -248,12 +248,12 @@ fn readers_see_whole_and_recent_versions_while_blocks_are_overwritten_and_moved(
     let stamp = |version: u64| -> Vec<u8> { version.to_le_bytes().repeat(BLOCK as usize / 8) };
     let oldest: Vec<AtomicU64> = (0..blocks).map(|_| AtomicU64::new(0)).collect();
     let newest: Vec<AtomicU64> = (0..blocks).map(|_| AtomicU64::new(0)).collect();
-    let ends = AtomicBool::new(false);
+    let (ends, seed) = (AtomicBool::new(false), AtomicU64::new(2));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let (mut io, mut random, mut bytes) =
-                    (Io::new(), fastrand::Rng::new(), vec![0; BLOCK as usize]);
+                let mut random = fastrand::Rng::with_seed(seed.fetch_add(1, Ordering::Relaxed));
+                let (mut io, mut bytes) = (Io::new(), vec![0; BLOCK as usize]);
                 while !ends.load(Ordering::Relaxed) {
                     let block = random.u64(0..blocks);
                     let before = oldest[block as usize].load(Ordering::SeqCst);
@@ -320,7 +320,7 @@ fn a_part_that_is_written_beside_a_trim_brings_nothing_back() {
     let spin = |random: &mut fastrand::Rng| (0..random.u32(..60)).for_each(|_| std::hint::spin_loop());
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut io, mut random) = (Io::new(), fastrand::Rng::new());
+            let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(1));
             for round in 1..=ROUNDS {
                 wait_for(&begun, round);
                 spin(&mut random);
@@ -328,7 +328,7 @@ fn a_part_that_is_written_beside_a_trim_brings_nothing_back() {
                 done.store(round, Ordering::Release);
             }
         });
-        let (mut io, mut random) = (Io::new(), fastrand::Rng::new());
+        let (mut io, mut random) = (Io::new(), fastrand::Rng::with_seed(2));
         let mut found = [0; BLOCK as usize - 128];
         let brought_back = (1..=ROUNDS).filter(|round| {
             begun.store(*round, Ordering::Release);

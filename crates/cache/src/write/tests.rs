@@ -35,6 +35,7 @@ fn what_the_ring_passed_before_it_was_published_is_not_published() {
             let shard = cache.partitions[0].shared.shard(gate.hash());
             let put = scope.spawn(|| cache.put_many(&batch));
             // Meanwhile the flusher writes what is full and empties slots.
+            await_written(&cache, SEGMENTS as u64 / 2);
             std::thread::sleep(Duration::from_millis(100));
             assert!(!put.is_finished(), "it waits for the lock of the shard");
             drop(shard);
@@ -43,16 +44,41 @@ fn what_the_ring_passed_before_it_was_published_is_not_published() {
         for key in &keys[1_000..] {
             // The flusher may be behind with emptying the next slot.
             let entry = Entry { key: *key, value: Some(&value), expires_at: 0 };
-            cache.put_many_waiting(&[entry], Duration::from_secs(20), |_, why| panic!("{why}"));
+            cache.put_many_waiting(&[entry], Duration::from_secs(60), |_, why| panic!("{why}"));
             cache.flush().unwrap();
         }
-        let stats = cache.stats();
-        assert_eq!(stats.puts_dropped, 0);
-        let mut found = 0;
-        cache.get_many(&mut Io::with_engine(Engine::Plain), &keys, 1, |_, outcome| {
-            found += u64::from(matches!(outcome, Outcome::Hit { .. }));
-        });
-        assert_eq!(stats.entries, found, "{blocks} blocks: the index has what can be found and no more");
+        assert_eq!(cache.stats().puts_dropped, 0);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let entries = cache.stats().entries;
+            let mut found = 0;
+            cache.get_many(&mut Io::with_engine(Engine::Plain), &keys, 1, |_, outcome| {
+                found += u64::from(matches!(outcome, Outcome::Hit { .. }));
+            });
+            if entries == found {
+                break;
+            }
+            // The flusher may be emptying slots.
+            assert!(
+                Instant::now() < deadline,
+                "{blocks} blocks: the index has {entries} entries, of which {found} can be found"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// The number of segments that a cache has written. The cache's own statistics wait for the shards.
+fn written(cache: &Cache) -> u64 {
+    cache.partitions[0].shared.flash.as_ref().unwrap().log.segments_written()
+}
+
+/// Waits until a cache has written so many segments.
+fn await_written(cache: &Cache, segments: u64) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while written(cache) < segments {
+        assert!(Instant::now() < deadline, "{segments} segments are full and are written");
+        std::thread::yield_now();
     }
 }
 
@@ -87,18 +113,12 @@ fn after_a_kill_in_a_long_batch_each_start_finds_the_same() {
     };
     put(&cache, 1);
     cache.flush().unwrap();
-    // The cache's own statistics wait for the shards.
-    let written = || cache.partitions[0].shared.flash.as_ref().unwrap().log.stats().segments_written;
-    let before = written();
+    let before = written(&cache);
     let first = names.iter().map(|name| cache.key(name)).min_by_key(|key| key.hash()).unwrap();
     let left = std::thread::scope(|scope| {
         let shard = cache.partitions[0].shared.shard(first.hash());
         let putting = scope.spawn(|| put(&cache, 2));
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while written() < before + 2 {
-            assert!(Instant::now() < deadline, "two segments are full and are written");
-            std::thread::yield_now();
-        }
+        await_written(&cache, before + 2);
         std::thread::sleep(Duration::from_millis(100));
         assert!(!putting.is_finished(), "it waits for the lock of the shard");
         let left = files(&[folder.path(), memory.path()]);

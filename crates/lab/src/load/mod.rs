@@ -204,9 +204,16 @@ mod tests {
         let server = serve(None);
         items.fill(server, 1e9).unwrap();
         for asking in [Asking::InTurns(4), Asking::Together(4), Asking::KeepingUp(4)] {
-            let load = load(2000, asking);
-            let figures = items.ask(server, &load).unwrap();
-            let gets = figures.operations_per_second() * load.time.as_secs_f64();
+            let ask = |time| {
+                let load = load(time, asking);
+                let figures = items.ask(server, &load).unwrap();
+                (figures.operations_per_second() * load.time.as_secs_f64(), figures)
+            };
+            let (mut gets, mut figures) = ask(2000);
+            if gets <= 1.0 {
+                // A slow machine takes longer.
+                (gets, figures) = ask(60_000);
+            }
             assert!(gets > 1.0, "{gets}");
             // Five standard deviations of that many coin tosses.
             let allowed = 2.5 / gets.sqrt();
@@ -219,7 +226,7 @@ mod tests {
     fn a_value_of_another_key_is_an_error() {
         for asking in [Asking::InTurns(4), Asking::Together(4)] {
             let error =
-                Items { keys: 20, value_bytes: 30 }.ask(serve(Some(4)), &load(10_000, asking)).unwrap_err();
+                Items { keys: 20, value_bytes: 30 }.ask(serve(Some(4)), &load(60_000, asking)).unwrap_err();
             assert!(error.to_string().contains("asked for key-0000000004"), "{error}");
         }
     }

@@ -55,12 +55,12 @@ impl Worker {
         u64::from_le_bytes(std::fs::read(&self.progress).unwrap().try_into().unwrap())
     }
 
-    /// Waits until it has begun an operation.
-    pub fn wait_for_progress(&mut self) {
+    /// Waits until it has begun operation `n`.
+    pub fn wait_for_operation(&mut self, n: u64) {
         let until = Instant::now() + Duration::from_secs(60);
-        while self.reached() == 0 {
+        while self.reached() < 2 * n {
             assert!(self.child.try_wait().unwrap().is_none(), "the process has ended by itself");
-            assert!(Instant::now() < until, "the process does not start");
+            assert!(Instant::now() < until, "the process does not reach operation {n}");
             std::thread::sleep(Duration::from_millis(1));
         }
     }

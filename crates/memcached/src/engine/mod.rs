@@ -24,7 +24,7 @@ pub use session::Session;
 pub use stats::{Flush, Settings};
 
 use crate::counters::Counters;
-use crate::limits::{KEYS_PROBED, REPLY_BYTES_PER_TURN, STEPS_IN_A_ROW};
+use crate::limits::{KEYS_PROBED, REPLY_BYTES_PER_TURN, STEPS_IN_A_ROW, WRITE_STALL_MILLISECONDS};
 use crate::protocol::Access;
 use crate::store::{MissReason, Store, ThreadContext};
 use crate::users::Users;
@@ -33,7 +33,7 @@ use session::WriteStall;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What all threads share.
 pub struct ServerState {
@@ -98,6 +98,8 @@ pub struct Engine {
     /// How many keys' values are expected to find room in one lookup of the cache, at most [`KEYS_PROBED`].
     keys_fit: usize,
     hurries: bool,
+    /// How long a change waits for write buffers at most.
+    write_stall_max: Duration,
 }
 
 impl Engine {
@@ -106,7 +108,8 @@ impl Engine {
         let context = shared.store.context();
         let pending = PendingReads::default();
         let (values, keys_fit) = (Vec::new(), KEYS_PROBED);
-        Self { shared, thread, context, values, pending, keys_fit, hurries: false }
+        let write_stall_max = Duration::from_millis(WRITE_STALL_MILLISECONDS);
+        Self { shared, thread, context, values, pending, keys_fit, hurries: false, write_stall_max }
     }
 
     /// What all threads share.
@@ -182,9 +185,9 @@ impl Engine {
     }
 
     /// Has the next request of a session wait if there is no write buffer for what it stores; whether it waits. It holds up
-    /// its own client only, for [`WRITE_STALL_MILLISECONDS`](crate::limits::WRITE_STALL_MILLISECONDS) at most.
+    /// its own client only, for [`WRITE_STALL_MILLISECONDS`] at most.
     fn stall_write(&self, write_stall: &mut WriteStall) -> bool {
-        self.is_behind() && write_stall.begin(Instant::now())
+        self.is_behind() && write_stall.begin(Instant::now(), self.write_stall_max)
     }
 
     /// Ends the waits of all requests if there are write buffers again, else those that have lasted long enough.

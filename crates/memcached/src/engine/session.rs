@@ -4,7 +4,7 @@ use super::connections::{Doing, Peer};
 use super::dumping::Dump;
 use crate::limits::{
     BUFFER_BYTES_KEPT, FETCHES_MAX, KEYS_PER_BATCH, KEYS_PER_BATCH_FIRST, KEYS_PER_TURN, LINE_BYTES_MAX,
-    OUTPUT_BYTES_MAX, PENDING_READS_MAX, READ_BYTES, STEPS_PER_TURN, WRITE_STALL_MILLISECONDS,
+    OUTPUT_BYTES_MAX, PENDING_READS_MAX, READ_BYTES, STEPS_PER_TURN,
 };
 use crate::protocol::{Access, Decoder, Ending, Request, Step, Taken, WithCas};
 use crate::store::KeyVersion;
@@ -184,10 +184,8 @@ pub(super) struct WriteStall {
 }
 
 impl WriteStall {
-    /// Has the request wait, as there is no write buffer for it. Returns `false` once it has waited for
-    /// [`WRITE_STALL_MILLISECONDS`].
-    pub fn begin(&mut self, now: Instant) -> bool {
-        let longest = Duration::from_millis(WRITE_STALL_MILLISECONDS);
+    /// Has the request wait, as there is no write buffer for it. Returns `false` once it has waited for `longest`.
+    pub fn begin(&mut self, now: Instant, longest: Duration) -> bool {
         self.is_waiting = now < *self.deadline.get_or_insert(now + longest);
         self.is_waiting
     }
@@ -446,6 +444,7 @@ impl Session {
 mod tests {
     use super::super::pieces::gather;
     use super::*;
+    use crate::limits::WRITE_STALL_MILLISECONDS;
 
     fn session(input: &[u8]) -> Session {
         let mut session = Session::new(1 << 20, Access::Granted, 0);
@@ -455,21 +454,24 @@ mod tests {
 
     #[test]
     fn a_request_waits_for_write_buffers_and_not_for_ever() {
-        let now = Instant::now();
+        let (now, longest) = (Instant::now(), Duration::from_millis(WRITE_STALL_MILLISECONDS));
         let after = |milliseconds| now + Duration::from_millis(milliseconds);
         let mut stalled = session(b"set a 0 0 1\r\nx\r\nset b 0 0 1\r\nx\r\n");
-        assert!(stalled.write_stall.begin(now));
+        assert!(stalled.write_stall.begin(now, longest));
         assert!(stalled.is_stalled() && !stalled.may_step() && !stalled.wants_input());
         stalled.end_stall(true, after(WRITE_STALL_MILLISECONDS - 1));
         assert!(stalled.is_stalled());
         stalled.end_stall(false, after(WRITE_STALL_MILLISECONDS - 1));
         assert!(stalled.may_step(), "there is room");
-        assert!(stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS - 1)), "another took it");
+        assert!(stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS - 1), longest), "another took it");
         stalled.end_stall(true, after(WRITE_STALL_MILLISECONDS));
         assert!(!stalled.is_stalled() && stalled.may_step());
-        assert!(!stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS)), "its time is over");
+        assert!(!stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS), longest), "its time is over");
         stalled.advance(Taken { len: 16, swallow: 0 });
-        assert!(stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS)), "the next has its own time");
+        assert!(
+            stalled.write_stall.begin(after(WRITE_STALL_MILLISECONDS), longest),
+            "the next has its own time"
+        );
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! What waits for write buffers while the device takes no write, and what does not.
 
 use super::*;
-use crate::limits::WRITE_STALL_MILLISECONDS;
 use crate::store::Options;
 use granary_cache::admission::Admission;
 use granary_cache::{Device, MemoryDevice};
 use std::io;
 use std::path::Path;
 use std::sync::{Condvar, Mutex};
-use std::time::Duration;
 
 /// A device whose writes wait while it is closed.
 struct GatedDevice {
@@ -71,6 +69,13 @@ impl Stalling {
         Self { engine: Engine::new(Arc::new(ServerState::new(store, None, settings)), 0), gate }
     }
 
+    /// Like [`new`](Self::new), with waits for write buffers that do not end before the test opens the gate.
+    fn patient(folder: &Path) -> Self {
+        let mut stalling = Self::new(folder);
+        stalling.engine.write_stall_max = Duration::from_secs(60);
+        stalling
+    }
+
     fn session(&self, number: usize) -> Session {
         self.engine.shared().session(number)
     }
@@ -126,7 +131,7 @@ const STORING: [(&str, &str); 9] = [
 #[test]
 fn what_stores_waits_for_write_buffers_and_nothing_else_does() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Stalling::new(folder.path());
+    let mut server = Stalling::patient(folder.path());
     let (mut filling, mut other) = (server.session(0), server.session(1));
     assert_eq!(server.ask(&mut other, "set k 0 0 1\r\n5\r\n"), "STORED\r\n");
     for (request, reply) in STORING {

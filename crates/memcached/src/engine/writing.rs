@@ -57,7 +57,7 @@ impl Engine {
         let most = if is_behind { 1 } else { KEYS_PER_BATCH };
         for (i, Session { input, output, write_stall, .. }) in sessions.iter_mut().enumerate() {
             let mut len = if may[i] { gathered.add(i, input, now, most) } else { 0 };
-            if is_behind && len > 0 && write_stall.begin(Instant::now()) {
+            if is_behind && len > 0 && write_stall.begin(Instant::now(), self.write_stall_max) {
                 gathered.puts.pop();
                 len = 0;
             }
