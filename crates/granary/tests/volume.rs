@@ -7,6 +7,8 @@ mod unlocked;
 
 use programs::{attempt, run};
 use std::fs::File;
+use std::io::Read;
+use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -74,6 +76,46 @@ fn a_volume_is_closed_when_the_client_that_had_it_served_is_killed() {
     while !Command::new(GRANARY).args(check).current_dir(folder.path()).status().unwrap().success() {
         assert!(Instant::now() < until, "the volume is in use still");
         std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The commands of a page below a heading, on another port than theirs.
+fn commands(page: &str, heading: &str) -> String {
+    let (_, section) = page.split_once(heading).unwrap();
+    let (_, commands) = section.split_once("```sh\n").unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    commands
+        .split_once("```")
+        .unwrap()
+        .0
+        .replace("127.0.0.1:10809", &format!("127.0.0.1:{port}"))
+        .replace("nbd://127.0.0.1/", &format!("nbd://127.0.0.1:{port}/"))
+}
+
+/// The examples of the README and of docs/volume.md, pasted into a shell where an image lies.
+#[test]
+fn the_examples_work_as_they_are_written() {
+    let readme = commands(include_str!("../../../README.md"), "\n## Use it as a disk\n");
+    assert_eq!(readme.lines().count(), 5, "{readme}");
+    let page = commands(include_str!("../../../docs/volume.md"), "# Volumes: a disk in user space\n");
+    for (commands, data) in [(readme, "disks"), (page, "data")] {
+        let folder = tempfile::tempdir().unwrap();
+        let image: Vec<u8> = (0..1 << 20).map(|i: u32| (i / 4096 * 7 + i % 251) as u8).collect();
+        std::fs::write(folder.path().join("image.raw"), &image).unwrap();
+        let programs = Path::new(GRANARY).parent().unwrap().display();
+        let told = run(
+            folder.path(),
+            "bash",
+            &["-ec", &format!("PATH={programs}:$PATH\n{commands}wait $! || [ $? = 143 ]")],
+        );
+        assert!(told.contains("export-size: 8589934592"), "{told}");
+        let serve = ["[", GRANARY, "volume", "serve", "scratch", "--path", data, "]"];
+        run(folder.path(), "nbdcopy", &[&["--"], &serve[..], &["copy"]].concat());
+        let mut copy = File::open(folder.path().join("copy")).unwrap();
+        assert_eq!(copy.metadata().unwrap().len(), 8 << 30);
+        let mut found = vec![1; image.len() + 4096];
+        copy.read_exact(&mut found).unwrap();
+        assert!(found[..image.len()] == image && found[image.len()..].iter().all(|byte| *byte == 0));
     }
 }
 

@@ -250,6 +250,26 @@ fn can(folder: &Path, program: &str, arguments: &[&str]) -> bool {
     attempt(folder, program, arguments).0
 }
 
+/// Trims the file system until `is_done`: xfs frees the blocks of removed files behind the removal. Returns `false` where
+/// no discards pass through the loop device and nbdfuse.
+fn trim_until(folder: &Path, is_done: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let (is_fine, output, errors) = attempt(folder, "fstrim", &["-v", "mount"]);
+        if errors.contains("not supported") {
+            skip::skipped("no discards through a loop device and nbdfuse: fstrim on volumes");
+            return false;
+        }
+        assert!(is_fine, "fstrim: {errors}{output}");
+        if is_done() {
+            return true;
+        }
+        assert!(Instant::now() < deadline, "trimmed space is given back: {output}");
+        std::thread::sleep(Duration::from_millis(100));
+        run(folder, "sync", &["-f", "mount"]);
+    }
+}
+
 /// ext4 and xfs on a volume, mounted through FUSE and a loop device: filled, trimmed, checked.
 #[test]
 fn file_systems_live_on_a_volume() {
@@ -274,11 +294,12 @@ fn file_systems_live_on_a_volume() {
         }
         // Otherwise the removed files would never have been on the volume.
         run(folder, "sync", &["-f", "mount"]);
+        let mapped = volume.stats().blocks_mapped;
         (0..40).step_by(2).for_each(|i| std::fs::remove_file(folder.join(format!("mount/{i}"))).unwrap());
         run(folder, "sync", &["-f", "mount"]);
-        // Whether discards reach the volume depends on nbdfuse.
-        let is_trimmed = can(folder, "fstrim", &["-v", "mount"]);
-        assert!(!is_trimmed || volume.stats().blocks_trimmed > 0, "trimmed space is given back");
+        if trim_until(folder, || volume.stats().blocks_trimmed >= 16 * MIB / 4096) {
+            assert!(volume.stats().blocks_mapped < mapped - 16 * MIB / 4096, "{make}: they take no space");
+        }
         run(folder, "umount", &["mount"]);
         run(folder, check[0], &[&check[1..], &["nbd"]].concat());
         run(folder, "mount", &["-o", "loop", "nbd", "mount"]);

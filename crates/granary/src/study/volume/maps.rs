@@ -12,6 +12,7 @@ use granary_volume::{Config, Io, Volume};
 use super::contender::{BLOCK, Contender};
 use super::load::{Figures, Load};
 use super::null::NullDevice;
+use super::seed::{self, CONTENDERS, Point, Points};
 use super::{Context, Findings};
 use crate::failure::{Result, at};
 use crate::study::figure::bytes;
@@ -20,7 +21,7 @@ const SIZES: [usize; 7] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 <
 const MIXES: [u32; 3] = [0, 65, 100];
 const JOBS: [usize; 4] = [1, 2, 4, 8];
 const DEPTHS: [usize; 4] = [1, 4, 16, 32];
-const NAMES: [&str; 5] = ["device", "device, checksums", "flat", "hash", "skip list"];
+const NAMES: [&str; CONTENDERS] = ["device", "device, checksums", "flat", "hash", "skip list"];
 /// Wanted operations of mapped volumes as a part of the device's.
 const WANTED: f64 = 0.9;
 
@@ -81,6 +82,12 @@ fn measure(context: &Context<'_>, all: &[Contender], load: Load) -> Result<Vec<R
     Ok(runs)
 }
 
+/// The medians of all contenders under a load.
+fn point(load: Load, runs: &[Runs]) -> Point {
+    let medians = |of: fn(&Runs) -> &Samples| std::array::from_fn(|i| of(&runs[i]).median());
+    Point { load, iops: medians(|runs| &runs.iops), p99_us: medians(|runs| &runs.p99_us) }
+}
+
 /// Ratios of the flat map's operations to the device's, and to those of the device with checksums.
 struct Reached(f64, f64);
 
@@ -122,14 +129,16 @@ struct OneThread {
     reached: Vec<Reached>,
 }
 
-fn one_thread(context: &Context<'_>, warm: &[Contender]) -> Result<OneThread> {
+fn one_thread(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>) -> Result<OneThread> {
     let mut by_size = headings(&["block", "reads, %"]);
     let mut latency = Report::new(&[&["block", "reads, %", "us"], &NAMES[..]].concat());
     let mut groups = Vec::new();
     let mut reached = Vec::new();
     for size in SIZES {
         for reads_percent in MIXES {
-            let runs = measure(context, warm, Load { bytes: size, reads_percent, ..RANDOM })?;
+            let load = Load { bytes: size, reads_percent, ..RANDOM };
+            let runs = measure(context, warm, load)?;
+            points.push(point(load, &runs));
             let first = [bytes(size as u64), reads_percent.to_string()];
             line(&mut by_size, &first, &runs, 1.0, 0);
             if size <= 8 << 10 {
@@ -151,12 +160,14 @@ fn one_thread(context: &Context<'_>, warm: &[Contender]) -> Result<OneThread> {
 }
 
 /// Several threads and requests at once. Returns what 32 reads at a time reach on one thread, too.
-fn parallel(context: &Context<'_>, warm: &[Contender]) -> Result<(Report, Reached)> {
+fn parallel(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>) -> Result<(Report, Reached)> {
     let mut parallel = headings(&["jobs", "depth", "reads, %"]);
     let mut deep = None;
     for (jobs, depth) in JOBS.into_iter().flat_map(|jobs| DEPTHS.map(|depth| (jobs, depth))) {
         for reads_percent in [65, 100] {
-            let runs = measure(context, warm, Load { reads_percent, jobs, depth, ..RANDOM })?;
+            let load = Load { reads_percent, jobs, depth, ..RANDOM };
+            let runs = measure(context, warm, load)?;
+            points.push(point(load, &runs));
             line(&mut parallel, &[jobs, depth, reads_percent as usize].map(|n| n.to_string()), &runs, 1.0, 0);
             if reads_percent == 100 && depth == 32 && jobs == 1 {
                 deep = Some(Reached::of(&runs));
@@ -166,11 +177,12 @@ fn parallel(context: &Context<'_>, warm: &[Contender]) -> Result<(Report, Reache
     Ok((parallel, deep.expect("JOBS has 1, and DEPTHS 32")))
 }
 
-fn sequential(context: &Context<'_>, warm: &[Contender]) -> Result<Report> {
+fn sequential(context: &Context<'_>, warm: &[Contender], points: &mut Vec<Point>) -> Result<Report> {
     let mut sequential = headings(&["block, in order, GB/s", "reads, %"]);
     for (size, reads_percent) in [128 << 10, 1 << 20].into_iter().flat_map(|size| [(size, 0), (size, 100)]) {
         let load = Load { bytes: size, reads_percent, is_sequential: true, ..RANDOM };
         let runs = measure(context, warm, load)?;
+        points.push(point(load, &runs));
         line(&mut sequential, &[bytes(size as u64), reads_percent.to_string()], &runs, size as f64 / 1e9, 2);
     }
     Ok(sequential)
@@ -199,9 +211,11 @@ fn cold(context: &Context<'_>) -> Result<Report> {
 pub fn run(context: &Context<'_>) -> Result<Findings> {
     let used = context.size.map_used;
     let warm = contenders(context, used)?;
-    let OneThread { by_size, latency, groups, reached } = one_thread(context, &warm)?;
-    let (parallel, deep) = parallel(context, &warm)?;
-    let sequential = sequential(context, &warm)?;
+    let mut points = Points::default();
+    let OneThread { by_size, latency, groups, reached } =
+        one_thread(context, &warm, &mut points.one_at_a_time)?;
+    let (parallel, deep) = parallel(context, &warm, &mut points.parallel)?;
+    let sequential = sequential(context, &warm, &mut points.sequential)?;
     drop(warm);
     let cold = cold(context)?;
     let plot = context.out.join("volume-maps.svg");
@@ -222,6 +236,7 @@ while a volume has to read each byte for its checksum and, of a write, to copy i
 thread writes in large pieces. How long that takes grows with the request, and no map has to do with it. The second \
 tells what the map and the log cost beside that.
 
+{findings}
 {by_size}
 
 ![4 KiB](volume-maps.svg)
@@ -244,6 +259,7 @@ Cold: nothing was written before; what was not is read as zeroes, without the de
 ",
         volume = bytes(context.size.map_volume),
         used = bytes(used),
+        findings = seed::section(&points),
         by_size = by_size.markdown(),
         parallel = parallel.markdown(),
         sequential = sequential.markdown(),

@@ -11,6 +11,7 @@ mod maps;
 mod null;
 mod opening;
 mod page;
+mod seed;
 mod servers;
 mod size;
 mod transport;
