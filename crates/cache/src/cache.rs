@@ -116,7 +116,12 @@ impl Cache {
     /// Looks up a batch. `sink(i, outcome)` is called once for each key, in any order. `now` is the Unix time in
     /// seconds.
     ///
-    /// No lock is held over I/O, nor while the sink is called. A block that cannot be read, or fails its check, is a miss.
+    /// No lock is held over I/O, nor while the sink is called: it may use the cache, also for keys of the batch. A block
+    /// that cannot be read, or fails its check, is a miss.
+    ///
+    /// Once the scratch space of `io` has grown, a lookup of one key allocates nothing. A batch allocates at most one list
+    /// of its probes to sort them, and two lists if it is divided among partitions. With [`Engine::Pool`] each read
+    /// allocates up to three times.
     pub fn get_many(
         &self,
         io: &mut Io,
@@ -468,8 +473,9 @@ impl Cache {
             return each(&self.partitions[of(one)], batch, BatchPositions::All);
         }
         let mut positions: Vec<u32> = (0..batch.len() as u32).collect();
-        positions.sort_by_key(|row| of(&batch[*row as usize]));
-        let mut items = Vec::new();
+        // In the order of the batch; a stable sort would allocate.
+        positions.sort_unstable_by_key(|row| (of(&batch[*row as usize]), *row));
+        let mut items = Vec::with_capacity(batch.len());
         for positions in positions.chunk_by(|a, b| of(&batch[*a as usize]) == of(&batch[*b as usize])) {
             items.clear();
             items.extend(positions.iter().map(|row| batch[*row as usize]));
