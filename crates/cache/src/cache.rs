@@ -9,7 +9,7 @@ use crate::entry::{Entry, Refusal, StoredEntry};
 use crate::error::Error;
 use crate::framing::{Log, Records, block};
 use crate::key::{Key, KeyHash, KeyHasher};
-use crate::limits::{PUT_CHUNK, TIMEOUT_MAX};
+use crate::limits::{PARTITIONS_MAX, PUT_CHUNK, TIMEOUT_MAX};
 use crate::lookup::Outcome;
 use crate::opening::Opening;
 use crate::options::{Builder, Options};
@@ -472,14 +472,28 @@ impl Cache {
         if let [one] = batch {
             return each(&self.partitions[of(one)], batch, BatchPositions::All);
         }
-        let mut positions: Vec<u32> = (0..batch.len() as u32).collect();
-        // In the order of the batch; a stable sort would allocate.
-        positions.sort_unstable_by_key(|row| (of(&batch[*row as usize]), *row));
-        let mut items = Vec::with_capacity(batch.len());
-        for positions in positions.chunk_by(|a, b| of(&batch[*a as usize]) == of(&batch[*b as usize])) {
-            items.clear();
-            items.extend(positions.iter().map(|row| batch[*row as usize]));
-            each(&self.partitions[of(&items[0])], &items, BatchPositions::Some(positions));
+        // Dealt out by counting, in the order of the batch.
+        let mut ends = [0; PARTITIONS_MAX as usize];
+        batch.iter().for_each(|item| ends[of(item)] += 1);
+        let mut items = Vec::with_capacity(ends.iter().copied().max().unwrap_or(0));
+        let mut begin = 0;
+        for end in &mut ends {
+            (*end, begin) = (begin, begin + *end);
+        }
+        let mut positions = vec![0; batch.len()];
+        for (item, position) in batch.iter().zip(0u32..) {
+            let end = &mut ends[of(item)];
+            positions[*end] = position;
+            *end += 1;
+        }
+        let mut begin = 0;
+        for (partition, end) in self.partitions.iter().zip(ends) {
+            let positions = &positions[std::mem::replace(&mut begin, end)..end];
+            if !positions.is_empty() {
+                items.clear();
+                items.extend(positions.iter().map(|position| batch[*position as usize]));
+                each(partition, &items, BatchPositions::Some(positions));
+            }
         }
     }
 }
