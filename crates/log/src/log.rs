@@ -210,7 +210,7 @@ impl<F: Framing> Log<F> {
 
     /// Slots of segments that were opened since the log was made or cleared.
     pub fn segments_used(&self) -> u64 {
-        (self.head() - self.slots.forgotten()).min(self.geometry.segments())
+        (self.head() - self.slots.invalid_until()).min(self.geometry.segments())
     }
 
     /// Newest sequence number that was written, as all before it were.
@@ -425,7 +425,7 @@ impl<F: Framing> Log<F> {
         }
         let lost = self.lost.load(Ordering::Acquire);
         // Before the oldest segment there is nothing to lose.
-        let is_found = lost > self.slots.forgotten() && lost + self.geometry.segments() > self.head() + 1;
+        let is_found = lost > self.slots.invalid_until() && lost + self.geometry.segments() > self.head() + 1;
         match is_found {
             true => Err(io::Error::other(
                 "a write buffer could not be written, and what was put before it is not there at the next start",
